@@ -1,0 +1,68 @@
+"""The errors that a user can mend: one line that says what is wrong, where, and what to do."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class PlanishError(Exception):
+    """Something that the user asked for cannot be done.
+
+    Args:
+        message: what is wrong, and where.
+        hint: the command or value that mends it; shown after the message.
+
+    Exit codes are by class, and documented in docs/reference/exit-codes.md.
+    """
+
+    exit_code = 2
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}. {self.hint}" if self.hint else self.message
+
+
+class ProgramError(PlanishError):
+    """The program is malformed: an unknown axis, a rank mismatch, a size that is not positive."""
+
+    exit_code = 3
+
+
+class ScheduleError(PlanishError):
+    """A step is illegal here; the message names the rule and the axis."""
+
+    exit_code = 3
+
+
+class StoreError(PlanishError):
+    """The store cannot be read or written: locked, read-only, corrupt, of a newer schema, disk full."""
+
+    exit_code = 4
+
+
+class TargetError(PlanishError):
+    """This machine lacks what was asked of it: an instruction set, cores, memory, a library."""
+
+    exit_code = 5
+
+
+class AllFailedError(PlanishError):
+    """Every candidate failed, so there is no result."""
+
+    exit_code = 6
+
+
+class MismatchError(PlanishError):
+    """A stored result does not reproduce: replay, value or answer differ."""
+
+    exit_code = 7
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Make the hint for an unknown name: the nearest known one, else all of them."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"Did you mean '{close[0]}'?" if close else f"Known: {', '.join(names) or 'none'}."

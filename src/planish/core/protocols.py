@@ -1,0 +1,219 @@
+"""The interfaces between the parts of the loop; each small, each with one job.
+
+A space offers only what makes sense for it. What a searcher needs is one of the capability
+protocols below (`CanSample`, `CanStep`, `CanEvolve`, `CanEnumerate`), named in its `needs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from planish.core.outcome import Outcome, Stage
+from planish.core.step import Candidate, Step
+from planish.core.task import Objective, Program, Target, Task
+from planish.core.trial import Trial
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+
+class Space(Protocol):
+    """The candidates that are legal for a task."""
+
+    def start(self) -> Candidate:
+        """Give the candidate that every search may begin from."""
+        ...
+
+
+@runtime_checkable
+class CanSample(Space, Protocol):
+    """A space that draws at random."""
+
+    def sample(self, rng: Generator) -> Candidate:
+        """Draw a legal candidate."""
+        ...
+
+
+@runtime_checkable
+class CanStep(Space, Protocol):
+    """A space that is walked one step at a time."""
+
+    def steps(self, candidate: Candidate) -> Sequence[Step]:
+        """List every legal next step; empty at the end of the road."""
+        ...
+
+    def extend(self, candidate: Candidate, step: Step) -> Candidate:
+        """Apply one of `steps(candidate)`.
+
+        Different ways to the same state may give different candidates; `state` tells.
+        """
+        ...
+
+    def state(self, candidate: Candidate) -> str:
+        """Name the state that a candidate reaches: equal names mean equal programs."""
+        ...
+
+
+@runtime_checkable
+class CanEvolve(CanSample, Protocol):
+    """A space whose candidates have neighbours and children."""
+
+    def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
+        """Give a legal neighbour: one small random change."""
+        ...
+
+    def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
+        """Give two legal children of two parents."""
+        ...
+
+
+@runtime_checkable
+class CanEnumerate(Space, Protocol):
+    """A finite space, listed."""
+
+    def size(self) -> int:
+        """Count the candidates, or bound the count from above."""
+        ...
+
+    def candidates(self) -> Iterator[Candidate]:
+        """List every legal candidate once, in a fixed order."""
+        ...
+
+
+class Searcher(Protocol):
+    """Proposes candidates and is told what became of them.
+
+    It is deterministic: the same seed and the same outcomes give the same candidates. It never
+    counts a budget. It may propose a candidate twice; the loop measures it once.
+    """
+
+    def ask(self, n: int) -> Sequence[Candidate]:
+        """Propose up to n candidates; none when the search is at its end."""
+        ...
+
+    def tell(self, trials: Sequence[Trial]) -> None:
+        """Learn what became of the candidates asked for, in the order they were asked."""
+        ...
+
+
+class StageClock(Protocol):
+    """Times the stages of one evaluation and lets the executor enforce their limits."""
+
+    def __call__(self, stage: Stage) -> AbstractContextManager[None]:
+        """Mark the block as this stage."""
+        ...
+
+
+class Evaluator(Protocol):
+    """Builds, verifies and measures one candidate; lives in a worker process."""
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        """Evaluate a candidate.
+
+        An expected failure is returned as `Failed`; an exception becomes one, in the stage that
+        the clock was in.
+        """
+        ...
+
+
+class Evaluation(Protocol):
+    """One answer of an executor."""
+
+    @property
+    def position(self) -> int:
+        """The candidate's place in the batch."""
+        ...
+
+    @property
+    def outcome(self) -> Outcome:
+        """What became of it."""
+        ...
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """Seconds by stage."""
+        ...
+
+
+class Executor(Protocol):
+    """Where evaluations run."""
+
+    def submit(self, candidates: Sequence[Candidate]) -> Iterator[Evaluation]:
+        """Evaluate a batch; answers come as they finish, one for each candidate, in any order."""
+        ...
+
+    def close(self) -> None:
+        """End the workers; harmless when called twice."""
+        ...
+
+
+class EvaluatorFactory(Protocol):
+    """Makes an evaluator inside a worker; it is pickled to get there."""
+
+    def __call__(self) -> Evaluator:
+        """Make the evaluator."""
+        ...
+
+
+class Level(Protocol):
+    """A kind of program, with all that is particular to it."""
+
+    @property
+    def name(self) -> str:
+        """As on the command line."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Changes whenever code generation or measuring changes; part of the store's key."""
+        ...
+
+    @property
+    def objectives(self) -> Mapping[str, Objective]:
+        """What can be measured; the first is the default."""
+        ...
+
+    @property
+    def spaces(self) -> Sequence[str]:
+        """The names of the level's spaces; the first is the default."""
+        ...
+
+    @property
+    def steps(self) -> Mapping[str, type[Step]]:
+        """Step name to class, for reading candidates back."""
+        ...
+
+    def accepts(self, source: str) -> bool:
+        """Whether this source looks like a program of this level."""
+        ...
+
+    def load(self, source: str, options: Mapping[str, str]) -> Program:
+        """Read a program from a file or a text; options are the command line's, by name."""
+        ...
+
+    def target(self, cores: int) -> Target:
+        """Describe this machine as this level sees it."""
+        ...
+
+    def space(self, task: Task, name: str) -> Space:
+        """Make a space of the task, by name."""
+        ...
+
+    def evaluator(self, task: Task) -> EvaluatorFactory:
+        """Make the recipe for the task's evaluator."""
+        ...
+
+    def baseline(self, task: Task) -> Candidate:
+        """Give what a user has without planish; results are reported against it."""
+        ...
+
+    def describe(self, task: Task, candidate: Candidate) -> Mapping[str, str]:
+        """Show what a candidate does: title to text, the most telling first."""
+        ...
+
+    def export(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+        """Write what can be used without planish into a folder; returns the files."""
+        ...

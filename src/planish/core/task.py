@@ -1,0 +1,110 @@
+"""Programs, targets, objectives, and the task that binds them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, Protocol
+
+from planish.core.canonical import canonical_json, content_hash
+
+
+class Program(Protocol):
+    """What is optimised; immutable."""
+
+    @property
+    def level(self) -> str:
+        """The name of the level that it belongs to."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """Its canonical text, which the level's `load` reads back."""
+        ...
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A named quantity to improve.
+
+    Args:
+        name: as in the values of an outcome (`time_s`, `instructions`, `error`).
+        unit: for people; empty for a count or a ratio.
+        direction: "down" when less is better.
+    """
+
+    name: str
+    unit: str = ""
+    direction: Literal["down", "up"] = "down"
+
+    def cost(self, value: float) -> float:
+        """Give the value so that less is always better."""
+        return value if self.direction == "down" else -value
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a program runs; everything that changes the code or its speed is in it.
+
+    Args:
+        processor: the model's name, as the system reports it.
+        features: instruction sets and the like, in any order.
+        cores: how many may be used.
+        toolchain: name to version of all that makes the code.
+    """
+
+    processor: str
+    features: frozenset[str] = frozenset()
+    cores: int = 1
+    toolchain: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @cached_property
+    def text(self) -> str:
+        """The canonical JSON of the target."""
+        return canonical_json(
+            {
+                "processor": self.processor,
+                "features": sorted(self.features),
+                "cores": self.cores,
+                "toolchain": dict(self.toolchain),
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Task:
+    """A program, where it runs, and what is to be improved.
+
+    Args:
+        program: what is optimised.
+        target: where it runs.
+        objectives: at least one; the first leads where one number is needed.
+        level_version: changes whenever the level's code generation or measuring does.
+    """
+
+    program: Program
+    target: Target
+    objectives: tuple[Objective, ...]
+    level_version: str
+
+    @property
+    def level(self) -> str:
+        """The name of the program's level."""
+        return self.program.level
+
+    @cached_property
+    def text(self) -> str:
+        """The canonical JSON that identifies the task."""
+        return canonical_json(
+            {
+                "level": self.level,
+                "level_version": self.level_version,
+                "program": self.program.text,
+                "target": self.target.text,
+                "objectives": [[o.name, o.unit, o.direction] for o in self.objectives],
+            }
+        )
+
+    @cached_property
+    def key(self) -> str:
+        """The content hash of the text: under it the store keeps the trials."""
+        return content_hash(self.text)
