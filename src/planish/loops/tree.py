@@ -1,0 +1,161 @@
+"""The loop tree: what a scheduled program is, and all that a code generator sees.
+
+Semantics. A tree is executed in order, outermost first. `Loop(axis, step)` walks what remains of its
+axis in strides of `step`: with `r` elements remaining, it runs `r // step` iterations inside which
+`step` elements remain, and then, if `r % step` is not zero, one more (the tail) inside which `r % step`
+remain. At the root all `sizes[axis]` elements remain. An axis may have several loops on one path,
+with steps that decrease inward; the last one has step 1. All of this is known when code is generated
+(thesis 3.4.1: the generator follows it strictly and never reorders).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from planish.loops.program import Const
+
+LoopId = tuple[str, int]
+"""(axis, step): unique on a path from the root to a leaf."""
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A contiguous piece of memory.
+
+    Args:
+        name: unique in the tree.
+        dtype: one of `planish.loops.program.DTYPES`.
+        size: in elements.
+        kind: "input" and "output" come from the caller, "ahead" is filled by the tree's `ahead` part
+            once and then only read, "temporary" belongs to the kernel.
+        scope: for a temporary, how many loops enclose its lifetime; 0 for the whole kernel.
+    """
+
+    name: str
+    dtype: str
+    size: int
+    kind: Literal["input", "output", "ahead", "temporary"]
+    scope: int = 0
+
+
+@dataclass(frozen=True)
+class Ref:
+    """An element of a buffer: `offset + sum(stride * iteration number of the loop)`, in elements.
+
+    Args:
+        buffer: its name.
+        offset: where all loops are at their first iteration.
+        strides: (loop, elements per iteration) for each enclosing loop that moves it; none is zero.
+    """
+
+    buffer: str
+    offset: int
+    strides: tuple[tuple[LoopId, int], ...]
+
+    @cached_property
+    def stride(self) -> dict[LoopId, int]:
+        """Loop to stride; a loop that does not move it is absent."""
+        return dict(self.strides)
+
+
+@dataclass(frozen=True)
+class Call:
+    """An element-wise function (of `planish.loops.program.FUNCTIONS`) of values."""
+
+    function: str
+    args: tuple[Value, ...]
+
+
+Value = Ref | Const | Call
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One element's computation: `target = value`, or `target = reduce(target, value)`.
+
+    Reductions are initialised by leaves of their own.
+    """
+
+    target: Ref
+    reduce: str | None
+    value: Value
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop; see the module's text for what it means.
+
+    Args:
+        axis: which axis it walks.
+        step: elements of the axis per iteration.
+        body: what is inside, in order.
+        kind: "parallel" only on a root's loop, over an axis that every leaf inside writes along;
+            "unroll" asks the generator to repeat the body instead of looping.
+    """
+
+    axis: str
+    step: int
+    body: tuple[Node, ...]
+    kind: Literal["serial", "unroll", "parallel"] = "serial"
+
+    @property
+    def id(self) -> LoopId:
+        """(axis, step)."""
+        return self.axis, self.step
+
+
+Node = Loop | Leaf
+
+
+@dataclass(frozen=True)
+class LoopTree:
+    """A whole kernel.
+
+    Args:
+        body: executed at each call.
+        ahead: executed once, to fill the "ahead" buffers; often empty.
+        buffers: inputs, then outputs, then "ahead" ones, then temporaries: the calling convention's order.
+        sizes: (axis, extent at the root).
+        derived: (axis, ((other axis, coefficient), ...)): axes that copy a window of a tensor. Where such an
+            axis has its outermost loop, `1 + sum(coefficient * (remaining of other - 1))` elements remain.
+    """
+
+    body: tuple[Node, ...]
+    ahead: tuple[Node, ...]
+    buffers: tuple[Buffer, ...]
+    sizes: tuple[tuple[str, int], ...]
+    derived: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
+
+    @cached_property
+    def buffer(self) -> dict[str, Buffer]:
+        """Name to buffer."""
+        return {b.name: b for b in self.buffers}
+
+    @cached_property
+    def size(self) -> dict[str, int]:
+        """Axis to extent at the root."""
+        return dict(self.sizes)
+
+
+def leaves(nodes: tuple[Node, ...]) -> Iterator[Leaf]:
+    """List the leaves below, in order of execution."""
+    for node in nodes:
+        if isinstance(node, Leaf):
+            yield node
+        else:
+            yield from leaves(node.body)
+
+
+def refs(value: Value) -> Iterator[Ref]:
+    """List the buffer elements that a value reads, left to right."""
+    match value:
+        case Ref():
+            yield value
+        case Call(args=args):
+            for arg in args:
+                yield from refs(arg)
+        case Const():
+            return
