@@ -1,0 +1,71 @@
+# The environment is .venv, made from pyproject.toml and requirements.lock; it is remade when they change.
+PYTHON ?= python3
+PYTEST_ARGS ?=
+TORCH_INDEX ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PIP := $(BIN)/pip --disable-pip-version-check --quiet
+OLD_PYTHON := planish needs Python 3.11 or newer: make PYTHON=python3.12 ...
+LIST_PEERS := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	print(*project["optional-dependencies"]["peers"], sep="\n")
+NO_VENV := $(PYTHON) has no venv module: apt-get install python3-venv
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup demo test lint format bench golden lock peers clean
+
+help: ## List the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+setup: $(READY) ## Make the environment in .venv (PYTHON=... chooses the interpreter)
+
+$(READY): pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo '$(OLD_PYTHON)' >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo '$(NO_VENV)' >&2; exit 1; }
+	@echo 'making $(VENV)'
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --require-hashes --requirement requirements.lock
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(READY) ## Tune a matrix multiplication and a convolution, beside NumPy (seconds)
+	@$(BIN)/python examples/demo.py
+
+test: lint ## Check style, types and layers, then run the tests (PYTEST_ARGS='-n 2' runs two at once)
+	@$(BIN)/pytest $(PYTEST_ARGS)
+
+lint: $(READY) ## Check style, types and the law of imports
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/pyright --warnings
+	@$(BIN)/lint-imports --no-logo > $(VENV)/layers.txt || { cat $(VENV)/layers.txt; exit 1; }
+
+format: $(READY) ## Format the code and mend what can be mended by rule
+	@$(BIN)/ruff check --quiet --fix-only
+	@$(BIN)/ruff format --quiet
+
+bench: $(READY) ## Measure planish beside its peers (minutes; `make peers` first shows more of them)
+	@$(BIN)/python -m benchmarks
+
+golden: $(READY) ## Write the golden files of the tests anew; read the difference before you commit
+	@$(BIN)/pytest --update-golden $(PYTEST_ARGS)
+	@git diff --stat -- tests
+
+lock: ## Choose newer versions for requirements.lock
+	@$(PYTHON) -m venv build/lock
+	@build/lock/bin/pip --disable-pip-version-check --quiet install 'uv>=0.9'
+	@build/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+		--group dev --custom-compile-command 'make lock' pyproject.toml --output-file requirements.lock
+
+peers: $(READY) ## Install what the benchmarks compare with (TORCH_INDEX=https://download.pytorch.org/whl/cpu: no CUDA)
+	@$(BIN)/python -c '$(LIST_PEERS)' | while read -r peer; do \
+		echo "installing $$peer"; \
+		$(PIP) install $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) "$$peer" \
+			|| echo "$$peer cannot be had here: the benchmarks will leave it out" >&2; \
+	done
+
+clean: ## Remove the environment and all that was built
+	@rm -rf $(VENV) build dist out .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
