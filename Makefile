@@ -1,6 +1,7 @@
 # The environment is .venv, made from pyproject.toml and requirements.lock; it is remade when they change.
 PYTHON ?= python3
 PYTEST_ARGS ?=
+BENCH ?= [a-z]*
 TORCH_INDEX ?=
 
 VENV := .venv
@@ -46,8 +47,8 @@ format: $(READY) ## Format the code and mend what can be mended by rule
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format --quiet
 
-bench: $(READY) ## Measure planish beside its peers (minutes; `make peers` first shows more of them)
-	@$(BIN)/python -m benchmarks
+bench: $(READY) ## Run every benchmark (many minutes; BENCH=searchers runs one; `make peers` gives more to compare with)
+	@for program in benchmarks/$(BENCH).py; do echo "== $$program"; $(BIN)/python "$$program" || exit 1; done
 
 golden: $(READY) ## Write the golden files of the tests anew; read the difference before you commit
 	@$(BIN)/pytest --update-golden $(PYTEST_ARGS)

@@ -1,8 +1,13 @@
 """Options and fixtures of the whole test suite."""
 
 import pytest
+from hypothesis import settings
 
 from golden_text import Golden
+
+# How long an example takes is no property of the code.
+settings.register_profile("planish", deadline=None)
+settings.load_profile("planish")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
