@@ -1,6 +1,8 @@
 """planish: an autotuner that verifies and measures every candidate on the real machine."""
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,3 +20,14 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'planish' has no attribute '{name}'")
     return getattr(import_module(_LAZY[name]), name)
+
+
+class _Front(ModuleType):
+    """Importing `planish.tune` must not put that module in the place of the function `planish.tune`."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _LAZY and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Front
