@@ -1,0 +1,156 @@
+"""An assembler: instructions in, position-independent machine code with a pool of constants out."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from iced_x86 import Code, Encoder, Instruction, MemoryOperand, Register
+
+
+class Mem(NamedTuple):
+    """A memory operand: `[base + offset * scale + disp]`, broadcast to all lanes if asked."""
+
+    base: int
+    disp: int = 0
+    offset: int = Register.NONE
+    scale: int = 1
+    broadcast: bool = False
+
+
+class Imm(NamedTuple):
+    """An immediate operand."""
+
+    value: int
+
+
+Operand = int | Mem | Imm
+_Key = tuple[int, tuple[Operand, ...], int, bool]
+
+# An instruction without a code address in it is the same bytes wherever it stands. Kernels repeat
+# few instructions many times, so most are encoded once in a process's life.
+_encoded: dict[_Key, bytes] = {}
+_ENCODED_MAX = 200_000
+
+
+def _kind(operand: Operand) -> str:
+    return "mem" if isinstance(operand, Mem) else "i32" if isinstance(operand, Imm) else "reg"
+
+
+def _encode(code: int, operands: tuple[Operand, ...], mask: int, zero: bool) -> bytes:
+    memory: Any = MemoryOperand
+    arguments = [
+        memory(o.base, o.offset, o.scale, o.disp, 0 if o.disp == 0 else 1, o.broadcast)
+        if isinstance(o, Mem)
+        else o.value
+        if isinstance(o, Imm)
+        else o
+        for o in operands
+    ]
+    create = getattr(Instruction, "_".join(("create", *map(_kind, operands))))
+    instruction: Any = create(code, *arguments)
+    if mask:
+        instruction.op_mask = mask
+        instruction.zeroing_masking = zero
+    encoder = Encoder(64)
+    encoder.encode(instruction, 0)
+    return encoder.take_buffer()
+
+
+class Assembler:
+    """Collects code; `finish` gives it with its constants behind it."""
+
+    def __init__(self) -> None:
+        self.code = bytearray()
+        self._pool: dict[bytes, int] = {}
+        self._pool_size = 0
+        self._fixups: list[tuple[int, int]] = []
+
+    def emit(self, code: int, *operands: Operand, mask: int = 0, zero: bool = False) -> None:
+        """Append an instruction.
+
+        Args:
+            code: the instruction's form.
+            operands: registers, `Mem` or `Imm`, the destination first.
+            mask: an opmask register, or 0.
+            zero: with a mask, whether lanes that are off become zero instead of staying.
+        """
+        key = (code, operands, mask, zero)
+        data = _encoded.get(key)
+        if data is None:
+            if len(_encoded) >= _ENCODED_MAX:
+                _encoded.clear()
+            data = _encoded[key] = _encode(code, operands, mask, zero)
+        self.code += data
+
+    def emit_constant(self, code: int, *registers: int, data: bytes, broadcast: bool = False) -> None:
+        """Append an instruction whose last operand is a constant in memory.
+
+        Args:
+            code: the instruction's form; it must have no immediate.
+            registers: the operands before the constant.
+            data: the constant's bytes.
+            broadcast: whether one element is repeated over the lanes.
+        """
+        self.emit(code, *registers, Mem(Register.RIP, 0, broadcast=broadcast))
+        if data not in self._pool:
+            self._pool_size = -(-self._pool_size // len(data)) * len(data)
+            self._pool[data] = self._pool_size
+            self._pool_size += len(data)
+        self._fixups.append((len(self.code), self._pool[data]))
+
+    def here(self) -> int:
+        """Give the offset of the next instruction."""
+        return len(self.code)
+
+    def align(self, n: int) -> None:
+        """Pad with no-operations up to a multiple of n bytes."""
+        gap = -len(self.code) % n
+        while gap:
+            size = min(gap, 9)
+            self.code += _NOPS[size]
+            gap -= size
+
+    def jump(self, code: int, target: int) -> None:
+        """Append a jump to an offset that is already known, in its 32-bit form."""
+        encoder = Encoder(64)
+        create: Any = Instruction.create_branch
+        encoder.encode(create(code, target), len(self.code))
+        self.code += encoder.take_buffer()
+
+    def jump_forward(self, code: int) -> int:
+        """Append a jump whose target `land` gives later; returns what `land` needs."""
+        self.jump(code, len(self.code) + 256)
+        return len(self.code)
+
+    def land(self, jump: int) -> None:
+        """Make an earlier forward jump arrive here."""
+        self.code[jump - 4 : jump] = (len(self.code) - jump).to_bytes(4, "little", signed=True)
+
+    def finish(self) -> bytes:
+        """Give the code with its constants, 64-byte aligned, behind it."""
+        self.align(64)
+        base = len(self.code)
+        for position, offset in self._fixups:
+            distance = base + offset - position
+            self.code[position - 4 : position] = distance.to_bytes(4, "little", signed=True)
+        pool = bytearray(self._pool_size)
+        for data, offset in self._pool.items():
+            pool[offset : offset + len(data)] = data
+        return bytes(self.code) + bytes(pool)
+
+
+_NOPS = {
+    1: b"\x90",
+    2: b"\x66\x90",
+    3: b"\x0f\x1f\x00",
+    4: b"\x0f\x1f\x40\x00",
+    5: b"\x0f\x1f\x44\x00\x00",
+    6: b"\x66\x0f\x1f\x44\x00\x00",
+    7: b"\x0f\x1f\x80\x00\x00\x00\x00",
+    8: b"\x0f\x1f\x84\x00\x00\x00\x00\x00",
+    9: b"\x66\x0f\x1f\x84\x00\x00\x00\x00\x00",
+}
+
+JNE = Code.JNE_REL32_64
+JLE = Code.JLE_REL32_64
+JL = Code.JL_REL32_64

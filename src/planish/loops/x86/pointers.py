@@ -1,0 +1,155 @@
+"""Where buffer elements are: one running pointer for all references that move alike."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from iced_x86 import Code, Register
+
+from planish.loops.tree import Leaf, Loop, LoopId, LoopTree, Node, Ref, leaves, refs
+from planish.loops.x86.assembler import Assembler, Imm, Mem
+
+RSP = int(Register.RSP)
+SCRATCH = int(Register.RAX)
+_FREE = ("RBX", "RBP", "RSI", "RDX", "RCX", "R8", "R9", "R10", "R11", "R12", "R13", "R14", "R15", "RDI")
+GENERAL = tuple(int(getattr(Register, name)) for name in _FREE)
+
+
+@dataclass(eq=False)
+class Pointer:
+    """A running address.
+
+    Args:
+        buffer: what it points into.
+        strides: bytes that it moves per iteration of each loop.
+        slot: its home on the stack, as an offset from rsp.
+        register: where it is now, or 0 for the home.
+        drift: bytes by which it is ahead of the place that static offsets count from.
+        shift: static offset, in bytes, of the iterations that are being unrolled.
+        shift_at_entry: what it was where the present register region began.
+    """
+
+    buffer: str
+    strides: dict[LoopId, int]
+    slot: int
+    register: int = 0
+    drift: int = 0
+    shift: int = 0
+    shift_at_entry: int = 0
+
+    def stride(self, loop: LoopId) -> int:
+        """Bytes per iteration of a loop; 0 if it does not move this pointer."""
+        return self.strides.get(loop, 0)
+
+
+class Pointers:
+    """All pointers of one function, and the general registers that they share with counters.
+
+    Args:
+        tree: whose buffers they point into.
+        nodes: the part of it that the function runs.
+        itemsize: bytes of an element.
+    """
+
+    def __init__(self, tree: LoopTree, nodes: tuple[Node, ...], itemsize: int) -> None:
+        self.itemsize = itemsize
+        self.free = list(GENERAL)
+        self._by_key: dict[tuple[str, tuple[tuple[LoopId, int], ...]], Pointer] = {}
+        self._live: dict[int, tuple[Node, list[Pointer]]] = {}
+        self._injected: dict[tuple[int, int], Loop] = {}
+        for leaf in leaves(nodes):
+            for ref in leaf_refs(leaf):
+                key = (ref.buffer, ref.strides)
+                if key not in self._by_key:
+                    strides = {loop: n * itemsize for loop, n in ref.strides}
+                    self._by_key[key] = Pointer(ref.buffer, strides, 8 * len(self._by_key))
+        self.all = list(self._by_key.values())
+        self.tree = tree
+
+    def of(self, ref: Ref) -> Pointer:
+        """The pointer that a reference uses."""
+        return self._by_key[ref.buffer, ref.strides]
+
+    def live(self, nodes: tuple[Node, ...]) -> list[Pointer]:
+        """The pointers that some leaf below uses."""
+        if len(nodes) == 1:
+            return self._below(nodes[0])
+        return list(dict.fromkeys(p for node in nodes for p in self._below(node)))
+
+    def _below(self, node: Node) -> list[Pointer]:
+        found = self._live.get(id(node))
+        if found is None:
+            pointers = self.live(node.body) if isinstance(node, Loop) else map(self.of, leaf_refs(node))
+            found = self._live[id(node)] = node, list(dict.fromkeys(pointers))
+        return found[1]
+
+    def inject(self, loop: Loop, times: int) -> Loop:
+        """Make a loop around a loop, whose iteration is so many iterations of the inner one.
+
+        Its step is negative, which keeps its identity apart from that of the tree's own loops.
+        """
+        outer = self._injected.get((id(loop), times))
+        if outer is not None:
+            return outer
+        outer = self._injected[id(loop), times] = Loop(loop.axis, -loop.step * times, (loop,))
+        for pointer in self._below(loop):
+            if loop.id in pointer.strides:
+                pointer.strides[outer.id] = pointer.strides[loop.id] * times
+        return outer
+
+    def base(self, asm: Assembler, pointer: Pointer) -> int:
+        """A register that holds the pointer; the scratch register if it is at home."""
+        if pointer.register:
+            return pointer.register
+        asm.emit(Code.MOV_R64_RM64, SCRATCH, Mem(RSP, pointer.slot))
+        return SCRATCH
+
+    def advance(self, asm: Assembler, pointer: Pointer, count: int) -> None:
+        """Move a pointer by some bytes."""
+        if not count:
+            return
+        place = pointer.register or Mem(RSP, pointer.slot)
+        if -128 <= count < 128:
+            asm.emit(Code.ADD_RM64_IMM8, place, Imm(count))
+        elif -(2**31) <= count < 2**31:
+            asm.emit(Code.ADD_RM64_IMM32, place, Imm(count))
+        else:
+            asm.emit(Code.MOV_R64_IMM64, SCRATCH, Imm(count))
+            asm.emit(Code.ADD_RM64_R64, place, SCRATCH)
+
+    @contextmanager
+    def in_registers(self, asm: Assembler, nodes: tuple[Node, ...], spare: int) -> Generator[None]:
+        """Keep the pointers used below in registers, if that leaves `spare` of them."""
+        homeless = [p for p in self.live(nodes) if not p.register]
+        if len(homeless) + spare > len(self.free):
+            homeless = []
+        drifts = [p.drift for p in homeless]
+        for pointer in homeless:
+            pointer.register = self.free.pop()
+            asm.emit(Code.MOV_R64_RM64, pointer.register, Mem(RSP, pointer.slot))
+        yield
+        for pointer, drift in zip(homeless, drifts, strict=True):
+            self.free.append(pointer.register)
+            pointer.register, pointer.drift = 0, drift
+
+    def moved(self, loop: Loop, as_loop: LoopId) -> list[tuple[Pointer, int]]:
+        """The pointers below a loop that some loop moves, with the bytes per iteration."""
+        return [(p, p.strides[as_loop]) for p in self.live((loop,)) if as_loop in p.strides]
+
+    @contextmanager
+    def shifted(self, loop: Loop, as_loop: LoopId, iterations: int) -> Generator[None]:
+        """Let static offsets count from a later iteration of a loop."""
+        moved = self.moved(loop, as_loop)
+        for pointer, stride in moved:
+            pointer.shift += stride * iterations
+        yield
+        for pointer, stride in moved:
+            pointer.shift -= stride * iterations
+
+
+def leaf_refs(leaf: Leaf) -> Iterator[Ref]:
+    """The references of a leaf: its target, then what it reads."""
+    yield leaf.target
+    yield from refs(leaf.value)

@@ -1,0 +1,329 @@
+"""Which part of a loop tree can keep its results in registers.
+
+LoopNest holds the output of the largest scope that fits the register file (thesis 3.4.2, "no spilling of the
+result tensor"). A scope is accepted here when all elements that its reductions write, and all elements that
+pass between its leaves, have a register each, and the processor keeps enough others for the operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from planish.loops.mathlib import EXPANDED
+from planish.loops.program import IDENTITY, Const
+from planish.loops.tree import Call, Leaf, Loop, LoopTree, Node, Ref, Value, leaves, refs
+from planish.loops.x86.isa import Isa
+from planish.loops.x86.pointers import leaf_refs
+
+Key = tuple[str, int, int]
+"""(buffer, offset in elements relative to the scope, lanes): one vector that a register holds."""
+
+UNROLLED_MAX = 320
+STREAM_MAX = 8
+
+
+@dataclass
+class Region:
+    """A scope whose results live in registers.
+
+    Args:
+        registers: each vector's registers; several where sums are kept in parts to hide latency.
+        reduce: how the parts of a buffer's vectors are combined, for buffers that are reduced.
+        lanewise: vectors that are summed lane by lane until the scope's end, as reduced buffers' scalars.
+        fresh: buffers that the scope initialises, so that memory is not read.
+        local: buffers that live inside the scope only, so that memory is not written.
+        homes: one reference for each vector, which tells where it is in memory.
+        stride: elements between lanes of each held buffer.
+    """
+
+    registers: dict[Key, list[int]] = field(default_factory=dict[Key, list[int]])
+    reduce: dict[str, str] = field(default_factory=dict[str, str])
+    lanewise: set[str] = field(default_factory=set[str])
+    fresh: set[str] = field(default_factory=set[str])
+    local: set[str] = field(default_factory=set[str])
+    homes: dict[Key, Ref] = field(default_factory=dict[Key, Ref])
+    stride: dict[str, int] = field(default_factory=dict[str, int])
+
+
+Path = tuple[Loop, ...]
+
+
+def vector_loop(path: Path) -> Loop | None:
+    """The loop that a leaf is vectorised along: the innermost, if it moves or reduces all its leaves."""
+    if not path:
+        return None
+    loop = path[-1]
+    for node in loop.body:
+        if isinstance(node, Loop) or (node.reduce is None and loop.id not in node.target.stride):
+            return None
+    return loop
+
+
+def leaf_paths(nodes: tuple[Node, ...], path: Path = ()) -> Iterator[tuple[Leaf, Path]]:
+    """List the leaves below with the loops that lead to each."""
+    for node in nodes:
+        if isinstance(node, Leaf):
+            yield node, path
+        else:
+            yield from leaf_paths(node.body, (*path, node))
+
+
+def remaining_of(tree: LoopTree, axis: str, remaining: Mapping[str, int]) -> int:
+    """How much of an axis is left, given what is left of those that have loops already."""
+    if axis in remaining:
+        return remaining[axis]
+    for name, terms in tree.derived:
+        if name == axis:
+            return 1 + sum(c * (remaining_of(tree, other, remaining) - 1) for other, c in terms)
+    return tree.size[axis]
+
+
+def trips(tree: LoopTree, loop: Loop, remaining: Mapping[str, int]) -> int:
+    """Iterations of a loop, the tail included."""
+    return -(-remaining_of(tree, loop.axis, remaining) // loop.step)
+
+
+def moves_target(loop: Loop) -> bool:
+    """Whether some leaf below writes along the loop; if not, the loop only reduces."""
+    return any(loop.id in leaf.target.stride for leaf in leaves(loop.body))
+
+
+def positions(
+    tree: LoopTree, path: Path, ref: Ref, vector: Loop | None, lanes: int, remaining: dict[str, int]
+) -> Iterator[tuple[int, int]]:
+    """List the vectors that a reference names inside a scope, as (offset, lanes).
+
+    Loops that do not move it are visited once.
+    """
+    if not path:
+        yield ref.offset, 1
+        return
+    stack: list[tuple[int, int, dict[str, int]]] = [(0, ref.offset, remaining)]
+    while stack:
+        depth, offset, left = stack.pop()
+        if depth == len(path):
+            yield offset, 1
+            continue
+        loop = path[depth]
+        stride = ref.stride.get(loop.id, 0)
+        here = remaining_of(tree, loop.axis, left)
+        if loop is vector:
+            if stride == 0:
+                yield offset, 1
+            else:
+                for first in range(0, here, lanes):
+                    yield offset + first * stride, min(lanes, here - first)
+            continue
+        full, tail = divmod(here, loop.step)
+        if stride == 0:
+            full, tail = (1, 0) if full else (0, tail)
+        if tail:
+            stack.append((depth + 1, offset + full * stride, {**left, loop.axis: tail}))
+        inner = {**left, loop.axis: loop.step}
+        stack.extend((depth + 1, offset + i * stride, inner) for i in reversed(range(full)))
+
+
+def instances(
+    tree: LoopTree, nodes: tuple[Node, ...], remaining: Mapping[str, int], lanes: int, cap: int
+) -> int:
+    """Count the vector operations of nodes when all is unrolled; counting ends above the cap."""
+    total = 0
+    for node in nodes:
+        if isinstance(node, Leaf):
+            total += 1
+        elif any(isinstance(n, Loop) for n in node.body):
+            here = remaining_of(tree, node.axis, remaining)
+            full, tail = divmod(here, node.step)
+            if full:
+                total += full * instances(tree, node.body, {**remaining, node.axis: node.step}, lanes, cap)
+            if tail and total <= cap:
+                total += instances(tree, node.body, {**remaining, node.axis: tail}, lanes, cap)
+        else:
+            total += len(node.body) * -(-remaining_of(tree, node.axis, remaining) // lanes)
+        if total > cap:
+            break
+    return total
+
+
+def _is_multiply(value: Value) -> bool:
+    return isinstance(value, Call) and value.function == "mul" and all(isinstance(a, Ref) for a in value.args)
+
+
+def _depth(value: Value) -> int:
+    return 1 + max(map(_depth, value.args)) if isinstance(value, Call) else 0
+
+
+def _expanded(value: Value) -> bool:
+    return isinstance(value, Call) and (value.function in EXPANDED or any(map(_expanded, value.args)))
+
+
+class Analyser:
+    """Decides about scopes of one tree.
+
+    Args:
+        tree: the whole tree.
+        isa: instruction set and element type.
+    """
+
+    def __init__(self, tree: LoopTree, isa: Isa) -> None:
+        self.tree = tree
+        self.isa = isa
+        self._total: dict[str, int] = {}
+        for leaf in (*leaves(tree.body), *leaves(tree.ahead)):
+            for ref in leaf_refs(leaf):
+                self._total[ref.buffer] = self._total.get(ref.buffer, 0) + 1
+
+    def region(self, nodes: tuple[Node, ...], remaining: dict[str, int]) -> Region | None:
+        """Plan the registers of a scope; None if it does not fit."""
+        found = list(leaf_paths(nodes))
+        reducing = [(leaf, path) for leaf, path in found if leaf.reduce]
+        held, local = self._held(found)
+        if not self._small(nodes, remaining, found, bool(held)):
+            return None
+        budget = self.isa.registers - max(self._operands(leaf) for leaf, _ in found)
+        if held and not self._fits(reducing, remaining, budget):
+            return None
+        region = Region(local=local)
+        if not self._collect(region, found, held, remaining) or len(region.homes) > budget:
+            return None
+        self._assign(region, nodes, remaining, budget)
+        return region
+
+    def _held(self, found: list[tuple[Leaf, Path]]) -> tuple[set[str], set[str]]:
+        """The buffers to be held in registers, and those of them that nothing outside uses."""
+        counts: dict[str, int] = {}
+        for leaf, _ in found:
+            for ref in leaf_refs(leaf):
+                counts[ref.buffer] = counts.get(ref.buffer, 0) + 1
+        written = {leaf.target.buffer for leaf, _ in found}
+        reduced = {leaf.target.buffer for leaf, _ in found if leaf.reduce}
+        local = {
+            b for b in written if self.tree.buffer[b].kind == "temporary" and counts[b] == self._total[b]
+        }
+        return reduced | local, local
+
+    def _small(
+        self, nodes: tuple[Node, ...], remaining: dict[str, int], found: list[tuple[Leaf, Path]], held: bool
+    ) -> bool:
+        """Whether what must be unrolled is short enough."""
+        lanes = self.isa.lanes
+        if not held:
+            return instances(self.tree, nodes, remaining, lanes, STREAM_MAX) <= STREAM_MAX
+        return all(self._unrolled(path, remaining) <= UNROLLED_MAX for _, path in found)
+
+    def _unrolled(self, path: Path, remaining: dict[str, int]) -> int:
+        left = dict(remaining)
+        vector = vector_loop(path)
+        count = 1
+        for loop in path:
+            here = remaining_of(self.tree, loop.axis, left)
+            step = self.isa.lanes if loop is vector else loop.step
+            if moves_target(loop):
+                count *= -(-here // step)
+            left[loop.axis] = min(loop.step, here)
+        return count
+
+    def _operands(self, leaf: Leaf) -> int:
+        """Vector registers that a leaf needs besides those that hold results."""
+        spare = 0 if self.isa.wide else 1
+        if leaf.reduce == "add" and _is_multiply(leaf.value):
+            return 2 + spare
+        return 4 + _depth(leaf.value) + spare + (8 if _expanded(leaf.value) else 0)
+
+    def _fits(self, reducing: list[tuple[Leaf, Path]], remaining: dict[str, int], budget: int) -> bool:
+        return all(self._unrolled(path, remaining) <= budget for _, path in reducing)
+
+    def _collect(
+        self, region: Region, found: list[tuple[Leaf, Path]], held: set[str], remaining: dict[str, int]
+    ) -> bool:
+        """List the vectors to hold; false if the leaves do not agree on them."""
+        outer: dict[str, tuple[tuple[tuple[str, int], int], ...]] = {}
+        written = {leaf.target.buffer for leaf, _ in found}
+        for leaf, path in found:
+            inner = {loop.id for loop in path}
+            vector = vector_loop(path)
+            for ref in leaf_refs(leaf):
+                if ref.buffer not in held:
+                    if ref is not leaf.target and ref.buffer in written:
+                        return False
+                    continue
+                outside = tuple(item for item in ref.strides if item[0] not in inner)
+                if outer.setdefault(ref.buffer, outside) != outside:
+                    return False
+            if leaf.target.buffer in held and not self._collect_target(region, leaf, path, vector, remaining):
+                return False
+        return not _overlaps(region) and all(
+            self._agrees(region, leaf, path, held, remaining) for leaf, path in found
+        )
+
+    def _collect_target(
+        self, region: Region, leaf: Leaf, path: Path, vector: Loop | None, remaining: dict[str, int]
+    ) -> bool:
+        target = leaf.target
+        stride = target.stride.get(vector.id, 0) if vector else 0
+        if leaf.reduce:
+            if region.reduce.setdefault(target.buffer, leaf.reduce) != leaf.reduce:
+                return False
+            if vector is not None and stride == 0:
+                region.lanewise.add(target.buffer)
+        elif isinstance(leaf.value, Const):
+            region.fresh.add(target.buffer)
+        elif target.buffer not in region.local:
+            return False
+        if stride and region.stride.setdefault(target.buffer, stride) != stride:
+            return False
+        for offset, lanes in positions(self.tree, path, target, vector, self.isa.lanes, remaining):
+            region.homes[target.buffer, offset, lanes] = target
+        return True
+
+    def _agrees(
+        self, region: Region, leaf: Leaf, path: Path, held: set[str], remaining: dict[str, int]
+    ) -> bool:
+        """Whether every held vector that a leaf reads is one that some leaf writes."""
+        vector = vector_loop(path)
+        target = leaf.target.buffer
+        if isinstance(leaf.value, Const) and target in region.reduce:
+            if leaf.value.value != IDENTITY[region.reduce[target]]:
+                return False
+        elif not leaf.reduce and target in region.reduce:
+            return False
+        for ref in refs(leaf.value):
+            if ref.buffer not in held:
+                continue
+            if ref.buffer in region.lanewise and vector is not None and vector.id in ref.stride:
+                return False
+            stride = ref.stride.get(vector.id, 0) if vector else 0
+            if stride != region.stride.get(ref.buffer, 0) and (stride or ref.buffer in region.stride):
+                return False
+            for offset, lanes in positions(self.tree, path, ref, vector, self.isa.lanes, remaining):
+                if (ref.buffer, offset, lanes) not in region.homes:
+                    return False
+        return True
+
+    def _assign(
+        self, region: Region, nodes: tuple[Node, ...], remaining: dict[str, int], budget: int
+    ) -> None:
+        """Give each vector its registers, and sums several where few of them would wait for each other."""
+        reduced = [key for key in region.homes if key[0] in region.reduce]
+        others = [key for key in region.homes if key[0] not in region.reduce]
+        copies = 1
+        if reduced and instances(self.tree, nodes, remaining, self.isa.lanes, UNROLLED_MAX) > 2 * len(
+            region.homes
+        ):
+            copies = max(1, min(4, -(-8 // len(reduced)), (budget - len(others)) // len(reduced)))
+        number = self.isa.registers
+        for key in (*reduced, *others):
+            take = copies if key in reduced else 1
+            region.registers[key] = [number - 1 - i for i in range(take)]
+            number -= take
+
+
+def _overlaps(region: Region) -> bool:
+    seen: set[tuple[str, int]] = set()
+    total = 0
+    for buffer, offset, lanes in region.homes:
+        stride = region.stride.get(buffer, 1)
+        seen.update((buffer, offset + i * stride) for i in range(lanes))
+        total += lanes
+    return len(seen) != total
