@@ -1,0 +1,39 @@
+"""Searchers, each over any space that offers what it needs."""
+
+from planish.search.annealing import Annealing
+from planish.search.beam import BeamBFS, BeamDFS
+from planish.search.factory import SearcherInfo, describe_searcher, fitting_searchers, make_searcher
+from planish.search.genetic import Genetic
+from planish.search.greedy import Greedy1, Greedy2
+from planish.search.options import Option, OptionInfo, OptionValue, split_settings
+from planish.search.recording import Recording, load_recording, save_recording
+from planish.search.rounds import Costs, Rounds, RoundSearcher
+from planish.search.simulation import SimulationExecutor, record
+from planish.search.unguided import Exhaustive, Random
+
+__all__ = [
+    "Annealing",
+    "BeamBFS",
+    "BeamDFS",
+    "Costs",
+    "Exhaustive",
+    "Genetic",
+    "Greedy1",
+    "Greedy2",
+    "Option",
+    "OptionInfo",
+    "OptionValue",
+    "Random",
+    "Recording",
+    "RoundSearcher",
+    "Rounds",
+    "SearcherInfo",
+    "SimulationExecutor",
+    "describe_searcher",
+    "fitting_searchers",
+    "load_recording",
+    "make_searcher",
+    "record",
+    "save_recording",
+    "split_settings",
+]

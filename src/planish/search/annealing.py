@@ -1,0 +1,127 @@
+"""Simulated annealing on measured values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Annotated
+
+from planish.core import Candidate, CanEvolve, Objective, rng
+from planish.search.options import Option
+from planish.search.quality import quality
+from planish.search.rounds import Rounds, RoundSearcher
+from planish.search.visited import Visited
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+STUCK = 100
+"""Moves in a row over known candidates after which a chain starts again elsewhere."""
+
+
+class Annealing(RoundSearcher):
+    """Simulated annealing on measured values, with several chains that go on side by side."""
+
+    needs = CanEvolve
+
+    def __init__(
+        self,
+        space: CanEvolve,
+        objectives: Sequence[Objective],
+        seed: int,
+        *,
+        chains: Annotated[int, Option("Markov chains side by side", least=1)] = 4,
+        hot: Annotated[float, Option("temperature at first", least=1e-6)] = 0.5,
+        cold: Annotated[float, Option("temperature that it never falls below", least=1e-6)] = 0.01,
+        cooling: Annotated[float, Option("temperature's factor after each round", least=0, most=1)] = 0.95,
+    ) -> None:
+        super().__init__(objectives, annealing(space, seed, chains, Schedule(hot, cold, cooling)))
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The temperature by round: it falls geometrically, for the length of the run is not known.
+
+    A temperature is in units of the logarithm of a ratio of costs: at 0.5, a candidate that takes
+    e ** 0.5 = 1.65 times as long is accepted with probability 1 / e.
+    """
+
+    hot: float
+    cold: float
+    cooling: float
+
+    def __call__(self, round_: int) -> float:
+        return max(self.cold, self.hot * self.cooling**round_)
+
+
+@dataclass
+class _Chain:
+    """Where a chain stands; nowhere before its first measured candidate."""
+
+    candidate: Candidate | None = None
+    cost: float = 0.0
+
+    def consider(self, candidate: Candidate, cost: float | None, heat: float, generator: Generator) -> None:
+        """Accept or refuse a measured neighbour (Metropolis); a failed one is always refused."""
+        if cost is None:
+            return
+        chance = 1.0 if self.candidate is None else min(1.0, quality(cost, self.cost)) ** (1 / heat)
+        if generator.random() < chance:
+            self.candidate, self.cost = candidate, cost
+
+
+def annealing(space: CanEvolve, seed: int, chains: int, schedule: Schedule) -> Rounds:
+    """Let each chain propose one new neighbour a round, until no chain finds a new one.
+
+    AutoTVM anneals on its cost model's scores, which lie between 0 and 1; here the energy is the
+    logarithm of the measured cost, so a cost's unit does not matter. A neighbour that was measured
+    before is accepted or refused at once, without a new measurement. A chain that meets nothing
+    new in 100 moves starts again from a sample.
+
+    Args:
+        space: where to search.
+        seed: chain c moves in round r with `rng(seed, c, r)`.
+        chains: how many candidates make one round.
+        schedule: round to temperature.
+    """
+    walk = _Walk(space)
+    states = [_Chain() for _ in range(chains)]
+    for round_ in count():
+        heat = schedule(round_)
+        generators = [rng(seed, chain, round_) for chain in range(chains)]
+        pairs = list(zip(states, generators, strict=True))
+        proposals = [walk.propose(chain, heat, generator) for chain, generator in pairs]
+        if not any(proposals):
+            return
+        costs = yield filter(None, proposals)
+        for proposal, (chain, generator) in zip(proposals, pairs, strict=True):
+            if proposal:
+                cost = walk.learn(proposal, costs.get(proposal.hash))
+                chain.consider(proposal, cost, heat, generator)
+
+
+class _Walk:
+    """The memory that all chains share: what has been proposed, and what it cost."""
+
+    def __init__(self, space: CanEvolve) -> None:
+        self._space = space
+        self._visited = Visited(space)
+        self._costs: dict[str, float | None] = {}
+
+    def learn(self, candidate: Candidate, cost: float | None) -> float | None:
+        self._costs[self._visited.name(candidate)] = cost
+        return cost
+
+    def propose(self, chain: _Chain, heat: float, generator: Generator) -> Candidate | None:
+        """Move a chain over known candidates until it meets a new one; None where there is none."""
+        for _ in range(STUCK):
+            if chain.candidate is None:
+                break
+            neighbour = self._space.mutate(chain.candidate, generator)
+            if self._visited.add(neighbour):
+                return neighbour
+            # A neighbour that another chain proposed in this round has no cost yet: refused.
+            chain.consider(neighbour, self._costs.get(self._visited.name(neighbour)), heat, generator)
+        chain.candidate = None
+        return self._visited.fresh(self._space.sample(generator), lambda _: self._space.sample(generator))

@@ -1,0 +1,108 @@
+"""Genetic search: AutoTVM's baseline of the same name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Annotated
+
+from planish.core import Candidate, CanEvolve, Objective, rng
+from planish.search.options import Option
+from planish.search.quality import quality
+from planish.search.rounds import Costs, Rounds, RoundSearcher
+from planish.search.visited import Visited
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+
+class Genetic(RoundSearcher):
+    """Genetic search: crossover and mutation of parents drawn by fitness (AutoTVM's baseline)."""
+
+    needs = CanEvolve
+
+    def __init__(
+        self,
+        space: CanEvolve,
+        objectives: Sequence[Objective],
+        seed: int,
+        *,
+        population: Annotated[int, Option("candidates of each generation", least=2)] = 100,
+        elite: Annotated[int, Option("best candidates so far that stay parents", least=0)] = 3,
+        mutation: Annotated[float, Option("chance of each step to be changed", least=0, most=1)] = 0.1,
+    ) -> None:
+        super().__init__(objectives, genetic(space, seed, population, elite, mutation))
+
+
+@dataclass(frozen=True)
+class _Parent:
+    candidate: Candidate
+    cost: float
+
+
+def genetic(space: CanEvolve, seed: int, population: int, elite: int, mutation: float) -> Rounds:
+    """Breed generation after generation, no candidate twice, until nothing new is found.
+
+    The parents of a generation are the last one and the elite. As in AutoTVM, each child has two
+    parents drawn in proportion to their fitness, and is changed until it is new. There a failure
+    is a parent of fitness 0; here it is none. With fewer than two parents, a generation is sampled.
+
+    Args:
+        space: where to search.
+        seed: the i-th candidate is made with `rng(seed, i)`.
+        population: candidates of each generation.
+        elite: how many of the best so far stay parents.
+        mutation: the chance of each step of a child to be changed.
+    """
+    visited, parents, best = Visited(space), list[_Parent](), list[_Parent]()
+    for first in count(0, population):
+        seeds = (rng(seed, first + place) for place in range(population))
+        generation = list(_breed(space, visited, parents, mutation, seeds))
+        if not generation:
+            return
+        costs = yield generation
+        measured = _measured(generation, costs)
+        best = sorted(best + measured, key=lambda parent: parent.cost)[:elite]
+        parents = measured + [parent for parent in best if parent not in measured]
+
+
+def _measured(generation: Sequence[Candidate], costs: Costs) -> list[_Parent]:
+    pairs = ((candidate, costs.get(candidate.hash)) for candidate in generation)
+    return [_Parent(candidate, cost) for candidate, cost in pairs if cost is not None]
+
+
+def _breed(
+    space: CanEvolve,
+    visited: Visited,
+    parents: Sequence[_Parent],
+    mutation: float,
+    generators: Iterator[Generator],
+) -> Iterator[Candidate]:
+    """Make new candidates, one by each generator, until none is new."""
+    fitness = _fitness(parents)
+    for generator in generators:
+        if len(parents) < 2:
+            new = visited.fresh(space.sample(generator), lambda _, g=generator: space.sample(g))
+        else:
+            places = generator.choice(len(parents), 2, replace=False, p=fitness)
+            a, b = (parents[place].candidate for place in places)
+            child = _mutated(space, space.crossover(a, b, generator)[0], mutation, generator)
+            new = visited.fresh(child, lambda candidate, g=generator: space.mutate(candidate, g))
+        if new is None:
+            return
+        yield new
+
+
+def _fitness(parents: Sequence[_Parent]) -> list[float]:
+    """Give each parent's chance to be drawn; above zero, since two must be drawn."""
+    best = min((parent.cost for parent in parents), default=0.0)
+    weights = [quality(parent.cost, best) + 1e-8 for parent in parents]
+    return [weight / sum(weights) for weight in weights]
+
+
+def _mutated(space: CanEvolve, child: Candidate, mutation: float, generator: Generator) -> Candidate:
+    """Change a child as often as it has steps that fall to the mutation's chance."""
+    for _ in range(generator.binomial(max(1, len(child.steps)), mutation)):
+        child = space.mutate(child, generator)
+    return child

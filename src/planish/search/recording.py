@@ -1,0 +1,176 @@
+"""A recorded table of a whole space, as a file of compressed JSON lines."""
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from planish.core import (
+    STAGES,
+    Failed,
+    Measured,
+    Objective,
+    Outcome,
+    StoreError,
+    canonical_json,
+    outcome_from_json,
+    outcome_to_json,
+)
+
+FORMAT = "planish recording"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What became of each candidate of a space.
+
+    Args:
+        task: the canonical text of the task.
+        space: the name of the level's space.
+        objective: what the table is to be compared by.
+        outcomes: candidate hash to outcome.
+        seconds: candidate hash to seconds by stage; a candidate may be missing.
+    """
+
+    task: str
+    space: str
+    objective: Objective
+    outcomes: Mapping[str, Outcome]
+    seconds: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
+
+    def best(self) -> float:
+        """Give the least cost of the table.
+
+        Raises:
+            StoreError: no candidate was measured.
+        """
+        measured = [o.values for o in self.outcomes.values() if isinstance(o, Measured)]
+        costs = [self.objective.cost(v[self.objective.name]) for v in measured if self.objective.name in v]
+        if not costs:
+            raise StoreError(f"the recording has no candidate with a value of '{self.objective.name}'")
+        return min(costs)
+
+
+def save_recording(recording: Recording, path: Path) -> None:
+    """Write a recording as compressed JSON lines: a header, then a row for each candidate.
+
+    Args:
+        recording: what to write; equal recordings give equal files.
+        path: the file, by custom named `*.jsonl.gz`; replaced only when all is written.
+
+    Raises:
+        StoreError: the file cannot be written.
+        ValueError: a value is not finite, which JSON cannot express.
+    """
+    text = "".join(f"{canonical_json(line)}\n" for line in _lines(recording))
+    part = path.with_name(path.name + ".part")
+    try:
+        part.write_bytes(gzip.compress(text.encode(), mtime=0))
+        part.replace(path)
+    except OSError as error:
+        raise StoreError(f"cannot write the recording {path}: {error.strerror}") from error
+
+
+def _lines(recording: Recording) -> Iterator[Mapping[str, Any]]:
+    objective = recording.objective
+    yield {
+        "format": FORMAT,
+        "version": VERSION,
+        "task": recording.task,
+        "space": recording.space,
+        "objective": [objective.name, objective.unit, objective.direction],
+        "rows": len(recording.outcomes),
+    }
+    for name, outcome in recording.outcomes.items():
+        seconds = dict(recording.seconds.get(name, {}))
+        yield {"candidate": name, "outcome": outcome_to_json(outcome), "seconds": seconds}
+
+
+def load_recording(path: Path) -> Recording:
+    """Read a recording back.
+
+    Raises:
+        StoreError: the file cannot be read, is not a recording, is of a newer version, is cut
+            short, or has a malformed or repeated row; the message names the line.
+    """
+    lines = _read_lines(path)
+    header = _header(path, lines)
+    rows = [_row(path, number, line) for number, line in enumerate(lines[1:], start=2)]
+    outcomes = {name: outcome for name, outcome, _ in rows}
+    if not len(rows) == len(outcomes) == header.rows:
+        found = f"{len(rows)} rows of {len(outcomes)} candidates"
+        raise StoreError(f"{path} has {found} where its header promises {header.rows}", "Record it again.")
+    seconds = {name: spent for name, _, spent in rows if spent}
+    return Recording(header.task, header.space, header.objective, outcomes, seconds)
+
+
+def _read_lines(path: Path) -> list[str]:
+    try:
+        return gzip.decompress(path.read_bytes()).decode().splitlines()
+    except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
+        raise StoreError(f"{path} is not a whole gzip file: {error}", "Record it again.") from error
+    except OSError as error:
+        raise StoreError(f"cannot read the recording {path}: {error.strerror}") from error
+
+
+@dataclass(frozen=True)
+class _Header:
+    task: str
+    space: str
+    objective: Objective
+    rows: int
+
+
+def _header(path: Path, lines: Sequence[str]) -> _Header:
+    try:
+        fields = _parse(lines[0])
+        kind, version = fields["format"], fields["version"]
+        if (kind, version) == (FORMAT, VERSION):
+            objective = Objective(*fields["objective"])
+            return _Header(str(fields["task"]), str(fields["space"]), objective, int(fields["rows"]))
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise StoreError(
+            f"{path}, line 1: no header of a recording: {error!r}", "Record it again."
+        ) from error
+    if kind != FORMAT:
+        raise StoreError(f"{path} holds a '{kind}', not a '{FORMAT}'", "Name a recording.")
+    raise StoreError(
+        f"{path} is a recording of version {version}, and this planish reads version {VERSION}",
+        "Use the planish that wrote it, or record it again.",
+    )
+
+
+def _row(path: Path, number: int, line: str) -> tuple[str, Outcome, Mapping[str, float]]:
+    try:
+        row = _parse(line)
+        return str(row["candidate"]), _outcome(row["outcome"]), _numbers(row["seconds"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreError(f"{path}, line {number}: malformed row: {error!r}", "Record it again.") from error
+
+
+def _outcome(data: Mapping[str, Any]) -> Outcome:
+    match outcome_from_json(data):
+        case Measured(values, samples):
+            return Measured(_numbers(values), samples)
+        case Failed(stage) as failed if stage in STAGES:
+            return failed
+        case failed:
+            raise ValueError(f"unknown stage in {failed}")
+
+
+def _numbers(data: Mapping[str, Any]) -> dict[str, float]:
+    if not all(isinstance(value, (int, float)) for value in data.values()):
+        raise TypeError(f"not all numbers: {data}")
+    return dict(data)
+
+
+def _parse(line: str) -> dict[str, Any]:
+    return json.loads(line, parse_constant=_refuse)
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not a finite number")

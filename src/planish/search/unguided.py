@@ -1,0 +1,61 @@
+"""The searchers that learn nothing: every candidate in order, and at random."""
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+
+from planish.core import Candidate, CanEnumerate, CanSample, Objective, rng
+from planish.search.rounds import Rounds, RoundSearcher
+from planish.search.visited import Visited
+
+SMALL = 10_000
+"""The largest space that is listed and shuffled rather than sampled."""
+
+
+class Exhaustive(RoundSearcher):
+    """Every candidate of a finite space, in the space's order; the seed plays no part."""
+
+    needs = CanEnumerate
+
+    def __init__(self, space: CanEnumerate, objectives: Sequence[Objective], seed: int) -> None:  # noqa: ARG002
+        super().__init__(objectives, _one_round(space.candidates()))
+
+
+class Random(RoundSearcher):
+    """Random search without replacement (thesis 3.7; AutoTVM's random tuner).
+
+    A finite space of at most 10,000 candidates is shuffled, and all of it is visited. Any other is
+    sampled, and the search ends after 1,000 repeats in a row.
+    """
+
+    needs = CanSample
+
+    def __init__(self, space: CanSample, objectives: Sequence[Objective], seed: int) -> None:
+        super().__init__(objectives, _one_round(_distinct(space, seed)))
+
+
+def _distinct(space: CanSample, seed: int) -> Iterator[Candidate]:
+    if isinstance(space, CanEnumerate) and space.size() <= SMALL:
+        return _shuffled(space, seed)
+    return _samples(space, seed)
+
+
+def _one_round(candidates: Iterator[Candidate]) -> Rounds:
+    yield candidates
+
+
+def _shuffled(space: CanEnumerate, seed: int) -> Iterator[Candidate]:
+    visited, listed = Visited(space), list(space.candidates())
+    for place in rng(seed).permutation(len(listed)):
+        if visited.add(listed[place]):
+            yield listed[place]
+
+
+def _samples(space: CanSample, seed: int) -> Iterator[Candidate]:
+    """Draw different candidates until the space seems used up; the i-th is drawn by `rng(seed, i)`."""
+    visited = Visited(space)
+    for index in count():
+        generator = rng(seed, index)
+        candidate = visited.fresh(space.sample(generator), lambda _, g=generator: space.sample(g))
+        if candidate is None:
+            return
+        yield candidate

@@ -1,0 +1,38 @@
+"""What a searcher has proposed, so that it proposes nothing twice."""
+
+from collections.abc import Callable
+
+from planish.core import Candidate, CanStep, Space
+
+PATIENCE = 1_000
+"""Repeats in a row after which a space counts as used up."""
+
+
+class Visited:
+    """The candidates seen so far, by state where the space names states, else by hash."""
+
+    def __init__(self, space: Space) -> None:
+        self._space = space
+        self._names: set[str] = set()
+
+    def name(self, candidate: Candidate) -> str:
+        """Name what a candidate stands for: equal names need one measurement."""
+        return self._space.state(candidate) if isinstance(self._space, CanStep) else candidate.hash
+
+    def add(self, candidate: Candidate) -> bool:
+        """Note a candidate; tells whether it is new."""
+        before = len(self._names)
+        self._names.add(self.name(candidate))
+        return len(self._names) > before
+
+    def fresh(self, candidate: Candidate, change: Callable[[Candidate], Candidate]) -> Candidate | None:
+        """Change a candidate until it is new, and note it.
+
+        Returns:
+            The new candidate; None after `PATIENCE` changes that gave no new one.
+        """
+        for _ in range(PATIENCE):
+            if self.add(candidate):
+                return candidate
+            candidate = change(candidate)
+        return None

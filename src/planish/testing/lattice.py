@@ -1,0 +1,141 @@
+"""A synthetic space with a known optimum, failures, and a ridge that a short-sighted search cannot cross."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+from planish.core import Candidate, Failed, Measured, Objective, Outcome, Step, content_hash
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+RIDGE_HEIGHT = 1.08
+BOWL_SLOPE = 0.1
+
+
+@dataclass(frozen=True)
+class Set(Step):
+    """Turn a knob from 0 to another value; a candidate has one such step for each knob that is not 0."""
+
+    knob: int
+    value: int
+
+
+class Lattice:
+    """Knobs with whole values; it offers all that a searcher can need, and measures its candidates.
+
+    The time falls along knob 0 to its last value, except on a ridge halfway, as wide as `ridge`; it
+    is least in the middle of each other knob. A candidate with the last knob at its last value fails.
+    From the start, greedy search with look-ahead L finds the optimum if `ridge < L`, and else stops
+    before the ridge.
+
+    Args:
+        sizes: how many values each knob has; the first more than 2 * ridge, the others at least 3,
+            and two knobs at least.
+        ridge: how many values of knob 0 in a row are worse than the one before.
+        ruggedness: each time is made longer by a factor of up to 1 + this, at random by candidate;
+            above 0, nothing is promised of greedy search.
+    """
+
+    objective = Objective("time_s", "s")
+    known_steps = {"Set": Set}  # noqa: RUF012
+
+    def __init__(self, sizes: Sequence[int] = (6, 4, 4), ridge: int = 1, ruggedness: float = 0.0) -> None:
+        self.sizes = tuple(sizes)
+        self._ridge = range(self.sizes[0] // 2, self.sizes[0] // 2 + ridge)
+        self._ruggedness = ruggedness
+
+    def start(self) -> Candidate:
+        """All knobs at 0."""
+        return Candidate()
+
+    def at(self, position: Sequence[int]) -> Candidate:
+        """Give the candidate with these values."""
+        return Candidate(tuple(Set(knob, value) for knob, value in enumerate(position) if value))
+
+    def position(self, candidate: Candidate) -> tuple[int, ...]:
+        """Give a candidate's value of each knob.
+
+        Raises:
+            ValueError: the candidate is none of this space.
+        """
+        values = {step.knob: step.value for step in candidate.steps if isinstance(step, Set)}
+        position = tuple(values.get(knob, 0) for knob in range(len(self.sizes)))
+        in_range = all(0 <= value < size for value, size in zip(position, self.sizes, strict=True))
+        if not in_range or self.at(position) != candidate:
+            raise ValueError(f"{candidate} is not on the lattice")
+        return position
+
+    def sample(self, rng: Generator) -> Candidate:
+        """Draw each candidate alike."""
+        return self.at([int(rng.integers(size)) for size in self.sizes])
+
+    def steps(self, candidate: Candidate) -> list[Set]:
+        """Turn one knob by one, up or down."""
+        turns = [(k, v + by) for k, v in enumerate(self.position(candidate)) for by in (1, -1)]
+        return [Set(knob, value) for knob, value in turns if 0 <= value < self.sizes[knob]]
+
+    def extend(self, candidate: Candidate, step: Step) -> Candidate:
+        """Turn a knob.
+
+        Raises:
+            ValueError: the step is none of this space.
+        """
+        if not isinstance(step, Set):
+            raise ValueError(f"{step} turns no knob")
+        position = list(self.position(candidate))
+        position[step.knob] = step.value
+        return self.at(position)
+
+    def state(self, candidate: Candidate) -> str:
+        """Write the values."""
+        return ",".join(map(str, self.position(candidate)))
+
+    def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
+        """Set one knob to another value."""
+        position = list(self.position(candidate))
+        knob = int(rng.integers(len(position)))
+        position[knob] = (position[knob] + int(rng.integers(1, self.sizes[knob]))) % self.sizes[knob]
+        return self.at(position)
+
+    def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
+        """Swap the values behind one point."""
+        here, there = self.position(a), self.position(b)
+        point = int(rng.integers(len(here) + 1))
+        return self.at(here[:point] + there[point:]), self.at(there[:point] + here[point:])
+
+    def size(self) -> int:
+        """Count the candidates."""
+        return math.prod(self.sizes)
+
+    def candidates(self) -> Iterator[Candidate]:
+        """List all candidates, the last knob turning fastest."""
+        return map(self.at, product(*map(range, self.sizes)))
+
+    def outcome(self, candidate: Candidate) -> Outcome:
+        """Tell what becomes of a candidate."""
+        position = self.position(candidate)
+        if position[-1] == self.sizes[-1] - 1:
+            return Failed("build", "last value of the last knob", str(candidate))
+        noise = int(content_hash(self.state(candidate)), 16) / 16**32
+        return Measured({self.objective.name: self._time(position) * (1 + self._ruggedness * noise)})
+
+    def _time(self, position: tuple[int, ...]) -> float:
+        first, *others = position
+        height = RIDGE_HEIGHT if first in self._ridge else 1.0
+        level = self._ridge.start - 1 if first in self._ridge else first
+        away = sum(abs(v - size // 2) for v, size in zip(others, self.sizes[1:], strict=True))
+        return 1e-3 * height * (1 + BOWL_SLOPE * away) * 0.95**level
+
+    def table(self) -> dict[str, Outcome]:
+        """Give every candidate's outcome by its hash."""
+        return {candidate.hash: self.outcome(candidate) for candidate in self.candidates()}
+
+    def optimum(self) -> float:
+        """Give the least time of all, in seconds."""
+        outcomes = map(self.outcome, self.candidates())
+        return min(o.values[self.objective.name] for o in outcomes if isinstance(o, Measured))

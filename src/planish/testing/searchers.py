@@ -1,0 +1,108 @@
+"""What every searcher must do, as tests: subclass `SearcherConformance` in a test module."""
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+import pytest
+
+from planish.core import Candidate, Failed, Measured, Objective, Outcome, Searcher, Trial
+from planish.testing.driving import drive
+from planish.testing.lattice import Lattice
+
+
+class SearcherConformance:
+    """Tests of a searcher on the synthetic lattice.
+
+    A subclass named `Test...` overrides `searcher`, and the attributes where the searcher promises
+    less. Another space goes in by `lattice`.
+
+    Attributes:
+        budget: candidates within which the promise of `gap` holds, and the search ends at the latest.
+        gap: best found / optimum at most, after the budget.
+        repeats: whether the searcher may propose a candidate more than once.
+    """
+
+    budget: ClassVar[int] = 200
+    gap: ClassVar[float] = 1.0
+    repeats: ClassVar[bool] = False
+
+    def searcher(self, space: Lattice, objectives: Sequence[Objective], seed: int) -> Searcher:
+        """Make a new searcher."""
+        raise NotImplementedError
+
+    def lattice(self) -> Lattice:
+        """Make the space to be searched."""
+        return Lattice()
+
+    def test_it_is_a_function_of_seed_and_outcomes(self) -> None:
+        assert self._asked(self.budget, seed=3) == self._asked(self.budget, seed=3)
+
+    @pytest.mark.parametrize("n", [1, 3, 1000])
+    def test_it_proposes_no_more_than_asked(self, n: int) -> None:
+        searcher = self._new(seed=1)
+        for _ in range(5):
+            asked = searcher.ask(n)
+            assert len(asked) <= n
+            searcher.tell([Trial(candidate, self.lattice().outcome(candidate)) for candidate in asked])
+
+    @pytest.mark.parametrize("batch", [1, 8, 64])
+    def test_it_proposes_only_what_the_space_holds(self, batch: int) -> None:
+        lattice = self.lattice()
+        for candidate in self._asked(self.budget, batch=batch):
+            lattice.position(candidate)
+
+    def test_it_repeats_itself_only_where_it_may(self) -> None:
+        asked = self._asked(self.budget)
+        assert self.repeats or len(set(asked)) == len(asked), "a candidate was proposed twice"
+
+    def test_it_ends_on_a_finite_space(self) -> None:
+        searcher = self._new(seed=2)
+        asked = drive(searcher, self.lattice().outcome, self.budget)
+        assert len(asked) < self.budget, "the search goes on after the budget that should exhaust it"
+        assert list(searcher.ask(8)) == [], "the search ended, and then went on"
+
+    @pytest.mark.parametrize(
+        "outcome",
+        [Failed("build", "refused"), Measured({}), Measured({Lattice.objective.name: float("nan")})],
+        ids=["failed", "another objective", "not a number"],
+    )
+    def test_it_survives_when_all_fail(self, outcome: Outcome) -> None:
+        asked = self._asked(self.budget, evaluate=lambda _: outcome)
+        assert asked, "nothing was proposed"
+        refused = self._asked(self.budget, evaluate=lambda _: Failed("run", "timeout"))
+        assert asked == refused, "the kind of failure steers the search"
+
+    @pytest.mark.parametrize("batch", [1, 4, 7, 8, 25])
+    def test_fifty_are_twenty_five_and_twenty_five_resumed(self, batch: int) -> None:
+        """The run resumed replays the recorded outcomes from its beginning."""
+        first = drive(self._new(), self.lattice().outcome, 25, batch)
+        recorded = {trial.candidate: trial.outcome for trial in first}
+
+        def replay(candidate: Candidate) -> Outcome:
+            return recorded.get(candidate) or self.lattice().outcome(candidate)
+
+        resumed = drive(self._new(), replay, 50, batch)
+        whole = drive(self._new(), self.lattice().outcome, 50, batch)
+        assert resumed == whole
+        assert [t.candidate for t in resumed[: len(first)]] == [t.candidate for t in first]
+
+    @pytest.mark.parametrize("seed", [0, 1, 2])
+    def test_it_finds_what_it_promises(self, seed: int) -> None:
+        lattice = self.lattice()
+        trials = drive(self._new(seed), lattice.outcome, self.budget)
+        costs = [cost for trial in trials if (cost := trial.cost(lattice.objective)) is not None]
+        assert min(costs) <= lattice.optimum() * self.gap * (1 + 1e-12)
+
+    def _new(self, seed: int = 0) -> Searcher:
+        lattice = self.lattice()
+        return self.searcher(lattice, [lattice.objective], seed)
+
+    def _asked(
+        self,
+        budget: int,
+        seed: int = 0,
+        batch: int = 8,
+        evaluate: Callable[[Candidate], Outcome] | None = None,
+    ) -> list[Candidate]:
+        trials = drive(self._new(seed), evaluate or self.lattice().outcome, budget, batch)
+        return [trial.candidate for trial in trials]

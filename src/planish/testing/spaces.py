@@ -1,0 +1,156 @@
+"""What every space must do, as tests: subclass `SpaceConformance` in a test module."""
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+import pytest
+
+from planish.core import (
+    Candidate,
+    CanEnumerate,
+    CanEvolve,
+    CanSample,
+    CanStep,
+    Space,
+    Step,
+    candidate_from_json,
+    rng,
+)
+
+DRAWS = 20
+WALKS = 8
+LONGEST = 6
+
+
+class SpaceConformance:
+    """Tests of a space; those of what it does not offer are skipped.
+
+    A subclass named `Test...` overrides the three methods below.
+    """
+
+    def space(self) -> Space:
+        """Make the space under test; two calls must make equal spaces."""
+        raise NotImplementedError
+
+    def known_steps(self) -> Mapping[str, type[Step]]:
+        """Give step name to class, as the level lists them."""
+        raise NotImplementedError
+
+    def replay(self, space: Space, candidate: Candidate) -> None:
+        """Apply a candidate to the program, and raise where that is illegal."""
+        raise NotImplementedError
+
+    def test_the_start_is_legal_and_always_the_same(self) -> None:
+        start = self.space().start()
+        self._check(self.space(), start)
+        assert self.space().start() == start
+
+    def test_samples_are_legal_and_belong_to_their_generator(self) -> None:
+        space, again = self._sampling(), self._sampling()
+        for index in range(DRAWS):
+            candidate = space.sample(rng(1, index))
+            self._check(space, candidate)
+            assert again.sample(rng(1, index)) == candidate, f"draw {index} differs in an equal space"
+
+    def test_steps_are_unique_and_lead_to_legal_candidates(self) -> None:
+        space, again = self._stepping(), self._stepping()
+        for candidate in self._walked(space):
+            steps = space.steps(candidate)
+            assert len(set(steps)) == len(steps), f"a step is listed twice after {candidate}"
+            assert list(again.steps(candidate)) == list(steps), f"the steps after {candidate} differ"
+            for step in steps:
+                child = space.extend(candidate, step)
+                self._check(space, child)
+                assert again.extend(candidate, step) == child, f"{step} after {candidate} differs"
+
+    def test_equal_states_have_equal_futures(self) -> None:
+        space = self._stepping()
+        seen: dict[str, Candidate] = {}
+        for candidate in self._walked(space):
+            state = space.state(candidate)
+            twin = seen.setdefault(state, candidate)
+            assert space.state(candidate) == state, f"the state of {candidate} is not the same twice"
+            assert _futures(space, candidate) == _futures(space, twin), (
+                f"{candidate} and {twin} are '{state}'"
+            )
+
+    def test_neighbours_are_legal_and_belong_to_their_generator(self) -> None:
+        space, again = self._evolving(), self._evolving()
+        for index in range(DRAWS):
+            candidate = space.sample(rng(2, index))
+            neighbour = space.mutate(candidate, rng(3, index))
+            self._check(space, neighbour)
+            assert again.mutate(candidate, rng(3, index)) == neighbour, f"neighbour {index} differs"
+
+    def test_mutation_reaches_other_candidates(self) -> None:
+        space = self._evolving()
+        start = space.start()
+        reached = {space.mutate(start, rng(4, index)) for index in range(DRAWS)}
+        assert reached != {start}, f"{DRAWS} mutations of the start all gave the start"
+
+    def test_children_are_legal_and_belong_to_their_generator(self) -> None:
+        space, again = self._evolving(), self._evolving()
+        for index in range(DRAWS):
+            parents = space.sample(rng(5, index)), space.sample(rng(6, index))
+            children = space.crossover(*parents, rng(7, index))
+            assert again.crossover(*parents, rng(7, index)) == children, f"children {index} differ"
+            for child in children:
+                self._check(space, child)
+
+    def test_the_list_is_unique_and_in_a_fixed_order(self) -> None:
+        space, again = self._enumerating(), self._enumerating()
+        listed = list(islice(space.candidates(), 10_000))
+        assert listed == list(islice(again.candidates(), 10_000)), "two listings differ"
+        assert len({candidate.hash for candidate in listed}) == len(listed), "a candidate is listed twice"
+        assert len(listed) <= space.size(), f"more than size() = {space.size()} candidates are listed"
+        for candidate in listed[:: max(1, len(listed) // DRAWS)]:
+            self._check(space, candidate)
+
+    def test_the_list_holds_what_is_sampled(self) -> None:
+        space = self._enumerating()
+        if not isinstance(space, CanSample) or space.size() > 10_000:
+            pytest.skip("the space is not sampled, or is too large to list")
+        listed = set(space.candidates())
+        for index in range(DRAWS):
+            candidate = space.sample(rng(8, index))
+            assert candidate in listed, f"{candidate} is sampled but not listed"
+
+    def _check(self, space: Space, candidate: Candidate) -> None:
+        """A candidate can be replayed, and comes back whole from its JSON."""
+        self.replay(space, candidate)
+        read = candidate_from_json(json.loads(candidate.text), self.known_steps())
+        assert read == candidate, f"{candidate} comes back from JSON as {read}"
+        assert read.hash == candidate.hash, f"{candidate} changes its hash in JSON"
+
+    def _walked(self, space: CanStep) -> Iterator[Candidate]:
+        """Walk at random from the start, several times."""
+        for walk in range(WALKS):
+            candidate, generator = space.start(), rng(9, walk)
+            for _ in range(LONGEST):
+                yield candidate
+                steps = space.steps(candidate)
+                if not steps:
+                    break
+                candidate = space.extend(candidate, steps[int(generator.integers(len(steps)))])
+
+    def _sampling(self) -> CanSample:
+        space = self.space()
+        return space if isinstance(space, CanSample) else pytest.skip("the space is not sampled")
+
+    def _stepping(self) -> CanStep:
+        space = self.space()
+        return space if isinstance(space, CanStep) else pytest.skip("the space is not walked")
+
+    def _evolving(self) -> CanEvolve:
+        space = self.space()
+        return space if isinstance(space, CanEvolve) else pytest.skip("the space does not evolve")
+
+    def _enumerating(self) -> CanEnumerate:
+        space = self.space()
+        return space if isinstance(space, CanEnumerate) else pytest.skip("the space is not listed")
+
+
+def _futures(space: CanStep, candidate: Candidate) -> dict[Step, str]:
+    """Give each next step with the state that it leads to."""
+    return {step: space.state(space.extend(candidate, step)) for step in space.steps(candidate)}

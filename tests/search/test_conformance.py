@@ -1,0 +1,57 @@
+"""Every searcher passes the suite that plug-ins are held to."""
+
+from collections.abc import Sequence
+
+from planish.core import Objective, Searcher
+from planish.search import Annealing, BeamBFS, BeamDFS, Exhaustive, Genetic, Greedy1, Greedy2, Random
+from planish.testing.lattice import RIDGE_HEIGHT, Lattice
+from planish.testing.searchers import SearcherConformance
+
+
+class TestExhaustive(SearcherConformance):
+    def searcher(self, space: Lattice, objectives: Sequence[Objective], seed: int) -> Searcher:
+        return Exhaustive(space, objectives, seed)
+
+
+class TestRandom(SearcherConformance):
+    def searcher(self, space: Lattice, objectives: Sequence[Objective], seed: int) -> Searcher:
+        return Random(space, objectives, seed)
+
+
+class TestGreedy1(SearcherConformance):
+    """It stops before the ridge, three turns of 5 % short of the optimum."""
+
+    gap = 0.95**-3
+
+    def searcher(self, space: Lattice, objectives: Sequence[Objective], seed: int) -> Searcher:
+        return Greedy1(space, objectives, seed)
+
+
+class TestGreedy2(SearcherConformance):
+    def searcher(self, space: Lattice, objectives: Sequence[Objective], seed: int) -> Searcher:
+        return Greedy2(space, objectives, seed)
+
+
+class TestBeamDFS(SearcherConformance):
+    def searcher(self, space: Lattice, objectives: Sequence[Objective], seed: int) -> Searcher:
+        return BeamDFS(space, objectives, seed, width=2)
+
+
+class TestBeamBFS(SearcherConformance):
+    def searcher(self, space: Lattice, objectives: Sequence[Objective], seed: int) -> Searcher:
+        return BeamBFS(space, objectives, seed, width=2)
+
+
+class TestGenetic(SearcherConformance):
+    def searcher(self, space: Lattice, objectives: Sequence[Objective], seed: int) -> Searcher:
+        return Genetic(space, objectives, seed, population=10)
+
+
+class TestAnnealing(SearcherConformance):
+    def searcher(self, space: Lattice, objectives: Sequence[Objective], seed: int) -> Searcher:
+        return Annealing(space, objectives, seed)
+
+
+def test_the_ridge_is_lower_than_the_bowls_are_steep() -> None:
+    """Else a beam of width 2 would not prefer the way over it, and the suite would promise too much."""
+    assert RIDGE_HEIGHT < 1.1
