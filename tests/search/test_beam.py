@@ -36,7 +36,7 @@ def _tree(trail: Trail, width: int, depth: int) -> set[int]:
 
 @BEAMS
 @given(trail=trails(), depth=st.integers(1, 5))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_with_all_children_it_sees_all_within_its_depth(kind: Beam, trail: Trail, depth: int) -> None:
     asked = _asked(kind, trail, 100, depth)
     assert len(set(asked)) == len(asked)
@@ -45,7 +45,7 @@ def test_with_all_children_it_sees_all_within_its_depth(kind: Beam, trail: Trail
 
 @BEAMS
 @given(trail=trails(), width=st.integers(1, 3), depth=st.integers(1, 5))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_it_sees_no_more_than_the_tree(kind: Beam, trail: Trail, width: int, depth: int) -> None:
     """It may see less: a state met again is expanded as it was met first, by another path."""
     asked = _asked(kind, trail, width, depth)

@@ -55,7 +55,7 @@ def _distance_or_far(edges: Sequence[Sequence[int]], node: int, goal: int, limit
 
 @pytest.mark.parametrize("lookahead", [1, 2])
 @given(trail=trails())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_it_sees_what_the_reference_sees(trail: Trail, lookahead: int) -> None:
     trials = drive(GREEDY[lookahead](trail, [TIME], 0), trail.outcome, 1000)
     asked = [trail.node(trial.candidate) for trial in trials]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import count
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from planish.core import Candidate, Failed, Measured, Objective, Trial
@@ -39,7 +39,6 @@ def _tell(searcher: RoundSearcher, asked: Sequence[Candidate]) -> None:
 
 
 @given(st.lists(st.integers(0, 6), max_size=5), st.lists(st.integers(1, 7), min_size=40, max_size=40))
-@settings(deadline=None)
 def test_the_order_does_not_depend_on_the_batches(sizes: list[int], batches: list[int]) -> None:
     searcher, sent = _rounds(*sizes)
     asked: list[int] = []
