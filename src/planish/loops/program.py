@@ -33,6 +33,12 @@ IDENTITY: Mapping[str, float] = {"add": 0.0, "max": float("-inf"), "min": float(
 """Reductions, and the value that each starts from."""
 
 
+def number_text(value: float) -> str:
+    """Write a number so that it reads back exactly, and without a needless `.0`."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
+
+
 @dataclass(frozen=True)
 class Index:
     """One dimension's subscript: the sum of coefficient x axis, plus an offset.
@@ -73,7 +79,7 @@ class Access:
 
     def __str__(self) -> str:
         text = f"{self.tensor}[{', '.join(map(str, self.index))}]"
-        return text if self.pad is None else f"pad({text}, {self.pad:g})"
+        return text if self.pad is None else f"pad({text}, {number_text(self.pad)})"
 
 
 @dataclass(frozen=True)
@@ -83,7 +89,7 @@ class Const:
     value: float
 
     def __str__(self) -> str:
-        return f"{self.value:g}" if self.value == float(f"{self.value:g}") else repr(self.value)
+        return number_text(self.value)
 
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
