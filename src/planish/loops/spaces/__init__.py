@@ -1,0 +1,5 @@
+"""The spaces of schedules, and from a candidate to its schedule."""
+
+from planish.loops.spaces.resolve import STEPS, resolve
+
+__all__ = ["STEPS", "resolve"]
