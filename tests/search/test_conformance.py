@@ -2,10 +2,24 @@
 
 from collections.abc import Sequence
 
-from planish.core import Objective, Searcher
-from planish.search import Annealing, BeamBFS, BeamDFS, Exhaustive, Genetic, Greedy1, Greedy2, Random
+import pytest
+
+from planish.core import Candidate, Objective, Searcher
+from planish.search import (
+    Annealing,
+    BeamBFS,
+    BeamDFS,
+    Exhaustive,
+    Genetic,
+    Greedy1,
+    Greedy2,
+    Random,
+    make_searcher,
+)
+from planish.testing.driving import drive
 from planish.testing.lattice import RIDGE_HEIGHT, Lattice
 from planish.testing.searchers import SearcherConformance
+from search.test_factory import OURS
 
 
 class TestExhaustive(SearcherConformance):
@@ -55,3 +69,14 @@ class TestAnnealing(SearcherConformance):
 def test_the_ridge_is_lower_than_the_bowls_are_steep() -> None:
     """Else a beam of width 2 would not prefer the way over it, and the suite would promise too much."""
     assert RIDGE_HEIGHT < 1.1
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_what_is_proposed_does_not_depend_on_the_batch(name: str) -> None:
+    lattice = Lattice()
+
+    def asked(batch: int) -> list[Candidate]:
+        searcher = make_searcher(name, lattice, [lattice.objective], 0)
+        return [trial.candidate for trial in drive(searcher, lattice.outcome, 90, batch)]
+
+    assert asked(1) == asked(7) == asked(64)

@@ -53,7 +53,7 @@ class CanStep(Space, Protocol):
         ...
 
     def state(self, candidate: Candidate) -> str:
-        """Name the state that a candidate reaches: equal names mean equal programs."""
+        """Name the state that a candidate reaches: equal names mean equal programs and equal next steps."""
         ...
 
 
