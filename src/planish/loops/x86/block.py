@@ -179,8 +179,20 @@ class Block:
         return self.masks[lanes]
 
     def address(self, element: Element, broadcast: bool = False) -> Mem:
-        """The memory operand of an element; may use the scratch register."""
-        return Mem(self.pointers.base(self.asm, element.pointer), element.disp, broadcast=broadcast)
+        """The memory operand of an element; may use the scratch register.
+
+        A displacement too long for its short form counts from a stride that a register holds.
+        """
+        base, disp = self.pointers.base(self.asm, element.pointer), element.disp
+        single = element.stride == 0 or element.lanes == 1
+        unit = (self.isa.itemsize if single else self.isa.bytes) if self.isa.wide else 1
+        if self.pointers.strides and not -128 * unit <= disp < 128 * unit:
+            for register, value in self.pointers.strides:
+                for scale in (1, 2, 4, 8):
+                    rest = disp - value * scale
+                    if -128 * unit <= rest < 128 * unit and rest % unit == 0:
+                        return Mem(base, rest, register, scale, broadcast)
+        return Mem(base, disp, broadcast=broadcast)
 
     def _lane_mask(self, lanes: int) -> int:
         """AVX2: put a mask of the first lanes into a register that the caller gives back."""
@@ -325,18 +337,22 @@ class Block:
 
     def _accumulate(self, item: Item, target: int) -> None:
         value = item.value
-        partial = item.lanes < self.isa.lanes and self.isa.wide and item.reduce is not None
-        mask = self.mask(item.lanes) if partial else 0
+        partial = item.lanes < self.isa.lanes and item.reduce is not None
+        mask = self.mask(item.lanes) if partial and self.isa.wide else 0
         vector = self.isa.vector
-        if item.reduce == "add" and isinstance(value, Operation) and value.function == "mul":
+        blended = partial and not self.isa.wide
+        multiply = item.reduce == "add" and isinstance(value, Operation) and value.function == "mul"
+        if multiply and not blended:
+            assert isinstance(value, Operation)
             self._multiply_add(target, value.args[0], value.args[1], mask)
             return
         register = self._evaluate(value)
         if item.reduce:
             code = self.forms.arithmetic[_REDUCE[item.reduce]]
-            if item.lanes < self.isa.lanes and not self.isa.wide and item.lanes > 1:
-                register = self._neutral(register, item, target)
-            self.asm.emit(code, vector(target), vector(target), vector(register), mask=mask)
+            operand = self._neutral(register, item, target) if blended else register
+            self.asm.emit(code, vector(target), vector(target), vector(operand), mask=mask)
+            if operand != register:
+                self.give(operand)
         elif register != target:
             self.asm.emit(self.forms.copy, vector(target), vector(register))
         self._release(value, register)
@@ -358,7 +374,6 @@ class Block:
         self.give(mask)
         if neutral != target:
             self.give(neutral)
-        self._release(item.value, register)
         return result
 
     def _multiply_add(self, target: int, a: Vector, b: Vector, mask: int) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from iced_x86 import Code, Register
 
 from planish.core import TargetError
+from planish.loops.extent import remaining
 from planish.loops.program import IDENTITY, Const
 from planish.loops.tree import Call, Leaf, Loop, LoopTree, Node, Ref, Value
 from planish.loops.x86.assembler import JL, JLE, JNE, Assembler, Imm, Mem
@@ -21,7 +22,6 @@ from planish.loops.x86.region import (
     Region,
     instances,
     moves_target,
-    remaining_of,
     vector_loop,
 )
 
@@ -30,7 +30,8 @@ ARGS, BEGIN, END = int(Register.RDI), int(Register.RSI), int(Register.RDX)
 LOOP_WORK = 64
 """A loop around less work than this many operations is unrolled up to it."""
 
-Remaining = dict[str, int]
+Inside = dict[str, int]
+"""What remains of the axes that have an enclosing loop."""
 
 
 class Function:
@@ -70,12 +71,12 @@ class Function:
 
     def code(self) -> bytes:
         """Write the function, with its entry at the first byte."""
-        remaining: Remaining = {}
+        inside: Inside = {}
         node = self.nodes[0]
         if isinstance(node, Loop) and node.kind == "parallel" and len(self.nodes) == 1:
-            self._parallel(node, remaining)
+            self._parallel(node, inside)
         else:
-            self._nodes(self.nodes, remaining)
+            self._nodes(self.nodes, inside)
         body = self.asm
         head = Assembler()
         frame = 8 * (len(self.pointers.all) + self._counters + 3)
@@ -115,61 +116,61 @@ class Function:
 
     # Loops over memory
 
-    def _nodes(self, nodes: tuple[Node, ...], remaining: Remaining) -> None:
+    def _nodes(self, nodes: tuple[Node, ...], inside: Inside) -> None:
         with self.pointers.in_registers(self.asm, nodes, spare=4):
-            region = self.analyser.region(nodes, remaining)
+            region = self.analyser.region(nodes, inside)
             if region is not None:
-                self._enter(region, nodes, remaining)
+                self._enter(region, nodes, inside)
                 return
             if len(nodes) == 1 and isinstance(nodes[0], Loop):
-                self._outer_loop(nodes[0], remaining)
+                self._outer_loop(nodes[0], inside)
                 return
             if len(nodes) == 1:
                 raise TargetError("no registers for a single element")
             for node in nodes:
-                self._nodes((node,), remaining)
+                self._nodes((node,), inside)
 
-    def _outer_loop(self, loop: Loop, remaining: Remaining) -> None:
-        here = remaining_of(self.tree, loop.axis, remaining)
+    def _outer_loop(self, loop: Loop, inside: Inside) -> None:
+        here = remaining(self.tree, inside, loop.axis)
         step, body, moved = loop.step, loop.body, loop
         if vector_loop((loop,)) is not None:
-            step = self._strip(loop, here, remaining)
+            step = self._strip(loop, here, inside)
             if not step:
-                self._leaf_by_leaf(loop, remaining)
+                self._leaf_by_leaf(loop, inside)
                 return
             moved = self.pointers.inject(loop, step)
             body = moved.body
         full, tail = divmod(here, step)
         if full:
-            inner = {**remaining, loop.axis: step}
+            inner = {**inside, loop.axis: step}
             self._repeat(moved, full, lambda: self._nodes(body, inner))
         if tail:
             with self.pointers.shifted(loop, moved.id, full):
-                self._nodes(body, {**remaining, loop.axis: tail})
+                self._nodes(body, {**inside, loop.axis: tail})
 
-    def _strip(self, loop: Loop, here: int, remaining: Remaining) -> int:
+    def _strip(self, loop: Loop, here: int, inside: Inside) -> int:
         """How many elements of a vector loop too long to unroll go into one iteration; 0 if none do."""
         lanes = self.isa.lanes
         for elements in (8 * lanes, 4 * lanes, 2 * lanes, lanes):
-            if elements < here and self.analyser.region((loop,), {**remaining, loop.axis: elements}):
+            if elements < here and self.analyser.region((loop,), {**inside, loop.axis: elements}):
                 return elements
         return 0
 
-    def _leaf_by_leaf(self, loop: Loop, remaining: Remaining) -> None:
+    def _leaf_by_leaf(self, loop: Loop, inside: Inside) -> None:
         """Execute a vector's worth of each leaf in turn, where one leaf reads what another writes."""
         if len(loop.body) == 1:
             raise TargetError(f"no registers for the loop over '{loop.axis}'")
-        here = remaining_of(self.tree, loop.axis, remaining)
+        here = remaining(self.tree, inside, loop.axis)
         lanes = self.isa.lanes
         moved = self.pointers.inject(loop, lanes)
         apart = tuple(Loop(loop.axis, loop.step, (leaf,)) for leaf in loop.body)
         full, tail = divmod(here, lanes)
         if full:
-            inner = {**remaining, loop.axis: lanes}
+            inner = {**inside, loop.axis: lanes}
             self._repeat(moved, full, lambda: self._nodes(apart, inner))
         if tail:
             with self.pointers.shifted(loop, moved.id, full):
-                self._nodes(apart, {**remaining, loop.axis: tail})
+                self._nodes(apart, {**inside, loop.axis: tail})
 
     def _repeat(self, loop: Loop, count: int, body: Callable[[], None]) -> None:
         """Write a counted loop; afterwards pointers stand behind the last iteration."""
@@ -198,10 +199,10 @@ class Function:
         if with_register:
             self.pointers.free.append(register)
 
-    def _parallel(self, loop: Loop, remaining: Remaining) -> None:
+    def _parallel(self, loop: Loop, inside: Inside) -> None:
         """Write a root loop that runs the iterations from `begin` to `end`, the tail being the last."""
         asm, pointers = self.asm, self.pointers
-        here = remaining_of(self.tree, loop.axis, remaining)
+        here = remaining(self.tree, inside, loop.axis)
         full, tail = divmod(here, loop.step)
         rcx = int(Register.RCX)
         for pointer in pointers.all:
@@ -219,7 +220,7 @@ class Function:
         asm.emit(Code.MOV_RM64_R64, self._slot(2), SCRATCH)
         self._depth, self._counters = 1, 1
         head = asm.here()
-        self._nodes(loop.body, {**remaining, loop.axis: loop.step})
+        self._nodes(loop.body, {**inside, loop.axis: loop.step})
         for pointer in pointers.all:
             pointers.advance(asm, pointer, pointer.stride(loop.id) - pointer.drift)
             pointer.drift = 0
@@ -229,7 +230,7 @@ class Function:
         if tail:
             asm.emit(Code.CMP_RM64_IMM32, self._slot(1), Imm(full + 1))
             skip = asm.jump_forward(JL)
-            self._nodes(loop.body, {**remaining, loop.axis: tail})
+            self._nodes(loop.body, {**inside, loop.axis: tail})
             asm.land(skip)
 
     # Loops over registers
@@ -237,7 +238,7 @@ class Function:
     def _new_block(self, registers: int) -> Block:
         return Block(self.asm, self.isa, self.pointers, list(range(registers)), self.masks)
 
-    def _enter(self, region: Region, nodes: tuple[Node, ...], remaining: Remaining) -> None:
+    def _enter(self, region: Region, nodes: tuple[Node, ...], inside: Inside) -> None:
         held = [r for group in region.registers.values() for r in group]
         self._region = region
         self._occurrence = {}
@@ -245,15 +246,25 @@ class Function:
         for pointer in self.pointers.live(nodes):
             pointer.shift_at_entry = pointer.shift
         self._block = block = self._new_block(min(held, default=self.isa.registers))
-        for key, registers in region.registers.items():
-            self._begin(key, registers)
-        for node in nodes:
-            self._inside((node,), remaining, None)
-            block.flush()
-            self._combine(node)
-        for key, registers in region.registers.items():
-            if key[0] not in region.local:
-                block.store(registers[0], self._home(key))
+        with self.pointers.strides_in_registers(self.asm, self._row_strides(nodes), spare=3):
+            for key, registers in region.registers.items():
+                self._begin(key, registers)
+            for node in nodes:
+                self._inside((node,), inside, None)
+                block.flush()
+                self._combine(node)
+            for key, registers in region.registers.items():
+                if key[0] not in region.local:
+                    block.store(registers[0], self._home(key))
+
+    def _row_strides(self, nodes: tuple[Node, ...]) -> list[int]:
+        """The strides, in bytes, by which unrolled loops make displacements long."""
+        far = 128 * self.isa.itemsize if self.isa.wide else 128
+        found: dict[int, None] = {}
+        for loop in _loops(nodes):
+            if moves_target(loop):
+                found.update((s, None) for _, s in self.pointers.moved(loop, loop.id) if s >= far // 8)
+        return list(found)
 
     def _home(self, key: Key) -> Element:
         """Where a held vector is in memory."""
@@ -302,24 +313,24 @@ class Function:
                         self.isa.xmm(0),
                     )
 
-    def _inside(self, nodes: tuple[Node, ...], remaining: Remaining, inner: Loop | None) -> None:
+    def _inside(self, nodes: tuple[Node, ...], inside: Inside, inner: Loop | None) -> None:
         for node in nodes:
             if isinstance(node, Leaf):
-                self._leaf(node, inner, 1 if inner is None else remaining[inner.axis])
+                self._leaf(node, inner, 1 if inner is None else inside[inner.axis])
             elif vector_loop((node,)) is not None:
-                self._vectors(node, remaining)
+                self._vectors(node, inside)
             else:
-                self._loop(node, remaining)
+                self._loop(node, inside)
 
-    def _vectors(self, loop: Loop, remaining: Remaining) -> None:
+    def _vectors(self, loop: Loop, inside: Inside) -> None:
         """A loop that is executed a vector at a time."""
-        here = remaining_of(self.tree, loop.axis, remaining)
+        here = remaining(self.tree, inside, loop.axis)
         lanes = self.isa.lanes
         strips = self.pointers.inject(loop, lanes)
         full, tail = divmod(here, lanes)
-        whole, part = {**remaining, loop.axis: lanes}, {**remaining, loop.axis: tail}
+        whole, part = {**inside, loop.axis: lanes}, {**inside, loop.axis: tail}
 
-        def body(left: Remaining) -> None:
+        def body(left: Inside) -> None:
             self._inside(loop.body, left, loop)
 
         if moves_target(loop):
@@ -330,10 +341,10 @@ class Function:
             with self.pointers.shifted(loop, strips.id, full):
                 body(part)
 
-    def _loop(self, loop: Loop, remaining: Remaining) -> None:
-        here = remaining_of(self.tree, loop.axis, remaining)
+    def _loop(self, loop: Loop, inside: Inside) -> None:
+        here = remaining(self.tree, inside, loop.axis)
         full, tail = divmod(here, loop.step)
-        inner = {**remaining, loop.axis: loop.step}
+        inner = {**inside, loop.axis: loop.step}
         if moves_target(loop):
             self._unroll(loop, full, lambda: self._inside(loop.body, inner, None))
         elif full:
@@ -341,7 +352,7 @@ class Function:
             self._reduce(loop, full, work, lambda: self._inside(loop.body, inner, None))
         if tail:
             with self.pointers.shifted(loop, loop.id, full):
-                self._inside(loop.body, {**remaining, loop.axis: tail}, None)
+                self._inside(loop.body, {**inside, loop.axis: tail}, None)
 
     def _unroll(self, loop: Loop, count: int, body: Callable[[], None]) -> None:
         moved = self.pointers.moved(loop, loop.id)
@@ -440,3 +451,8 @@ class Function:
 
 def _leaves(node: Node) -> list[Leaf]:
     return [node] if isinstance(node, Leaf) else [leaf for n in node.body for leaf in _leaves(n)]
+
+
+def _loops(nodes: tuple[Node, ...]) -> list[Loop]:
+    below = [loop for node in nodes if isinstance(node, Loop) for loop in _loops(node.body)]
+    return [node for node in nodes if isinstance(node, Loop)] + below

@@ -40,9 +40,14 @@ class Isa:
         return 4 if self.dtype == "float32" else 8
 
     @cached_property
+    def bytes(self) -> int:
+        """Bytes of a vector register."""
+        return 64 if self.wide else 32
+
+    @cached_property
     def lanes(self) -> int:
         """Elements in a vector register."""
-        return (64 if self.wide else 32) // self.itemsize
+        return self.bytes // self.itemsize
 
     @cached_property
     def registers(self) -> int:
@@ -67,68 +72,68 @@ class Forms:
 
     def __init__(self, isa: Isa) -> None:
         p, s = ("PS", "SS") if isa.dtype == "float32" else ("PD", "SD")
-        bits = isa.itemsize * 8
         if isa.wide:
-            three = f"_ZMM_K1Z_ZMM_ZMMM512B{bits}"
-            self.load = _code(f"EVEX_VMOVU{p}_ZMM_K1Z_ZMMM512")
-            self.store = _code(f"EVEX_VMOVU{p}_ZMMM512_K1Z_ZMM")
-            self.broadcast = _code(f"EVEX_VBROADCAST{s}_ZMM_K1Z_XMMM{bits}")
-            self.fma = _code(f"EVEX_VFMADD231{p}{three}_ER")
-            self.arithmetic = {
-                op: _code(f"EVEX_V{op}{p}{three}_{'SAE' if op in ('MAX', 'MIN') else 'ER'}")
-                for op in ARITHMETIC
-            }
-            self.sqrt = _code(f"EVEX_VSQRT{p}_ZMM_K1Z_ZMMM512B{bits}_ER")
-            self.bit_and = _code(f"EVEX_VAND{p}{three}")
-            self.bit_xor = _code(f"EVEX_VXOR{p}{three}")
-            self.bit_or = _code(f"EVEX_VOR{p}{three}")
-            self.copy = self.load
-            self.gather = _code(f"EVEX_VGATHERD{p}_ZMM_K1_VM32{'Z' if bits == 32 else 'Y'}")
-            self.scatter = _code(f"EVEX_VSCATTERD{p}_VM32{'Z' if bits == 32 else 'Y'}_K1_ZMM")
-            self.load_scalar = _code(f"EVEX_VMOV{s}_XMM_K1Z_M{bits}")
-            self.store_scalar = _code(f"EVEX_VMOV{s}_M{bits}_K1_XMM")
-            self.arithmetic_ymm = {
-                op: _code(f"EVEX_V{op}{p}_YMM_K1Z_YMM_YMMM256B{bits}") for op in ARITHMETIC
-            }
-            self.arithmetic_xmm = {
-                op: _code(f"EVEX_V{op}{p}_XMM_K1Z_XMM_XMMM128B{bits}") for op in ARITHMETIC
-            }
-            self.upper_half = _code("EVEX_VEXTRACTF64X4_YMMM256_K1Z_ZMM_IMM8")
-            self.upper_quarter = _code("EVEX_VEXTRACTF32X4_XMMM128_K1Z_YMM_IMM8")
-            self.permute = _code(f"EVEX_VPERMIL{p}_XMM_K1Z_XMMM128B{bits}_IMM8")
-            self.round = _code(f"EVEX_VRNDSCALE{p}_ZMM_K1Z_ZMMM512B{bits}_IMM8_SAE")
-            self.scale = _code(f"EVEX_VSCALEF{p}{three}_ER")
-            self.exponent = _code(f"EVEX_VGETEXP{p}_ZMM_K1Z_ZMMM512B{bits}_SAE")
-            self.mantissa = _code(f"EVEX_VGETMANT{p}_ZMM_K1Z_ZMMM512B{bits}_IMM8_SAE")
+            self._avx512(p, s, isa.itemsize * 8)
         else:
-            three = "_YMM_YMM_YMMM256"
-            self.load = _code(f"VEX_VMOVU{p}_YMM_YMMM256")
-            self.store = _code(f"VEX_VMOVU{p}_YMMM256_YMM")
-            self.broadcast = _code(f"VEX_VBROADCAST{s}_YMM_M{bits}")
-            self.fma = _code(f"VEX_VFMADD231{p}{three}")
-            self.arithmetic = {op: _code(f"VEX_V{op}{p}{three}") for op in ARITHMETIC}
-            self.sqrt = _code(f"VEX_VSQRT{p}_YMM_YMMM256")
-            self.bit_and = _code(f"VEX_VAND{p}{three}")
-            self.bit_xor = _code(f"VEX_VXOR{p}{three}")
-            self.bit_or = _code(f"VEX_VOR{p}{three}")
-            self.copy = self.load
-            self.gather = _code(f"VEX_VGATHERD{p}_YMM_VM32{'Y' if bits == 32 else 'X'}_YMM")
-            self.scatter = 0
-            self.load_scalar = _code(f"VEX_VMOV{s}_XMM_M{bits}")
-            self.store_scalar = _code(f"VEX_VMOV{s}_M{bits}_XMM")
-            self.arithmetic_ymm = self.arithmetic
-            self.arithmetic_xmm = {op: _code(f"VEX_V{op}{p}_XMM_XMM_XMMM128") for op in ARITHMETIC}
-            self.upper_half = 0
-            self.upper_quarter = _code("VEX_VEXTRACTF128_XMMM128_YMM_IMM8")
-            self.permute = _code(f"VEX_VPERMIL{p}_XMM_XMMM128_IMM8")
-            self.masked_load = _code(f"VEX_VMASKMOV{p}_YMM_YMM_M256")
-            self.masked_store = _code(f"VEX_VMASKMOV{p}_M256_YMM_YMM")
-            self.blend = _code(f"VEX_VBLENDV{p}_YMM_YMM_YMMM256_YMM")
-            self.round = _code(f"VEX_VROUND{p}_YMM_YMMM256_IMM8")
-            self.compare = _code(f"VEX_VCMP{p}_YMM_YMM_YMMM256_IMM8")
-            d = "D" if bits == 32 else "Q"
-            self.shift_left = _code(f"VEX_VPSLL{d}_YMM_YMM_IMM8")
-            self.shift_right = _code(f"VEX_VPSRL{d}_YMM_YMM_IMM8")
+            self._avx2(p, s, isa.itemsize * 8)
+
+    def _avx512(self, p: str, s: str, bits: int) -> None:
+        three = f"_ZMM_K1Z_ZMM_ZMMM512B{bits}"
+        self.load = _code(f"EVEX_VMOVU{p}_ZMM_K1Z_ZMMM512")
+        self.store = _code(f"EVEX_VMOVU{p}_ZMMM512_K1Z_ZMM")
+        self.broadcast = _code(f"EVEX_VBROADCAST{s}_ZMM_K1Z_XMMM{bits}")
+        self.fma = _code(f"EVEX_VFMADD231{p}{three}_ER")
+        self.arithmetic = {
+            op: _code(f"EVEX_V{op}{p}{three}_{'SAE' if op in ('MAX', 'MIN') else 'ER'}") for op in ARITHMETIC
+        }
+        self.sqrt = _code(f"EVEX_VSQRT{p}_ZMM_K1Z_ZMMM512B{bits}_ER")
+        self.bit_and = _code(f"EVEX_VAND{p}{three}")
+        self.bit_xor = _code(f"EVEX_VXOR{p}{three}")
+        self.bit_or = _code(f"EVEX_VOR{p}{three}")
+        self.copy = self.load
+        self.gather = _code(f"EVEX_VGATHERD{p}_ZMM_K1_VM32{'Z' if bits == 32 else 'Y'}")
+        self.scatter = _code(f"EVEX_VSCATTERD{p}_VM32{'Z' if bits == 32 else 'Y'}_K1_ZMM")
+        self.load_scalar = _code(f"EVEX_VMOV{s}_XMM_K1Z_M{bits}")
+        self.store_scalar = _code(f"EVEX_VMOV{s}_M{bits}_K1_XMM")
+        self.arithmetic_ymm = {op: _code(f"EVEX_V{op}{p}_YMM_K1Z_YMM_YMMM256B{bits}") for op in ARITHMETIC}
+        self.arithmetic_xmm = {op: _code(f"EVEX_V{op}{p}_XMM_K1Z_XMM_XMMM128B{bits}") for op in ARITHMETIC}
+        self.upper_half = _code("EVEX_VEXTRACTF64X4_YMMM256_K1Z_ZMM_IMM8")
+        self.upper_quarter = _code("EVEX_VEXTRACTF32X4_XMMM128_K1Z_YMM_IMM8")
+        self.permute = _code(f"EVEX_VPERMIL{p}_XMM_K1Z_XMMM128B{bits}_IMM8")
+        self.round = _code(f"EVEX_VRNDSCALE{p}_ZMM_K1Z_ZMMM512B{bits}_IMM8_SAE")
+        self.scale = _code(f"EVEX_VSCALEF{p}{three}_ER")
+        self.exponent = _code(f"EVEX_VGETEXP{p}_ZMM_K1Z_ZMMM512B{bits}_SAE")
+        self.mantissa = _code(f"EVEX_VGETMANT{p}_ZMM_K1Z_ZMMM512B{bits}_IMM8_SAE")
+
+    def _avx2(self, p: str, s: str, bits: int) -> None:
+        three = "_YMM_YMM_YMMM256"
+        self.load = _code(f"VEX_VMOVU{p}_YMM_YMMM256")
+        self.store = _code(f"VEX_VMOVU{p}_YMMM256_YMM")
+        self.broadcast = _code(f"VEX_VBROADCAST{s}_YMM_M{bits}")
+        self.fma = _code(f"VEX_VFMADD231{p}{three}")
+        self.arithmetic = {op: _code(f"VEX_V{op}{p}{three}") for op in ARITHMETIC}
+        self.sqrt = _code(f"VEX_VSQRT{p}_YMM_YMMM256")
+        self.bit_and = _code(f"VEX_VAND{p}{three}")
+        self.bit_xor = _code(f"VEX_VXOR{p}{three}")
+        self.bit_or = _code(f"VEX_VOR{p}{three}")
+        self.copy = self.load
+        self.gather = _code(f"VEX_VGATHERD{p}_YMM_VM32{'Y' if bits == 32 else 'X'}_YMM")
+        self.scatter = 0
+        self.load_scalar = _code(f"VEX_VMOV{s}_XMM_M{bits}")
+        self.store_scalar = _code(f"VEX_VMOV{s}_M{bits}_XMM")
+        self.arithmetic_ymm = self.arithmetic
+        self.arithmetic_xmm = {op: _code(f"VEX_V{op}{p}_XMM_XMM_XMMM128") for op in ARITHMETIC}
+        self.upper_half = 0
+        self.upper_quarter = _code("VEX_VEXTRACTF128_XMMM128_YMM_IMM8")
+        self.permute = _code(f"VEX_VPERMIL{p}_XMM_XMMM128_IMM8")
+        self.masked_load = _code(f"VEX_VMASKMOV{p}_YMM_YMM_M256")
+        self.masked_store = _code(f"VEX_VMASKMOV{p}_M256_YMM_YMM")
+        self.blend = _code(f"VEX_VBLENDV{p}_YMM_YMM_YMMM256_YMM")
+        self.round = _code(f"VEX_VROUND{p}_YMM_YMMM256_IMM8")
+        self.compare = _code(f"VEX_VCMP{p}_YMM_YMM_YMMM256_IMM8")
+        d = "D" if bits == 32 else "Q"
+        self.shift_left = _code(f"VEX_VPSLL{d}_YMM_YMM_IMM8")
+        self.shift_right = _code(f"VEX_VPSRL{d}_YMM_YMM_IMM8")
 
 
 @cache

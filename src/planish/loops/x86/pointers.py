@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -65,6 +65,7 @@ class Pointers:
                 if key not in self._by_key:
                     strides = {loop: n * itemsize for loop, n in ref.strides}
                     self._by_key[key] = Pointer(ref.buffer, strides, 8 * len(self._by_key))
+        self.strides: list[tuple[int, int]] = []
         self.all = list(self._by_key.values())
         self.tree = tree
 
@@ -133,6 +134,25 @@ class Pointers:
         for pointer, drift in zip(homeless, drifts, strict=True):
             self.free.append(pointer.register)
             pointer.register, pointer.drift = 0, drift
+
+    @contextmanager
+    def strides_in_registers(self, asm: Assembler, wanted: Sequence[int], spare: int) -> Generator[None]:
+        """Hold strides, in bytes, and odd multiples of them for short addresses, as far as registers go.
+
+        With scales of 1, 2, 4 and 8, the multiples 1, 3, 5 and 7 reach eight rows and more (thesis 3.4.2).
+        """
+        values = [stride * multiple for multiple in (1, 3, 5, 7) for stride in wanted]
+        count = max(0, min(len(values), len(self.free) - spare))
+        outer, self.strides = self.strides, []
+        for value in values[:count]:
+            register = self.free.pop()
+            asm.emit(Code.MOV_R64_IMM64, register, Imm(value)) if value >= 2**31 else asm.emit(
+                Code.MOV_R32_IMM32, register - int(Register.RAX) + int(Register.EAX), Imm(value)
+            )
+            self.strides.append((register, value))
+        yield
+        self.free.extend(register for register, _ in self.strides)
+        self.strides = outer
 
     def moved(self, loop: Loop, as_loop: LoopId) -> list[tuple[Pointer, int]]:
         """The pointers below a loop that some loop moves, with the bytes per iteration."""

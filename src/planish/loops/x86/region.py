@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from planish.loops.extent import remaining
 from planish.loops.mathlib import EXPANDED
 from planish.loops.program import IDENTITY, Const
 from planish.loops.tree import Call, Leaf, Loop, LoopTree, Node, Ref, Value, leaves, refs
@@ -69,28 +70,13 @@ def leaf_paths(nodes: tuple[Node, ...], path: Path = ()) -> Iterator[tuple[Leaf,
             yield from leaf_paths(node.body, (*path, node))
 
 
-def remaining_of(tree: LoopTree, axis: str, remaining: Mapping[str, int]) -> int:
-    """How much of an axis is left, given what is left of those that have loops already."""
-    if axis in remaining:
-        return remaining[axis]
-    for name, terms in tree.derived:
-        if name == axis:
-            return 1 + sum(c * (remaining_of(tree, other, remaining) - 1) for other, c in terms)
-    return tree.size[axis]
-
-
-def trips(tree: LoopTree, loop: Loop, remaining: Mapping[str, int]) -> int:
-    """Iterations of a loop, the tail included."""
-    return -(-remaining_of(tree, loop.axis, remaining) // loop.step)
-
-
 def moves_target(loop: Loop) -> bool:
     """Whether some leaf below writes along the loop; if not, the loop only reduces."""
     return any(loop.id in leaf.target.stride for leaf in leaves(loop.body))
 
 
 def positions(
-    tree: LoopTree, path: Path, ref: Ref, vector: Loop | None, lanes: int, remaining: dict[str, int]
+    tree: LoopTree, path: Path, ref: Ref, vector: Loop | None, lanes: int, inside: dict[str, int]
 ) -> Iterator[tuple[int, int]]:
     """List the vectors that a reference names inside a scope, as (offset, lanes).
 
@@ -99,7 +85,7 @@ def positions(
     if not path:
         yield ref.offset, 1
         return
-    stack: list[tuple[int, int, dict[str, int]]] = [(0, ref.offset, remaining)]
+    stack: list[tuple[int, int, dict[str, int]]] = [(0, ref.offset, inside)]
     while stack:
         depth, offset, left = stack.pop()
         if depth == len(path):
@@ -107,7 +93,7 @@ def positions(
             continue
         loop = path[depth]
         stride = ref.stride.get(loop.id, 0)
-        here = remaining_of(tree, loop.axis, left)
+        here = remaining(tree, left, loop.axis)
         if loop is vector:
             if stride == 0:
                 yield offset, 1
@@ -125,7 +111,7 @@ def positions(
 
 
 def instances(
-    tree: LoopTree, nodes: tuple[Node, ...], remaining: Mapping[str, int], lanes: int, cap: int
+    tree: LoopTree, nodes: tuple[Node, ...], inside: Mapping[str, int], lanes: int, cap: int
 ) -> int:
     """Count the vector operations of nodes when all is unrolled; counting ends above the cap."""
     total = 0
@@ -133,14 +119,14 @@ def instances(
         if isinstance(node, Leaf):
             total += 1
         elif any(isinstance(n, Loop) for n in node.body):
-            here = remaining_of(tree, node.axis, remaining)
+            here = remaining(tree, inside, node.axis)
             full, tail = divmod(here, node.step)
             if full:
-                total += full * instances(tree, node.body, {**remaining, node.axis: node.step}, lanes, cap)
+                total += full * instances(tree, node.body, {**inside, node.axis: node.step}, lanes, cap)
             if tail and total <= cap:
-                total += instances(tree, node.body, {**remaining, node.axis: tail}, lanes, cap)
+                total += instances(tree, node.body, {**inside, node.axis: tail}, lanes, cap)
         else:
-            total += len(node.body) * -(-remaining_of(tree, node.axis, remaining) // lanes)
+            total += len(node.body) * -(-remaining(tree, inside, node.axis) // lanes)
         if total > cap:
             break
     return total
@@ -174,20 +160,23 @@ class Analyser:
             for ref in leaf_refs(leaf):
                 self._total[ref.buffer] = self._total.get(ref.buffer, 0) + 1
 
-    def region(self, nodes: tuple[Node, ...], remaining: dict[str, int]) -> Region | None:
+    def region(self, nodes: tuple[Node, ...], inside: dict[str, int]) -> Region | None:
         """Plan the registers of a scope; None if it does not fit."""
         found = list(leaf_paths(nodes))
         reducing = [(leaf, path) for leaf, path in found if leaf.reduce]
         held, local = self._held(found)
-        if not self._small(nodes, remaining, found, bool(held)):
+        if not self._small(nodes, inside, found, bool(held)):
             return None
-        budget = self.isa.registers - max(self._operands(leaf) for leaf, _ in found)
-        if held and not self._fits(reducing, remaining, budget):
+        budget = max(1, self.isa.registers - max(self._operands(leaf, path) for leaf, path in found))
+        if held and not self._fits(reducing, inside, budget):
             return None
         region = Region(local=local)
-        if not self._collect(region, found, held, remaining) or len(region.homes) > budget:
+        if not self._collect(region, found, held, inside) or len(region.homes) > budget:
             return None
-        self._assign(region, nodes, remaining, budget)
+        early = _read_early(found, region)
+        if early & region.lanewise:
+            return None
+        self._assign(region, nodes, inside, 0 if early else budget)
         return region
 
     def _held(self, found: list[tuple[Leaf, Path]]) -> tuple[set[str], set[str]]:
@@ -204,38 +193,41 @@ class Analyser:
         return reduced | local, local
 
     def _small(
-        self, nodes: tuple[Node, ...], remaining: dict[str, int], found: list[tuple[Leaf, Path]], held: bool
+        self, nodes: tuple[Node, ...], inside: dict[str, int], found: list[tuple[Leaf, Path]], held: bool
     ) -> bool:
         """Whether what must be unrolled is short enough."""
         lanes = self.isa.lanes
         if not held:
-            return instances(self.tree, nodes, remaining, lanes, STREAM_MAX) <= STREAM_MAX
-        return all(self._unrolled(path, remaining) <= UNROLLED_MAX for _, path in found)
+            return instances(self.tree, nodes, inside, lanes, STREAM_MAX) <= STREAM_MAX
+        return all(self._unrolled(path, inside) <= UNROLLED_MAX for _, path in found)
 
-    def _unrolled(self, path: Path, remaining: dict[str, int]) -> int:
-        left = dict(remaining)
+    def _unrolled(self, path: Path, inside: dict[str, int]) -> int:
+        left = dict(inside)
         vector = vector_loop(path)
         count = 1
         for loop in path:
-            here = remaining_of(self.tree, loop.axis, left)
+            here = remaining(self.tree, left, loop.axis)
             step = self.isa.lanes if loop is vector else loop.step
             if moves_target(loop):
                 count *= -(-here // step)
             left[loop.axis] = min(loop.step, here)
         return count
 
-    def _operands(self, leaf: Leaf) -> int:
+    def _operands(self, leaf: Leaf, path: Path) -> int:
         """Vector registers that a leaf needs besides those that hold results."""
-        spare = 0 if self.isa.wide else 1
+        vector = vector_loop(path)
+        strided = vector is not None and any(r.stride.get(vector.id, 0) > 1 for r in leaf_refs(leaf))
+        spare = strided + (not self.isa.wide)
         if leaf.reduce == "add" and _is_multiply(leaf.value):
             return 2 + spare
-        return 4 + _depth(leaf.value) + spare + (8 if _expanded(leaf.value) else 0)
+        base = 3 if self.isa.wide else 5
+        return base + _depth(leaf.value) + spare + (6 if _expanded(leaf.value) else 0)
 
-    def _fits(self, reducing: list[tuple[Leaf, Path]], remaining: dict[str, int], budget: int) -> bool:
-        return all(self._unrolled(path, remaining) <= budget for _, path in reducing)
+    def _fits(self, reducing: list[tuple[Leaf, Path]], inside: dict[str, int], budget: int) -> bool:
+        return all(self._unrolled(path, inside) <= budget for _, path in reducing)
 
     def _collect(
-        self, region: Region, found: list[tuple[Leaf, Path]], held: set[str], remaining: dict[str, int]
+        self, region: Region, found: list[tuple[Leaf, Path]], held: set[str], inside: dict[str, int]
     ) -> bool:
         """List the vectors to hold; false if the leaves do not agree on them."""
         outer: dict[str, tuple[tuple[tuple[str, int], int], ...]] = {}
@@ -251,14 +243,14 @@ class Analyser:
                 outside = tuple(item for item in ref.strides if item[0] not in inner)
                 if outer.setdefault(ref.buffer, outside) != outside:
                     return False
-            if leaf.target.buffer in held and not self._collect_target(region, leaf, path, vector, remaining):
+            if leaf.target.buffer in held and not self._collect_target(region, leaf, path, vector, inside):
                 return False
         return not _overlaps(region) and all(
-            self._agrees(region, leaf, path, held, remaining) for leaf, path in found
+            self._agrees(region, leaf, path, held, inside) for leaf, path in found
         )
 
     def _collect_target(
-        self, region: Region, leaf: Leaf, path: Path, vector: Loop | None, remaining: dict[str, int]
+        self, region: Region, leaf: Leaf, path: Path, vector: Loop | None, inside: dict[str, int]
     ) -> bool:
         target = leaf.target
         stride = target.stride.get(vector.id, 0) if vector else 0
@@ -268,18 +260,28 @@ class Analyser:
             if vector is not None and stride == 0:
                 region.lanewise.add(target.buffer)
         elif isinstance(leaf.value, Const):
+            if self._begins_again(target, path, inside):
+                return False
             region.fresh.add(target.buffer)
         elif target.buffer not in region.local:
             return False
         if stride and region.stride.setdefault(target.buffer, stride) != stride:
             return False
-        for offset, lanes in positions(self.tree, path, target, vector, self.isa.lanes, remaining):
+        for offset, lanes in positions(self.tree, path, target, vector, self.isa.lanes, inside):
             region.homes[target.buffer, offset, lanes] = target
         return True
 
-    def _agrees(
-        self, region: Region, leaf: Leaf, path: Path, held: set[str], remaining: dict[str, int]
-    ) -> bool:
+    def _begins_again(self, target: Ref, path: Path, inside: dict[str, int]) -> bool:
+        """Whether an element is initialised several times here: then it is several results in turn."""
+        left = dict(inside)
+        for loop in path:
+            here = remaining(self.tree, left, loop.axis)
+            if loop.id not in target.stride and here > loop.step:
+                return True
+            left[loop.axis] = min(here, loop.step)
+        return False
+
+    def _agrees(self, region: Region, leaf: Leaf, path: Path, held: set[str], inside: dict[str, int]) -> bool:
         """Whether every held vector that a leaf reads is one that some leaf writes."""
         vector = vector_loop(path)
         target = leaf.target.buffer
@@ -296,19 +298,17 @@ class Analyser:
             stride = ref.stride.get(vector.id, 0) if vector else 0
             if stride != region.stride.get(ref.buffer, 0) and (stride or ref.buffer in region.stride):
                 return False
-            for offset, lanes in positions(self.tree, path, ref, vector, self.isa.lanes, remaining):
+            for offset, lanes in positions(self.tree, path, ref, vector, self.isa.lanes, inside):
                 if (ref.buffer, offset, lanes) not in region.homes:
                     return False
         return True
 
-    def _assign(
-        self, region: Region, nodes: tuple[Node, ...], remaining: dict[str, int], budget: int
-    ) -> None:
+    def _assign(self, region: Region, nodes: tuple[Node, ...], inside: dict[str, int], budget: int) -> None:
         """Give each vector its registers, and sums several where few of them would wait for each other."""
         reduced = [key for key in region.homes if key[0] in region.reduce]
         others = [key for key in region.homes if key[0] not in region.reduce]
         copies = 1
-        if reduced and instances(self.tree, nodes, remaining, self.isa.lanes, UNROLLED_MAX) > 2 * len(
+        if reduced and instances(self.tree, nodes, inside, self.isa.lanes, UNROLLED_MAX) > 2 * len(
             region.homes
         ):
             copies = max(1, min(4, -(-8 // len(reduced)), (budget - len(others)) // len(reduced)))
@@ -327,3 +327,10 @@ def _overlaps(region: Region) -> bool:
         seen.update((buffer, offset + i * stride) for i in range(lanes))
         total += lanes
     return len(seen) != total
+
+
+def _read_early(found: list[tuple[Leaf, Path]], region: Region) -> set[str]:
+    """The reduced buffers that are read in the very node that reduces them, before it has ended."""
+    tops = {(leaf.target.buffer, id(path[0])) for leaf, path in found if leaf.reduce and path}
+    read = {(ref.buffer, id(path[0])) for leaf, path in found if path for ref in refs(leaf.value)}
+    return {buffer for buffer, _ in tops & read} & region.reduce.keys()
