@@ -1,0 +1,30 @@
+"""Where candidates are evaluated: workers, limits, timing, and the comparison at the end."""
+
+from planish.measure.compare import Entrant, Plan, Standing, remeasure
+from planish.measure.exclusion import MACHINE_LOCK, exclusive
+from planish.measure.guard import Answer
+from planish.measure.inline import InlineExecutor
+from planish.measure.interval import Ratio, Verdict
+from planish.measure.limits import Limits
+from planish.measure.local import LocalExecutor
+from planish.measure.timing import FINAL_TIMING, SEARCH_TIMING, Samples, Timing, time_call
+
+__all__ = [
+    "FINAL_TIMING",
+    "MACHINE_LOCK",
+    "SEARCH_TIMING",
+    "Answer",
+    "Entrant",
+    "InlineExecutor",
+    "Limits",
+    "LocalExecutor",
+    "Plan",
+    "Ratio",
+    "Samples",
+    "Standing",
+    "Timing",
+    "Verdict",
+    "exclusive",
+    "remeasure",
+    "time_call",
+]

@@ -1,0 +1,61 @@
+"""How a worker lives: it dies with its parent, has only so much memory, and leaves no traces."""
+
+import faulthandler
+import fcntl
+import os
+import resource
+import select
+import signal
+import sys
+import threading
+from pathlib import Path
+
+
+def settle() -> None:
+    """Leave Ctrl-C to the parent, write no core files, and name the line at a crash."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    faulthandler.enable(all_threads=False)
+
+
+def cap_memory(more_bytes: int) -> None:
+    """Allow this process so many more bytes of data than it has now; beyond them is MemoryError.
+
+    Linux only. Not RLIMIT_AS: run-time systems reserve far more addresses than they ever use.
+    """
+    if sys.platform != "linux":
+        return
+    # /proc/self/statm: its sixth number is data and stack, in pages.
+    used = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    most = used + more_bytes
+    resource.setrlimit(resource.RLIMIT_DATA, (most if hard < 0 else min(most, hard), hard))
+
+
+def die_with_parent(lifeline: int) -> None:
+    """Kill this process group at the moment when the parent is gone.
+
+    On Linux the kernel does it, whatever this process and its children are busy with.
+
+    Args:
+        lifeline: the read end of a pipe to which only the parent holds the write end.
+    """
+    if sys.platform == "linux":
+        # As PR_SET_PDEATHSIG, but for the group, and not bound to the thread that started us.
+        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
+        flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
+        fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)
+        if select.select([lifeline], [], [], 0)[0]:  # gone before we asked
+            _end_group()
+    else:
+        threading.Thread(target=_watch, args=(lifeline,), daemon=True).start()
+
+
+def _watch(lifeline: int) -> None:
+    os.read(lifeline, 1)
+    _end_group()
+
+
+def _end_group() -> None:
+    os.killpg(0, signal.SIGKILL)

@@ -1,0 +1,76 @@
+"""One bad candidate is a row, not an end: whatever an evaluator does becomes an answer."""
+
+import math
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from planish.core import (
+    Candidate,
+    Evaluator,
+    Failed,
+    Measured,
+    Outcome,
+    PlanishError,
+    ProgramError,
+    ScheduleError,
+    Stage,
+)
+from planish.measure.clock import Clock
+
+_DETAIL = 1000
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of one candidate of a batch.
+
+    Args:
+        position: the candidate's place in the batch, from 0.
+        outcome: measured or failed.
+        seconds: seconds by stage, "wait" for the wait for the machine, "worker" for the rest.
+    """
+
+    position: int
+    outcome: Outcome
+    seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+def answer(evaluator: Evaluator, position: int, candidate: Candidate, clock: Clock) -> Answer:
+    """Evaluate one candidate; an exception becomes `Failed` in the stage where it arose."""
+    clock.restart()
+    try:
+        outcome = _checked(evaluator.evaluate(candidate, clock))
+    except (Exception, SystemExit) as error:  # noqa: BLE001  (any error is this candidate's answer)
+        outcome = _failure(clock.failed or "worker", error)
+    return Answer(position, outcome, clock.stop())
+
+
+def _checked(outcome: object) -> Outcome:
+    match outcome:
+        case Failed():
+            return outcome
+        case Measured(values) if all(map(math.isfinite, values.values())):
+            return outcome
+        case Measured(values):
+            return Failed("run", "not finite", f"{dict(values)}")
+        case _:
+            return Failed("worker", "no outcome", f"the evaluator gave {outcome!r}"[:_DETAIL])
+
+
+def _failure(stage: Stage, error: BaseException) -> Failed:
+    match error:
+        case MemoryError():
+            return Failed(stage, "out of memory", str(error)[:_DETAIL])
+        case ScheduleError() | ProgramError():
+            return Failed(stage, "illegal step", str(error)[:_DETAIL])
+        case PlanishError():
+            return Failed(stage, type(error).__name__, str(error)[:_DETAIL])
+        case _:
+            return Failed(stage, type(error).__name__, f"{error} ({_place(error)})"[:_DETAIL])
+
+
+def _place(error: BaseException) -> str:
+    """Name the line that raised."""
+    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+    return f"{frame.f_code.co_name}, line {line} of {frame.f_code.co_filename}"

@@ -1,0 +1,32 @@
+"""What an evaluation may use before it is ended."""
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of one evaluation.
+
+    A limit holds for all that a candidate spends in a stage, also when it enters it several times.
+
+    Args:
+        transform: seconds to apply the steps.
+        build: seconds to make the code.
+        verify: seconds to check the answer.
+        run: seconds to measure; the wait for the machine is not counted.
+        worker: seconds outside the stages, and to start a worker and make its evaluator.
+        memory_bytes: data that a worker may have beyond what it has at its start (Linux:
+            RLIMIT_DATA, for each process apart; shared memory is not counted).
+    """
+
+    transform: float = 10.0
+    build: float = 10.0
+    verify: float = 20.0
+    run: float = 20.0
+    worker: float = 60.0
+    memory_bytes: int = 4 << 30
+
+    def seconds(self, phase: str) -> float:
+        """Give the limit of a phase of the clock; "wait", for the machine, has none."""
+        return math.inf if phase == "wait" else getattr(self, phase)

@@ -1,0 +1,249 @@
+"""The executor of this machine: worker processes that may crash, hang, and eat memory."""
+
+import pickle
+import selectors
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from planish.core import STAGES, Candidate, EvaluatorFactory, Failed, PlanishError, Stage
+from planish.measure.exclusion import MACHINE_LOCK, is_held
+from planish.measure.guard import Answer
+from planish.measure.limits import Limits
+from planish.measure.process import WorkerProcess
+from planish.measure.wire import Made, Setup
+
+_TICK_S = 0.05  # how often limits are looked at
+_CHUNK_S = 0.02  # how much work is sent at once: a pipe's round trip is lost in it
+_CHUNK_MOST = 32
+
+
+class LocalExecutor:
+    """Evaluates in worker processes of this machine.
+
+    A candidate that crashes, hangs or runs out of memory is a `Failed` answer; its worker's
+    process group is killed and replaced, and the rest of the batch is evaluated as if nothing
+    had been. All ends with this process, even if it is killed. Evaluated code that starts a
+    session of its own escapes; nothing else does.
+
+    Stages named "run" exclude each other on the whole machine (see `Clock`).
+
+    Args:
+        factory: makes the evaluator in each worker; it is pickled, with what it holds.
+        workers: how many processes, at least 1.
+        limits: what one evaluation may use.
+        lock: the file by which timed runs exclude each other.
+
+    Raises:
+        PlanishError: fewer than 1 worker, or the factory cannot be pickled.
+    """
+
+    def __init__(
+        self,
+        factory: EvaluatorFactory,
+        *,
+        workers: int = 1,
+        limits: Limits | None = None,
+        lock: Path = MACHINE_LOCK,
+    ) -> None:
+        if workers < 1:
+            raise PlanishError(f"{workers} workers cannot evaluate anything", "Ask for at least 1.")
+        self._limits = limits or Limits()
+        self._lock = lock
+        self._factory = _pickled(factory)
+        self._serial = 1
+        self._count = workers
+        self._workers: list[WorkerProcess] = []
+        self._selector = selectors.DefaultSelector()
+        self._pace = _CHUNK_S / 4  # seconds that a candidate takes, lately
+        self._next_look = 0.0
+        self._submitting = False
+        self._closed = False
+        self._feed(deque(), ())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def restart_with(self, factory: EvaluatorFactory) -> None:
+        """Evaluate for another task from now on, in the same processes: it saves their start.
+
+        Raises:
+            PlanishError: a batch is under way, the executor is closed, or the factory cannot be pickled.
+        """
+        self._check_free()
+        self._factory = _pickled(factory)
+        self._serial += 1
+        self._feed(deque(), ())
+
+    def submit(self, candidates: Sequence[Candidate]) -> Iterator[Answer]:
+        """Evaluate a batch; answers come as they finish, one for each candidate, in any order.
+
+        To leave the iterator early ends what is under way.
+
+        Raises:
+            PlanishError: the evaluator cannot be made; a batch is under way; the executor is closed;
+                this process holds the machine, so that its workers would wait for ever.
+        """
+        self._check_free()
+        if is_held(self._lock):
+            raise PlanishError("workers would wait for this process for ever", "Leave `exclusive()` first.")
+        self._submitting = True
+        try:
+            yield from self._evaluate(candidates)
+        finally:
+            self._submitting = False
+            for worker in [w for w in self._workers if w.pending]:
+                self._fire(worker)
+
+    def close(self) -> None:
+        """End the workers; harmless when called twice."""
+        self._closed = True
+        for worker in self._workers:
+            worker.dismiss()
+        for worker in list(self._workers):
+            if not worker.busy:
+                worker.leave()
+            self._fire(worker)
+        self._selector.close()
+
+    def _check_free(self) -> None:
+        if self._closed:
+            raise PlanishError("the executor is closed", "Make a new one.")
+        if self._submitting:
+            raise PlanishError("a batch is under way", "Take all its answers, or close its iterator, first.")
+
+    def _evaluate(self, candidates: Sequence[Candidate]) -> Iterator[Answer]:
+        queue = deque(range(len(candidates)))
+        left = len(candidates)
+        while left:
+            self._feed(queue, candidates)
+            for answer in self._listen(queue):
+                left -= 1
+                before = time.monotonic()
+                yield answer
+                self._forgive(time.monotonic() - before)
+
+    def _forgive(self, pause: float) -> None:
+        """Nobody listened for so many seconds; a worker may have waited for that."""
+        for worker in self._workers:
+            worker.slack += pause
+
+    def _feed(self, queue: deque[int], candidates: Sequence[Candidate]) -> None:
+        """Give work to every worker that has none."""
+        for worker in [w for w in self._workers if not w.busy and not w.is_alive()]:
+            self._fire(worker)
+        while len(self._workers) < self._count:
+            self._hire()
+        for worker in self._workers:
+            if worker.busy:
+                continue
+            if worker.serial != self._serial:
+                worker.make(self._serial, self._factory)
+            elif queue:
+                chunk = [queue.popleft() for _ in range(self._chunk_size(len(queue)))]
+                worker.evaluate(chunk, [candidates[position] for position in chunk])
+
+    def _chunk_size(self, queued: int) -> int:
+        """Few enough that the workers end together, enough that the pipe's round trip is lost in it."""
+        share = queued if self._count == 1 else -(-queued // (2 * self._count))
+        return max(1, min(share, _CHUNK_MOST, int(_CHUNK_S / self._pace)))
+
+    def _listen(self, queue: deque[int]) -> list[Answer]:
+        answers: list[Answer] = []
+        for key, _ in self._selector.select(_TICK_S):
+            worker: WorkerProcess = key.data
+            if worker not in self._workers:
+                continue
+            if key.fd == worker.errors:
+                if not worker.drain():
+                    self._selector.unregister(worker.errors)
+            else:
+                answers += self._hear(worker, queue)
+        if time.monotonic() >= self._next_look:
+            self._next_look = time.monotonic() + _TICK_S
+            for worker in [w for w in self._workers if w.busy]:
+                answers += self._look_after(worker, queue)
+        return answers
+
+    def _hear(self, worker: WorkerProcess, queue: deque[int]) -> list[Answer]:
+        answers: list[Answer] = []
+        try:
+            for reply in worker.read():
+                if isinstance(reply, Made):
+                    self._welcome(worker, reply)
+                else:
+                    worker.pending.popleft()
+                    self._pace += (sum(reply.seconds.values()) - self._pace) / 8
+                    answers.append(reply)
+        except EOFError:
+            answers += self._lose(worker, queue, "crash", worker.autopsy())
+        return answers
+
+    def _welcome(self, worker: WorkerProcess, reply: Made) -> None:
+        worker.making = False
+        if reply.error is None:
+            return
+        self._fire(worker)
+        if reply.serial == self._serial:
+            raise reply.error from RuntimeError(f"in the worker:\n{reply.traceback}")
+
+    def _look_after(self, worker: WorkerProcess, queue: deque[int]) -> list[Answer]:
+        """End a worker that is over a limit, or that died while a child holds its pipe open."""
+        phase, since = worker.dial.phase()
+        limit = self._limits.seconds(phase)
+        if worker.is_overdue(since, limit):
+            return self._lose(worker, queue, "timeout", f"over {limit:g} s")
+        if worker.is_alive():
+            return []
+        answers = self._hear(worker, queue)
+        if not answers and worker in self._workers:
+            return self._lose(worker, queue, "crash", worker.autopsy())
+        return answers
+
+    def _lose(self, worker: WorkerProcess, queue: deque[int], reason: str, detail: str) -> list[Answer]:
+        """End a worker for what its candidate did; the candidates after it go back to the queue."""
+        phase, since = worker.dial.phase()
+        seconds = {**worker.dial.seconds(), phase: time.monotonic() - max(since, worker.heard)}
+        self._fire(worker)
+        if worker.making and worker.serial == self._serial:
+            cause, *_ = detail.splitlines()
+            raise PlanishError(f"a worker cannot make its evaluator: {cause}") from RuntimeError(detail)
+        if not worker.pending:
+            return []
+        position, *others = worker.pending
+        queue.extendleft(reversed(others))
+        stage: Stage = phase if phase in STAGES else "worker"
+        return [Answer(position, Failed(stage, reason, detail), seconds)]
+
+    def _hire(self) -> None:
+        worker = WorkerProcess(Setup(tuple(sys.path), self._limits.memory_bytes, self._lock))
+        self._workers.append(worker)
+        self._selector.register(worker.replies, selectors.EVENT_READ, worker)
+        self._selector.register(worker.errors, selectors.EVENT_READ, worker)
+
+    def _fire(self, worker: WorkerProcess) -> None:
+        for descriptor in (worker.replies, worker.errors):
+            with suppress(KeyError):  # one that reached its end is no longer listened to
+                self._selector.unregister(descriptor)
+        self._workers.remove(worker)
+        worker.kill()
+
+
+def _pickled(factory: EvaluatorFactory) -> bytes:
+    try:
+        return pickle.dumps(factory, pickle.HIGHEST_PROTOCOL)
+    except Exception as error:
+        raise PlanishError(
+            f"the evaluator's factory cannot be sent to a worker: {error}",
+            "Make it of a class or function at the top of a module.",
+        ) from error

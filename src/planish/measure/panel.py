@@ -1,0 +1,39 @@
+"""Several evaluators in one worker process, for candidates that say whose they are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from planish.core import Candidate, Evaluator, EvaluatorFactory, Outcome, StageClock, Step
+
+
+@dataclass(frozen=True)
+class Turn(Step):
+    """Whose turn it is; the first step of a candidate on its way to the panel."""
+
+    entrant: int
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Makes the evaluators of all entrants; entrants that share a factory share an evaluator.
+
+    Args:
+        factories: one for each entrant.
+    """
+
+    factories: tuple[EvaluatorFactory, ...]
+
+    def __call__(self) -> Evaluator:
+        distinct = {id(factory): factory for factory in self.factories}
+        made = {key: factory() for key, factory in distinct.items()}
+        return _Switch([made[id(factory)] for factory in self.factories])
+
+
+class _Switch:
+    def __init__(self, evaluators: Sequence[Evaluator]) -> None:
+        self._evaluators = evaluators
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        turn, *steps = candidate.steps
+        assert isinstance(turn, Turn)
+        return self._evaluators[turn.entrant].evaluate(Candidate(tuple(steps)), clock)

@@ -1,0 +1,173 @@
+"""The parent's hold on one worker process: its pipes, what it is at, and its end."""
+
+import mmap
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from planish.core import Candidate
+from planish.measure.clock import DIAL_BYTES, Dial
+from planish.measure.wire import Chunk, Decoder, Make, Reply, Setup, encode, send
+
+_TAIL_BYTES = 4096
+_TAIL_LINES = 12
+_READ_BYTES = 1 << 16
+_FAREWELL_S = 1.0  # for an idle worker to end by itself
+_DEATH_S = 0.2  # for a worker that closed its pipe to be dead
+
+
+class WorkerProcess:
+    """A worker process, started at once in a session and process group of its own.
+
+    Args:
+        setup: how the worker shall live.
+
+    Attributes:
+        serial: the number of the evaluator that it was last asked to make.
+        making: whether it is still making it.
+        pending: positions sent and not answered; the first is the one under way.
+        heard: when it last said something or was given something, monotonic seconds.
+        slack: seconds since then in which nobody listened to it.
+        replies, errors: descriptors to listen on.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        command_end, self._commands = os.pipe()
+        self.replies, reply_end = os.pipe()
+        self.errors, error_end = os.pipe()
+        lifeline_end, self._lifeline = os.pipe()
+        dial = _shared_memory()
+        inherited = (command_end, reply_end, lifeline_end, dial)
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "planish.measure.worker", *map(str, inherited)],
+            stdin=subprocess.DEVNULL,
+            stdout=error_end,
+            stderr=error_end,
+            pass_fds=inherited,
+            start_new_session=True,
+        )
+        self.dial = Dial(memoryview(mmap.mmap(dial, DIAL_BYTES)))
+        for descriptor in (*inherited, error_end):
+            os.close(descriptor)
+        os.set_blocking(self.replies, False)
+        os.set_blocking(self.errors, False)
+        self._decoder = Decoder()
+        self._tail = b""
+        self.serial = 0
+        self.making = False
+        self.pending: deque[int] = deque()
+        self._send(encode(setup))
+
+    @property
+    def busy(self) -> bool:
+        """Whether an answer of it is awaited."""
+        return self.making or bool(self.pending)
+
+    def is_alive(self) -> bool:
+        """Whether the process still runs."""
+        return self._process.poll() is None
+
+    def make(self, serial: int, factory: bytes) -> None:
+        """Have it make another evaluator."""
+        self.serial, self.making = serial, True
+        self._send(encode(Make(serial, factory)))
+
+    def evaluate(self, positions: Sequence[int], candidates: Sequence[Candidate]) -> None:
+        """Have it evaluate these; only while it is not busy, or the pipe may block."""
+        frame = encode(Chunk(positions, candidates))
+        self.pending.extend(positions)
+        self._send(frame)
+
+    def read(self) -> Iterator[Reply]:
+        """Give the messages that have come.
+
+        Raises:
+            EOFError: no more will come.
+        """
+        with suppress(BlockingIOError):
+            data = os.read(self.replies, _READ_BYTES)
+            if not data:
+                raise EOFError
+            self._tail = b""  # whatever it printed belongs to what is finished
+            self._mark()
+            try:
+                yield from self._decoder.feed(data)
+            except Exception as error:
+                raise EOFError("what it wrote is no answer") from error
+
+    def drain(self) -> bool:
+        """Take what it printed, and keep the end of it; False when it can print no more."""
+        with suppress(BlockingIOError):
+            while data := os.read(self.errors, _READ_BYTES):
+                self._tail = (self._tail + data)[-_TAIL_BYTES:]
+            return False
+        return True
+
+    def is_overdue(self, since: float, limit: float) -> bool:
+        """Whether it has been at one thing, since a monotonic time, for longer than its limit."""
+        return time.monotonic() - max(since, self.heard) > limit + self.slack
+
+    def autopsy(self) -> str:
+        """Say how it ended, with the last lines that it printed."""
+        try:
+            code = self._process.wait(_DEATH_S)
+        except subprocess.TimeoutExpired:
+            cause = "closed its pipe"
+        else:
+            cause = f"killed by {_signal_name(-code)}" if code < 0 else f"exited with code {code}"
+            if code == -signal.SIGKILL:
+                cause += " (the system may be out of memory)"
+        self.drain()
+        last = self._tail.decode(errors="replace").splitlines()[-_TAIL_LINES:]
+        return "\n".join([cause, *last])
+
+    def kill(self) -> None:
+        """End it and all that it started."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        for descriptor in (self._commands, self.replies, self.errors, self._lifeline):
+            with suppress(OSError):
+                os.close(descriptor)
+
+    def dismiss(self) -> None:
+        """Ask it to end; `kill` must follow."""
+        os.close(self._commands)
+        self._commands = -1
+
+    def leave(self) -> None:
+        """Wait a moment for a dismissed worker to end by itself."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_FAREWELL_S)
+
+    def _send(self, frame: bytes) -> None:
+        self._mark()
+        with suppress(BrokenPipeError):  # it died: that will show where we listen
+            send(self._commands, frame)
+
+    def _mark(self) -> None:
+        self.heard = time.monotonic()
+        self.slack = 0.0
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _shared_memory() -> int:
+    if sys.platform == "linux":
+        descriptor = os.memfd_create("planish-dial")
+    else:
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    os.ftruncate(descriptor, DIAL_BYTES)
+    return descriptor

@@ -1,0 +1,85 @@
+"""A worker process: `python -m planish.measure.worker COMMANDS REPLIES LIFELINE DIAL`.
+
+The arguments are the descriptors that the parent opened for it. Standard output and error belong
+to the evaluated code, so that nothing it prints can be taken for an answer.
+"""
+
+import mmap
+import os
+import pickle
+import sys
+import traceback
+from collections.abc import Sequence
+
+from planish.core import Evaluator, PlanishError
+from planish.measure.clock import DIAL_BYTES, Clock, Dial
+from planish.measure.confinement import cap_memory, die_with_parent, settle
+from planish.measure.guard import answer
+from planish.measure.wire import Chunk, Made, Make, Setup, encode, receive, send
+
+
+def main(descriptors: Sequence[int]) -> None:
+    """Serve until the parent closes the pipe."""
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)
+    commands, replies, lifeline, memory = descriptors
+    die_with_parent(lifeline)
+    settle()
+    setup = receive(commands)
+    assert isinstance(setup, Setup)
+    sys.path[:] = setup.import_path
+    cap_memory(setup.memory_bytes)
+    _serve(commands, replies, Clock(Dial(memoryview(mmap.mmap(memory, DIAL_BYTES))), setup.lock))
+
+
+def _serve(commands: int, replies: int, clock: Clock) -> None:
+    evaluator: Evaluator | None = None
+    serial = 0
+    while True:
+        try:
+            message = receive(commands)
+        except EOFError:
+            return
+        except Exception as error:  # noqa: BLE001  (the parent raises it)
+            send(replies, encode(_broken(serial, error)))
+            return
+        if isinstance(message, Make):
+            serial = message.serial
+            del evaluator  # before the next one is made: it may hold much memory
+            evaluator = _make(message, replies)
+        elif isinstance(message, Chunk) and evaluator is not None:
+            _evaluate(evaluator, message, replies, clock)
+
+
+def _make(message: Make, replies: int) -> Evaluator | None:
+    try:
+        evaluator: Evaluator = pickle.loads(message.factory)()
+    except Exception as error:  # noqa: BLE001  (the parent raises it)
+        send(replies, encode(_broken(message.serial, error)))
+        return None
+    send(replies, encode(Made(message.serial)))
+    return evaluator
+
+
+def _evaluate(evaluator: Evaluator, chunk: Chunk, replies: int, clock: Clock) -> None:
+    myself = os.getpid()
+    for position, candidate in zip(chunk.positions, chunk.candidates, strict=True):
+        reply = answer(evaluator, position, candidate, clock)
+        if os.getpid() != myself:
+            os._exit(0)  # the evaluated code forked, and this is the child
+        send(replies, encode(reply))
+
+
+def _broken(serial: int, error: Exception) -> Made:
+    """Tell the parent why there is no evaluator; an error made for the user goes as it is."""
+    if isinstance(error, PlanishError):
+        return Made(serial, error, traceback.format_exc())
+    wrapped = PlanishError(
+        f"a worker cannot make its evaluator: {type(error).__name__}: {error}",
+        "What is sent to workers must be importable there: not of __main__, no lambda, no closure.",
+    )
+    return Made(serial, wrapped, traceback.format_exc())
+
+
+if __name__ == "__main__":
+    main([int(argument) for argument in sys.argv[1:]])

@@ -1,0 +1,161 @@
+"""What every executor must do, as tests: subclass `ExecutorConformance` in a test module."""
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+import pytest
+
+from planish.core import (
+    Candidate,
+    Evaluator,
+    EvaluatorFactory,
+    Executor,
+    Failed,
+    Measured,
+    Outcome,
+    PlanishError,
+)
+from planish.testing.acting import Act, Actor, act
+
+
+class ExecutorConformance:
+    """Tests of an executor, with evaluators that fail in all the ways that candidates do.
+
+    A subclass named `Test...` overrides `executor`, and the attributes where the executor promises less.
+
+    Attributes:
+        isolates: whether a crash, a hang, or too much memory of the evaluated code is survived.
+    """
+
+    isolates: ClassVar[bool] = True
+
+    def executor(self, factory: EvaluatorFactory) -> Executor:
+        """Start an executor whose limits are half a second for "build" and 512 MiB of memory."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def actors(self) -> Iterator[Executor]:
+        """An executor of `Actor`s."""
+        executor = self.executor(Actor)
+        yield executor
+        executor.close()
+
+    def test_every_candidate_is_answered_once(self, actors: Executor) -> None:
+        answers = list(actors.submit([act(value=value) for value in range(50)]))
+        assert sorted(answer.position for answer in answers) == list(range(50))
+
+    def test_an_answer_belongs_to_its_candidate(self, actors: Executor) -> None:
+        values = [3.0, 1.0, 2.0, 1.0]
+        outcomes = self._outcomes(actors, [act(value=value) for value in values])
+        assert outcomes == [Measured({"cost": value}, {"cost": (value, value)}) for value in values]
+
+    def test_the_order_of_a_batch_does_not_matter(self, actors: Executor) -> None:
+        batch = [act("fail" if value % 5 == 0 else "measure", value) for value in range(40)]
+        shuffled = random.Random(1).sample(batch, len(batch))
+        here = dict(zip(batch, self._outcomes(actors, batch), strict=True))
+        there = dict(zip(shuffled, self._outcomes(actors, shuffled), strict=True))
+        assert here == there
+
+    def test_an_empty_batch_has_no_answers(self, actors: Executor) -> None:
+        assert list(actors.submit([])) == []
+
+    def test_batches_follow_each_other(self, actors: Executor) -> None:
+        for value in range(5):
+            assert self._outcomes(actors, [act(value=value)]) == [_cost(value)]
+
+    def test_seconds_are_by_stage(self, actors: Executor) -> None:
+        steps = (Act(stage="build"), Act("sleep", 0.01, "verify"))
+        (answer,) = actors.submit([Candidate(steps)])
+        assert {"build", "verify", "worker"} <= set(answer.seconds)
+        assert answer.seconds["verify"] >= 0.01
+
+    @pytest.mark.parametrize(
+        ("name", "failure"),
+        [
+            ("fail", Failed("verify", "wrong answer", "off by one")),
+            ("raise", Failed("build", "ZeroDivisionError", "as asked")),
+            ("illegal", Failed("build", "illegal step", "axis 'm' is split already")),
+            ("quit", Failed("build", "SystemExit", "1")),
+            ("nothing", Failed("worker", "no outcome", "None")),
+            ("nan", Failed("run", "not finite", "cost")),
+        ],
+    )
+    def test_a_failure_is_an_answer(self, actors: Executor, name: str, failure: Failed) -> None:
+        first, outcome, last = self._outcomes(actors, [act(), act(name), act()])
+        _assert_failed(outcome, failure)
+        assert first == last == _cost(1.0)
+
+    @pytest.mark.parametrize(
+        ("name", "value", "failure"),
+        [
+            ("crash", 1, Failed("build", "crash", "SIGSEGV")),
+            ("leave", 3, Failed("build", "crash", "3")),
+            ("spin", 1, Failed("build", "timeout", "0.5 s")),
+            ("spin in C", 1, Failed("build", "timeout", "0.5 s")),
+            ("eat", 1000, Failed("build", "out of memory")),
+        ],
+    )
+    def test_a_disaster_is_an_answer(
+        self, actors: Executor, name: str, value: float, failure: Failed
+    ) -> None:
+        self._needs_isolation()
+        outcomes = self._outcomes(actors, [act(), act(name, value), *[act(value=2.0)] * 5])
+        _assert_failed(outcomes[1], failure)
+        assert [outcomes[0], *outcomes[2:]] == [_cost(1.0), *[_cost(2.0)] * 5]
+
+    def test_one_disaster_after_another(self, actors: Executor) -> None:
+        self._needs_isolation()
+        outcomes = self._outcomes(actors, [act("leave", 3)] * 4 + [act()])
+        assert [type(outcome) for outcome in outcomes] == [Failed] * 4 + [Measured]
+
+    def test_what_is_printed_does_no_harm(self, actors: Executor) -> None:
+        self._needs_isolation()
+        assert self._outcomes(actors, [act("spew", 1.0), act()]) == [_cost(1.0), _cost(1.0)]
+
+    def test_a_candidate_that_forks_is_answered_once(self, actors: Executor) -> None:
+        self._needs_isolation()
+        assert self._outcomes(actors, [act("split"), act(), act()]) == [_cost(1.0)] * 3
+
+    def test_a_batch_may_be_left(self, actors: Executor) -> None:
+        answers = iter(actors.submit([act(value=value) for value in range(40)]))
+        next(answers)
+        del answers
+        assert self._outcomes(actors, [act(value=7.0)]) == [_cost(7.0)]
+
+    def test_an_evaluator_that_cannot_be_made_is_an_error(self) -> None:
+        self._needs_isolation()
+        executor = self.executor(unmakeable)
+        for _ in range(2):
+            with pytest.raises(PlanishError, match="no such processor"):
+                list(executor.submit([act()]))
+        executor.close()
+
+    def test_close_is_harmless_when_repeated(self) -> None:
+        executor = self.executor(Actor)
+        list(executor.submit([act()]))
+        executor.close()
+        executor.close()
+
+    def _needs_isolation(self) -> None:
+        if not self.isolates:
+            pytest.skip("this executor does not isolate")
+
+    def _outcomes(self, executor: Executor, batch: Sequence[Candidate]) -> list[Outcome]:
+        answers = sorted(executor.submit(batch), key=lambda answer: answer.position)
+        return [answer.outcome for answer in answers]
+
+
+def unmakeable() -> Evaluator:
+    """Fail to make an evaluator."""
+    raise LookupError("no such processor")
+
+
+def _cost(value: float) -> Measured:
+    return Measured({"cost": value}, {"cost": (value, value)})
+
+
+def _assert_failed(outcome: Outcome, expected: Failed) -> None:
+    assert isinstance(outcome, Failed)
+    assert (outcome.stage, outcome.reason) == (expected.stage, expected.reason)
+    assert expected.detail in outcome.detail

@@ -1,0 +1,28 @@
+"""Every executor passes the suite that plug-ins are held to."""
+
+from pathlib import Path
+
+import pytest
+
+from planish.core import EvaluatorFactory, Executor
+from planish.measure import InlineExecutor, Limits, LocalExecutor
+from planish.testing.executors import ExecutorConformance
+
+LIMITS = Limits(build=0.5, memory_bytes=512 << 20)
+
+
+class TestLocalExecutor(ExecutorConformance):
+    @pytest.fixture(autouse=True, params=[1, 3])
+    def _settings(self, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+        self.workers = int(request.param)
+        self.lock = tmp_path / "lock"
+
+    def executor(self, factory: EvaluatorFactory) -> Executor:
+        return LocalExecutor(factory, workers=self.workers, limits=LIMITS, lock=self.lock)
+
+
+class TestInlineExecutor(ExecutorConformance):
+    isolates = False
+
+    def executor(self, factory: EvaluatorFactory) -> Executor:
+        return InlineExecutor(factory())
