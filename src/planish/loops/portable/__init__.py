@@ -1,0 +1,1 @@
+"""The portable code generator: explicit vector code for any processor that LLVM knows."""
