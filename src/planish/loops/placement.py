@@ -23,12 +23,14 @@ class Annotation:
         needs: node that it depends on to the axes along which it needs only the same iteration's output.
         reduced: axes that it reduces.
         staged: loops of its order that its readers may not reuse.
+        copies: whether it copies for, or from, a node that reduces those axes; then it needs no start.
     """
 
     order: tuple[LoopId, ...]
     needs: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     reduced: frozenset[str] = frozenset()
     staged: frozenset[LoopId] = frozenset()
+    copies: bool = False
 
 
 class Place:
@@ -103,10 +105,10 @@ class _Placer:
         note = self.annotations[name]
         order = note.order
         shared = self._shareable(note)
-        outer = next((i for i, loop in enumerate(order) if loop[0] in note.reduced), None)
+        reduces = [] if note.copies else [i for i, loop in enumerate(order) if loop[0] in note.reduced]
         del self.open[shared + 1 :]
-        if outer is not None:
-            self.start[name] = outer
+        if reduces:
+            outer = self.start[name] = reduces[0]
             self._open(name, note, order[shared:outer])
             items = self.open[outer].items
             items.insert(len(items) - (outer < shared), Start(name))

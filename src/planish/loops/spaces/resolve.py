@@ -5,9 +5,22 @@ from collections.abc import Mapping
 from planish.core import Candidate, ScheduleError, Step
 from planish.loops.program import Program
 from planish.loops.schedule import Schedule, unscheduled
-from planish.loops.steps import LoopStep, Merge, Reorder, Split, Swap, Unroll, Vectorize
+from planish.loops.steps import (
+    LoopStep,
+    Merge,
+    Pack,
+    Parallel,
+    Reorder,
+    Split,
+    Stage,
+    Swap,
+    Unroll,
+    Vectorize,
+)
 
-STEPS: Mapping[str, type[Step]] = {s.__name__: s for s in (Merge, Reorder, Split, Swap, Unroll, Vectorize)}
+STEPS: Mapping[str, type[Step]] = {
+    step.__name__: step for step in (Merge, Pack, Parallel, Reorder, Split, Stage, Swap, Unroll, Vectorize)
+}
 """Name to class of every step that a candidate of this level's spaces may have."""
 
 
