@@ -117,15 +117,20 @@ class _Machine:
                 self.memory[name] = [None] * buffer.size
 
     def _leaf(self, leaf: Leaf, inside: Remaining) -> None:
-        walked = {axis for axis, n in inside.items() if n != 1}
-        if walked:
-            raise TreeFault(f"a leaf has no loop of step 1 over {', '.join(sorted(walked))}")
+        if unfinished := self._unfinished(leaf, inside):
+            raise TreeFault(f"a leaf has no loop of step 1 over {', '.join(sorted(unfinished))}")
         value = self._value(leaf.value)
         if leaf.reduce is not None:
             value = FUNCTIONS[leaf.reduce](self._value(leaf.target), value)
         if self.tree.buffer[leaf.target.buffer].kind == "input":
             raise TreeFault(f"input {leaf.target.buffer} is written")
         self.memory[leaf.target.buffer][self._element(leaf.target, write=True)] = value
+
+    def _unfinished(self, leaf: Leaf, inside: Remaining) -> set[str]:
+        """Axes that move the leaf and of which several elements remain, but for those that a window walks."""
+        moving = {axis for ref in (leaf.target, *refs(leaf.value)) for (axis, _), _ in ref.strides}
+        windows = {axis for name, terms in self.tree.derived if name in inside for axis, _ in terms}
+        return {axis for axis, n in inside.items() if n != 1 and axis in moving - windows}
 
     def _value(self, value: Value) -> _Number:
         match value:

@@ -4,8 +4,10 @@ Semantics. A tree is executed in order, outermost first. `Loop(axis, step)` walk
 axis in strides of `step`: with `r` elements remaining, it runs `r // step` iterations inside which
 `step` elements remain, and then, if `r % step` is not zero, one more (the tail) inside which `r % step`
 remain. At the root all `sizes[axis]` elements remain. An axis may have several loops on one path,
-with steps that decrease inward; the last one has step 1. All of this is known when code is generated
-(thesis 3.4.1: the generator follows it strictly and never reorders).
+with steps that decrease inward; the last one has step 1. Only in a nest that copies a tile for the loops
+beside it may an axis end at a larger step: one that does not move the copy, or that a derived axis takes
+the place of. All of this is known when code is generated (thesis 3.4.1: the generator follows it strictly
+and never reorders).
 """
 
 from __future__ import annotations
