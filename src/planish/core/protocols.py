@@ -182,6 +182,11 @@ class Level(Protocol):
         ...
 
     @property
+    def searchers(self) -> Sequence[str]:
+        """Searchers that do well on this level; the first is the default."""
+        ...
+
+    @property
     def steps(self) -> Mapping[str, type[Step]]:
         """Step name to class, for reading candidates back."""
         ...
@@ -202,12 +207,16 @@ class Level(Protocol):
         """Make a space of the task, by name."""
         ...
 
-    def evaluator(self, task: Task) -> EvaluatorFactory:
-        """Make the recipe for the task's evaluator."""
+    def evaluator(self, task: Task, *, final: bool = False) -> EvaluatorFactory:
+        """Make the recipe for the task's evaluator; `final` ones measure longer and cut nothing short."""
         ...
 
     def baseline(self, task: Task) -> Candidate:
         """Give what a user has without planish; results are reported against it."""
+        ...
+
+    def variants(self, task: Task, candidate: Candidate) -> Sequence[Candidate]:
+        """List other ways to build a candidate, which are tried for the best one at the end."""
         ...
 
     def describe(self, task: Task, candidate: Candidate) -> Mapping[str, str]:

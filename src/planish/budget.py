@@ -1,0 +1,47 @@
+"""When a search ends."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+from planish.core import PlanishError
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a search may spend; it ends when the first limit is reached. No limit means that none applies.
+
+    Args:
+        trials: distinct candidates, those that the store knows already included.
+        seconds: wall-clock seconds of the search; the comparison at the end comes on top.
+        value: a value of the leading objective that is good enough.
+
+    Raises:
+        PlanishError: a limit is not positive, or is not a number.
+    """
+
+    trials: int | None = None
+    seconds: float | None = None
+    value: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, limit in (("trials", self.trials), ("seconds", self.seconds)):
+            if limit is not None and not 0 < limit < math.inf:
+                raise PlanishError(f"a budget of {limit} {name} allows nothing", "Give a number above 0.")
+        if self.value is not None and not math.isfinite(self.value):
+            raise PlanishError(f"a target value of {self.value} cannot be reached", "Give a finite number.")
+
+    @property
+    def limited(self) -> bool:
+        """Whether the search is sure to end by it."""
+        return self.trials is not None or self.seconds is not None
+
+    def trials_left(self, done: int) -> int | None:
+        """How many more trials there may be; None for any number."""
+        return None if self.trials is None else max(0, self.trials - done)
+
+    def seconds_left(self, started: float) -> float:
+        """How many more seconds there are, since a time of the monotonic clock."""
+        return math.inf if self.seconds is None else self.seconds - (time.monotonic() - started)

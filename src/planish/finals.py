@@ -1,0 +1,120 @@
+"""The end of a run: the best few and the baseline, measured again side by side."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from planish.core import Candidate, Level, Objective, Task, Trial
+from planish.measure import Entrant, Plan, Standing, remeasure
+from planish.progress import Listener, Progress
+from planish.result import Ranked, Result
+from planish.settings import Settings
+from planish.store import Finalist, Store
+
+
+@dataclass
+class Searched:
+    """A run whose search is over.
+
+    Args:
+        level: the task's level.
+        task: what was tuned.
+        settings: how.
+        store: where the run is held for writing.
+        progress: the run's state.
+        trials: all that have an outcome.
+        seconds: where the time went, by stage.
+        stopped: whether the user ended the search.
+    """
+
+    level: Level
+    task: Task
+    settings: Settings
+    store: Store
+    progress: Progress
+    trials: Sequence[Trial]
+    seconds: dict[str, float]
+    stopped: bool
+
+
+def finish(search: Searched, listener: Listener) -> Result:
+    """Compare the best few with the baseline, store the result and give it.
+
+    Ctrl-C leaves the comparison out; the result then is the search's best.
+
+    Args:
+        search: at least one of its trials is measured.
+        listener: is told when the comparison begins.
+    """
+    task, progress, store = search.task, search.progress, search.store
+    assert progress.best is not None
+    standings: list[Standing] = []
+    candidates = _finalists(search.level, task, search.trials, search.settings.finalists)
+    started = time.monotonic()
+    if candidates:
+        listener.comparing(progress, len(candidates) + 1)
+        try:
+            standings = _compare(search.level, task, candidates, search.settings.seed)
+        except KeyboardInterrupt:
+            search.stopped = True
+    search.seconds["compare"] = time.monotonic() - started
+    baseline, ranked = _rank(task.objectives[0], candidates, standings)
+    store.save_result(progress.run_id, [_finalist(r, baseline, task.objectives[0]) for r in ranked])
+    store.finish_run(progress.run_id, "stopped" if search.stopped else "finished", search.seconds)
+    return Result(
+        task=task,
+        run_id=progress.run_id,
+        best=progress.best,
+        ranked=tuple(ranked),
+        baseline=baseline,
+        trials=progress.trials,
+        failures=progress.failures,
+        seconds=search.seconds,
+        stopped=search.stopped,
+    )
+
+
+def _finalists(level: Level, task: Task, trials: Sequence[Trial], count: int) -> list[Candidate]:
+    """The best distinct candidates, and the other ways to build the very best."""
+    objective = task.objectives[0]
+    measured = [(cost, t.index, t.candidate) for t in trials if (cost := t.cost(objective)) is not None]
+    best = [candidate for _, _, candidate in sorted(measured, key=lambda m: m[:2])[:count]]
+    others = level.variants(task, best[0]) if best else ()
+    return list(dict.fromkeys((*best, *others)))
+
+
+def _compare(level: Level, task: Task, candidates: Sequence[Candidate], seed: int) -> list[Standing]:
+    factory = level.evaluator(task, final=True)
+    entrants = [Entrant(f"#{i}", c, factory) for i, c in enumerate(candidates, 1)]
+    baseline = Entrant("baseline", level.baseline(task), factory)
+
+    return remeasure(baseline, entrants, task.objectives[0], Plan(seed=seed))
+
+
+def _rank(
+    objective: Objective, candidates: Sequence[Candidate], standings: Sequence[Standing]
+) -> tuple[Standing | None, list[Ranked]]:
+    """Sort those that did not fail, the best first."""
+    if not standings:
+        return None, []
+    baseline, *others = standings
+    ranked = [Ranked(c, s) for c, s in zip(candidates, others, strict=True) if s.ratio is not None]
+    return baseline, sorted(ranked, key=lambda r: objective.cost(r.standing.median))
+
+
+def _finalist(ranked: Ranked, baseline: Standing | None, objective: Objective) -> Finalist:
+    standing, ratio = ranked.standing, ranked.standing.ratio
+    assert ratio is not None
+    assert baseline is not None
+    better = 1 / ratio.value if objective.direction == "down" else ratio.value
+    data: Mapping[str, Any] = {
+        "verdict": standing.verdict,
+        "median": standing.median,
+        "samples": list(standing.samples),
+        "ratio": [ratio.value, ratio.low, ratio.high],
+        "baseline": {"median": baseline.median, "samples": list(baseline.samples)},
+    }
+    return Finalist(ranked.candidate, better, data)

@@ -1,0 +1,42 @@
+"""Finding the level of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+from planish.core import Level, Program, ProgramError, registry
+
+GROUP = "planish.levels"
+
+
+def level_named(name: str) -> Level:
+    """Load a level.
+
+    Raises:
+        PlanishError: there is none of this name.
+    """
+    return cast("Level", registry.load(GROUP, name)())
+
+
+def level_of(source: str) -> Level:
+    """Find the level that a source belongs to: a file's path, or a program's text.
+
+    Raises:
+        ProgramError: no installed level reads it.
+    """
+    levels = [level_named(name) for name in registry.names(GROUP)]
+    for level in levels:
+        if level.accepts(source):
+            return level
+    if Path(source).suffix and not Path(source).exists():
+        raise ProgramError(f"there is no file '{source}'", "Check the path.")
+    known = ", ".join(level.name for level in levels)
+    raise ProgramError(f"no level reads '{source}'", f"Name one with --level; installed: {known}.")
+
+
+def load_program(source: str, level: str, options: Mapping[str, str]) -> tuple[Level, Program]:
+    """Read a program, with the level of this name, or, if it is empty, with the one that accepts it."""
+    found = level_named(level) if level else level_of(source)
+    return found, found.load(source, options)

@@ -1,0 +1,81 @@
+"""What can be watched of a run while it goes on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from planish.core import Failed, Measured, Objective, Task, Trial
+
+
+@dataclass
+class Progress:
+    """The state of a run.
+
+    Args:
+        task: what is tuned.
+        run_id: the run's name in the store.
+        trials: how many candidates have an outcome.
+        cached: how many of them came from the store.
+        failures: "stage: reason" to how many failed so.
+        best: the best measured trial.
+    """
+
+    task: Task
+    run_id: str
+    trials: int = 0
+    cached: int = 0
+    failures: Counter[str] = field(default_factory=Counter[str])
+    best: Trial | None = None
+
+    @property
+    def objective(self) -> Objective:
+        """The leading objective."""
+        return self.task.objectives[0]
+
+    def add(self, trial: Trial) -> None:
+        """Count a trial."""
+        self.trials += 1
+        self.cached += trial.cached
+        cost = trial.cost(self.objective)
+        if isinstance(trial.outcome, Failed):
+            self.failures[f"{trial.outcome.stage}: {trial.outcome.reason}"] += 1
+        elif cost is not None and (self.best is None or cost < (self.best.cost(self.objective) or 0.0)):
+            self.best = trial
+
+    @property
+    def best_value(self) -> float | None:
+        """The leading objective's best value; None before the first measured trial."""
+        if self.best is None or not isinstance(self.best.outcome, Measured):
+            return None
+        return self.best.outcome.values[self.objective.name]
+
+
+class Listener(Protocol):
+    """Is told how a run goes; it must not take long."""
+
+    def started(self, progress: Progress) -> None:
+        """The search begins."""
+        ...
+
+    def trial(self, trial: Trial, progress: Progress) -> None:
+        """A candidate has an outcome."""
+        ...
+
+    def comparing(self, progress: Progress, entrants: int) -> None:
+        """The search is over, and the best few are measured again beside the baseline."""
+        ...
+
+
+class Silent:
+    """A listener that says nothing."""
+
+    def started(self, progress: Progress) -> None:
+        """Do nothing."""
+
+    def trial(self, trial: Trial, progress: Progress) -> None:
+        """Do nothing."""
+
+    def comparing(self, progress: Progress, entrants: int) -> None:
+        """Do nothing."""

@@ -1,0 +1,37 @@
+"""How a program is tuned, besides the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a program is tuned. Empty names stand for the level's defaults.
+
+    Args:
+        level: the level's name; empty to find it from the program.
+        objectives: names of what is to be improved; the first leads.
+        searcher: as listed by `planish searchers`.
+        space: the name of one of the level's spaces.
+        searcher_options: option name to value.
+        seed: all the search's randomness comes from it; not negative.
+        cores: how many cores the program may use.
+        workers: processes that build and verify at the same time; timed runs never overlap.
+        finalists: how many of the best are measured again at the end; 0 leaves that out.
+        remeasure: measure candidates again that the store knows, in a run of its own.
+    """
+
+    level: str = ""
+    objectives: tuple[str, ...] = ()
+    searcher: str = ""
+    space: str = ""
+    searcher_options: Mapping[str, str | int | float | bool] = field(
+        default_factory=dict[str, str | int | float | bool]
+    )
+    seed: int = 0
+    cores: int = 1
+    workers: int = 1
+    finalists: int = 3
+    remeasure: bool = False

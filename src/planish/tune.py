@@ -1,0 +1,268 @@
+"""The tuning loop: where spaces, searchers, executors and the store meet."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+from planish.budget import Budget
+from planish.core import (
+    AllFailedError,
+    Candidate,
+    Executor,
+    Level,
+    PlanishError,
+    Program,
+    Searcher,
+    Task,
+    Trial,
+    did_you_mean,
+)
+from planish.finals import Searched, finish
+from planish.levels import level_named, load_program
+from planish.measure import LocalExecutor
+from planish.progress import Listener, Progress, Silent
+from planish.result import Result
+from planish.search import make_searcher
+from planish.settings import Settings
+from planish.store import Store, open_store
+
+BATCH = 16
+BARREN_MAX = 200
+DEFAULT_BUDGET = Budget(seconds=10)
+
+
+def tune(
+    program: str | Program,
+    *,
+    budget: Budget = DEFAULT_BUDGET,
+    settings: Settings | None = None,
+    store: Store | str | Path | None = None,
+    listener: Listener | None = None,
+    **options: str,
+) -> Result:
+    """Make a program faster (or smaller, or whatever the objective is) by search.
+
+    The same call on the same store goes on where the last one ended: trials are replayed from the store,
+    and only what is new is measured. Ctrl-C ends the search and keeps the best.
+
+    Args:
+        program: a file, a program's text, or a program object.
+        budget: when the search ends.
+        settings: which objective, searcher and space; seed, cores and workers.
+        store: an open store, or where it is; None for the user's own.
+        listener: is told how it goes.
+        options: how to read the program, as on the command line (`size="m=192,n=192,k=192"`).
+
+    Returns:
+        The best candidates, measured again beside the baseline.
+
+    Raises:
+        PlanishError: the program, an option or a name is wrong, or the store cannot be used.
+        AllFailedError: no candidate could be measured.
+    """
+    chosen = settings or Settings()
+    level, read = _read(program, chosen, options)
+    task = _task(level, read, chosen)
+    with _opened(store) as opened:
+        run = _begin(level, task, chosen, budget, opened, listener or Silent())
+        return run.execute()
+
+
+@dataclass
+class _Run:
+    """One search for one task."""
+
+    level: Level
+    task: Task
+    settings: Settings
+    budget: Budget
+    store: Store
+    listener: Listener
+    searcher: Searcher
+    progress: Progress
+    known: dict[str, Trial]
+    started: float = field(default_factory=time.monotonic)
+    trials: dict[str, Trial] = field(default_factory=dict[str, Trial])
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    stopped: bool = False
+
+    def execute(self) -> Result:
+        """Search, compare the best few with the baseline, and store what was found."""
+        try:
+            self.listener.started(self.progress)
+            factory = self.level.evaluator(self.task)
+            with self._timed("workers"):
+                executor = LocalExecutor(factory, workers=self.settings.workers)
+            with closing(executor):
+                self._search(executor)
+        except KeyboardInterrupt:
+            self.stopped = True
+        except BaseException:
+            self.store.finish_run(self.progress.run_id, "failed", self.seconds)
+            raise
+        if self.progress.best is None:
+            self.store.finish_run(self.progress.run_id, "stopped" if self.stopped else "failed", self.seconds)
+            raise self._nothing_measured()
+        done = Searched(
+            self.level,
+            self.task,
+            self.settings,
+            self.store,
+            self.progress,
+            list(self.trials.values()),
+            self.seconds,
+            self.stopped,
+        )
+        return finish(done, self.listener)
+
+    def _search(self, executor: Executor) -> None:
+        """Ask, evaluate, tell, until the budget is spent or the searcher is at its end."""
+        barren = 0
+        while not self._spent() and barren < BARREN_MAX:
+            with self._timed("search"):
+                asked = self.searcher.ask(BATCH)
+            if not asked:
+                return
+            before = len(self.trials)
+            answered = self._evaluate(executor, asked)
+            barren = 0 if len(self.trials) > before else barren + 1
+            if len(answered) < len(asked):
+                return
+            with self._timed("search"):
+                self.searcher.tell(answered)
+
+    def _spent(self) -> bool:
+        best, wanted = self.progress.best_value, self.budget.value
+        objective = self.progress.objective
+        reached = best is not None and wanted is not None and objective.cost(best) <= objective.cost(wanted)
+        left = self.budget.trials_left(len(self.trials))
+        return reached or left == 0 or self.budget.seconds_left(self.started) <= 0
+
+    def _evaluate(self, executor: Executor, asked: Sequence[Candidate]) -> list[Trial]:
+        """Give the trials of what was asked, in that order; fewer where the budget ends on the way."""
+        fresh = list({c.hash: c for c in asked if c.hash not in self.trials}.values())
+        fresh = fresh[: self.budget.trials_left(len(self.trials))]
+        place = {c.hash: len(self.trials) + i for i, c in enumerate(fresh)}
+        self._recall(fresh, place)
+        self._measure(executor, [c for c in fresh if c.hash not in self.trials], place)
+        found = [self.trials.get(c.hash) for c in asked]
+        return [t for t in found[: found.index(None) if None in found else None] if t is not None]
+
+    def _recall(self, fresh: Sequence[Candidate], place: Mapping[str, int]) -> None:
+        """Take from the store what it knows."""
+        if self.settings.remeasure:
+            return
+        other = [c for c in fresh if c.hash not in self.known]
+        with self._timed("store"):
+            elsewhere = self.store.known(self.task.key, other)
+        for candidate in fresh:
+            old = self.known.get(candidate.hash) or elsewhere.get(candidate.hash)
+            if old is not None:
+                index = place[candidate.hash]
+                trial = Trial(
+                    candidate, old.outcome, index, self.settings.seed, old.seconds, old.host, old.time, True
+                )
+                self._add(trial, stored=candidate.hash in self.known)
+
+    def _measure(self, executor: Executor, fresh: Sequence[Candidate], place: Mapping[str, int]) -> None:
+        host = platform.node()
+        answers = executor.submit(fresh)
+        for answer in answers:
+            candidate = fresh[answer.position]
+            index = place[candidate.hash]
+            trial = Trial(
+                candidate, answer.outcome, index, self.settings.seed, answer.seconds, host, time.time()
+            )
+            for stage, spent in answer.seconds.items():
+                self.seconds[stage] = self.seconds.get(stage, 0.0) + spent
+            self._add(trial, stored=False)
+            if self.budget.seconds_left(self.started) <= 0:
+                break
+
+    def _add(self, trial: Trial, *, stored: bool) -> None:
+        self.trials[trial.candidate.hash] = trial
+        if not stored:
+            with self._timed("store"):
+                self.store.add_trials(self.progress.run_id, [trial])
+        self.progress.add(trial)
+        self.listener.trial(trial, self.progress)
+
+    @contextmanager
+    def _timed(self, stage: str) -> Generator[None]:
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.monotonic() - start
+
+    def _nothing_measured(self) -> PlanishError:
+        if self.stopped:
+            return PlanishError("stopped before anything was measured", "The run is stored and can go on.")
+        reasons = ", ".join(f"{reason} ({n})" for reason, n in self.progress.failures.most_common(3))
+        return AllFailedError(
+            f"none of {self.progress.trials} candidates could be measured: {reasons or 'none was proposed'}",
+            f"See 'planish show {self.progress.run_id}'.",
+        )
+
+
+def _read(program: str | Program, settings: Settings, options: Mapping[str, str]) -> tuple[Level, Program]:
+    if isinstance(program, str):
+        return load_program(program, settings.level, options)
+    return level_named(program.level), program
+
+
+def _task(level: Level, program: Program, settings: Settings) -> Task:
+    names = settings.objectives or tuple(level.objectives)[:1]
+    for name in names:
+        if name not in level.objectives:
+            raise PlanishError(f"unknown objective '{name}'", did_you_mean(name, level.objectives))
+    objectives = tuple(level.objectives[name] for name in names)
+    return Task(program, level.target(settings.cores), objectives, level.version)
+
+
+def _begin(
+    level: Level, task: Task, settings: Settings, budget: Budget, store: Store, listener: Listener
+) -> _Run:
+    """Begin a run, or take up the one that began in the same way."""
+    space_name = settings.space or level.spaces[0]
+    space = level.space(task, space_name)
+    name = settings.searcher or level.searchers[0]
+    searcher = make_searcher(name, space, task.objectives, settings.seed, settings.searcher_options)
+    decides = {k: str(v) for k, v in settings.searcher_options.items()}
+    run_id = None if settings.remeasure else _same_run(store, task, name, space_name, settings.seed, decides)
+    known: dict[str, Trial] = {}
+    if run_id is None:
+        run_id = store.begin_run(
+            task, searcher=name, space=space_name, seed=settings.seed, options=decides,
+            versions={"planish": version("planish"), "python": platform.python_version()},
+        )  # fmt: skip
+    else:
+        store.resume_run(run_id)
+        known = {t.candidate.hash: t for t in store.run_trials(run_id, level.steps)}
+    progress = Progress(task, run_id)
+    return _Run(level, task, settings, budget, store, listener, searcher, progress, known)
+
+
+def _same_run(
+    store: Store, task: Task, searcher: str, space: str, seed: int, options: Mapping[str, str]
+) -> str | None:
+    wanted = (searcher, space, seed, dict(options))
+    for run in store.runs(task.key):
+        if (run.searcher, run.space, run.seed, dict(run.options)) == wanted and run.status != "running":
+            return run.id
+    return None
+
+
+@contextmanager
+def _opened(store: Store | str | Path | None) -> Generator[Store]:
+    if isinstance(store, Store):
+        yield store
+        return
+    with open_store(store) as opened:
+        yield opened
