@@ -9,8 +9,8 @@ from typing import Literal
 
 from planish.loops.graph import Nest, plain_axis
 from planish.loops.layout import Location, row_major, tile
-from planish.loops.placement import Placement
-from planish.loops.plan import Plan
+from planish.loops.placement import place
+from planish.loops.plan import plan
 from planish.loops.program import Access, Index
 from planish.loops.schedule import Order, Schedule
 from planish.loops.tree import Buffer, Ref
@@ -23,19 +23,13 @@ class _Reader:
 
 
 class Memory:
-    """The buffers of a lowered program, and where each tensor, tile and copy lies.
+    """A schedule placed: its buffers, and where each tensor, tile and copy lies."""
 
-    Args:
-        schedule: what is lowered.
-        plan: its annotations and copies.
-        placement: where they are executed.
-    """
-
-    def __init__(self, schedule: Schedule, plan: Plan, placement: Placement) -> None:
+    def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
         self.graph = schedule.graph
-        self.plan = plan
-        self.placement = placement
+        self.plan = plan(schedule)
+        self.placement = place(self.plan.notes, frozenset(loop for _, loop in schedule.parallel))
         self.inlined: set[str] = set()
         self.locations: dict[str, Location] = {}
         """Tensor, or buffer of a tile or a whole view, to where it lies."""
@@ -45,7 +39,7 @@ class Memory:
         for tensor, writers in self.graph.writers.items():
             if tensor not in self.locations:
                 self._intermediate(tensor, [self.graph.nests[i] for i in writers])
-        for name, write in plan.writes.items():
+        for name, write in self.plan.writes.items():
             nest = self.graph.nests[self.graph.nest[name]]
             self._tile(f"{name}.tile", [nest], [_Reader(write, nest.statement.target.index)])
 

@@ -7,8 +7,7 @@ from typing import Literal
 from planish.loops.buffers import Memory
 from planish.loops.copying import copy_nodes
 from planish.loops.graph import Arithmetic, Nest
-from planish.loops.placement import Place, Start, place
-from planish.loops.plan import plan
+from planish.loops.placement import Place, Start
 from planish.loops.program import IDENTITY, Const
 from planish.loops.schedule import Order, Schedule
 from planish.loops.tree import Call, Leaf, Loop, LoopTree, Node, Value
@@ -30,9 +29,9 @@ class _Lowering:
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
         self.graph = schedule.graph
-        self.plan = plan(schedule)
-        self.placement = place(self.plan.notes, frozenset(loop for _, loop in schedule.parallel))
-        self.memory = Memory(schedule, self.plan, self.placement)
+        self.memory = Memory(schedule)
+        self.plan = self.memory.plan
+        self.placement = self.memory.placement
         self.sizes = dict(schedule.program.sizes)
         self.kinds = self._kinds()
 

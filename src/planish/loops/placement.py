@@ -8,7 +8,7 @@ wrote, or one that is staged (listing 5).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from planish.loops.tree import LoopId
@@ -143,11 +143,3 @@ class _Placer:
             if place.loop[0] not in pointwise or place.loop in staged:
                 return i
         return limit
-
-
-def placed(place: Place, depth: int = 0) -> Iterator[tuple[int, Place | Start | str]]:
-    """List all that is in a place, in order, each with its depth."""
-    for item in place.items:
-        yield depth, item
-        if isinstance(item, Place):
-            yield from placed(item, depth + 1)

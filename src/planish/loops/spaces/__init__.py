@@ -1,5 +1,6 @@
 """The spaces of schedules, and from a candidate to its schedule."""
 
+from planish.loops.spaces.cursor import CursorSpace
 from planish.loops.spaces.resolve import STEPS, resolve
 
-__all__ = ["STEPS", "resolve"]
+__all__ = ["STEPS", "CursorSpace", "resolve"]

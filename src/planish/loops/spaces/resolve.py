@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from planish.core import Candidate, ScheduleError, Step
 from planish.loops.program import Program
-from planish.loops.schedule import Schedule, unscheduled
+from planish.loops.schedule import Schedule
+from planish.loops.spaces.cursor import CursorStep, Down, SplitBy, SwapDown, SwapUp, Up, start
 from planish.loops.steps import (
     LoopStep,
     Merge,
@@ -18,9 +19,9 @@ from planish.loops.steps import (
     Vectorize,
 )
 
-STEPS: Mapping[str, type[Step]] = {
-    step.__name__: step for step in (Merge, Pack, Parallel, Reorder, Split, Stage, Swap, Unroll, Vectorize)
-}
+_LOOP_STEPS = (Merge, Pack, Parallel, Reorder, Split, Stage, Swap, Unroll, Vectorize)
+_CURSOR_STEPS = (Down, SplitBy, SwapDown, SwapUp, Up)
+STEPS: Mapping[str, type[Step]] = {step.__name__: step for step in (*_LOOP_STEPS, *_CURSOR_STEPS)}
 """Name to class of every step that a candidate of this level's spaces may have."""
 
 
@@ -30,9 +31,12 @@ def resolve(program: Program, candidate: Candidate) -> Schedule:
     Raises:
         ScheduleError: a step is illegal, or is no step of a schedule.
     """
-    schedule = unscheduled(program)
+    schedule, cursor = start(program)
     for step in candidate.steps:
-        if not isinstance(step, LoopStep):
+        if isinstance(step, LoopStep):
+            schedule = step.apply(schedule)
+        elif isinstance(step, CursorStep):
+            schedule, cursor = step.move((schedule, cursor))
+        else:
             raise ScheduleError(f"{step} is no step of a schedule", f"Known: {', '.join(STEPS)}.")
-        schedule = step.apply(schedule)
     return schedule
