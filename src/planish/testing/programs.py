@@ -156,7 +156,7 @@ def _convolution(draw: st.DrawFn, functions: Sequence[str], _: Sequence[str]) ->
 def _pooling(draw: st.DrawFn, _: Sequence[str], reductions: Sequence[str]) -> _Text:
     reduce = draw(st.sampled_from(list(reductions)))
     read, sizes = _windowed(draw, "c", {"max": "-inf", "min": "inf", "mul": "1"}.get(reduce, "0"))
-    sizes["c"] = draw(st.integers(1, 6))
+    sizes |= {"c": draw(st.integers(1, 6)), "r": 3, "s": 3}  # no window is all padding
     return f"O[{draw(st.sampled_from(['c, y, x', 'y, x, c']))}] {_REDUCE[reduce]} {read}", sizes
 
 

@@ -1,0 +1,93 @@
+"""A program point by point, in one element type after another: slow, and too simple to be wrong."""
+
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from planish.loops.program import IDENTITY, Access, Apply, Const, Expr, Index, Program
+
+Point = Mapping[str, int]
+Tensors = Mapping[str, NDArray[Any]]
+
+
+def _relu(x: Any) -> Any:
+    return np.maximum(x, x - x)
+
+
+def _sigmoid(x: Any) -> Any:
+    one = type(x)(1)
+    return one / (one + np.exp(-x))
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "max": np.maximum,
+    "min": np.minimum,
+    "neg": np.negative,
+    "abs": np.abs,
+    "sqrt": np.sqrt,
+    "exp": np.exp,
+    "log": np.log,
+    "relu": _relu,
+    "tanh": np.tanh,
+    "sigmoid": _sigmoid,
+}
+
+
+def run(
+    program: Program, inputs: Tensors, number: Any = np.float64, order: Generator | None = None
+) -> dict[str, NDArray[Any]]:
+    """Execute a program.
+
+    Args:
+        program: what is executed.
+        inputs: input to elements.
+        number: the element type in which every operation is rounded.
+        order: reduces in a random order.
+    """
+    tensors = {name: np.asarray(inputs[name], number) for name in program.inputs}
+    for s in program.statements:
+        shape = program.type[s.target.tensor].shape
+        out = tensors.setdefault(s.target.tensor, np.full(shape, np.nan, number))
+        inner = _points(program, s.reduced_axes)
+        for outer in _points(program, s.output_axes):
+            values = [_value(s.value, {**outer, **point}, tensors, number) for point in inner]
+            if s.reduce is not None:
+                values = order.permutation(np.array(values)) if order else values
+                start = number(IDENTITY[s.reduce])
+                for value in values:
+                    start = FUNCTIONS[s.reduce](start, value)
+                values = [start]
+            out[tuple(_at(i, outer) for i in s.target.index)] = values[0]
+    return {name: tensors[name] for name in program.outputs}
+
+
+def _points(program: Program, axes: tuple[str, ...]) -> list[dict[str, int]]:
+    ranges = [range(program.size[axis]) for axis in axes]
+    return [dict(zip(axes, point, strict=True)) for point in itertools.product(*ranges)]
+
+
+def _at(index: Index, point: Point) -> int:
+    return index.offset + sum(c * point[axis] for axis, c in index.terms)
+
+
+def _value(expr: Expr, point: Point, tensors: Tensors, number: Any) -> Any:
+    match expr:
+        case Const(value=value):
+            return number(value)
+        case Apply(function=function, args=args):
+            return FUNCTIONS[function](*(_value(arg, point, tensors, number) for arg in args))
+        case Access(tensor=tensor, index=index, pad=pad):
+            array = tensors[tensor]
+            place = tuple(_at(i, point) for i in index)
+            if all(0 <= p < n for p, n in zip(place, array.shape, strict=True)):
+                return array[place]
+            assert pad is not None
+            return number(pad)
