@@ -89,13 +89,15 @@ class Writer:
             f"shufflevector {vector} {one}, {vector} poison, <{lanes} x i32> zeroinitializer", at
         )
 
-    def call(self, result: str, name: str, arguments: Sequence[tuple[str, str]]) -> str:
+    def call(
+        self, result: str, name: str, arguments: Sequence[tuple[str, str]], at: Lines | None = None
+    ) -> str:
         """Call an intrinsic function with (type, value) arguments; `result` is its type."""
         types = ", ".join(t for t, _ in arguments)
         self.declared.add(f"declare {result} @{name}({types})")
         text = f"call {result} @{name}({', '.join(f'{t} {v}' for t, v in arguments)})"
         if result != "void":
-            return self.define(text)
+            return self.define(text, at)
         self.lines.append(f"  {text}")
         return ""
 
