@@ -248,6 +248,7 @@ def parse_canonical(text: str) -> Program:
     Raises:
         ProgramError: the text is no program's.
     """
+    text, _, constants = text.partition(" | constant ")
     body, *rest = text.split(" | ")
     if len(rest) != 2:
         raise ProgramError(
@@ -260,7 +261,8 @@ def parse_canonical(text: str) -> Program:
         raise ProgramError(
             f"one element type is needed, not {sorted(dtypes)}", "Use float32 or float64 for all."
         )
-    return parse(body, read_sizes(rest[0]), shapes, dtypes.pop())
+    program = parse(body, read_sizes(rest[0]), shapes, dtypes.pop())
+    return program.with_constants(filter(None, constants.split(",")))
 
 
 def read_sizes(text: str) -> dict[str, int]:

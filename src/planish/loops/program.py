@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from planish.core import content_hash
+from planish.core import ProgramError, content_hash, did_you_mean
 
 DTYPES: Mapping[str, int] = {"float32": 4, "float64": 8}
 """Element types and their sizes in bytes."""
@@ -194,11 +194,14 @@ class Program:
         statements: in order of execution; each tensor is written once, or in disjoint parts.
         sizes: (axis, extent), sorted by axis.
         types: (tensor, type), inputs first in the order that they are named, then the written ones.
+        constants: inputs that keep their value from call to call (weights), so that they may be packed
+            once, ahead of time; sorted.
     """
 
     statements: tuple[Statement, ...]
     sizes: tuple[tuple[str, int], ...]
     types: tuple[tuple[str, TensorType], ...]
+    constants: tuple[str, ...] = ()
 
     level = "loops"
 
@@ -243,13 +246,32 @@ class Program:
             total += points * (_operations(s.value) + (s.reduce is not None))
         return total
 
-    @cached_property
+    @property
     def text(self) -> str:
         """Canonical text, which the notation reads back: statements, then sizes, types and shapes."""
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         body = "; ".join(map(str, self.statements))
         sizes = ",".join(f"{axis}={n}" for axis, n in self.sizes)
         shapes = " ".join(f"{name}:{t.dtype}[{','.join(map(str, t.shape))}]" for name, t in self.types)
-        return f"{body} | {sizes} | {shapes}"
+        constants = f" | constant {','.join(self.constants)}" if self.constants else ""
+        return f"{body} | {sizes} | {shapes}{constants}"
+
+    def with_constants(self, names: Iterable[str]) -> Program:
+        """Give the program with these inputs as its constants.
+
+        Raises:
+            ProgramError: a name is no input's.
+        """
+        chosen = sorted(set(names))
+        for name in chosen:
+            if name not in self.inputs:
+                raise ProgramError(
+                    f"'{name}' is no input, so it cannot be constant", did_you_mean(name, self.inputs)
+                )
+        return replace(self, constants=tuple(chosen))
 
     @cached_property
     def hash(self) -> str:

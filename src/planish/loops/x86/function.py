@@ -28,7 +28,9 @@ from planish.loops.x86.region import (
 SAVED = tuple(int(getattr(Register, name)) for name in ("RBX", "RBP", "R12", "R13", "R14", "R15"))
 ARGS, BEGIN, END = int(Register.RDI), int(Register.RSI), int(Register.RDX)
 LOOP_WORK = 64
-"""A loop around less work than this many operations is unrolled up to it."""
+"""A loop that only reduces, around less work than this many operations, is unrolled up to it."""
+UNROLL_WORK = 128
+"""Such a loop is unrolled altogether if that gives no more operations than this."""
 
 Inside = dict[str, int]
 """What remains of the axes that have an enclosing loop."""
@@ -365,7 +367,7 @@ class Function:
 
     def _reduce(self, loop: Loop, count: int, work: int, body: Callable[[], None]) -> None:
         """A loop that only reduces: short ones are unrolled, others run, several iterations at a time."""
-        if count * work <= UNROLLED_MAX or (loop.kind == "unroll" and count * work <= 4 * UNROLLED_MAX):
+        if count * work <= UNROLL_WORK or (loop.kind == "unroll" and count * work <= 4 * UNROLLED_MAX):
             self._unroll(loop, count, body)
             return
         copies = max((len(r) for r in self._region.registers.values()), default=1)

@@ -1,0 +1,58 @@
+"""From a program and a candidate to a kernel."""
+
+from __future__ import annotations
+
+from planish.core import Candidate, StageClock, Target
+from planish.loops.kernel import Code
+from planish.loops.library import backend_of, schedule_steps
+from planish.loops.lowering import lower
+from planish.loops.program import Program
+from planish.loops.runtime import Kernel
+from planish.loops.schedule import Schedule
+from planish.loops.spaces import resolve
+from planish.loops.tree import LoopTree
+
+
+def schedule_of(program: Program, candidate: Candidate) -> Schedule:
+    """Replay a candidate's steps.
+
+    Raises:
+        ScheduleError: a step is illegal.
+    """
+    return resolve(program, schedule_steps(candidate))
+
+
+def tree_of(program: Program, candidate: Candidate) -> LoopTree:
+    """Replay a candidate's steps and lower the schedule."""
+    return lower(schedule_of(program, candidate))
+
+
+def compile_with(backend: str, tree: LoopTree) -> Code:
+    """Compile a loop tree with a back end of `planish.loops.target.BACKENDS`."""
+    if backend == "portable":
+        from planish.loops.portable import compile_tree as portable
+
+        return portable(tree)
+    from planish.loops.x86.compile import compile_tree as x86
+
+    return x86(tree, "avx512" if backend == "x86-avx512" else "avx2")
+
+
+def build(program: Program, candidate: Candidate, target: Target, clock: StageClock) -> Kernel:
+    """Build a candidate.
+
+    Args:
+        program: what is computed.
+        candidate: steps of a schedule; its back end is the target's, unless a `Backend` step names one.
+        target: the machine.
+        clock: told when transforming and building begin.
+
+    Raises:
+        ScheduleError: a step is illegal.
+        TargetError: the back end cannot make code of it.
+    """
+    with clock("transform"):
+        tree = tree_of(program, candidate)
+    with clock("build"):
+        backend = backend_of(candidate) or target.toolchain["backend"]
+        return Kernel(program, tree, compile_with(backend, tree), cores=target.cores)

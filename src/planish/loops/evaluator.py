@@ -1,0 +1,87 @@
+"""Builds, verifies and times schedules of one program; lives in a worker process."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from planish.core import Candidate, Failed, Measured, Outcome, StageClock, Target
+from planish.loops.build import build
+from planish.loops.library import library_of
+from planish.loops.numpy_baseline import numpy_callable
+from planish.loops.program import Program
+from planish.loops.reference import Arrays, aligned, check, make_inputs, reference
+from planish.measure import SEARCH_TIMING, Timing, time_call
+
+INPUT_SEED = 0
+LAST_TIMING = Timing(budget_s=0.02, fewest=3, slow_factor=math.inf)
+"""For the comparison at the end: nothing is cut short."""
+
+
+@dataclass(frozen=True)
+class LoopsEvaluator:
+    """Makes an evaluator in a worker.
+
+    Args:
+        program: whose schedules are evaluated.
+        target: where; its cores and back end count.
+        timing: how long each candidate is timed.
+    """
+
+    program: Program
+    target: Target
+    timing: Timing = SEARCH_TIMING
+
+    def __call__(self) -> _Evaluator:
+        return _Evaluator(self)
+
+
+class _Evaluator:
+    def __init__(self, recipe: LoopsEvaluator) -> None:
+        self._program = recipe.program
+        self._target = recipe.target
+        self._timing = recipe.timing
+        self._inputs = make_inputs(self._program, INPUT_SEED)
+        self._expected = reference(self._program, self._inputs)
+        self._outputs = {n: aligned(self._program.type[n]) for n in self._program.outputs}
+        self._best = math.inf
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        """Build, verify, then time a candidate.
+
+        Every output element is poisoned before the verified run, so that one that is not written shows.
+        """
+        repeat = self._prepare(candidate, clock)
+        with clock("verify"):
+            for array in self._outputs.values():
+                array.fill(math.nan)
+            repeat(1)
+            wrong = check(self._program, self._outputs, self._expected)
+        if wrong:
+            return Failed("verify", "wrong answer", wrong)
+        with clock("run"):
+            timed = time_call(repeat, self._timing, self._best)
+        self._best = min(self._best, timed.median)
+        rates = tuple(self._program.flops / s / 1e9 for s in timed.seconds)
+        return Measured(
+            {"time_s": timed.median, "gflops": self._program.flops / timed.median / 1e9},
+            {"time_s": timed.seconds, "gflops": rates},
+        )
+
+    def _prepare(self, candidate: Candidate, clock: StageClock) -> Callable[[int], object]:
+        """Give what runs the candidate n times."""
+        arrays: Arrays = {**self._inputs, **self._outputs}
+        if library_of(candidate):
+            with clock("build"):
+                call = numpy_callable(self._program, arrays)
+            return partial(_repeat, call)
+        kernel = build(self._program, candidate, self._target, clock)
+        with clock("build"):
+            return kernel.bind(self._inputs, self._outputs).repeat
+
+
+def _repeat(call: Callable[[], None], times: int) -> None:
+    for _ in range(times):
+        call()

@@ -1,0 +1,159 @@
+"""The level `loops`: tensor computations, whose candidates are loop schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planish.core import Candidate, Objective, Program, ProgramError, Space, Step, Target, Task, did_you_mean
+from planish.loops import target as machine
+
+if TYPE_CHECKING:
+    from planish.loops.evaluator import LoopsEvaluator
+    from planish.loops.program import Program as TensorProgram
+
+OPTIONS = ("size", "shape", "dtype", "constant", "backend")
+
+
+class LoopsLevel:
+    """Tensor computations in Einstein notation; a candidate is a loop schedule, measured by its run time."""
+
+    name = "loops"
+    version = "1"
+    objectives: Mapping[str, Objective] = {
+        "time_s": Objective("time_s", "s"),
+        "gflops": Objective("gflops", "GFLOPS", "up"),
+    }
+    spaces = ("template", "steps")
+    searchers = ("genetic", "annealing", "random")
+
+    def __init__(self) -> None:
+        self._backend: str | None = None
+
+    @property
+    def steps(self) -> Mapping[str, type[Step]]:
+        """Step name to class: those of schedules, the library, and the choice of back end."""
+        from planish.loops.library import Backend, Library
+        from planish.loops.spaces import STEPS
+
+        return {**STEPS, "Library": Library, "Backend": Backend}
+
+    def accepts(self, source: str) -> bool:
+        """Whether it is a program's text, or a file named `*.loops`."""
+        return source.endswith(".loops") or ("[" in source and "=" in source)
+
+    def load(self, source: str, options: Mapping[str, str]) -> TensorProgram:
+        """Read a program.
+
+        Args:
+            source: the notation's text, a canonical text, or the path of a `.loops` file with either.
+            options: `size` ("m=192,n=192"), `shape` ("I=1,64,56,56"), `dtype`, `constant` ("W", inputs
+                that may be packed once, ahead of time), and `backend`, the code generator that the
+                target is to use.
+
+        Raises:
+            ProgramError: the text is malformed, a size is missing, or an option is unknown.
+        """
+        from planish.loops.parse import parse, parse_canonical, read_shapes, read_sizes
+
+        for name in options:
+            if name not in OPTIONS:
+                raise ProgramError(f"level 'loops' has no option '{name}'", did_you_mean(name, OPTIONS))
+        self._backend = options.get("backend") or None
+        text = _text(source)
+        if " | " in text and ":float" in text:
+            return parse_canonical(text)
+        sizes, shapes = read_sizes(options.get("size", "")), read_shapes(options.get("shape", ""))
+        program = parse(text, sizes, shapes, options.get("dtype") or "float32")
+        return program.with_constants(filter(None, options.get("constant", "").split(",")))
+
+    def target(self, cores: int) -> Target:
+        """Describe this machine; raises TargetError where it lacks what is asked of it."""
+        return machine.this_machine(cores, self._backend)
+
+    def space(self, task: Task, name: str) -> Space:
+        """Make a space: "template" (AutoTVM's, by knobs) or "steps" (LoopTune's, by a cursor)."""
+        from planish.loops.spaces import CursorSpace, TemplateSpace
+
+        program, target = _tensor_program(task.program), task.target
+        if name == "template":
+            return TemplateSpace(program, target)
+        if name == "steps":
+            return CursorSpace(program)
+        raise ProgramError(f"level 'loops' has no space '{name}'", did_you_mean(name, self.spaces))
+
+    def evaluator(self, task: Task, *, final: bool = False) -> LoopsEvaluator:
+        """Make the recipe for the task's evaluator."""
+        from planish.loops.evaluator import LAST_TIMING, LoopsEvaluator
+        from planish.measure.timing import SEARCH_TIMING
+
+        timing = LAST_TIMING if final else SEARCH_TIMING
+        return LoopsEvaluator(_tensor_program(task.program), task.target, timing)
+
+    def baseline(self, task: Task) -> Candidate:
+        """Give the NumPy implementation."""
+        del task
+        from planish.loops.library import Library
+
+        return Candidate((Library("numpy"),))
+
+    def variants(self, task: Task, candidate: Candidate) -> Sequence[Candidate]:
+        """Give the schedule as built by LLVM, which may make better code of it."""
+        from planish.loops.library import Backend, backend_of, library_of
+
+        if library_of(candidate) or backend_of(candidate) or "portable" in task.target.features:
+            return ()
+        return (candidate.then(Backend("portable")),)
+
+    def describe(self, task: Task, candidate: Candidate) -> Mapping[str, str]:
+        """Show a schedule as loop tree, pseudo-code and steps."""
+        from planish.loops.build import schedule_of, tree_of
+        from planish.loops.library import library_of
+        from planish.loops.pseudocode import loop_tree_text, pseudocode
+
+        library = library_of(candidate)
+        if library:
+            return {"library": f"computed by {library}"}
+        program = _tensor_program(task.program)
+        return {
+            "loop tree": loop_tree_text(schedule_of(program, candidate)),
+            "pseudo-code": pseudocode(tree_of(program, candidate)),
+            "steps": "\n".join(map(str, candidate.steps)) or "(unchanged)",
+        }
+
+    def export(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+        """Write a kernel in assembly with a C header, and the schedule as JSON."""
+        from planish.loops.export import export_kernel
+
+        return export_kernel(task, candidate, path)
+
+    def machine(self) -> Mapping[str, str]:
+        """Tell what the level knows of this machine: name to fact."""
+        from planish.loops.peak import measured_peak
+
+        backends = machine.available_backends()
+        return {
+            "processor": machine.processor(),
+            "cores": str(machine.usable_cores()),
+            "back ends": ", ".join(backends),
+            "peak, one core": f"{measured_peak(backends[0]):.0f} GFLOPS float32, measured",
+        }
+
+
+def _text(source: str) -> str:
+    if not source.endswith(".loops"):
+        return source
+    try:
+        return Path(source).read_text()
+    except OSError as error:
+        raise ProgramError(f"cannot read '{source}': {error.strerror}", "Check the path.") from error
+    except UnicodeDecodeError as error:
+        raise ProgramError(f"'{source}' is not a text: {error.reason}", "Write programs in UTF-8.") from error
+
+
+def _tensor_program(program: Program) -> TensorProgram:
+    from planish.loops.program import Program as TensorProgram
+
+    assert isinstance(program, TensorProgram)
+    return program

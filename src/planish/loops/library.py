@@ -1,0 +1,50 @@
+"""Candidates that are no schedules: the library's implementation, and the choice of back end."""
+
+from dataclasses import dataclass
+
+from planish.core import Candidate, ProgramError, Step, did_you_mean
+from planish.loops.target import BACKENDS
+
+
+@dataclass(frozen=True)
+class Library(Step):
+    """Let a library compute the program; the baseline.
+
+    Args:
+        name: "numpy".
+    """
+
+    name: str = "numpy"
+
+
+@dataclass(frozen=True)
+class Backend(Step):
+    """Let a certain code generator build the schedule; without this step it is the target's own.
+
+    Args:
+        name: one of `planish.loops.target.BACKENDS`.
+
+    Raises:
+        ProgramError: the name is unknown.
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if self.name not in BACKENDS:
+            raise ProgramError(f"unknown back end '{self.name}'", did_you_mean(self.name, BACKENDS))
+
+
+def library_of(candidate: Candidate) -> str | None:
+    """Name the library that computes a candidate; None if it is a schedule."""
+    return next((s.name for s in candidate.steps if isinstance(s, Library)), None)
+
+
+def backend_of(candidate: Candidate) -> str | None:
+    """Name the back end that a candidate asks for; None if it leaves that to the target."""
+    return next((s.name for s in candidate.steps if isinstance(s, Backend)), None)
+
+
+def schedule_steps(candidate: Candidate) -> Candidate:
+    """Give the candidate without its choice of back end."""
+    return Candidate(tuple(s for s in candidate.steps if not isinstance(s, Backend)))

@@ -1,0 +1,147 @@
+"""Machine code does what the loop tree says, on every processor that it can be run on."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from planish.core import TargetError
+from planish.loops.inputs import aligned, make_inputs
+from planish.loops.lowering import lower
+from planish.loops.mathlib import EXPANDED
+from planish.loops.parse import parse
+from planish.loops.program import Program
+from planish.loops.reference import check, reference
+from planish.loops.runtime import Kernel
+from planish.loops.schedule import Schedule, unscheduled
+from planish.loops.steps import Pack, Parallel, Reorder, Split
+from planish.loops.x86 import cpu
+from planish.loops.x86.compile import compile_tree
+from planish.loops.x86.isa import IsaName
+from planish.testing.programs import programs
+from planish.testing.schedules import schedules
+
+SETS: list[IsaName] = cpu.supported()
+pytestmark = pytest.mark.skipif(not SETS, reason="this processor has neither AVX-512 nor AVX2 with FMA")
+
+
+def run(schedule: Schedule, isa: IsaName, cores: int = 1) -> tuple[dict[str, NDArray[Any]], str | None]:
+    """Compute a schedule on poisoned outputs; gives them, and what is wrong with them."""
+    program = schedule.program
+    tree = lower(schedule)
+    inputs = make_inputs(program)
+    outputs = {name: aligned(program.type[name]) for name in program.outputs}
+    for array in outputs.values():
+        array.fill(np.nan)
+    Kernel(program, tree, compile_tree(tree, isa), cores).bind(inputs, outputs)()
+    return outputs, check(program, outputs, reference(program, inputs))
+
+
+@settings(max_examples=150)
+@given(programs(points=1500), st.data())
+def test_any_schedule_of_any_program_is_right(program: Program, data: st.DataObject) -> None:
+    schedule = data.draw(schedules(program))
+    isa = data.draw(st.sampled_from(SETS))
+    _, wrong = run(schedule, isa)
+    assert wrong is None, f"{wrong}\n{program.text}\n{schedule.text}\n{isa}"
+
+
+@settings(max_examples=40)
+@given(
+    st.tuples(st.integers(1, 40), st.integers(1, 70), st.integers(1, 40)),
+    st.sampled_from([("m", "k", "n"), ("k", "m", "n"), ("m", "n", "k"), ("n", "k", "m")]),
+    st.sampled_from(SETS),
+    st.sampled_from(["float32", "float64"]),
+)
+def test_tails_of_every_kind(
+    size: tuple[int, int, int], order: tuple[str, ...], isa: IsaName, dtype: str
+) -> None:
+    m, n, k = size
+    program = parse("C[m,n] += A[m,k] * B[k,n]", {"m": m, "n": n, "k": k}, dtype=dtype)
+    schedule = unscheduled(program)
+    known = [axis for axis in order if program.size[axis] > 1]
+    if len(known) > 1:
+        schedule = Reorder(tuple(known)).apply(schedule)
+    for axis, factor in (("m", 6), ("n", 32), ("k", 8)):
+        if program.size[axis] > factor:
+            schedule = Split(axis, factor).apply(schedule)
+    assert run(schedule, isa)[1] is None
+
+
+@pytest.mark.parametrize("isa", SETS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("function", sorted(EXPANDED))
+def test_functions_are_accurate_and_know_infinity(isa: IsaName, dtype: str, function: str) -> None:
+    special = [0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-40, 100.0, -100.0, 0.5, 88.0]
+    values = np.array([*special, *np.linspace(-20, 20, 60)], dtype)
+    program = parse(f"y[i] = {function}(x[i])", {"i": len(values)}, dtype=dtype)
+    tree = lower(unscheduled(program))
+    got = aligned(program.type["y"])
+    Kernel(program, tree, compile_tree(tree, isa)).bind({"x": values}, {"y": got})()
+    exact = values.astype(np.float64)
+    with np.errstate(all="ignore"):
+        expected = {
+            "exp": lambda: np.exp(exact),
+            "log": lambda: np.log(exact),
+            "tanh": lambda: np.tanh(exact),
+            "sigmoid": lambda: 1 / (1 + np.exp(-exact)),
+            "relu": lambda: np.maximum(exact, 0),
+        }[function]()
+        limit = np.finfo(np.dtype(dtype))
+        expected = np.where(np.abs(expected) > limit.max, np.copysign(np.inf, expected), expected)
+    np.testing.assert_allclose(got, expected, rtol=4 * limit.eps, atol=float(limit.tiny), equal_nan=True)
+
+
+@pytest.mark.parametrize("isa", SETS)
+def test_parallel_iterations_and_their_tail_meet_in_the_whole(isa: IsaName) -> None:
+    program = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 37, "n": 20, "k": 9})
+    schedule = Split("m", 8).apply(unscheduled(program))
+    assert run(Parallel("m:8").apply(schedule), isa, cores=2)[1] is None
+
+
+@pytest.mark.parametrize("isa", SETS)
+def test_a_bad_schedule_is_followed_all_the_same(isa: IsaName) -> None:
+    """The innermost loop strides through everything: gathers, scatters and one element at a time."""
+    program = parse("C[m,n] += A[k,m] * B[n,k]", {"m": 21, "n": 19, "k": 18})
+    assert run(Reorder(("n", "k", "m")).apply(unscheduled(program)), isa)[1] is None
+
+
+def test_results_stay_in_registers_over_the_reduction() -> None:
+    """The listing of a register tile has one load and one store of each result, and no spill."""
+    program = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 6, "n": 64, "k": 100})
+    schedule = Reorder(("k", "m", "n")).apply(unscheduled(program))
+    if "avx512" not in SETS:
+        pytest.skip("the tile is made for AVX-512")
+    text = compile_tree(lower(schedule), "avx512").assembly("f")
+    stores = [line for line in text.splitlines() if "vmovups [" in line]
+    assert len(stores) == 6 * 64 // 16
+    assert all("rsp" not in line for line in stores)
+    assert sum("vfmadd231ps" in line for line in text.splitlines()) < 6 * 64 // 16 * 100
+
+
+def test_packed_weights_are_read_in_the_order_of_use() -> None:
+    program = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 12, "n": 48, "k": 32}).with_constants(["B"])
+    schedule = Split("n", 16).apply(unscheduled(program))
+    schedule = Reorder(("n:16", "k", "m", "n")).apply(schedule)
+    schedule = Pack("B", "root", ahead=True).apply(schedule)
+    assert all(run(schedule, isa)[1] is None for isa in SETS)
+
+
+def test_mixed_types_are_refused() -> None:
+    program = parse("C[m] = A[m]", {"m": 4})
+    tree = lower(unscheduled(program))
+    mixed = type(tree)(
+        tree.body, tree.ahead, (*tree.buffers[:-1], type(tree.buffers[-1])("C", "float64", 4, "output")),
+        tree.sizes, tree.derived,
+    )  # fmt: skip
+    with pytest.raises(TargetError, match="mixed element types"):
+        compile_tree(mixed)
+
+
+def test_a_processor_without_vectors_is_told_what_to_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu, "features", frozenset[str])
+    with pytest.raises(TargetError, match="portable"):
+        cpu.best()
