@@ -8,7 +8,6 @@ no register is free, becomes a memory operand of its instruction where the proce
 from __future__ import annotations
 
 import struct
-from collections import deque
 from typing import NamedTuple
 
 from iced_x86 import Code, Register
@@ -95,7 +94,10 @@ class Block:
         self.items: list[Item] = []
         self._free = list(reversed(registers))
         self._held: dict[Vector, int] = {}
-        self._uses: dict[Vector, deque[int]] = {}
+        self._count: dict[Vector, int] = {}
+        self._last: dict[Vector, int] = {}
+        self._loaded: list[list[Vector]] = []
+        self._number = 0
         self._pinned: set[int] = set()
 
     def flush(self) -> None:
@@ -104,33 +106,29 @@ class Block:
         if not items:
             return
         loaded = [_loaded(item.value) for item in items]
-        uses = self._uses
+        count, last = self._count, self._last
         for number, values in enumerate(loaded):
             for value in values:
-                if value in uses:
-                    uses[value].append(number)
-                else:
-                    uses[value] = deque((number,))
+                count[value] = count.get(value, 0) + 1
+                last[value] = number
+        self._loaded = loaded
         ahead = 0
         for number, item in enumerate(items):
+            self._number = number
             while ahead < min(number + LOOK_AHEAD, len(items)) and self._load_early(loaded[ahead]):
                 ahead += 1
             ahead = max(ahead, number + 1)
             self._write(item)
             for value in loaded[number]:
-                self._used(value)
+                if last[value] == number and value in self._held:
+                    self._free.append(self._held.pop(value))
         items.clear()
         self._free.extend(self._held.values())
         self._held.clear()
-        self._uses.clear()
+        count.clear()
+        last.clear()
 
     # Registers
-
-    def _used(self, leaf: Vector) -> None:
-        uses = self._uses[leaf]
-        uses.popleft()
-        if not uses and leaf in self._held:
-            self._free.append(self._held.pop(leaf))
 
     def give(self, register: int) -> None:
         """Give back a register that `take` gave."""
@@ -143,13 +141,17 @@ class Block:
         candidates = [v for v, r in self._held.items() if r not in self._pinned]
         if not candidates:
             raise TargetError("an expression needs more vector registers than the processor has")
-        victim = max(candidates, key=lambda v: self._uses[v][0])
+        victim = max(candidates, key=self._next_use)
         return self._held.pop(victim)
+
+    def _next_use(self, value: Vector) -> int:
+        numbers = range(self._number, len(self._loaded))
+        return next((n for n in numbers if value in self._loaded[n]), len(self._loaded))
 
     def _load_early(self, values: list[Vector]) -> bool:
         """Load what an item will need and others too; false when registers run out."""
         for value in values:
-            if value not in self._held and len(self._uses[value]) > 1:
+            if value not in self._held and self._count[value] > 1:
                 if len(self._free) < 2:
                     return False
                 self._hold(value)
@@ -399,7 +401,7 @@ class Block:
             return False
         whole = value.stride == 1 and value.lanes == self.isa.lanes
         possible = whole or (value.stride == 0 and self.isa.wide)
-        return possible and (len(self._uses[value]) == 1 or not self._free)
+        return possible and (self._count[value] == 1 or not self._free)
 
     def _memory(self, value: Vector) -> Mem:
         assert isinstance(value, Element)

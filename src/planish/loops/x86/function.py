@@ -21,15 +21,14 @@ from planish.loops.x86.region import (
     Key,
     Region,
     instances,
-    moves_target,
     vector_loop,
 )
 
 SAVED = tuple(int(getattr(Register, name)) for name in ("RBX", "RBP", "R12", "R13", "R14", "R15"))
 ARGS, BEGIN, END = int(Register.RDI), int(Register.RSI), int(Register.RDX)
-LOOP_WORK = 64
+LOOP_WORK = 32
 """A loop that only reduces, around less work than this many operations, is unrolled up to it."""
-UNROLL_WORK = 128
+UNROLL_WORK = 64
 """Such a loop is unrolled altogether if that gives no more operations than this."""
 
 Inside = dict[str, int]
@@ -264,7 +263,7 @@ class Function:
         far = 128 * self.isa.itemsize if self.isa.wide else 128
         found: dict[int, None] = {}
         for loop in _loops(nodes):
-            if moves_target(loop):
+            if self.analyser.moves_target(loop):
                 found.update((s, None) for _, s in self.pointers.moved(loop, loop.id) if s >= far // 8)
         return list(found)
 
@@ -335,7 +334,7 @@ class Function:
         def body(left: Inside) -> None:
             self._inside(loop.body, left, loop)
 
-        if moves_target(loop):
+        if self.analyser.moves_target(loop):
             self._unroll(strips, full, lambda: body(whole))
         else:
             self._reduce(strips, full, len(loop.body), lambda: body(whole))
@@ -347,7 +346,7 @@ class Function:
         here = remaining(self.tree, inside, loop.axis)
         full, tail = divmod(here, loop.step)
         inner = {**inside, loop.axis: loop.step}
-        if moves_target(loop):
+        if self.analyser.moves_target(loop):
             self._unroll(loop, full, lambda: self._inside(loop.body, inner, None))
         elif full:
             work = instances(self.tree, loop.body, inner, self.isa.lanes, UNROLLED_MAX)

@@ -70,11 +70,6 @@ def leaf_paths(nodes: tuple[Node, ...], path: Path = ()) -> Iterator[tuple[Leaf,
             yield from leaf_paths(node.body, (*path, node))
 
 
-def moves_target(loop: Loop) -> bool:
-    """Whether some leaf below writes along the loop; if not, the loop only reduces."""
-    return any(loop.id in leaf.target.stride for leaf in leaves(loop.body))
-
-
 def positions(
     tree: LoopTree, path: Path, ref: Ref, vector: Loop | None, lanes: int, inside: dict[str, int]
 ) -> Iterator[tuple[int, int]]:
@@ -156,9 +151,18 @@ class Analyser:
         self.tree = tree
         self.isa = isa
         self._total: dict[str, int] = {}
+        self._moves: dict[int, tuple[Loop, bool]] = {}
         for leaf in (*leaves(tree.body), *leaves(tree.ahead)):
             for ref in leaf_refs(leaf):
                 self._total[ref.buffer] = self._total.get(ref.buffer, 0) + 1
+
+    def moves_target(self, loop: Loop) -> bool:
+        """Whether some leaf below writes along the loop; if not, the loop only reduces."""
+        known = self._moves.get(id(loop))
+        if known is None:
+            moves = any(loop.id in leaf.target.stride for leaf in leaves(loop.body))
+            known = self._moves[id(loop)] = loop, moves
+        return known[1]
 
     def region(self, nodes: tuple[Node, ...], inside: dict[str, int]) -> Region | None:
         """Plan the registers of a scope; None if it does not fit."""
@@ -208,7 +212,7 @@ class Analyser:
         for loop in path:
             here = remaining(self.tree, left, loop.axis)
             step = self.isa.lanes if loop is vector else loop.step
-            if moves_target(loop):
+            if self.moves_target(loop):
                 count *= -(-here // step)
             left[loop.axis] = min(loop.step, here)
         return count
