@@ -49,7 +49,7 @@ def view(
         for axis, coefficient in i.terms:
             stride[axis] += coefficient * step
     shape = [sizes[axis] if axis in named else 1 for axis in axes]
-    return as_strided(array[tuple(slice(s, None) for s in start)], shape, list(stride.values()))
+    return as_strided(array[(*(slice(s, None) for s in start), ...)], shape, list(stride.values()))
 
 
 def contract(a: Array, b: Array, outputs: int) -> Array:
