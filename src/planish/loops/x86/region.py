@@ -75,7 +75,7 @@ def positions(
 ) -> Iterator[tuple[int, int]]:
     """List the vectors that a reference names inside a scope, as (offset, lanes).
 
-    Loops that do not move it are visited once.
+    Loops that do not move it are visited once, and once for their tail, which may be a shorter vector.
     """
     if not path:
         yield ref.offset, 1
@@ -98,7 +98,7 @@ def positions(
             continue
         full, tail = divmod(here, loop.step)
         if stride == 0:
-            full, tail = (1, 0) if full else (0, tail)
+            full = min(full, 1)
         if tail:
             stack.append((depth + 1, offset + full * stride, {**left, loop.axis: tail}))
         inner = {**left, loop.axis: loop.step}
