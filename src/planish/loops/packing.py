@@ -2,7 +2,8 @@
 
 The buffer's dimensions are in the order of use, so that the innermost loops read it in sequence: a
 dimension of the tensor that is subscripted by one axis alone has one buffer dimension for each loop of that
-axis (the panels of BLIS); any other (a window, a stride, a padded edge) has one, as wide as what is touched.
+axis (the panels of BLIS), without the gaps of a stride; any other (a window, a padded edge) has one, as wide
+as what is touched.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from planish.loops.graph import plain_axis
 from planish.loops.layout import row_major, tile
 from planish.loops.program import Access, Index
 from planish.loops.tree import LoopId, Ref
@@ -114,14 +114,15 @@ def tile_of(
         shape: the tensor's, or None-padded windows of it.
         size: axis to extent.
     """
-    used = [axis for index in access.index for axis, _ in index.terms]
+    walked = [[axis for axis, _ in index.terms if size[axis] > 1] for index in access.index]
+    used = [axis for axes in walked for axis in axes]
     runs: list[Run] = []
     for d, index in enumerate(access.index):
-        axis = plain_axis(index)
+        alone = len(walked[d]) == 1 and used.count(walked[d][0]) == 1
         if access.pad is not None and _leaves(index, shape[d], size):
             runs += _window(name, d, index, order, depth, size, edge_of(index, shape[d], size))
-        elif axis is not None and used.count(axis) == 1:
-            runs += _panels(d, axis, order, depth, size[axis])
+        elif alone:
+            runs += _panels(d, walked[d][0], order, depth, size[walked[d][0]])
         else:
             runs += _window(name, d, index, order, depth, size, None)
     runs.sort(key=lambda run: run.last)
