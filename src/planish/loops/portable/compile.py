@@ -10,11 +10,14 @@ from planish.loops.portable.machine import Machine, host_machine
 from planish.loops.portable.memory import Memory
 from planish.loops.portable.nest import Nest
 from planish.loops.portable.plan import Plan
+from planish.loops.portable.scope import Scopes
 from planish.loops.portable.writer import Lines, Writer, flattened
 from planish.loops.tree import Loop, LoopTree, Node
 
 OPT_LEVEL = 1
 """LLVM's code generator at its quickest that still allocates registers well."""
+_OTHER_REGISTERS = 4
+"""Registers that are left for operands, where others hold results."""
 
 
 def compile_tree(
@@ -80,7 +83,8 @@ def module(tree: LoopTree, machine: Machine, prefix: str) -> tuple[str, tuple[li
     dtypes = {b.dtype for b in tree.buffers}
     if len(dtypes) != 1:
         raise TargetError(f"a kernel of mixed element types: {', '.join(sorted(dtypes))}")
-    plan = Plan(tree, machine, dtypes.pop())
+    dtype = dtypes.pop()
+    scopes = Scopes(Plan(tree, machine, dtype), machine.registers - _OTHER_REGISTERS)
     declared: set[str] = set()
     parts: list[str] = []
     names: tuple[list[str], list[str]] = ([], [])
@@ -88,7 +92,7 @@ def module(tree: LoopTree, machine: Machine, prefix: str) -> tuple[str, tuple[li
         groups = _group(body)
         for i, nodes in enumerate(groups):
             known.append(f"{prefix}_{kind}{i}")
-            function = _Function(tree, plan, machine)
+            function = _Function(scopes, machine, dtype)
             parts.append(function.text(known[-1], nodes, whole=len(groups) == 1))
             declared |= function.writer.declared
     return "\n".join([*parts, *sorted(declared), ""]), names
@@ -114,12 +118,12 @@ def _entry(tree: LoopTree, address: int, nodes: tuple[Node, ...]) -> Entry:
 
 
 class _Function:
-    def __init__(self, tree: LoopTree, plan: Plan, machine: Machine) -> None:
-        self.tree = tree
+    def __init__(self, scopes: Scopes, machine: Machine, dtype: str) -> None:
+        self.tree = tree = scopes.plan.tree
         self.machine = machine
-        self.writer = Writer(plan.dtype)
+        self.writer = Writer(dtype)
         self.memory = Memory(self.writer, self._base, machine.registers)
-        self.nest = Nest(plan, self.writer, self.memory)
+        self.nest = Nest(scopes, self.writer, self.memory)
         self._arguments = [b.name for b in tree.buffers if b.kind != "temporary"]
         self._layout = layout(tree)
 

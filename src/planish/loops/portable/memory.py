@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from planish.loops.portable.plan import Cell
+from planish.loops.portable.scope import Cell
 from planish.loops.portable.writer import Lines, Val, Writer
 from planish.loops.tree import LoopId, Ref
 
