@@ -8,17 +8,16 @@ from planish.core import EvaluatorFactory, Executor
 from planish.measure import InlineExecutor, Limits, LocalExecutor
 from planish.testing.executors import ExecutorConformance
 
-LIMITS = Limits(build=0.5, memory_bytes=512 << 20)
+LIMITS = Limits(build=0.5, worker=10.0, memory_bytes=512 << 20)
 
 
 class TestLocalExecutor(ExecutorConformance):
-    @pytest.fixture(autouse=True, params=[1, 3])
-    def _settings(self, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-        self.workers = int(request.param)
+    @pytest.fixture(autouse=True)
+    def _settings(self, tmp_path: Path) -> None:
         self.lock = tmp_path / "lock"
 
     def executor(self, factory: EvaluatorFactory) -> Executor:
-        return LocalExecutor(factory, workers=self.workers, limits=LIMITS, lock=self.lock)
+        return LocalExecutor(factory, workers=2, limits=LIMITS, lock=self.lock)
 
 
 class TestInlineExecutor(ExecutorConformance):

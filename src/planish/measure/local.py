@@ -1,22 +1,20 @@
 """The executor of this machine: worker processes that may crash, hang, and eat memory."""
 
 import pickle
-import selectors
-import sys
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from planish.core import STAGES, Candidate, EvaluatorFactory, Failed, PlanishError, Stage
+from planish.measure.crew import Crew
 from planish.measure.exclusion import MACHINE_LOCK, is_held
 from planish.measure.guard import Answer
 from planish.measure.limits import Limits
 from planish.measure.process import WorkerProcess
-from planish.measure.wire import Made, Setup
+from planish.measure.wire import Made
 
 _TICK_S = 0.05  # how often limits are looked at
 _CHUNK_S = 0.02  # how much work is sent at once: a pipe's round trip is lost in it
@@ -29,7 +27,7 @@ class LocalExecutor:
     A candidate that crashes, hangs or runs out of memory is a `Failed` answer; its worker's
     process group is killed and replaced, and the rest of the batch is evaluated as if nothing
     had been. All ends with this process, even if it is killed. Evaluated code that starts a
-    session of its own escapes; nothing else does.
+    session of its own escapes; nothing else does. An executor belongs to one thread at a time.
 
     Stages named "run" exclude each other on the whole machine (see `Clock`).
 
@@ -40,7 +38,8 @@ class LocalExecutor:
         lock: the file by which timed runs exclude each other.
 
     Raises:
-        PlanishError: fewer than 1 worker, or the factory cannot be pickled.
+        PlanishError: fewer than 1 worker, the factory cannot be pickled, or the system starts no more
+            processes.
     """
 
     def __init__(
@@ -57,9 +56,7 @@ class LocalExecutor:
         self._lock = lock
         self._factory = _pickled(factory)
         self._serial = 1
-        self._count = workers
-        self._workers: list[WorkerProcess] = []
-        self._selector = selectors.DefaultSelector()
+        self._crew = Crew(workers, self._limits.memory_bytes, lock)
         self._pace = _CHUNK_S / 4  # seconds that a candidate takes, lately
         self._next_look = 0.0
         self._submitting = False
@@ -85,7 +82,7 @@ class LocalExecutor:
         self._serial += 1
         self._feed(deque(), ())
 
-    def submit(self, candidates: Sequence[Candidate]) -> Iterator[Answer]:
+    def submit(self, candidates: Sequence[Candidate]) -> Generator[Answer, None, None]:
         """Evaluate a batch; answers come as they finish, one for each candidate, in any order.
 
         To leave the iterator early ends what is under way.
@@ -102,19 +99,13 @@ class LocalExecutor:
             yield from self._evaluate(candidates)
         finally:
             self._submitting = False
-            for worker in [w for w in self._workers if w.pending]:
-                self._fire(worker)
+            for worker in [w for w in self._crew.workers if w.pending]:
+                self._crew.fire(worker)
 
     def close(self) -> None:
         """End the workers; harmless when called twice."""
         self._closed = True
-        for worker in self._workers:
-            worker.dismiss()
-        for worker in list(self._workers):
-            if not worker.busy:
-                worker.leave()
-            self._fire(worker)
-        self._selector.close()
+        self._crew.close()
 
     def _check_free(self) -> None:
         if self._closed:
@@ -135,18 +126,13 @@ class LocalExecutor:
 
     def _forgive(self, pause: float) -> None:
         """Nobody listened for so many seconds; a worker may have waited for that."""
-        for worker in self._workers:
+        for worker in self._crew.workers:
             worker.slack += pause
 
     def _feed(self, queue: deque[int], candidates: Sequence[Candidate]) -> None:
         """Give work to every worker that has none."""
-        for worker in [w for w in self._workers if not w.busy and not w.is_alive()]:
-            self._fire(worker)
-        while len(self._workers) < self._count:
-            self._hire()
-        for worker in self._workers:
-            if worker.busy:
-                continue
+        self._crew.complete()
+        for worker in [w for w in self._crew.workers if not w.busy]:
             if worker.serial != self._serial:
                 worker.make(self._serial, self._factory)
             elif queue:
@@ -155,23 +141,16 @@ class LocalExecutor:
 
     def _chunk_size(self, queued: int) -> int:
         """Few enough that the workers end together, enough that the pipe's round trip is lost in it."""
-        share = queued if self._count == 1 else -(-queued // (2 * self._count))
+        share = queued if self._crew.count == 1 else -(-queued // (2 * self._crew.count))
         return max(1, min(share, _CHUNK_MOST, int(_CHUNK_S / self._pace)))
 
     def _listen(self, queue: deque[int]) -> list[Answer]:
         answers: list[Answer] = []
-        for key, _ in self._selector.select(_TICK_S):
-            worker: WorkerProcess = key.data
-            if worker not in self._workers:
-                continue
-            if key.fd == worker.errors:
-                if not worker.drain():
-                    self._selector.unregister(worker.errors)
-            else:
-                answers += self._hear(worker, queue)
+        for worker in self._crew.speaking(_TICK_S):
+            answers += self._hear(worker, queue)
         if time.monotonic() >= self._next_look:
             self._next_look = time.monotonic() + _TICK_S
-            for worker in [w for w in self._workers if w.busy]:
+            for worker in [w for w in self._crew.workers if w.busy]:
                 answers += self._look_after(worker, queue)
         return answers
 
@@ -182,7 +161,6 @@ class LocalExecutor:
                 if isinstance(reply, Made):
                     self._welcome(worker, reply)
                 else:
-                    worker.pending.popleft()
                     self._pace += (sum(reply.seconds.values()) - self._pace) / 8
                     answers.append(reply)
         except EOFError:
@@ -190,10 +168,9 @@ class LocalExecutor:
         return answers
 
     def _welcome(self, worker: WorkerProcess, reply: Made) -> None:
-        worker.making = False
         if reply.error is None:
             return
-        self._fire(worker)
+        self._crew.fire(worker)
         if reply.serial == self._serial:
             raise reply.error from RuntimeError(f"in the worker:\n{reply.traceback}")
 
@@ -206,7 +183,7 @@ class LocalExecutor:
         if worker.is_alive():
             return []
         answers = self._hear(worker, queue)
-        if not answers and worker in self._workers:
+        if not answers and worker in self._crew.workers:
             return self._lose(worker, queue, "crash", worker.autopsy())
         return answers
 
@@ -214,7 +191,7 @@ class LocalExecutor:
         """End a worker for what its candidate did; the candidates after it go back to the queue."""
         phase, since = worker.dial.phase()
         seconds = {**worker.dial.seconds(), phase: time.monotonic() - max(since, worker.heard)}
-        self._fire(worker)
+        self._crew.fire(worker)
         if worker.making and worker.serial == self._serial:
             cause, *_ = detail.splitlines()
             raise PlanishError(f"a worker cannot make its evaluator: {cause}") from RuntimeError(detail)
@@ -224,19 +201,6 @@ class LocalExecutor:
         queue.extendleft(reversed(others))
         stage: Stage = phase if phase in STAGES else "worker"
         return [Answer(position, Failed(stage, reason, detail), seconds)]
-
-    def _hire(self) -> None:
-        worker = WorkerProcess(Setup(tuple(sys.path), self._limits.memory_bytes, self._lock))
-        self._workers.append(worker)
-        self._selector.register(worker.replies, selectors.EVENT_READ, worker)
-        self._selector.register(worker.errors, selectors.EVENT_READ, worker)
-
-    def _fire(self, worker: WorkerProcess) -> None:
-        for descriptor in (worker.replies, worker.errors):
-            with suppress(KeyError):  # one that reached its end is no longer listened to
-                self._selector.unregister(descriptor)
-        self._workers.remove(worker)
-        worker.kill()
 
 
 def _pickled(factory: EvaluatorFactory) -> bytes:

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from planish.core import Candidate
 from planish.measure.clock import DIAL_BYTES, Dial
-from planish.measure.wire import Chunk, Decoder, Make, Reply, Setup, encode, send
+from planish.measure.wire import Chunk, Decoder, Made, Make, Reply, Setup, encode, send
 
 _TAIL_BYTES = 4096
 _TAIL_LINES = 12
@@ -97,9 +97,19 @@ class WorkerProcess:
             self._tail = b""  # whatever it printed belongs to what is finished
             self._mark()
             try:
-                yield from self._decoder.feed(data)
+                for reply in self._decoder.feed(data):
+                    self._note(reply)
+                    yield reply
             except Exception as error:
                 raise EOFError("what it wrote is no answer") from error
+
+    def _note(self, reply: Reply) -> None:
+        if isinstance(reply, Made):
+            self.making = False
+        elif self.pending and self.pending[0] == reply.position:
+            self.pending.popleft()
+        else:
+            raise ValueError(f"position {reply.position} is not under way")
 
     def drain(self) -> bool:
         """Take what it printed, and keep the end of it; False when it can print no more."""

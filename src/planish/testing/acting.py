@@ -109,6 +109,7 @@ def _fork(_: float) -> None:
     """Leave a child that sleeps; it inherits every pipe."""
     if os.fork() == 0:
         time.sleep(600)
+        os._exit(0)
 
 
 def _split(_: float) -> None:

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
@@ -115,7 +116,9 @@ class ExecutorConformance:
 
     def test_a_candidate_that_forks_is_answered_once(self, actors: Executor) -> None:
         self._needs_isolation()
-        assert self._outcomes(actors, [act("split"), act(), act()]) == [_cost(1.0)] * 3
+        batch = [act("split"), *(act(value=value) for value in range(20))] * 2
+        outcomes = self._outcomes(actors, batch)
+        assert outcomes == [_cost(1.0), *(_cost(value) for value in range(20))] * 2
 
     def test_a_batch_may_be_left(self, actors: Executor) -> None:
         answers = iter(actors.submit([act(value=value) for value in range(40)]))
@@ -125,7 +128,7 @@ class ExecutorConformance:
 
     def test_an_evaluator_that_cannot_be_made_is_an_error(self) -> None:
         self._needs_isolation()
-        executor = self.executor(unmakeable)
+        executor = self.executor(Unmakeable(LookupError("no such processor")))
         for _ in range(2):
             with pytest.raises(PlanishError, match="no such processor"):
                 list(executor.submit([act()]))
@@ -146,9 +149,18 @@ class ExecutorConformance:
         return [answer.outcome for answer in answers]
 
 
-def unmakeable() -> Evaluator:
-    """Fail to make an evaluator."""
-    raise LookupError("no such processor")
+@dataclass(frozen=True)
+class Unmakeable:
+    """A factory that fails.
+
+    Args:
+        error: what it raises.
+    """
+
+    error: Exception
+
+    def __call__(self) -> Evaluator:
+        raise self.error
 
 
 def _cost(value: float) -> Measured:

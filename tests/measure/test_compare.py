@@ -1,0 +1,147 @@
+"""The comparison at the end: fresh processes, rounds interleaved, noise is no gain."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from measure.processes import diary
+from planish.core import (
+    Candidate,
+    Evaluator,
+    EvaluatorFactory,
+    Executor,
+    Measured,
+    Objective,
+    Outcome,
+    PlanishError,
+    StageClock,
+)
+from planish.measure import Answer, Entrant, InlineExecutor, LocalExecutor, Plan, remeasure
+from planish.testing.acting import Actor, Diary, act
+
+COST = Objective("cost")
+Start = Callable[[EvaluatorFactory], Executor]
+
+
+@pytest.fixture
+def inline(tmp_path: Path) -> Start:
+    return lambda factory: InlineExecutor(factory(), lock=tmp_path / "lock")
+
+
+def _actor(name: str, value: float, act_name: str = "measure") -> Entrant:
+    return Entrant(name, act(act_name, value), Actor)
+
+
+BASE = _actor("base", 2.0)
+
+
+def test_the_verdicts(inline: Start) -> None:
+    others = [_actor("good", 1.0), _actor("same", 2.0), _actor("bad", 3.0)]
+    standings = remeasure(BASE, others, COST, start=inline)
+    assert [s.name for s in standings] == ["base", "good", "same", "bad"]
+    assert [s.verdict for s in standings] == ["no difference", "faster", "no difference", "slower"]
+    assert [s.ratio.value for s in standings if s.ratio] == [1.0, 0.5, 1.0, 1.5]
+    assert [s.median for s in standings] == [2.0, 1.0, 2.0, 3.0]
+
+
+def test_more_may_be_better(inline: Start) -> None:
+    (_, more) = remeasure(BASE, [_actor("more", 3.0)], Objective("cost", "", "up"), start=inline)
+    assert more.verdict == "faster"
+
+
+def test_all_values_and_samples_are_given(inline: Start) -> None:
+    (base,) = remeasure(BASE, [], COST, Plan(processes=2, rounds=4), start=inline)
+    assert base.values == ((2.0,) * 4,) * 2
+    assert base.samples == (2.0,) * 2 * 2 * 4
+
+
+class Drifting:
+    """Gives the number of the call times the candidate's cost: everything slows down, a lot."""
+
+    def __init__(self) -> None:
+        self._calls = 0
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        outcome = Actor().evaluate(candidate, clock)
+        assert isinstance(outcome, Measured)
+        self._calls += 1
+        return Measured({"cost": outcome.values["cost"] * (1 + self._calls / 100)})
+
+
+def test_a_gain_within_the_noise_is_none(inline: Start) -> None:
+    def drifting(name: str, value: float) -> Entrant:
+        return Entrant(name, act(value=value), make)
+
+    make = Drifting
+    plan = Plan(processes=5, rounds=6)
+    (_, same, half) = remeasure(
+        drifting("base", 1.0), [drifting("same", 1.0), drifting("half", 0.5)], COST, plan, inline
+    )
+    assert (same.verdict, half.verdict) == ("no difference", "faster")
+
+
+def test_a_failure_is_told(inline: Start) -> None:
+    (_, broken) = remeasure(BASE, [_actor("broken", 1.0, "raise")], COST, start=inline)
+    assert (broken.verdict, broken.ratio, broken.values) == ("failed", None, ())
+    assert {failure.reason for failure in broken.failures} == {"ZeroDivisionError"}
+
+
+@pytest.mark.parametrize(
+    ("baseline", "objective", "plan", "message"),
+    [
+        (_actor("base", 1.0, "raise"), COST, Plan(), "baseline failed: build: ZeroDivisionError"),
+        (BASE, Objective("time_s"), Plan(), "'base' does not measure time_s"),
+        (_actor("base", -1.0), COST, Plan(), "cost of 'base' is -1"),
+        (BASE, COST, Plan(processes=2, rounds=1), "show no noise"),
+        (BASE, COST, Plan(processes=0), "show no noise"),
+    ],
+)
+def test_what_cannot_be_compared(
+    inline: Start, baseline: Entrant, objective: Objective, plan: Plan, message: str
+) -> None:
+    with pytest.raises(PlanishError, match=message):
+        remeasure(baseline, [], objective, plan, inline)
+
+
+class Backwards:
+    """An executor that answers in the reverse order, and notes what it is asked."""
+
+    def __init__(self, batches: list[Sequence[Candidate]], factory: EvaluatorFactory) -> None:
+        self._batches = batches
+        self._evaluator: Evaluator = factory()
+
+    def submit(self, candidates: Sequence[Candidate]) -> Iterator[Answer]:
+        self._batches.append(candidates)
+        return reversed(list(InlineExecutor(self._evaluator).submit(candidates)))
+
+    def close(self) -> None:
+        pass
+
+
+def test_rounds_are_interleaved_and_shuffled_by_seed() -> None:
+    def batches(seed: int) -> list[Sequence[Candidate]]:
+        found: list[Sequence[Candidate]] = []
+        others = [_actor("a", 1.0), _actor("b", 3.0)]
+        standings = remeasure(BASE, others, COST, Plan(3, 4, seed), partial(Backwards, found))
+        assert [standing.median for standing in standings] == [2.0, 1.0, 3.0]
+        return found
+
+    here = batches(1)
+    assert here == batches(1) != batches(2)
+    rounds = [tuple(batch[i : i + 3]) for batch in here for i in range(0, len(batch), 3)]
+    assert len(rounds) == 3 * 4
+    assert all(len(set(turn)) == 3 for turn in rounds)
+    assert len(set(rounds)) > 1
+
+
+def test_processes_are_fresh_and_factories_are_their_own(tmp_path: Path) -> None:
+    books = [tmp_path / "a", tmp_path / "b"]
+    a, b = (Entrant(book.name, act(value=2.0), Diary(book)) for book in books)
+    start = partial(LocalExecutor, lock=tmp_path / "lock")
+    remeasure(a, [b], COST, Plan(processes=3, rounds=2), start)
+    processes = [pid for pid, _ in diary(books[0])]
+    assert len(processes) == 6
+    assert len(set(processes)) == 3
+    assert processes == [pid for pid, _ in diary(books[1])]

@@ -1,0 +1,85 @@
+"""The interval of a ratio, and what it is taken to mean."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from planish.core import Objective
+from planish.measure.interval import Ratio, ratio
+
+TIME = Objective("time_s", "s")
+GFLOPS = Objective("gflops", "GFLOPS", "up")
+QUANTITIES = arrays(float, (5, 3), elements=st.floats(0.5, 2.0))
+
+
+@given(QUANTITIES, QUANTITIES, st.integers(0, 9))
+def test_the_ratio_lies_in_its_interval_and_the_interval_in_the_data(
+    over: np.ndarray, under: np.ndarray, seed: int
+) -> None:
+    found = ratio(over.tolist(), under.tolist(), seed)
+    assert found.low <= found.value <= found.high
+    assert (over / under).min() <= found.low
+    assert found.high <= (over / under).max()
+
+
+@given(QUANTITIES, QUANTITIES)
+def test_the_unit_does_not_matter(over: np.ndarray, under: np.ndarray) -> None:
+    here = ratio(over.tolist(), under.tolist(), 1)
+    there = ratio((over * 1024).tolist(), (under * 1024).tolist(), 1)
+    assert here == there
+
+
+@given(QUANTITIES)
+def test_nobody_is_faster_than_himself(values: np.ndarray) -> None:
+    assert ratio(values.tolist(), values.tolist(), 2) == Ratio(1.0, 1.0, 1.0)
+
+
+def test_drift_that_both_share_cancels() -> None:
+    drift = np.linspace(1, 10, 15).reshape(5, 3)
+    found = ratio((drift * 0.9).tolist(), drift.tolist(), 3)
+    assert [found.value, found.low, found.high] == pytest.approx([0.9] * 3)
+
+
+def test_what_one_process_alone_shows_is_no_difference() -> None:
+    """Its three rounds agree, but they are one observation."""
+    over = [[0.5] * 3, *[[1.0 + 0.01 * p] * 3 for p in range(-2, 2)]]
+    assert ratio(over, [[1.0] * 3] * 5, 4).verdict(TIME) == "no difference"
+
+
+@pytest.mark.parametrize(("effect", "least", "most"), [(1.0, 0, 10), (0.95, 90, 100)])
+def test_noise_is_seldom_taken_for_a_gain(effect: float, least: int, most: int) -> None:
+    generator = np.random.default_rng(0)
+
+    def measured(factor: float) -> list[list[float]]:
+        noise = generator.normal(0, 0.01, (5, 1)) + generator.normal(0, 0.01, (5, 3))
+        return (factor * np.exp(noise)).tolist()
+
+    verdicts = [ratio(measured(effect), measured(1.0), seed).verdict(TIME) for seed in range(100)]
+    assert least <= verdicts.count("faster") <= most
+    assert verdicts.count("slower") <= 10
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "down", "up"),
+    [
+        (0.8, 0.9, "faster", "slower"),
+        (1.1, 1.2, "slower", "faster"),
+        (0.9, 1.1, "no difference", "no difference"),
+        (0.9, 1.0, "no difference", "no difference"),
+        (math.inf, math.inf, "slower", "faster"),
+    ],
+)
+def test_the_verdict_follows_the_direction(low: float, high: float, down: str, up: str) -> None:
+    found = Ratio(low, low, high)
+    assert (found.verdict(TIME), found.verdict(GFLOPS)) == (down, up)
+
+
+@pytest.mark.parametrize(("over", "under"), list(product([0.0, 2.0], repeat=2)))
+def test_zeros_are_values(over: float, under: float) -> None:
+    expected = 1.0 if over == under else math.inf if under == 0 else 0.0
+    assert ratio([[over] * 3], [[under] * 3], 5) == Ratio(expected, expected, expected)

@@ -1,0 +1,217 @@
+"""Workers: limits, reuse, and what becomes of a batch."""
+
+import fcntl
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from measure.processes import diary, dies_out, living
+from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, TargetError
+from planish.measure import Answer, Limits, LocalExecutor, exclusive
+from planish.testing.acting import Act, Actor, Diary, act
+from planish.testing.executors import Unmakeable
+
+LIMITS = Limits(build=0.5, run=0.5)
+BROKEN = Unmakeable(LookupError("no such processor"))
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    return tmp_path / "diary"
+
+
+@pytest.fixture
+def executor(tmp_path: Path, book: Path) -> Iterator[LocalExecutor]:
+    with LocalExecutor(Diary(book), limits=LIMITS, lock=tmp_path / "lock") as executor:
+        yield executor
+
+
+def _only(answers: Iterator[Answer]) -> Outcome:
+    (answer,) = answers
+    return answer.outcome
+
+
+def test_one_worker_keeps_the_order(executor: LocalExecutor) -> None:
+    batch = [act("leave" if value == 20 else "measure", value) for value in range(50)]
+    assert [answer.position for answer in executor.submit(batch)] == list(range(50))
+
+
+def test_a_crash_costs_its_candidate_only(executor: LocalExecutor, book: Path) -> None:
+    batch = [act("crash" if value % 10 == 5 else "measure", value) for value in range(30)]
+    failed = [a.position for a in executor.submit(batch) if isinstance(a.outcome, Failed)]
+    assert failed == [5, 15, 25]
+    assert [text for _, text in diary(book)] == [str(candidate) for candidate in batch]
+
+
+def test_several_workers_share_a_batch(tmp_path: Path, book: Path) -> None:
+    with LocalExecutor(Diary(book), workers=2, lock=tmp_path / "lock") as executor:
+        list(executor.submit([act("sleep", 0.02)] * 40))
+    assert len({pid for pid, _ in diary(book)}) == 2
+
+
+def test_a_limit_holds_for_the_sum_of_a_stage(executor: LocalExecutor) -> None:
+    outcome = _only(executor.submit([Candidate((Act("sleep", 0.1),) * 20)]))
+    assert outcome == Failed("build", "timeout", "over 0.5 s")
+
+
+def test_every_stage_has_its_own_limit(executor: LocalExecutor) -> None:
+    steps = (Act("sleep", 0.3, "build"), Act("sleep", 0.3, "run"), Act("sleep", 0.3, "verify"))
+    assert isinstance(_only(executor.submit([Candidate(steps)])), Measured)
+
+
+def test_the_wait_for_the_machine_has_no_limit(executor: LocalExecutor, tmp_path: Path) -> None:
+    descriptor = os.open(tmp_path / "lock", os.O_CREAT | os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    threading.Timer(0.8, os.close, [descriptor]).start()
+    (answer,) = executor.submit([act(stage="run")])
+    assert isinstance(answer.outcome, Measured)
+    assert answer.seconds["wait"] > 0.4
+
+
+def test_timed_runs_of_two_workers_exclude_each_other(tmp_path: Path) -> None:
+    with LocalExecutor(Actor, workers=2, lock=tmp_path / "lock") as executor:
+        answers = list(executor.submit([act("sleep", 0.05, stage="run")] * 6))
+        assert sum(answer.seconds["wait"] for answer in answers) > 0.05
+
+
+def test_who_holds_the_machine_cannot_wait_for_workers(executor: LocalExecutor, tmp_path: Path) -> None:
+    with exclusive(tmp_path / "lock"), pytest.raises(PlanishError, match="for ever"):
+        list(executor.submit([act()]))
+
+
+def test_nobody_is_blamed_for_a_slow_listener(executor: LocalExecutor) -> None:
+    """A worker that prints much is blocked until we listen again; that is not its fault."""
+    outcomes: list[Outcome] = []
+    for answer in executor.submit([act(), act("spew", 1.0), act("spew", 1.0)]):
+        outcomes.append(answer.outcome)
+        time.sleep(0.8)
+    assert [type(outcome) for outcome in outcomes] == [Measured] * 3
+
+
+def test_children_die_with_a_worker_that_is_ended(executor: LocalExecutor, book: Path) -> None:
+    forks_and_hangs = Candidate((Act("fork"), Act("spin")))
+    assert isinstance(_only(executor.submit([forks_and_hangs])), Failed)
+    assert dies_out(diary(book)[0][0])
+
+
+def test_children_die_with_a_worker_that_crashed(executor: LocalExecutor, book: Path) -> None:
+    """They hold its pipes open, so that its end does not show there."""
+    forks_and_dies = Candidate((Act("fork"), Act("leave", 3)))
+    outcome = _only(executor.submit([forks_and_dies]))
+    assert outcome == Failed("build", "crash", "exited with code 3\nleaving")
+    assert dies_out(diary(book)[0][0])
+
+
+def test_children_die_at_close(executor: LocalExecutor, book: Path) -> None:
+    list(executor.submit([act("fork")]))
+    (group,) = {pid for pid, _ in diary(book)}
+    assert len(living(group)) == 2
+    executor.close()
+    assert dies_out(group)
+
+
+def test_a_worker_that_closes_its_pipes_is_replaced(executor: LocalExecutor) -> None:
+    mute, last = (answer.outcome for answer in executor.submit([act("mute"), act()]))
+    assert isinstance(mute, Failed)
+    assert mute.reason == "crash"
+    assert isinstance(last, Measured)
+
+
+def test_a_worker_killed_while_idle_is_replaced_without_blame(executor: LocalExecutor, book: Path) -> None:
+    list(executor.submit([act()]))
+    ((pid, _),) = diary(book)
+    os.kill(pid, signal.SIGKILL)
+    assert dies_out(pid)
+    assert isinstance(_only(executor.submit([act()])), Measured)
+
+
+def test_ctrl_c_is_left_to_the_parent(executor: LocalExecutor, book: Path) -> None:
+    list(executor.submit([act()]))
+    ((pid, _),) = diary(book)
+    threading.Timer(0.05, os.kill, [pid, signal.SIGINT]).start()
+    assert isinstance(_only(executor.submit([act("sleep", 0.2)])), Measured)
+
+
+def test_an_interrupted_batch_ends_what_is_under_way(executor: LocalExecutor, book: Path) -> None:
+    answers = executor.submit([act(), act("spin")])
+    next(answers)
+    with pytest.raises(KeyboardInterrupt):
+        answers.throw(KeyboardInterrupt)
+    assert dies_out(diary(book)[0][0])
+    assert isinstance(_only(executor.submit([act()])), Measured)
+
+
+def test_processes_are_kept_for_another_task(executor: LocalExecutor, book: Path, tmp_path: Path) -> None:
+    list(executor.submit([act()]))
+    other = tmp_path / "other"
+    executor.restart_with(Diary(other))
+    list(executor.submit([act()]))
+    assert diary(book) == diary(other)
+
+
+def test_another_task_may_follow_a_broken_one(tmp_path: Path) -> None:
+    with LocalExecutor(BROKEN, lock=tmp_path / "lock") as executor:
+        executor.restart_with(Actor)
+        assert isinstance(_only(executor.submit([act()])), Measured)
+        executor.restart_with(BROKEN)
+        with pytest.raises(PlanishError, match="LookupError: no such processor"):
+            list(executor.submit([act()]))
+        executor.restart_with(Actor)
+        assert isinstance(_only(executor.submit([act()])), Measured)
+
+
+def test_a_worker_that_dies_before_it_has_an_evaluator_is_an_error(tmp_path: Path) -> None:
+    with (
+        LocalExecutor(os.abort, lock=tmp_path / "lock") as executor,  # pyright: ignore[reportArgumentType]
+        pytest.raises(PlanishError, match="killed by SIGABRT"),
+    ):
+        list(executor.submit([act()]))
+
+
+def test_a_factory_that_takes_too_long_is_an_error(tmp_path: Path) -> None:
+    with (
+        LocalExecutor(signal.pause, limits=Limits(worker=1.0), lock=tmp_path / "lock") as executor,  # pyright: ignore[reportArgumentType]
+        pytest.raises(PlanishError, match="over 1 s"),
+    ):
+        list(executor.submit([act()]))
+
+
+def test_an_error_made_for_the_user_arrives_as_it_is(tmp_path: Path) -> None:
+    with (
+        LocalExecutor(
+            Unmakeable(TargetError("no AVX2", "Ask for another.")), lock=tmp_path / "lock"
+        ) as executor,
+        pytest.raises(TargetError, match=r"no AVX2\. Ask for another") as caught,
+    ):
+        list(executor.submit([act()]))
+    assert caught.value.exit_code == TargetError.exit_code
+
+
+def test_what_cannot_be_sent_is_an_error(executor: LocalExecutor) -> None:
+    with pytest.raises(PlanishError, match="cannot be sent"):
+        executor.restart_with(lambda: Actor())  # noqa: PLW0108
+
+
+def test_one_batch_at_a_time(executor: LocalExecutor) -> None:
+    answers = executor.submit([act(), act()])
+    next(answers)
+    with pytest.raises(PlanishError, match="under way"):
+        next(executor.submit([act()]))
+    with pytest.raises(PlanishError, match="under way"):
+        executor.restart_with(Actor)
+
+
+def test_a_closed_executor_says_so(executor: LocalExecutor) -> None:
+    executor.close()
+    with pytest.raises(PlanishError, match="closed"):
+        list(executor.submit([act()]))
+
+
+def test_no_workers_is_an_error() -> None:
+    with pytest.raises(PlanishError, match="at least 1"):
+        LocalExecutor(Actor, workers=0)

@@ -1,0 +1,103 @@
+"""The timing protocol, on a clock of its own."""
+
+import statistics
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planish.measure.timing import FINAL_TIMING, SEARCH_TIMING, Samples, Timing, time_call
+
+
+class Machine:
+    """Runs calls that take what a list says, in nanoseconds; the last one lasts for ever.
+
+    Args:
+        calls: nanoseconds by call.
+        interruptions: call number to nanoseconds that the system takes in it.
+    """
+
+    def __init__(self, *calls: float, interruptions: dict[int, float] | None = None) -> None:
+        self._calls = calls
+        self._interruptions = interruptions or {}
+        self._time = 0.0
+        self.blocks: list[int] = []
+
+    def run(self, n: int) -> None:
+        done = sum(self.blocks)
+        self.blocks.append(n)
+        self._time += sum(self._calls[done : done + n])
+        self._time += self._calls[-1] * max(0, done + n - max(done, len(self._calls)))
+        self._time += sum(t for call, t in self._interruptions.items() if done <= call < done + n)
+
+    def now(self) -> int:
+        return round(self._time)
+
+    def measure(self, timing: Timing = SEARCH_TIMING, best_s: float = float("inf")) -> Samples:
+        return time_call(self.run, timing, best_s, self.now)
+
+
+@given(st.floats(3.0, 1e9), st.sampled_from([SEARCH_TIMING, FINAL_TIMING]))
+def test_a_steady_call_is_measured_exactly(nanoseconds: float, timing: Timing) -> None:
+    machine = Machine(nanoseconds)
+    samples = machine.measure(timing)
+    assert samples.median == pytest.approx(nanoseconds * 1e-9, rel=1e-3)
+    assert timing.fewest <= len(samples.seconds) <= timing.most
+    assert not samples.cut
+
+
+@given(st.floats(3.0, 1e9), st.sampled_from([SEARCH_TIMING, FINAL_TIMING]))
+def test_blocks_are_long_enough_and_the_budget_is_kept(nanoseconds: float, timing: Timing) -> None:
+    machine = Machine(nanoseconds)
+    samples = machine.measure(timing)
+    assert samples.calls * nanoseconds >= 0.99e9 * timing.block_s
+    calls_at_least = timing.fewest + 1
+    last_block = samples.calls * nanoseconds * 1e-9
+    assert machine.now() * 1e-9 <= max(timing.budget_s + last_block, calls_at_least * last_block) * 1.1
+
+
+def test_the_first_call_is_no_sample() -> None:
+    samples = Machine(90_000, 1_000).measure()
+    assert max(samples.seconds) == pytest.approx(1e-6)
+
+
+def test_blocks_do_not_stay_short_after_an_interruption() -> None:
+    samples = Machine(1_000, interruptions={3: 4e6}).measure()
+    assert samples.calls >= 100
+
+
+def test_an_interruption_is_kept_and_moves_the_median_little() -> None:
+    samples = Machine(1_000, interruptions={1_000: 3e5}).measure()
+    assert samples.median == pytest.approx(1e-6)
+    assert max(samples.seconds) > 2e-6
+    assert samples.median == statistics.median(samples.seconds)
+
+
+@pytest.mark.parametrize(("nanoseconds", "blocks"), [(5e3, 5), (5e5, 3), (5e8, 1)])
+def test_a_slow_candidate_is_cut(nanoseconds: float, blocks: int) -> None:
+    machine = Machine(nanoseconds)
+    samples = machine.measure(best_s=nanoseconds * 1e-9 / 4)
+    assert samples.cut
+    assert samples.median == pytest.approx(nanoseconds * 1e-9)
+    assert len(machine.blocks) <= blocks
+
+
+@pytest.mark.parametrize("nanoseconds", [5e3, 5e5, 5e8])
+def test_a_candidate_not_much_slower_than_the_best_is_not_cut(nanoseconds: float) -> None:
+    samples = Machine(nanoseconds).measure(best_s=nanoseconds * 1e-9 / 2)
+    assert not samples.cut
+    assert len(samples.seconds) >= 2
+
+
+def test_a_slow_start_is_not_held_against_a_small_candidate() -> None:
+    assert not Machine(9e5, 1_000).measure(best_s=1e-6).cut
+
+
+def test_the_real_clock_is_the_default() -> None:
+    def run(n: int) -> None:
+        for _ in range(n):
+            pass
+
+    measure: Callable[[Callable[[int], object]], Samples] = time_call
+    assert measure(run).median > 0
