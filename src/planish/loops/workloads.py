@@ -22,7 +22,7 @@ def matmul(m: int, n: int, k: int, dtype: str = "float32") -> Program:
 def convolution(
     size: int, inputs: int, outputs: int, kernel: int, stride: int, dtype: str = "float32"
 ) -> Program:
-    """Give a square convolution of one image, channels first, padded by half the kernel.
+    """Give a square convolution of one image with constant weights, channels first, padded by half the kernel.
 
     Args:
         size: rows and columns of the input.
@@ -34,13 +34,14 @@ def convolution(
     """
     text = f"O[k,y,x] += {_window(kernel, stride)} * W[k,c,r,s]"
     shapes = {"I": (inputs, size, size), "W": (outputs, inputs, kernel, kernel)}
-    return parse(text, {}, shapes, dtype)
+    return parse(text, {}, shapes, dtype).with_constants(["W"])
 
 
 def depthwise(size: int, channels: int, kernel: int, stride: int, dtype: str = "float32") -> Program:
     """Give a square depthwise convolution of one image; arguments as of `convolution`."""
     text = f"O[c,y,x] += {_window(kernel, stride)} * W[c,r,s]"
-    return parse(text, {}, {"I": (channels, size, size), "W": (channels, kernel, kernel)}, dtype)
+    shapes = {"I": (channels, size, size), "W": (channels, kernel, kernel)}
+    return parse(text, {}, shapes, dtype).with_constants(["W"])
 
 
 def _window(kernel: int, stride: int) -> str:
