@@ -16,12 +16,16 @@ from planish.loops.spaces.facts import Facts, Moves
 
 COPY = 1.5
 """Cycles to copy an element where reading or writing is not in sequence."""
+TURN = 0.7
+"""Cycles to take a result to memory where the vector axis does not walk memory in sequence,"""
+TURN_RUN = 6.0
+"""and cycles for each run of results that do lie in sequence."""
 GATHER = 2.5
 """Loads for each lane of a vector that is not in sequence."""
 BROADCAST = 0.6
 """Loads for each element that is loaded into all lanes."""
-FAR = 1.05
-"""Loads for each load of a row that has cache lines of its own."""
+FAR = 0.02
+"""Further loads of a vector for each row that has cache lines of its own: they get into each other's way."""
 LOAD = 0.003
 """Cycles of a load that operations hide; they decide between tiles that are equal otherwise."""
 SUM_LANES = 12.0
@@ -104,16 +108,14 @@ def _step(facts: Facts, vector: str, rows: dict[str, int], vectors: int) -> floa
     """Count the cycles of all operations for one step of the reduction."""
     loads = 0.0
     for operand in facts.operands:
-        each = 1.0
-        for axis, n in rows.items():
-            stride = operand.strides.get(axis, 0)
-            each *= n * (FAR if stride >= facts.lanes else 1.0) if stride else 1.0
+        each = prod(n for axis, n in rows.items() if axis in operand.strides)
         if vector not in operand.strides:
             loads += each * BROADCAST
         elif _strided(operand, vector) and not is_copied(facts, operand, vector):
             loads += each * vectors * GATHER * facts.lanes
         else:
-            loads += each * vectors
+            far = any(operand.strides.get(axis, 0) >= facts.lanes for axis in rows)
+            loads += each * vectors * (1 + FAR * each * far)
     return max(prod(rows.values()) * vectors, loads) / 2 + loads * LOAD
 
 
@@ -122,8 +124,10 @@ def _end(facts: Facts, tile: Tile, rows: dict[str, int], vectors: int) -> float:
     results = prod(rows.values())
     if tile.vector in facts.nest.reduced:
         return 6 + results * SUM_LANES
-    each = COPY * facts.lanes if _strided(facts.output, tile.vector) else 2.0
-    return 6 + results * vectors * each
+    if not _strided(facts.output, tile.vector):
+        return 6 + results * vectors * 2.0
+    run = next((n for axis, n in rows.items() if facts.output.strides[axis] == 1), 1)
+    return 6 + results * vectors * facts.lanes * (TURN + TURN_RUN / run)
 
 
 def is_copied(facts: Facts, operand: Moves, vector: str) -> bool:
