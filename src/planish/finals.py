@@ -62,7 +62,8 @@ def finish(search: Searched, listener: Listener) -> Result:
             search.stopped = True
     search.seconds["compare"] = time.monotonic() - started
     baseline, ranked = _rank(task.objectives[0], candidates, standings)
-    store.save_result(progress.run_id, [_finalist(r, baseline, task.objectives[0]) for r in ranked])
+    if ranked:  # a comparison that was left out must not erase an earlier one
+        store.save_result(progress.run_id, [_finalist(r, baseline, task.objectives[0]) for r in ranked])
     store.finish_run(progress.run_id, "stopped" if search.stopped else "finished", search.seconds)
     return Result(
         task=task,
@@ -111,6 +112,7 @@ def _finalist(ranked: Ranked, baseline: Standing | None, objective: Objective) -
     assert baseline is not None
     better = 1 / ratio.value if objective.direction == "down" else ratio.value
     data: Mapping[str, Any] = {
+        "hash": ranked.candidate.hash,
         "verdict": standing.verdict,
         "median": standing.median,
         "samples": list(standing.samples),

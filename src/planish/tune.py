@@ -19,6 +19,7 @@ from planish.core import (
     PlanishError,
     Program,
     Searcher,
+    StoppedError,
     Task,
     Trial,
     did_you_mean,
@@ -65,6 +66,7 @@ def tune(
     Raises:
         PlanishError: the program, an option or a name is wrong, or the store cannot be used.
         AllFailedError: no candidate could be measured.
+        StoppedError: Ctrl-C came before anything was measured.
     """
     chosen = settings or Settings()
     level, read = _read(program, chosen, options)
@@ -203,7 +205,7 @@ class _Run:
 
     def _nothing_measured(self) -> PlanishError:
         if self.stopped:
-            return PlanishError("stopped before anything was measured", "The run is stored and can go on.")
+            return StoppedError("stopped before anything was measured", "The same command goes on.")
         reasons = ", ".join(f"{reason} ({n})" for reason, n in self.progress.failures.most_common(3))
         return AllFailedError(
             f"none of {self.progress.trials} candidates could be measured: {reasons or 'none was proposed'}",

@@ -61,6 +61,12 @@ class MismatchError(PlanishError):
     exit_code = 7
 
 
+class StoppedError(PlanishError):
+    """The user ended the run before there was anything to keep."""
+
+    exit_code = 130
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Make the hint for an unknown name: the nearest known one, else all of them."""
     names = sorted(known)

@@ -1,0 +1,80 @@
+"""The commands, put together."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from planish import __version__
+from planish.cli.compare import compare
+from planish.cli.export import export
+from planish.cli.failing import guarded
+from planish.cli.levels import levels
+from planish.cli.report import report
+from planish.cli.searchers import searchers
+from planish.cli.show import show
+from planish.cli.targets import targets
+from planish.cli.tune import tune
+from planish.cli.validate import validate
+
+DEBUG = "--debug"
+
+
+class Front(TyperGroup):
+    """Turns errors into one line and an exit code, and takes --debug wherever it stands."""
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **_: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Run a command and leave the process."""
+        words = list(sys.argv[1:] if args is None else args)
+        end = words.index("--") if "--" in words else len(words)
+        debug = DEBUG in words[:end]
+        rest = [word for i, word in enumerate(words) if word != DEBUG or i >= end]
+        words = [DEBUG, *rest] if debug and rest else rest
+        sys.exit(guarded(lambda: self._run(words, prog_name or "planish"), debug=debug))
+
+    def _run(self, words: list[str], name: str) -> None:
+        with self.make_context(name, words) as context:
+            self.invoke(context)
+        sys.stdout.flush()
+
+
+app = typer.Typer(
+    cls=Front,
+    add_completion=False,
+    rich_markup_mode=None,  # rich's help looks better, and takes twice as long
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"planish {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def front(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option(DEBUG, help="Show the traceback of an error.")] = False,
+) -> None:
+    """Make programs faster: try many ways to run them, verify and measure each, keep the best."""
+    del version, debug
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+for command in (tune, show, report, validate, export, compare, levels, searchers, targets):
+    app.command()(command)
+
+
+def main() -> None:
+    """Run the command that the process was started with."""
+    app()

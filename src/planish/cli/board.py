@@ -1,0 +1,86 @@
+"""The state of a run that goes on, in words."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from planish.budget import Budget
+from planish.progress import Progress
+from planish.report.standings import work_of
+from planish.report.wording import amount, duration, multiple, number
+
+_SOON_S = 10
+_SHOWN = 3
+
+
+@dataclass
+class Board:
+    """The state of a run, in words.
+
+    Args:
+        progress: the run's state.
+        budget: when the search ends.
+        baseline: the baseline's value, where an earlier run of the task measured it.
+        now: the clock, in seconds.
+    """
+
+    progress: Progress
+    budget: Budget
+    baseline: float | None = None
+    now: Callable[[], float] = time.monotonic
+    started: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.started = self.now()
+
+    @property
+    def best(self) -> str:
+        """The best value so far, and what it gains."""
+        value, trial = self.progress.best_value, self.progress.best
+        if value is None or trial is None:
+            return "nothing measured yet"
+        work = work_of([trial], self.progress.objective)
+        rate = f", {number(float(f'{work / value:.3g}'))} GFLOPS" if work and value else ""
+        return f"best {amount(value, self.progress.objective.unit)}{rate}{self._gain(value)}"
+
+    def _gain(self, value: float) -> str:
+        if not self.baseline or not value:
+            return ""
+        down = self.progress.objective.direction == "down"
+        return f", {multiple(self.baseline / value if down else value / self.baseline)} the baseline"
+
+    @property
+    def pace(self) -> str:
+        """How many trials there are, and how many are measured in a second."""
+        trials, cached = self.progress.trials, self.progress.cached
+        known = f" ({cached:,} known)" if cached else ""
+        return f"{trials:,} trials{known}, {(trials - cached) / self._seconds:.3g}/s"
+
+    @property
+    def failed(self) -> str:
+        """How many failed, and of what; empty where none did."""
+        failures = self.progress.failures
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in failures.most_common(_SHOWN))
+        return f"{failures.total():,} failed ({reasons})" if failures else ""
+
+    @property
+    def done(self) -> float | None:
+        """The share of the budget that is used up; None where the search has no sure end."""
+        spent = (self._seconds, self.budget.seconds), (self.progress.trials, self.budget.trials)
+        shares = [used / most for used, most in spent if most]
+        return min(1.0, max(shares)) if shares else None
+
+    @property
+    def left(self) -> str:
+        """How long the search goes on, at its pace so far."""
+        if self.done is None:
+            value = self.budget.value
+            return "until Ctrl-C" if value is None else f"until {amount(value, self.progress.objective.unit)}"
+        left = self._seconds / max(self.done, 1e-6) - self._seconds
+        return f"{duration(round(left, 1 if left < _SOON_S else 0))} left" if self.done else "time unknown"
+
+    @property
+    def _seconds(self) -> float:
+        return max(self.now() - self.started, 1e-3)

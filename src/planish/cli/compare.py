@@ -1,0 +1,57 @@
+"""`planish compare`."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import typer
+
+from planish.cli import options as given
+
+_RUN = re.compile(r"[0-9a-fA-F]{1,8}")
+
+
+def compare(
+    what: Annotated[
+        list[str],
+        typer.Argument(metavar="PROGRAM|ID", help="Programs to search, or runs to try again."),
+    ],
+    size: given.Size = None,
+    shape: given.Shape = None,
+    dtype: given.Dtype = "",
+    option: given.LevelOption = None,
+    level: given.LevelName = "",
+    objective: given.Objective = "",
+    searcher: given.Searchers = None,
+    space: given.Spaces = None,
+    trials: Annotated[int, typer.Option("--trials", help="The budget of each run, in candidates.")] = 100,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many runs each searcher has.")] = 3,
+    seed: given.Seed = 0,
+    cores: given.Cores = 1,
+    workers: given.Workers = 1,
+    store: given.StorePlace = None,
+    form: given.Format = "text",
+) -> None:
+    """Compare searchers, or stored winners, side by side.
+
+    Given programs, every searcher searches each of them, once for each seed; a searcher may have
+    options: --searcher beam-dfs:width=8,depth=5. Given the ids of runs, their winners are measured in
+    turns in one run, beside the baseline.
+    """
+    from planish.cli.contest import contestants, tell
+    from planish.cli.request import level_options, names
+    from planish.compare import compare_results, compare_searches
+    from planish.settings import Settings
+    from planish.store import open_store
+
+    if all(map(_RUN.fullmatch, what)):
+        rematches = compare_results(what, store=store)
+        tell(form, [], rematches)
+        return
+    settings = Settings(level, names(objective), seed=seed, cores=cores, workers=workers)
+    options = level_options(size, shape, dtype, option)
+    everybody = contestants(what, searcher or [""], space or [""], settings, options)
+    with open_store(store) as opened:
+        curves = compare_searches(everybody, trials=trials, seeds=seeds, store=opened)
+        tell(form, curves, compare_results([curve.winner for curve in curves], store=opened))

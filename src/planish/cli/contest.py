@@ -1,0 +1,134 @@
+"""Contests between searchers and between stored winners, for people and for programs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+from planish.cli.documents import run_document
+from planish.cli.options import Form
+from planish.cli.output import document, one_line, say, table
+from planish.compare import Contestant, Curves, Rematch
+from planish.report.verdict import words
+from planish.report.wording import amount, label, multiple
+from planish.search import split_settings
+from planish.settings import Settings
+
+_MARKS = (1, 2, 5)
+
+
+def contestants(
+    programs: Sequence[str],
+    searchers: Sequence[str],
+    spaces: Sequence[str],
+    settings: Settings,
+    options: Mapping[str, str],
+) -> list[Contestant]:
+    """Pair every program with every searcher and every space.
+
+    Args:
+        programs: files or texts.
+        searchers: names, each with options where wanted: `beam-dfs:width=8,depth=5`; empty for the default.
+        spaces: names; empty for the default.
+        settings: what all share.
+        options: how to read the programs.
+
+    Raises:
+        PlanishError: a searcher's options are malformed.
+    """
+    found: list[Contestant] = []
+    for program, searcher, space in product(programs, searchers, spaces):
+        name, _, given = searcher.partition(":")
+        set_options = split_settings(filter(None, given.split(",")))
+        label = " over ".join(filter(None, (searcher, space))) or "default"
+        own = replace(settings, searcher=name, space=space, searcher_options=set_options)
+        found.append(Contestant(label, program, own, options))
+    return found
+
+
+def tell(form: Form, curves: Sequence[Curves], rematches: Sequence[Rematch]) -> None:
+    """Write what came of it."""
+    if form == "json":
+        documents = [*map(_curves_document, curves)], [*map(_rematch_document, rematches)]
+        document(dict(zip(("searches", "winners"), documents, strict=True)))
+        return
+    for program in dict.fromkeys(curve.contestant.program for curve in curves):
+        _show_curves(program, [curve for curve in curves if curve.contestant.program == program])
+    names = {curve.winner: curve.contestant.name for curve in curves}
+    _show_rematches(rematches, names)
+
+
+def _show_curves(program: str, curves: Sequence[Curves]) -> None:
+    objective, seeds = curves[0].objective, len(curves[0].runs)
+    say(f"{one_line(program)}: best {label(objective)} after so many trials, median of {seeds} seeds")
+    names = [curve.contestant.name for curve in curves]
+    most = max(len(row) for curve in curves for row in curve.best)
+    rows = [
+        [f"{trials:,}", *(_amount(curve.median(trials), objective.unit) for curve in curves)]
+        for trials in marks(most)
+    ]
+    table(["trials", *names], rows, right=["trials", *names])
+    say()
+
+
+def marks(most: int) -> list[int]:
+    """List 1, 2, 5, 10, 20, 50, ... up to a number, and that number."""
+    decades = range(len(str(most)))
+    return sorted(
+        {mark * 10**decade for decade in decades for mark in _MARKS if mark * 10**decade < most} | {most}
+    )
+
+
+def _amount(value: float, unit: str) -> str:
+    return "none" if math.isnan(value) else amount(value, unit)
+
+
+def _show_rematches(rematches: Sequence[Rematch], names: Mapping[str, str]) -> None:
+    objective = rematches[0].result.objective
+    say("winners, measured again in one run, each against the baseline of its program")
+    rows = [
+        [
+            each.result.run.id,
+            names.get(each.result.run.id) or each.result.run.searcher,
+            one_line(each.result.task.program.text, 60),
+            _amount(each.standing.median, objective.unit),
+            _amount(each.baseline.median, objective.unit),
+            multiple(each.gain.value) if each.gain else "",
+            f"{multiple(each.gain.low)} to {multiple(each.gain.high)}" if each.gain else "",
+            words(objective).get(each.standing.verdict, each.standing.verdict),
+        ]
+        for each in rematches
+    ]
+    value = label(objective)
+    columns = ["run", "searcher", "program", value, "baseline", "gain", "95 % interval", "verdict"]
+    table(columns, rows, right=[value, "baseline", "gain"])
+
+
+def _curves_document(curves: Curves) -> dict[str, Any]:
+    contestant = curves.contestant
+    return {
+        "name": contestant.name,
+        "program": contestant.program,
+        "objective": curves.objective.name,
+        "runs": curves.runs,
+        "winner": curves.winner,
+        "best": curves.best,
+        "median": [curves.median(trials) for trials in range(1, max(map(len, curves.best)) + 1)],
+    }
+
+
+def _rematch_document(each: Rematch) -> dict[str, Any]:
+    gain = each.gain
+    return {
+        "run": run_document(each.result.run),
+        "program": each.result.task.program.text,
+        "median": each.standing.median,
+        "baseline": each.baseline.median,
+        "gain": gain and gain.value,
+        "interval": gain and [gain.low, gain.high],
+        "verdict": each.standing.verdict,
+        "failures": [f"{f.stage}: {f.reason}" for f in each.standing.failures],
+    }

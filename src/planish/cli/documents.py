@@ -1,0 +1,72 @@
+"""Runs and results as JSON, for programs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from planish.core import Candidate, Measured
+from planish.report.failures import failure_groups
+from planish.report.standings import Standing, standings
+from planish.report.story import Story
+from planish.report.verdict import verdict_of
+from planish.store import Run, StoredTask
+
+
+def run_document(run: Run) -> dict[str, Any]:
+    """Give a run: what was asked for, and how it ended."""
+    return {name: getattr(run, name) for name in run.__dataclass_fields__}
+
+
+def task_document(task: StoredTask) -> dict[str, Any]:
+    """Give a task."""
+    return {
+        "key": task.key,
+        "level": task.level,
+        "level_version": task.level_version,
+        "program": task.program,
+        "target": json.loads(task.target.text),
+        "objectives": [{"name": o.name, "unit": o.unit, "direction": o.direction} for o in task.objectives],
+    }
+
+
+def result_document(story: Story) -> dict[str, Any]:
+    """Give a run with its result."""
+    found = verdict_of(story)
+    compared = standings(story.finalists, story.objective)
+    return {
+        "run": run_document(story.run),
+        "task": task_document(story.task),
+        "verdict": {"kind": found.kind, "headline": found.headline},
+        "best": _best(story),
+        "baseline": next((_standing(s) for s in compared if s.candidate is None), None),
+        "finalists": [_standing(s) for s in compared if s.candidate is not None],
+        "trials": len(story.trials),
+        "cached": story.cached,
+        "failed": story.failed,
+        "failures": [
+            {"stage": g.stage, "reason": g.reason, "count": g.count, "detail": g.detail}
+            for g in failure_groups(story.trials)
+        ],
+        "winner": dict(story.winner),
+    }
+
+
+def candidate_document(candidate: Candidate) -> dict[str, Any]:
+    """Give a candidate: its hash, and the steps in canonical form."""
+    return {"hash": candidate.hash, "steps": json.loads(candidate.text)}
+
+
+def _best(story: Story) -> dict[str, Any] | None:
+    if story.best is None or not isinstance(story.best.outcome, Measured):
+        return None
+    values = dict(story.best.outcome.values)
+    return {"trial": story.best.index, **candidate_document(story.best.candidate), "values": values}
+
+
+def _standing(standing: Standing) -> dict[str, Any]:
+    measured = {"median": standing.median, "samples": standing.samples}
+    if standing.candidate is None:
+        return measured
+    compared = {"gain": standing.gain, "interval": standing.interval, "verdict": standing.verdict}
+    return {**candidate_document(standing.candidate), **compared, **measured}

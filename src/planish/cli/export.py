@@ -1,0 +1,25 @@
+"""`planish export`."""
+
+from __future__ import annotations
+
+from planish.cli import options as given
+
+
+def export(
+    run_id: given.RunId, folder: given.Folder, store: given.StorePlace = None, form: given.Format = "text"
+) -> None:
+    """Write a winner for use without planish."""
+    from planish.cli.failing import writing
+    from planish.cli.output import document, say
+    from planish.store import open_store
+    from planish.stored import stored_result
+
+    with open_store(store, read_only=True) as opened:
+        result = stored_result(opened, run_id)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        files = [str(file) for file in result.export(folder)]
+    if form == "json":
+        document({"run": result.run.id, "files": files})
+    else:
+        say("\n".join(files))

@@ -1,0 +1,92 @@
+"""What a user sees of an error: one line on standard error, and an exit code.
+
+The codes are documented in docs/reference/exit-codes.md.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import typer
+from typer.exceptions import TyperException
+
+UNEXPECTED = 1
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+READER_GONE = 141  # 128 + SIGPIPE
+
+
+def guarded(action: Callable[[], None], *, debug: bool) -> int:
+    """Run a command.
+
+    Args:
+        action: the command.
+        debug: whether an error shows its traceback.
+
+    Returns:
+        The exit code.
+    """
+    try:
+        action()
+    except typer.Exit as done:
+        return done.exit_code
+    except BrokenPipeError:
+        _forget_output()
+        return READER_GONE
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (told to the user)
+        if debug:
+            with suppress(BrokenPipeError):
+                traceback.print_exc()
+        return _told(error)
+    return 0
+
+
+@contextmanager
+def writing(path: Path) -> Generator[None]:
+    """Raise PlanishError where a file or folder that the user named cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        from planish.core import PlanishError
+
+        what = f"cannot write {path}: {error.strerror or error}"
+        raise PlanishError(what, "Name another place, or make room there.") from error
+
+
+def _told(error: BaseException) -> int:
+    code, line = _described(error)
+    with suppress(BrokenPipeError):
+        typer.echo(f"planish: error: {' '.join(line.split())}", err=True)
+    return code
+
+
+def _described(error: BaseException) -> tuple[int, str]:
+    from planish.core import PlanishError  # here: it would double the time that --help takes
+
+    match error:
+        case PlanishError():
+            return error.exit_code, str(error)
+        case TyperException():
+            return error.exit_code, f"{error.format_message().rstrip('.')}. {_help_hint(error)}"
+        case KeyboardInterrupt():
+            return INTERRUPTED, "interrupted. What was measured before is stored."
+        case _:
+            what = f"{type(error).__name__}: {error}"
+            return UNEXPECTED, f"{what}. This is an error in planish: see where with --debug, and report it."
+
+
+def _help_hint(error: TyperException) -> str:
+    context: typer.Context | None = getattr(error, "ctx", None)
+    return f"See '{context.command_path if context else 'planish'} --help'."
+
+
+def _forget_output() -> None:
+    """Nobody reads any more, so nothing may be written when the process ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            os.dup2(nowhere, stream.fileno())

@@ -1,0 +1,74 @@
+"""The arguments and options of the commands: one name and one help text for one thing, everywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+Form = Literal["text", "json"]
+Names = list[str] | None
+
+RunId = Annotated[str, typer.Argument(metavar="ID", help="A run, by its id or the beginning of it.")]
+SomeRunId = Annotated[
+    str | None, typer.Argument(metavar="[ID]", help="A run, by its id or the beginning of it.")
+]
+Source = Annotated[str, typer.Argument(metavar="PROGRAM", help="A program's text, or a file.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Where to write; made where it is missing.")]
+
+StorePlace = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="PLACE",
+        help="The store: a file, or postgresql://...; else PLANISH_STORE, else a file in your data folder.",
+    ),
+]
+Format = Annotated[Form, typer.Option("--format", help="json writes one document to standard output.")]
+
+Size = Annotated[Names, typer.Option("--size", metavar="m=192,...", help="loops: extents of axes.")]
+Shape = Annotated[Names, typer.Option("--shape", metavar="I=1x64x56x56", help="loops: a tensor's shape.")]
+Dtype = Annotated[str, typer.Option("--dtype", metavar="TYPE", help="loops: float32 (default) or float64.")]
+LevelOption = Annotated[
+    Names, typer.Option("--option", metavar="NAME=VALUE", help="Another option of the level.")
+]
+LevelName = Annotated[
+    str, typer.Option("--level", metavar="NAME", help="The level; else found by the program.")
+]
+Objective = Annotated[
+    str, typer.Option("--objective", metavar="NAME,...", help="What to improve; the first leads.")
+]
+Searcher = Annotated[str, typer.Option("--searcher", metavar="NAME", help="See 'planish searchers'.")]
+Searchers = Annotated[
+    Names, typer.Option("--searcher", metavar="NAME", help="See 'planish searchers'; may be repeated.")
+]
+Setting = Annotated[
+    Names, typer.Option("--set", metavar="NAME=VALUE", help="An option of the searcher; may be repeated.")
+]
+Space = Annotated[str, typer.Option("--space", metavar="NAME", help="See 'planish levels'.")]
+Spaces = Annotated[
+    Names, typer.Option("--space", metavar="NAME", help="See 'planish levels'; may be repeated.")
+]
+Trials = Annotated[int | None, typer.Option("--trials", help="End after so many candidates.")]
+Seconds = Annotated[
+    float | None, typer.Option("--seconds", help="End after so many seconds; 10 where --trials is not given.")
+]
+TargetValue = Annotated[
+    float | None, typer.Option("--target-value", help="End when the objective is as good.")
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="All randomness of the search comes from it.")]
+Seeds = Annotated[int, typer.Option("--seeds", min=1, help="How many runs each searcher has.")]
+Cores = Annotated[int, typer.Option("--cores", help="Cores that the program may use.")]
+Workers = Annotated[int, typer.Option("--workers", help="Processes that build and verify side by side.")]
+Finalists = Annotated[
+    int, typer.Option("--finalists", min=0, help="How many of the best are measured again at the end.")
+]
+Remeasure = Annotated[bool, typer.Option("--remeasure", help="Begin anew, measuring what is known again.")]
+ReportFile = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a report (HTML).")]
+OutputFile = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: planish-ID.html.")
+]
+ExportFolder = Annotated[
+    Path | None, typer.Option("--export", metavar="DIR", help="Write the winner for use without planish.")
+]

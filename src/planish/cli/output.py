@@ -1,0 +1,80 @@
+"""Writing for people and for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_PIPE_WIDTH = 1000  # where nobody's window is too narrow
+
+
+def say(text: str = "") -> None:
+    """Write a text to standard output, as it is."""
+    typer.echo(text)
+
+
+def one_line(text: str, most: int = 100) -> str:
+    """Put a text that a program printed on one line, without what would steer the terminal."""
+    words = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return words if len(words) <= most else f"{words[: most - 1]}…"
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[str] = ()) -> None:
+    """Write a table.
+
+    Args:
+        columns: the heads.
+        rows: of cells, one for each column.
+        right: the columns to be aligned at the right.
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    made = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for column in columns:
+        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*row)
+    _draw(made)
+
+
+def facts(pairs: Mapping[str, str]) -> None:
+    """Write names and texts, one pair a line."""
+    width = max(map(len, pairs), default=0)
+    for name, text in pairs.items():
+        say(f"{name:<{width}}  {text}")
+
+
+def _draw(made: Table) -> None:
+    from rich.console import Console
+
+    terminal = sys.stdout.isatty()
+    console = Console(markup=False, highlight=False, emoji=False, width=None if terminal else _PIPE_WIDTH)
+    with console.capture() as drawn:  # rich would end the process where nobody reads
+        console.print(made)
+    say("\n".join(line.rstrip() for line in drawn.get().strip("\n").splitlines()))
+
+
+def document(value: Mapping[str, Any]) -> None:
+    """Write one JSON document to standard output; a number that JSON cannot hold becomes null."""
+    say(json.dumps(_finite(value), indent=2))
+
+
+def _finite(value: Any) -> Any:
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case Mapping():
+            return {str(name): _finite(item) for name, item in value.items()}
+        case list() | tuple():
+            return [_finite(item) for item in value]
+        case _:
+            return value

@@ -1,0 +1,35 @@
+"""`planish report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from planish.cli import options as given
+
+
+def report(
+    run_id: given.SomeRunId = None,
+    output: given.OutputFile = None,
+    store: given.StorePlace = None,
+    form: given.Format = "text",
+) -> None:
+    """Write a run as one HTML file.
+
+    Without ID, it is the newest run. The path is printed.
+    """
+    from planish.cli.output import document, say
+    from planish.core import StoreError
+    from planish.levels import level_named
+    from planish.report import write_report
+    from planish.store import open_store
+
+    with open_store(store, read_only=True) as opened:
+        runs = opened.runs(limit=1) if run_id is None else [opened.run(run_id)]
+        if not runs:
+            raise StoreError("there is no run to report yet", "Tune something first.")
+        level = level_named(opened.task(runs[0].task_key).level)
+        path = write_report(opened, runs[0].id, level, output or Path(f"planish-{runs[0].id}.html"))
+    if form == "json":
+        document({"run": runs[0].id, "report": str(path)})
+    else:
+        say(str(path))

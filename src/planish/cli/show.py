@@ -1,0 +1,76 @@
+"""`planish show`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from planish.cli import options as given
+
+if TYPE_CHECKING:
+    from planish.store.reading import Reader
+
+
+def show(
+    run_id: given.SomeRunId = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many runs to list.")] = 20,
+    store: given.StorePlace = None,
+    form: given.Format = "text",
+) -> None:
+    """Show a run with its result; without ID, list the runs."""
+    from planish.store import open_store
+
+    with open_store(store, read_only=True) as opened:
+        if run_id is None:
+            _list_runs(opened, limit, form)
+        else:
+            _show_run(opened, run_id, form)
+
+
+def _list_runs(store: Reader, limit: int, form: given.Form) -> None:
+    from planish.cli.documents import run_document, task_document
+    from planish.cli.output import document, one_line, say, table
+    from planish.report.wording import when
+
+    runs = store.runs(limit=limit)
+    tasks = {key: store.task(key) for key in {run.task_key for run in runs}}
+    if form == "json":
+        listed = [{**run_document(run), "task": task_document(tasks[run.task_key])} for run in runs]
+        document({"runs": listed})
+        return
+    if not runs:
+        say("no runs yet")
+        return
+    columns = ["run", "status", "begun", "trials", "searcher", "level", "program"]
+    rows = [
+        [
+            run.id,
+            run.status,
+            when(run.started),
+            f"{run.trials:,}",
+            run.searcher,
+            tasks[run.task_key].level,
+            one_line(tasks[run.task_key].program, 80),
+        ]
+        for run in runs
+    ]
+    table(columns, rows, right=["trials"])
+
+
+def _show_run(store: Reader, run_id: str, form: given.Form) -> None:
+    from planish.cli.documents import result_document
+    from planish.cli.output import document, say
+    from planish.cli.summary import show_result, show_run, show_winner
+    from planish.levels import level_named
+    from planish.report.story import read_story
+
+    run = store.run(run_id)
+    story = read_story(store, run.id, level_named(store.task(run.task_key).level))
+    if form == "json":
+        document(result_document(story))
+        return
+    show_run(story)
+    say()
+    show_result(story)
+    show_winner(story)

@@ -1,0 +1,104 @@
+"""A run and its result, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planish.cli.output import facts, one_line, say, table
+from planish.core import Trial
+from planish.report.failures import failure_groups
+from planish.report.stages import stage_times
+from planish.report.standings import Standing, standings, work_of
+from planish.report.story import Story
+from planish.report.verdict import verdict_of, words
+from planish.report.wording import amount, duration, label, multiple, number, when
+
+_SHOWN = 5
+
+
+def show_result(story: Story) -> None:
+    """Write the verdict, the finalists beside the baseline, and the failures."""
+    found = verdict_of(story)
+    if compared := standings(story.finalists, story.objective):
+        _show_standings(story, compared)
+    say(_plainly(story, found.kind, found.headline))
+    if not compared:
+        say("; ".join(found.grounds))
+    show_failures(story.trials)
+
+
+def _plainly(story: Story, kind: str, headline: str) -> str:
+    baseline = f"the baseline ({baseline_name(story)})"
+    match kind:
+        case "same":
+            return f"No gain: the best candidate and {baseline} differ by no more than the noise."
+        case "worse":
+            return f"No gain: {headline.lower()}. Keep {baseline}."
+        case _:
+            return f"{headline}."
+
+
+def baseline_name(story: Story) -> str:
+    """Name what the finalists are compared with: `numpy`, or the steps, or the unchanged program."""
+    if story.baseline is None:
+        return "unknown"
+    _, options = story.baseline.steps[0].to_json() if len(story.baseline.steps) == 1 else ("", {})
+    return options["name"] if list(options) == ["name"] else str(story.baseline)
+
+
+def _show_standings(story: Story, compared: Sequence[Standing]) -> None:
+    objective, work = story.objective, work_of(story.trials, story.objective)
+    ordered = [*(s for s in compared if s.candidate is None), *(s for s in compared if s.candidate)]
+    rates = ["GFLOPS"] if work else []
+    columns = ["", label(objective), *rates, "gain", "95 % interval", "verdict"]
+    rows = [_row(story, standing, work) for standing in ordered]
+    table(columns, rows, right=[label(objective), *rates, "gain"])
+    say()
+
+
+def _row(story: Story, standing: Standing, work: float | None) -> list[str]:
+    name = standing.name if standing.candidate else f"baseline ({baseline_name(story)})"
+    value = "" if standing.median is None else amount(standing.median, story.objective.unit)
+    rates = [number(float(f"{work / standing.median:.4g}")) if standing.median else ""] if work else []
+    if standing.candidate is None:
+        return [name, value, *rates, "", "", ""]
+    ends = "" if standing.interval is None else " to ".join(map(multiple, standing.interval))
+    said = words(story.objective).get(standing.verdict, standing.verdict)
+    return [name, value, *rates, multiple(standing.gain), ends, said]
+
+
+def show_failures(trials: Sequence[Trial]) -> None:
+    """Write why trials failed, the most frequent reasons first."""
+    groups = failure_groups(trials)
+    if not groups:
+        return
+    say(f"\n{sum(g.count for g in groups):,} of {len(trials):,} trials failed:")
+    for group in groups[:_SHOWN]:
+        say(f"  {group.count:>6,}  {group.stage}: {one_line(group.reason)}: {one_line(group.detail)}")
+    if groups[_SHOWN:]:
+        say(f"  {sum(g.count for g in groups[_SHOWN:]):>6,}  for {len(groups) - _SHOWN} other reasons")
+
+
+def show_run(story: Story) -> None:
+    """Write what was asked for, and what it took."""
+    run, task = story.run, story.task
+    options = "".join(f", {name}={value}" for name, value in run.options.items())
+    known = f", {story.cached:,} of them known before" if story.cached else ""
+    stages = (f"{s.stage} {duration(s.total_s)}" for s in stage_times(story.trials, run.seconds) if s.total_s)
+    facts(
+        {
+            "run": f"{run.id}, {run.status}, begun {when(run.started)} on {run.host}",
+            "program": one_line(task.program, 1000),
+            "target": f"{task.target.processor}, {task.target.cores} core{'s' * (task.target.cores > 1)}",
+            "objective": ", ".join(o.name for o in task.objectives),
+            "search": f"{run.searcher} over {run.space}, seed {run.seed}{options}",
+            "trials": f"{len(story.trials):,}{known}",
+            "time": ", ".join(stages) or "unknown",
+        }
+    )
+
+
+def show_winner(story: Story) -> None:
+    """Write what the winner does."""
+    for title, text in story.winner.items():
+        say(f"\n{title}\n{'-' * len(title)}\n{text}")

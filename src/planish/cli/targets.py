@@ -1,0 +1,36 @@
+"""`planish targets`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from planish.cli import options as given
+
+if TYPE_CHECKING:
+    from planish.core import Level
+
+
+def targets(form: given.Format = "text") -> None:
+    """Show this machine as each level sees it."""
+    from planish.cli.output import document, facts, say
+    from planish.core import registry
+    from planish.levels import GROUP, level_named
+
+    found = {name: _machine(level_named(name)) for name in registry.names(GROUP)}
+    if form == "json":
+        document({"targets": found})
+        return
+    for name, machine in found.items():
+        say(name)
+        facts({f"  {fact}": text for fact, text in machine.items()})
+
+
+def _machine(level: Level) -> Mapping[str, str]:
+    """Ask the level; one that has nothing particular to tell gives its target."""
+    machine: Callable[[], Mapping[str, str]] | None = getattr(level, "machine", None)
+    if machine is not None:
+        return machine()
+    target = level.target(1)
+    features = ", ".join(sorted(target.features))
+    return {"processor": target.processor, "features": features, **target.toolchain}

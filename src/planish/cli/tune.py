@@ -1,0 +1,105 @@
+"""`planish tune`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planish.cli import options as given
+
+if TYPE_CHECKING:
+    from planish.result import Result
+    from planish.store import Store
+
+
+def tune(
+    program: given.Source,
+    size: given.Size = None,
+    shape: given.Shape = None,
+    dtype: given.Dtype = "",
+    option: given.LevelOption = None,
+    level: given.LevelName = "",
+    objective: given.Objective = "",
+    searcher: given.Searcher = "",
+    setting: given.Setting = None,
+    space: given.Space = "",
+    trials: given.Trials = None,
+    seconds: given.Seconds = None,
+    target_value: given.TargetValue = None,
+    seed: given.Seed = 0,
+    cores: given.Cores = 1,
+    workers: given.Workers = 1,
+    finalists: given.Finalists = 3,
+    remeasure: given.Remeasure = False,
+    report: given.ReportFile = None,
+    export: given.ExportFolder = None,
+    store: given.StorePlace = None,
+    form: given.Format = "text",
+) -> None:
+    """Search for the best way to run a program.
+
+    At the end the best few are measured again beside the baseline. The same command on the same store
+    goes on where the last one ended. Ctrl-C ends the search and keeps the best.
+    """
+    from planish import tune as tuned
+    from planish.cli.request import budget_of, level_options, names
+    from planish.cli.watching import watching
+    from planish.search import split_settings
+    from planish.settings import Settings
+    from planish.store import open_store
+
+    options, set_options = level_options(size, shape, dtype, option), split_settings(setting or ())
+    budget = budget_of(trials, seconds, target_value)
+    settings = Settings(
+        level, names(objective), searcher, space, set_options, seed, cores, workers, finalists, remeasure
+    )
+    with open_store(store) as opened:
+        with watching(form, opened, budget) as listener:
+            result = tuned(
+                program, budget=budget, settings=settings, store=opened, listener=listener, **options
+            )
+        _tell(opened, result, form, report, export)
+
+
+def _tell(store: Store, result: Result, form: given.Form, report: Path | None, export: Path | None) -> None:
+    """Write the result; then the files that were asked for, so that it is seen even where those fail."""
+    from planish.cli.documents import result_document
+    from planish.cli.output import document, say
+    from planish.cli.summary import show_result
+    from planish.levels import level_named
+    from planish.report.story import read_story
+
+    story = read_story(store, result.run_id, level_named(result.task.level))
+    if form == "text":
+        show_result(story)
+    files = _files(store, result, report, export)
+    if form == "json":
+        document({**result_document(story), "files": [str(file) for file in files]})
+        return
+    for file in files:
+        say(f"wrote {file}")
+    _tell_how_to_go_on(result)
+
+
+def _files(store: Store, result: Result, report: Path | None, export: Path | None) -> list[Path]:
+    """Write the report and the winner, where they are wanted."""
+    from planish.cli.failing import writing
+    from planish.levels import level_named
+    from planish.report import write_report
+
+    files: list[Path] = []
+    if report is not None:
+        files.append(write_report(store, result.run_id, level_named(result.task.level), report))
+    if export is not None:
+        with writing(export):
+            files += result.export(export)
+    return files
+
+
+def _tell_how_to_go_on(result: Result) -> None:
+    from planish.cli.output import say
+
+    if result.stopped:
+        say("\nStopped. The same command goes on from here.")
+    run = result.run_id
+    say(f"\nplanish show {run}, planish report {run}, planish export {run} DIR")

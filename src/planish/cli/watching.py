@@ -1,0 +1,163 @@
+"""What is shown of a run while it goes on: a live display on a terminal, else a line now and then.
+
+All of it goes to standard error: standard output is for results.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+import typer
+
+from planish.budget import Budget
+from planish.cli.board import Board
+from planish.cli.options import Form
+from planish.cli.output import one_line
+from planish.core import Trial
+from planish.progress import Listener, Progress, Silent
+from planish.store.reading import Reader
+from planish.stored import known_baseline
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_LINE_S = 1.0
+_FRAMES_A_SECOND = 4
+_BAR = 40
+_LEAVE = "Ctrl-C leaves that out"
+
+MakeBoard = Callable[[Progress], Board]
+
+
+@contextmanager
+def watching(form: Form, store: Reader, budget: Budget) -> Generator[Listener]:
+    """Give a listener that fits the output; nothing is shown beside JSON.
+
+    Args:
+        form: what the result is written as.
+        store: where the run is; an earlier one of the task may know the baseline.
+        budget: of the run.
+    """
+
+    def board(progress: Progress) -> Board:
+        return Board(progress, budget, known_baseline(store, progress.task))
+
+    if form == "json":
+        yield Silent()
+    elif sys.stderr.isatty():
+        with _live(board) as listener:
+            yield listener
+    else:
+        yield Lines(board)
+
+
+class Lines:
+    """Writes a line each second.
+
+    Args:
+        make_board: makes the board of a run that begins.
+    """
+
+    def __init__(self, make_board: MakeBoard) -> None:
+        self._make_board = make_board
+        self._board: Board | None = None
+        self._next = 0.0
+
+    def started(self, progress: Progress) -> None:
+        """Say what begins."""
+        self._board = self._make_board(progress)
+        self._next = time.monotonic() + _LINE_S
+        _tell(f"run {progress.run_id}: {one_line(progress.task.program.text)}")
+
+    def trial(self, trial: Trial, progress: Progress) -> None:
+        """Say how it goes, if it is time."""
+        del trial, progress
+        if self._board is not None and time.monotonic() >= self._next:
+            self._next = time.monotonic() + _LINE_S
+            board = self._board
+            _tell("; ".join(filter(None, (board.best, board.pace, board.failed, board.left))))
+
+    def comparing(self, progress: Progress, entrants: int) -> None:
+        """Say that the end is near."""
+        del progress
+        if self._board is not None:
+            _tell("; ".join(filter(None, (self._board.best, self._board.pace, self._board.failed))))
+        _tell(f"measuring the best {entrants - 1} again beside the baseline; {_LEAVE}")
+
+
+def _tell(line: str) -> None:
+    with suppress(BrokenPipeError):  # that nobody watches is no reason to end
+        typer.echo(line, err=True)
+
+
+@contextmanager
+def _live(make_board: MakeBoard) -> Generator[Listener]:
+    from rich.console import Console
+    from rich.live import Live
+
+    display = Display(make_board)
+    console = Console(stderr=True, markup=False, highlight=False, emoji=False)
+    with Live(
+        get_renderable=display.draw,
+        console=console,
+        refresh_per_second=_FRAMES_A_SECOND,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    ):
+        yield display
+
+
+class Display:
+    """Keeps what the live display draws.
+
+    Args:
+        make_board: makes the board of a run that begins.
+    """
+
+    def __init__(self, make_board: MakeBoard) -> None:
+        self._make_board = make_board
+        self._board: Board | None = None
+        self._comparing = 0
+
+    def started(self, progress: Progress) -> None:
+        """Turn to a run."""
+        self._board, self._comparing = self._make_board(progress), 0
+
+    def trial(self, trial: Trial, progress: Progress) -> None:
+        """Do nothing: the board looks at the progress when it is drawn."""
+
+    def comparing(self, progress: Progress, entrants: int) -> None:
+        """Turn to the comparison."""
+        del progress
+        self._comparing = entrants - 1
+
+    def draw(self) -> RenderableType:
+        """Draw the state of now."""
+        from rich.console import Group
+        from rich.text import Text
+
+        board = self._board
+        if board is None:
+            return Text("starting …")
+        task = one_line(board.progress.task.program.text, 70)
+        head = Text(f"run {board.progress.run_id}  {task}", style="dim")
+        lines = [Text(board.best, style="bold green"), Text(board.pace)]
+        lines += [Text(board.failed, style="yellow")] if board.failed else []
+        return Group(head, *lines, self._last_line(board))
+
+    def _last_line(self, board: Board) -> RenderableType:
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        if self._comparing:
+            return Text(f"measuring the best {self._comparing} again beside the baseline; {_LEAVE}")
+        grid = Table.grid(padding=(0, 1))
+        bar = ProgressBar(total=1.0, completed=board.done or 0.0, width=_BAR, pulse=board.done is None)
+        grid.add_row(bar, Text(board.left))
+        return grid

@@ -1,0 +1,134 @@
+"""A run of the store with all that belongs to it: the level, the task, the result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from planish.core import Candidate, Level, Measured, Objective, PlanishError, Task, Trial, best_trial
+from planish.levels import level_named
+from planish.store import Finalist, Run
+from planish.store.reading import Reader
+
+
+@dataclass(frozen=True)
+class Gain:
+    """How many times better than the baseline something is, with its confidence interval (95 %).
+
+    Args:
+        value: the estimate; 1 is no gain.
+        low: the lower end of the interval.
+        high: the upper end.
+    """
+
+    value: float
+    low: float
+    high: float
+
+    @staticmethod
+    def of(ratio: Sequence[float], objective: Objective) -> Gain:
+        """Turn objective / baseline's objective, with the ends of its interval, so that more is better."""
+        if objective.direction == "up":
+            return Gain(*ratio)
+        value, low, high = (1 / r if r else math.inf for r in ratio)
+        return Gain(value, high, low)
+
+
+@dataclass(frozen=True)
+class StoredResult:
+    """What a run found, as the store holds it.
+
+    Args:
+        run: the run.
+        level: the level of its task.
+        task: what was tuned, with the program read again.
+        level_version: the level's version when the run was made.
+        finalists: the best few as measured again beside the baseline, the best first; empty where the
+            comparison was left out.
+        best: the best trial of the search; None where all failed.
+    """
+
+    run: Run
+    level: Level
+    task: Task
+    level_version: str
+    finalists: tuple[Finalist, ...]
+    best: Trial | None
+
+    @property
+    def objective(self) -> Objective:
+        """The leading objective."""
+        return self.task.objectives[0]
+
+    @property
+    def candidate(self) -> Candidate:
+        """The winner: the best of the comparison, or of the search if there was none.
+
+        Raises:
+            PlanishError: no candidate was measured.
+        """
+        if self.finalists:
+            return self.finalists[0].candidate
+        if self.best is None:
+            raise PlanishError(f"run {self.run.id} has no result: no candidate was measured", "Tune again.")
+        return self.best.candidate
+
+    @property
+    def value(self) -> float | None:
+        """The winner's value of the leading objective; None where no candidate was measured."""
+        if self.finalists:
+            return self.finalists[0].data["median"]
+        if self.best is None or not isinstance(self.best.outcome, Measured):
+            return None
+        return self.best.outcome.values[self.objective.name]
+
+    @property
+    def gain(self) -> float | None:
+        """How many times better than the baseline the winner is; None where they were not compared."""
+        return self.finalists[0].ratio if self.finalists else None
+
+    def describe(self) -> Mapping[str, str]:
+        """Show what the winner does: title to text."""
+        return self.level.describe(self.task, self.candidate)
+
+    def export(self, path: Path) -> Sequence[Path]:
+        """Write what can be used without planish into a folder; gives the files."""
+        return self.level.export(self.task, self.candidate, path)
+
+
+def stored_result(store: Reader, run_id: str) -> StoredResult:
+    """Look up a run and its result.
+
+    Args:
+        store: open for reading, at least.
+        run_id: the run's id, or a unique beginning of it.
+
+    Raises:
+        StoreError: there is no such run.
+        PlanishError: its level is not installed.
+        ProgramError: the level does not read the program, or lacks a step.
+    """
+    run = store.run(run_id)
+    stored = store.task(run.task_key)
+    level = level_named(stored.level)
+    task = stored.bind(level.load(stored.program, {}))
+    trials = store.run_trials(run.id, level.steps)
+    return StoredResult(
+        run=run,
+        level=level,
+        task=task,
+        level_version=stored.level_version,
+        finalists=tuple(store.finalists(run.id, level.steps)),
+        best=best_trial(trials, task.objectives[0]),
+    )
+
+
+def known_baseline(store: Reader, task: Task) -> float | None:
+    """Tell the baseline's value as the newest comparison for a task found it; None where there is none."""
+    steps = level_named(task.level).steps
+    for run in store.runs(task.key):
+        for finalist in store.finalists(run.id, steps)[:1]:
+            return finalist.data["baseline"]["median"]
+    return None

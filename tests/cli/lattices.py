@@ -1,0 +1,169 @@
+"""A level whose programs are lattices: a space with a known optimum, and an evaluator that may be slow or bad.
+
+A program is `lattice SIZES`, as in `lattice 6x4x4`; the options `pause` (seconds that a trial takes) and
+`luck` (`all-fail`, or a factor that its times have) become part of it. Run as a program, this module is
+the planish command with this level in the place of all others.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from planish.core import (
+    Candidate,
+    Failed,
+    Measured,
+    Objective,
+    Outcome,
+    Program,
+    ProgramError,
+    Space,
+    StageClock,
+    Step,
+    Target,
+    TargetError,
+    Task,
+    did_you_mean,
+    registry,
+)
+from planish.testing.lattice import Lattice, Set
+
+OPTIONS = ("pause", "fail", "size")
+GFLOP = 1e-3
+BASELINE = Candidate((Set(0, 1),))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A lattice's sizes, the seconds that a trial takes, and whether all fail."""
+
+    sizes: tuple[int, ...]
+    pause: float = 0.0
+    fail: bool = False
+    level: str = "lattice"
+
+    @property
+    def text(self) -> str:
+        return f"lattice {'x'.join(map(str, self.sizes))} {self.pause} {self.fail}"
+
+    @property
+    def space(self) -> Lattice:
+        return Lattice(self.sizes)
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """Makes an evaluator."""
+
+    grid: Grid
+    final: bool
+
+    def __call__(self) -> Measuring:
+        return self
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        with clock("build"):
+            if self.grid.fail and candidate != BASELINE:
+                return Failed("build", "refused", "as asked")
+        with clock("run"):
+            time.sleep(0.02 if self.final else self.grid.pause)
+        outcome = self.grid.space.outcome(candidate)
+        if isinstance(outcome, Failed):
+            return outcome
+        value = outcome.values["time_s"]
+        return Measured({"time_s": value, "gflops": GFLOP / value}, {"time_s": (value, value * 1.01)})
+
+
+class LatticeLevel:
+    """The level."""
+
+    name = "lattice"
+    version = "1"
+    objectives: Mapping[str, Objective] = {
+        "time_s": Objective("time_s", "s"),
+        "gflops": Objective("gflops", "GFLOPS", "up"),
+    }
+    spaces = ("knobs",)
+    searchers = ("random", "genetic")
+    steps: Mapping[str, type[Step]] = {"Set": Set}
+
+    def accepts(self, source: str) -> bool:
+        return source.startswith("lattice")
+
+    def load(self, source: str, options: Mapping[str, str]) -> Grid:
+        for name in options:
+            if name not in OPTIONS:
+                raise ProgramError(f"level 'lattice' has no option '{name}'", did_you_mean(name, OPTIONS))
+        _, sizes, *rest = source.split()
+        grid = Grid(tuple(map(int, sizes.split("x"))))
+        if rest:
+            grid = replace(grid, pause=float(rest[0]), fail=rest[1] == "True")
+        return replace(
+            grid, pause=float(options.get("pause", grid.pause)), fail="fail" in options or grid.fail
+        )
+
+    def target(self, cores: int) -> Target:
+        if cores > 2:
+            raise TargetError(f"{cores} cores asked for, there are 2", "Use --cores.")
+        return Target("abacus", frozenset({"beads"}), cores, {"carver": "1.0"})
+
+    def space(self, task: Task, name: str) -> Space:
+        if name != "knobs":
+            raise ProgramError(f"level 'lattice' has no space '{name}'", did_you_mean(name, self.spaces))
+        return _grid(task.program).space
+
+    def evaluator(self, task: Task, *, final: bool = False) -> Measuring:
+        return Measuring(_grid(task.program), final)
+
+    def baseline(self, task: Task) -> Candidate:
+        del task
+        return BASELINE
+
+    def variants(self, task: Task, candidate: Candidate) -> Sequence[Candidate]:
+        del task, candidate
+        return ()
+
+    def describe(self, task: Task, candidate: Candidate) -> Mapping[str, str]:
+        return {"place": str(_grid(task.program).space.position(candidate))}
+
+    def export(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+        del task
+        path.mkdir(parents=True, exist_ok=True)
+        file = path / "place.json"
+        file.write_text(candidate.text)
+        return [file]
+
+
+def _grid(program: Program) -> Grid:
+    assert isinstance(program, Grid)
+    return program
+
+
+def install(put: Callable[[object, str, Any], None] = setattr) -> None:
+    """Offer this level alone."""
+    load, names = registry.load, registry.names
+
+    def load_ours(group: str, name: str) -> Callable[..., Any]:
+        if group != "planish.levels":
+            return load(group, name)
+        if name != "lattice":
+            raise ProgramError(f"unknown level '{name}'", did_you_mean(name, ["lattice"]))
+        return LatticeLevel
+
+    def names_ours(group: str) -> list[str]:
+        return ["lattice"] if group == "planish.levels" else names(group)
+
+    put(registry, "load", load_ours)
+    put(registry, "names", names_ours)
+
+
+if __name__ == "__main__":
+    from cli import lattices  # not __main__: workers must find the evaluator
+    from planish.cli import main
+
+    lattices.install()
+    main()
