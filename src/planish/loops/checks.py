@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from itertools import combinations
 from math import prod
 
 from planish.core.errors import ProgramError, did_you_mean
-from planish.loops.draft import Draft, axes_of
+from planish.loops.draft import RESERVED, Draft, axes_of
 from planish.loops.extents import Shapes, uses
 from planish.loops.program import DTYPES, Access, Program, accesses, number_text
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def check_drafts(drafts: Sequence[Draft], shapes: Shapes) -> None:
     """Check all that needs no sizes; raises ProgramError."""
     if not drafts:
         raise ProgramError("the program has no statement", "Write one, such as C[m,n] += A[m,k] * B[k,n].")
+    _check_names(drafts)
     for draft in drafts:
         _check_target(draft)
         _check_parts(draft)
         _check_reduction(draft)
     _check_ranks(drafts, shapes)
     _check_order(drafts)
+
+
+def _check_names(drafts: Sequence[Draft]) -> None:
+    """Refuse names that the text notation could not read back."""
+    read = [a for d in drafts for a in uses(d)]
+    for tensor in (a.tensor for a in read):
+        if tensor in RESERVED or not _NAME.fullmatch(tensor):
+            raise ProgramError(f"'{tensor}' is no name for a tensor", "Use letters, digits and _.")
+    for axis in (axis for a in read for i in a.index for axis, _ in i.terms):
+        if not _NAME.fullmatch(axis):
+            raise ProgramError(f"'{axis}' is no name for an axis", "Use letters, digits and _.")
 
 
 def _check_target(draft: Draft) -> None:
@@ -81,8 +96,8 @@ def _check_ranks(drafts: Sequence[Draft], shapes: Shapes) -> None:
         known = first.setdefault(access.tensor, access)
         if len(known.index) != len(access.index):
             raise ProgramError(
-                f"{known} has {len(known.index)} subscripts, but {access} has {len(access.index)}",
-                "A tensor has one rank.",
+                f"{known} and {access} differ in rank: {len(known.index)} and {len(access.index)}",
+                f"Write as many subscripts each time, or rename one {access.tensor}.",
             )
     for tensor, shape in shapes.items():
         if tensor not in first:
@@ -91,8 +106,8 @@ def _check_ranks(drafts: Sequence[Draft], shapes: Shapes) -> None:
             )
         if len(shape) != len(first[tensor].index):
             raise ProgramError(
-                f"{first[tensor]} has {len(first[tensor].index)} subscripts, but its shape {list(shape)} "
-                f"has {len(shape)} dimensions",
+                f"{first[tensor]} and its shape {list(shape)} differ in rank: "
+                f"{len(first[tensor].index)} and {len(shape)}",
                 "Give one extent for each subscript.",
             )
         if any(n < 1 for n in shape):
@@ -116,12 +131,12 @@ def _check_order(drafts: Sequence[Draft]) -> None:
 
 def check_program(program: Program, given: Shapes) -> None:
     """Check all that needs sizes; raises ProgramError."""
-    for statement in program.statements:
-        for access in accesses(statement.value):
-            _check_range(access, program)
     for tensor in program.inputs:
         if tensor in given:
             _check_whole(tensor, program)
+    for statement in program.statements:
+        for access in accesses(statement.value):
+            _check_range(access, program)
     for tensor in program.written:
         _check_writes(tensor, program)
     _check_memory(program)
@@ -131,24 +146,23 @@ def _check_range(access: Access, program: Program) -> None:
     for d, (index, n) in enumerate(zip(access.index, program.type[access.tensor].shape, strict=True)):
         low, high = index.bounds(program.size)
         if access.pad is None and (low < 0 or high >= n):
+            larger = f", or give --shape {access.tensor}=..." if access.tensor in program.inputs else ""
             raise ProgramError(
                 f"{access} reads {low}..{high} of dimension {d}, which is 0..{n - 1}",
-                f"Write pad({access}, 0), or give --shape {access.tensor}=... or --size.",
+                f"Write pad({access}, 0){larger}, or smaller sizes.",
             )
 
 
 def _check_whole(tensor: str, program: Program) -> None:
-    """Refuse an axis that is shorter than the dimension that it alone walks: most likely a slip."""
+    """Refuse axes that alone walk a dimension, and not all of it: most likely a slip."""
     those = [a for s in program.statements for a in accesses(s.value) if a.tensor == tensor]
     for d, n in enumerate(program.type[tensor].shape):
         used = {a.index[d] for a in those}
         if all(i.offset == 0 and [c for _, c in i.terms] == [1] for i in used):
-            axis, extent = max(
-                ((i.terms[0][0], program.size[i.terms[0][0]]) for i in used), key=lambda x: x[1]
-            )
-            if extent < n:
+            axis = max((i.terms[0][0] for i in used), key=lambda axis: program.size[axis])
+            if program.size[axis] != n:
                 raise ProgramError(
-                    f"axis '{axis}' has size {extent}, but dimension {d} of {tensor} has {n}",
+                    f"axis '{axis}' has size {program.size[axis]}, but dimension {d} of {tensor} has {n}",
                     "Make them equal.",
                 )
 

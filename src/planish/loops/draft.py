@@ -8,6 +8,12 @@ from dataclasses import dataclass
 from planish.core.errors import ProgramError
 from planish.loops.program import FUNCTIONS, Access, Apply, Const, Expr, Index, accesses
 
+FOLDS: Mapping[str, str] = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
+"""Reductions inside a value, by name; of one argument each."""
+
+RESERVED = {*FUNCTIONS, *FOLDS, "pad", "inf"}
+"""Names that no tensor may have."""
+
 MOST_OPERATIONS = 200
 """In one statement; beyond it, recursion over expressions would run into Python's limit."""
 
@@ -89,16 +95,14 @@ def unfold(drafts: list[Draft]) -> list[Draft]:
     Raises:
         ProgramError: a statement is too long.
     """
-    names = {d.tensor for d in drafts} | {a.tensor for d in drafts for p in d.parts for a in accesses(p)}
-    result: list[Draft] = []
     for draft in drafts:
         if sum(map(_operations, draft.parts)) > MOST_OPERATIONS:
             raise ProgramError(
                 f"the statement of {draft} has more than {MOST_OPERATIONS} operations",
                 "Split it by naming intermediate tensors.",
             )
-        result += _unfolded(draft, names)
-    return result
+    names = {d.tensor for d in drafts} | {a.tensor for d in drafts for p in d.parts for a in accesses(p)}
+    return [part for draft in drafts for part in _unfolded(draft, names, {})]
 
 
 def _operations(expr: Expr) -> int:
@@ -111,10 +115,13 @@ def _operations(expr: Expr) -> int:
     return count
 
 
-def _unfolded(draft: Draft, names: set[str]) -> Iterator[Draft]:
+def _unfolded(
+    draft: Draft, names: set[str], done: dict[tuple[Expr, tuple[str, ...]], str]
+) -> Iterator[Draft]:
+    """Give the statements of a draft; a fold that occurs twice over the same axes gets one statement."""
     first = draft.parts[0]
     if draft.reduce is None and len(draft.parts) == 1 and isinstance(first, Apply) and is_fold(first):
-        yield from _unfolded(Draft(draft.tensor, draft.subscripts, first.function, first.args), names)
+        yield from _unfolded(Draft(draft.tensor, draft.subscripts, first.function, first.args), names, done)
         return
     parts: list[Expr] = []
     for part in draft.parts:
@@ -122,11 +129,13 @@ def _unfolded(draft: Draft, names: set[str]) -> Iterator[Draft]:
         outside = (*draft.axes, *axes_of(_replaced(part, dict.fromkeys(folds, Const(0.0)))))
         results: dict[Expr, Expr] = {}
         for fold in folds:
-            kept = [a for a in dict.fromkeys(outside) if a in axes_of(fold)]
-            name = _fresh(draft.tensor, names)
+            kept = tuple(a for a in dict.fromkeys(outside) if a in axes_of(fold))
             plain = tuple(Linear(((a, 1),)) for a in kept)
-            yield from _unfolded(Draft(name, plain, fold.function, fold.args), names)
-            results[fold] = Access(name, tuple(s.index() for s in plain))
+            if (fold, kept) not in done:
+                done[fold, kept] = _fresh(draft.tensor, names)
+                part_of = Draft(done[fold, kept], plain, fold.function, fold.args)
+                yield from _unfolded(part_of, names, done)
+            results[fold] = Access(done[fold, kept], tuple(s.index() for s in plain))
         parts.append(_replaced(part, results))
     yield Draft(draft.tensor, draft.subscripts, draft.reduce, tuple(parts))
 

@@ -188,7 +188,7 @@ class TensorType:
 
 @dataclass(frozen=True)
 class Program:
-    """A checked tensor computation; `planish.loops.notation` makes them.
+    """A checked tensor computation; `planish.loops.parse` and `planish.loops.notation` make them.
 
     Args:
         statements: in order of execution; each tensor is written once, or in disjoint parts.

@@ -1,0 +1,306 @@
+"""The notation in Python: `C[m, n] += A[m, k] * B[k, n]` (thesis 3.5.1, figure 3.4)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from planish.core.errors import ProgramError
+from planish.loops.draft import Draft, Linear
+from planish.loops.infer import infer
+from planish.loops.program import Access, Apply, Const, Expr, Program
+
+_order = itertools.count()
+
+
+@dataclass(frozen=True)
+class Subscript:
+    """A sum of axes with whole coefficients, plus an offset: `2*y + r - 1`.
+
+    Args:
+        linear: the sum.
+        sizes: axis to extent, for the axes that have one.
+    """
+
+    linear: Linear
+    sizes: tuple[tuple[str, int], ...] = ()
+
+    def __add__(self, other: Subscript | int) -> Subscript:
+        other = _subscript(other)
+        return Subscript(self.linear.plus(other.linear), self.sizes + other.sizes)
+
+    def __radd__(self, other: int) -> Subscript:
+        return _subscript(other) + self
+
+    def __mul__(self, factor: int) -> Subscript:
+        return Subscript(self.linear.times(factor), self.sizes)
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Subscript:
+        return self * -1
+
+    def __sub__(self, other: Subscript | int) -> Subscript:
+        return self + -_subscript(other)
+
+    def __rsub__(self, other: int) -> Subscript:
+        return _subscript(other) - self
+
+
+class Axis(Subscript):
+    """A named axis.
+
+    Args:
+        name: unique in the program.
+        size: its extent, in elements; None where a shape tells it.
+    """
+
+    def __init__(self, name: str, size: int | None = None) -> None:
+        super().__init__(Linear(((name, 1),)), () if size is None else ((name, size),))
+
+
+def axes(names: str) -> tuple[Axis, ...]:
+    """Make axes without sizes: `m, n, k = axes("m n k")`."""
+    return tuple(Axis(name) for name in names.split())
+
+
+def _subscript(value: Subscript | int) -> Subscript:
+    return value if isinstance(value, Subscript) else Subscript(Linear((), value))
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A value to be computed, with the tensors and the sizes that it names."""
+
+    expr: Expr
+    tensors: tuple[Tensor, ...] = ()
+    sizes: tuple[tuple[str, int], ...] = ()
+
+    def __add__(self, other: Expression | float) -> Expression:
+        return _apply("add", self, other)
+
+    def __radd__(self, other: float) -> Expression:
+        return _apply("add", other, self)
+
+    def __sub__(self, other: Expression | float) -> Expression:
+        return _apply("sub", self, other)
+
+    def __rsub__(self, other: float) -> Expression:
+        return _apply("sub", other, self)
+
+    def __mul__(self, other: Expression | float) -> Expression:
+        return _apply("mul", self, other)
+
+    def __rmul__(self, other: float) -> Expression:
+        return _apply("mul", other, self)
+
+    def __truediv__(self, other: Expression | float) -> Expression:
+        return _apply("div", self, other)
+
+    def __rtruediv__(self, other: float) -> Expression:
+        return _apply("div", other, self)
+
+    def __neg__(self) -> Expression:
+        return _apply("neg", self)
+
+    def __abs__(self) -> Expression:
+        return _apply("abs", self)
+
+    def __or__(self, other: Expression | float) -> Assignment:
+        return Assignment(None, (self, _expression(other)))
+
+    def __ror__(self, other: float) -> Assignment:
+        return Assignment(None, (_expression(other), self))
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """The right side of a statement: how it reduces, and its parts, which `|` concatenates."""
+
+    reduce: str | None
+    parts: tuple[Expression, ...]
+
+    def __or__(self, other: Expression | float) -> Assignment:
+        return Assignment(self.reduce, (*self.parts, _expression(other)))
+
+
+class Element(Expression):
+    """An element of a tensor; `+=` and `*=` reduce into it."""
+
+    def __iadd__(self, value: Expression | Assignment) -> Assignment:
+        return Assignment("add", _assignment(value).parts)
+
+    def __imul__(self, value: Expression | Assignment) -> Assignment:
+        return Assignment("mul", _assignment(value).parts)
+
+
+def _expression(value: Expression | float) -> Expression:
+    return value if isinstance(value, Expression) else Expression(Const(float(value)))
+
+
+def _assignment(value: Expression | Assignment | float) -> Assignment:
+    return value if isinstance(value, Assignment) else Assignment(None, (_expression(value),))
+
+
+def _apply(function: str, *values: Expression | float) -> Expression:
+    args = [_expression(value) for value in values]
+    tensors = tuple(t for a in args for t in a.tensors)
+    return Expression(
+        Apply(function, tuple(a.expr for a in args)), tensors, tuple(s for a in args for s in a.sizes)
+    )
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A statement, and its place among all statements of the process."""
+
+    order: int
+    draft: Draft
+    tensors: tuple[Tensor, ...]
+    sizes: tuple[tuple[str, int], ...]
+
+
+Key = Subscript | int | tuple[Subscript | int, ...]
+
+
+class Tensor:
+    """A tensor; assigning to its elements writes statements, which `program` collects.
+
+    Args:
+        name: unique in the program.
+        dtype: the element type; None takes that of the program.
+        shape: extents; None where the axes tell them.
+    """
+
+    __iter__ = None
+
+    def __init__(self, name: str, dtype: str | None = None, shape: Iterable[int] | None = None) -> None:
+        self.name = name
+        self.dtype = dtype
+        self.shape = None if shape is None else tuple(shape)
+        self.written: list[_Written] = []
+
+    def __getitem__(self, key: Key) -> Element:
+        subscripts = _subscripts(key)
+        sizes = tuple(size for s in subscripts for size in s.sizes)
+        return Element(Access(self.name, tuple(s.linear.index() for s in subscripts)), (self,), sizes)
+
+    def __setitem__(self, key: Key, value: Expression | Assignment | float) -> None:
+        subscripts, value = _subscripts(key), _assignment(value)
+        draft = Draft(
+            self.name, tuple(s.linear for s in subscripts), value.reduce, tuple(p.expr for p in value.parts)
+        )
+        tensors = tuple(t for p in value.parts for t in p.tensors)
+        sizes = [size for s in (*subscripts, *value.parts) for size in s.sizes]
+        self.written.append(_Written(next(_order), draft, tensors, tuple(sizes)))
+
+
+def _subscripts(key: Key) -> tuple[Subscript, ...]:
+    return tuple(map(_subscript, key if isinstance(key, tuple) else (key,)))
+
+
+def pad(element: Element, value: float) -> Expression:
+    """Read a number where an access leaves its tensor: `pad(I[c, y + r - 1], 0)`."""
+    assert isinstance(element.expr, Access)
+    access = element.expr
+    return Expression(Access(access.tensor, access.index, float(value)), element.tensors, element.sizes)
+
+
+def relu(x: Expression) -> Expression:
+    """Give the greater of x and 0."""
+    return _apply("relu", x)
+
+
+def exp(x: Expression) -> Expression:
+    """Give e to the power of x."""
+    return _apply("exp", x)
+
+
+def log(x: Expression) -> Expression:
+    """Give the natural logarithm."""
+    return _apply("log", x)
+
+
+def sqrt(x: Expression) -> Expression:
+    """Give the square root."""
+    return _apply("sqrt", x)
+
+
+def tanh(x: Expression) -> Expression:
+    """Give the hyperbolic tangent."""
+    return _apply("tanh", x)
+
+
+def sigmoid(x: Expression) -> Expression:
+    """Give 1 / (1 + exp(-x))."""
+    return _apply("sigmoid", x)
+
+
+def maximum(a: Expression | float, b: Expression | float) -> Expression:
+    """Give the greater of two."""
+    return _apply("max", a, b)
+
+
+def minimum(a: Expression | float, b: Expression | float) -> Expression:
+    """Give the lesser of two."""
+    return _apply("min", a, b)
+
+
+def reduce_sum(x: Expression) -> Expression:
+    """Sum over the axes that the statement names nowhere else."""
+    return _apply("add", x)
+
+
+def reduce_prod(x: Expression) -> Expression:
+    """Multiply over the axes that the statement names nowhere else."""
+    return _apply("mul", x)
+
+
+def reduce_max(x: Expression) -> Expression:
+    """Take the greatest over the axes that the statement names nowhere else."""
+    return _apply("max", x)
+
+
+def reduce_min(x: Expression) -> Expression:
+    """Take the least over the axes that the statement names nowhere else."""
+    return _apply("min", x)
+
+
+def program(*outputs: Tensor, sizes: Mapping[str, int] | None = None, dtype: str | None = None) -> Program:
+    """Make the program that computes tensors: all statements that they need, in the order of writing.
+
+    It equals the program of the same statements as text.
+
+    Args:
+        outputs: tensors that statements write.
+        sizes: axis to extent, for axes that have none of their own and that no shape tells.
+        dtype: the element type of all; None takes the tensors' own, or else float32.
+
+    Raises:
+        ProgramError: the statements make no program; tensors share a name, or axes, or types differ.
+    """
+    tensors = _reachable(outputs)
+    statements = sorted((w for t in tensors for w in t.written), key=lambda w: w.order)
+    known = dict(sizes or {})
+    for axis, extent in (size for w in statements for size in w.sizes):
+        if known.setdefault(axis, extent) != extent:
+            raise ProgramError(f"axis '{axis}' has two sizes, {known[axis]} and {extent}", "Give it one.")
+    types = {dtype} if dtype else {t.dtype for t in tensors if t.dtype}
+    if len(types) > 1:
+        raise ProgramError(f"the tensors have types {', '.join(sorted(types))}", "Give all of them one.")
+    shapes = {t.name: t.shape for t in tensors if t.shape is not None}
+    return infer([w.draft for w in statements], known, shapes, *types)
+
+
+def _reachable(outputs: Iterable[Tensor]) -> list[Tensor]:
+    """List tensors and all that their statements read, once each."""
+    found: dict[str, Tensor] = {}
+    waiting = list(outputs)
+    while waiting:
+        tensor = waiting.pop()
+        known = found.setdefault(tensor.name, tensor)
+        if known is not tensor:
+            raise ProgramError(f"two tensors have the name '{tensor.name}'", "Give each its own.")
+        waiting += [t for w in tensor.written for t in w.tensors if found.get(t.name) is not t]
+    return list(found.values())
