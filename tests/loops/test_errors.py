@@ -11,6 +11,7 @@ from loops.test_parse import MEANINGS
 from planish.core.errors import ProgramError
 from planish.loops.notation import Axis, Tensor, axes, program
 from planish.loops.parse import parse, parse_canonical, read_shapes, read_sizes
+from planish.loops.program import Program
 
 GEMM = "C[m,n] += A[m,k] * B[k,n]"
 
@@ -156,28 +157,14 @@ def test_of_python() -> None:
         program(A)
 
 
-_PIECES = [
-    "[",
-    "]",
-    "(",
-    ")",
-    ",",
-    "|",
-    ";",
-    "\n",
-    "+",
-    "-",
-    "*",
-    "/",
-    "=",
-    "+=",
-    "max=",
-    " ",
-    "²",
-    "1e",
-    "pad",
-    "A",
-]
+_PIECES = [*"[](),|;\n+-*/= ²", "+=", "max=", "1e", "pad", "A"]
+
+
+def _parsed(text: str, sizes: str) -> Program | ProgramError:
+    try:
+        return parse(text, read_sizes(sizes))
+    except ProgramError as error:
+        return error
 
 
 @settings(max_examples=300)
