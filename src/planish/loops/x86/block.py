@@ -20,8 +20,8 @@ from planish.loops.x86.isa import Isa, forms
 from planish.loops.x86.pointers import Pointer, Pointers
 
 
-class Element(NamedTuple):
-    """A vector in memory.
+class Element:
+    """A vector in memory; each is one object in a block, which keeps track of its register.
 
     Args:
         pointer: from where.
@@ -30,16 +30,28 @@ class Element(NamedTuple):
         lanes: how many lanes are there.
     """
 
-    pointer: Pointer
-    disp: int
-    stride: int
-    lanes: int
+    __slots__ = ("disp", "lanes", "last", "pointer", "register", "stride", "uses")
+
+    def __init__(self, pointer: Pointer, disp: int, stride: int, lanes: int) -> None:
+        self.pointer = pointer
+        self.disp = disp
+        self.stride = stride
+        self.lanes = lanes
+        self.register = -1
+        self.uses = 0
+        self.last = -1
 
 
-class Number(NamedTuple):
-    """A constant in all lanes."""
+class Number:
+    """A constant in all lanes; each is one object in a block."""
 
-    value: float
+    __slots__ = ("last", "register", "uses", "value")
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+        self.register = -1
+        self.uses = 0
+        self.last = -1
 
 
 class Accumulator(NamedTuple):
@@ -55,21 +67,34 @@ class Operation(NamedTuple):
     args: tuple[Vector, ...]
 
 
+Loaded = Element | Number
 Vector = Element | Number | Accumulator | Operation
 
 
 class Item(NamedTuple):
-    """`target = value` or `target = reduce(target, value)`; `lanes` of the vector count."""
+    """`target = value` or `target = reduce(target, value)`; `lanes` of the vector count.
+
+    `loads` are the values of it that come from memory, in order of evaluation.
+    """
 
     target: Accumulator | Element
     reduce: str | None
     value: Vector
     lanes: int
+    loads: tuple[Loaded, ...]
+
+
+class MultiplyAdd(NamedTuple):
+    """`register += left * right`: the item that most code is made of."""
+
+    register: int
+    loads: tuple[Loaded, Loaded]
+    lanes: int
 
 
 LOOK_AHEAD = 6
-_REDUCE = {"add": "ADD", "max": "MAX", "min": "MIN", "mul": "MUL"}
-_INSTRUCTION = {**_REDUCE, "sub": "SUB", "div": "DIV"}
+REDUCE = {"add": "ADD", "max": "MAX", "min": "MIN", "mul": "MUL"}
+_INSTRUCTION = {**REDUCE, "sub": "SUB", "div": "DIV"}
 
 
 class Block:
@@ -91,44 +116,71 @@ class Block:
         self.forms = forms(isa)
         self.pointers = pointers
         self.masks = masks
-        self.items: list[Item] = []
+        self._items: list[Item | MultiplyAdd] = []
+        self._elements: dict[tuple[int, int, int], dict[int, Element]] = {}
+        self._numbers: dict[float, Number] = {}
         self._free = list(reversed(registers))
-        self._held: dict[Vector, int] = {}
-        self._count: dict[Vector, int] = {}
-        self._last: dict[Vector, int] = {}
-        self._loaded: list[list[Vector]] = []
-        self._number = 0
+        self._held: dict[int, Loaded] = {}
         self._pinned: set[int] = set()
+        self._number = 0
+        self._first_vector = isa.vector(0)
+
+    def elements(self, pointer: Pointer, stride: int, lanes: int) -> dict[int, Element]:
+        """The block's elements of one kind, by displacement; `element` fills it."""
+        return self._elements.setdefault((id(pointer), stride, lanes), {})
+
+    def number(self, value: float) -> Number:
+        """The block's object for a constant."""
+        return self._numbers.setdefault(value, Number(value))
+
+    def add(self, target: Accumulator | Element, reduce: str | None, value: Vector, lanes: int) -> None:
+        """Append an item."""
+        loads = tuple(_loaded(value))
+        for load in loads:
+            load.uses += 1
+            load.last = len(self._items)
+        self._items.append(Item(target, reduce, value, lanes, loads))
+
+    def add_product(self, register: int, left: Loaded, right: Loaded, lanes: int) -> None:
+        """Append `register += left * right`."""
+        items = self._items
+        left.uses += 1
+        right.uses += 1
+        left.last = right.last = len(items)
+        items.append(MultiplyAdd(register, (left, right), lanes))
 
     def flush(self) -> None:
         """Write the items; afterwards no loaded value is held."""
-        items = self.items
+        items = self._items
         if not items:
             return
-        loaded = [_loaded(item.value) for item in items]
-        count, last = self._count, self._last
-        for number, values in enumerate(loaded):
-            for value in values:
-                count[value] = count.get(value, 0) + 1
-                last[value] = number
-        self._loaded = loaded
-        ahead = 0
+        ahead, count = 0, len(items)
         for number, item in enumerate(items):
             self._number = number
-            while ahead < min(number + LOOK_AHEAD, len(items)) and self._load_early(loaded[ahead]):
+            while ahead < count and ahead < number + LOOK_AHEAD and self._load_early(items[ahead].loads):
                 ahead += 1
-            ahead = max(ahead, number + 1)
-            self._write(item)
-            for value in loaded[number]:
-                if last[value] == number and value in self._held:
-                    self._free.append(self._held.pop(value))
+            if ahead <= number:
+                ahead = number + 1
+            if isinstance(item, MultiplyAdd):
+                self._multiply_add(item)
+            else:
+                self._write(item)
+            for load in item.loads:
+                if load.last == number and load.register >= 0:
+                    self._let_go(load)
         items.clear()
-        self._free.extend(self._held.values())
-        self._held.clear()
-        count.clear()
-        last.clear()
+        for load in list(self._held.values()):
+            self._let_go(load)
+        for table in self._elements.values():
+            table.clear()
+        self._numbers.clear()
 
     # Registers
+
+    def _let_go(self, load: Loaded) -> None:
+        del self._held[load.register]
+        self._free.append(load.register)
+        load.register = -1
 
     def give(self, register: int) -> None:
         """Give back a register that `take` gave."""
@@ -138,36 +190,36 @@ class Block:
         """Take a register; a loaded value that can be loaded again may lose its own."""
         if self._free:
             return self._free.pop()
-        candidates = [v for v, r in self._held.items() if r not in self._pinned]
+        candidates = [load for register, load in self._held.items() if register not in self._pinned]
         if not candidates:
             raise TargetError("an expression needs more vector registers than the processor has")
-        victim = max(candidates, key=self._next_use)
-        return self._held.pop(victim)
+        self._let_go(max(candidates, key=self._next_use))
+        return self._free.pop()
 
-    def _next_use(self, value: Vector) -> int:
-        numbers = range(self._number, len(self._loaded))
-        return next((n for n in numbers if value in self._loaded[n]), len(self._loaded))
+    def _next_use(self, load: Loaded) -> int:
+        numbers = range(self._number, load.last + 1)
+        return next(n for n in numbers if load in self._items[n].loads)
 
-    def _load_early(self, values: list[Vector]) -> bool:
+    def _load_early(self, loads: tuple[Loaded, ...]) -> bool:
         """Load what an item will need and others too; false when registers run out."""
-        for value in values:
-            if value not in self._held and self._count[value] > 1:
+        for load in loads:
+            if load.register < 0 and load.uses > 1:
                 if len(self._free) < 2:
                     return False
-                self._hold(value)
+                self._hold(load)
         return True
 
-    def _hold(self, leaf: Vector) -> int:
+    def _hold(self, load: Loaded) -> int:
         """Load a value into a register that stays its own until its last use."""
-        register = self._held.get(leaf)
-        if register is None:
+        register = load.register
+        if register < 0:
             register = self.take()
-            if isinstance(leaf, Number):
-                self.load_number(register, leaf.value)
+            if isinstance(load, Number):
+                self.load_number(register, load.value)
             else:
-                assert isinstance(leaf, Element)
-                self.load(register, leaf)
-            self._held[leaf] = register
+                self.load(register, load)
+            load.register = register
+            self._held[register] = load
         return register
 
     # Memory
@@ -309,7 +361,8 @@ class Block:
             if lane % per_half == 0:
                 half = Imm(lane // per_half)
                 self.asm.emit(self.forms.upper_quarter, self.isa.xmm(part), self.isa.ymm(register), half)
-            place = element._replace(disp=element.disp + lane * element.stride * self.isa.itemsize)
+            disp = element.disp + lane * element.stride * self.isa.itemsize
+            place = Element(element.pointer, disp, 0, 1)
             self.asm.emit(self.forms.store_scalar, self.address(place), self.isa.xmm(part))
             if lane + 1 < element.lanes:
                 rotate = Imm(0b00111001 if per_half == 4 else 0b01)
@@ -324,16 +377,7 @@ class Block:
             return
         register = self._evaluate(item.value)
         self._pinned.add(register)
-        if item.reduce:
-            old = self.take()
-            self.load(old, item.target._replace(stride=item.target.stride or 1))
-            vector = self.isa.vector
-            code = self.forms.arithmetic[_REDUCE[item.reduce]]
-            self.asm.emit(code, vector(old), vector(old), vector(register))
-            self.store(old, item.target)
-            self.give(old)
-        else:
-            self.store(register, item.target)
+        self.store(register, item.target)
         self._pinned.discard(register)
         self._release(item.value, register)
 
@@ -343,14 +387,9 @@ class Block:
         mask = self.mask(item.lanes) if partial and self.isa.wide else 0
         vector = self.isa.vector
         blended = partial and not self.isa.wide
-        multiply = item.reduce == "add" and isinstance(value, Operation) and value.function == "mul"
-        if multiply and not blended:
-            assert isinstance(value, Operation)
-            self._multiply_add(target, value.args[0], value.args[1], mask)
-            return
         register = self._evaluate(value)
         if item.reduce:
-            code = self.forms.arithmetic[_REDUCE[item.reduce]]
+            code = self.forms.arithmetic[REDUCE[item.reduce]]
             operand = self._neutral(register, item, target) if blended else register
             self.asm.emit(code, vector(target), vector(target), vector(operand), mask=mask)
             if operand != register:
@@ -378,34 +417,30 @@ class Block:
             self.give(neutral)
         return result
 
-    def _multiply_add(self, target: int, a: Vector, b: Vector, mask: int) -> None:
-        vector = self.isa.vector
-        if self._better_in_memory(a) and not self._better_in_memory(b):
-            a, b = b, a
-        left = self._evaluate(a)
-        self._pinned.add(left)
-        if self._better_in_memory(b):
-            operand = self._memory(b)
-            self.asm.emit(self.forms.fma, vector(target), vector(left), operand, mask=mask)
-        else:
-            right = self._evaluate(b)
-            self.asm.emit(self.forms.fma, vector(target), vector(left), vector(right), mask=mask)
-            if right != left:
-                self._release(b, right)
-        self._pinned.discard(left)
-        self._release(a, left)
+    def _multiply_add(self, item: MultiplyAdd) -> None:
+        asm, base = self.asm, self._first_vector
+        left, right = item.loads
+        mask = self.mask(item.lanes) if item.lanes < self.isa.lanes else 0
+        if self._better_in_memory(left) and not self._better_in_memory(right):
+            left, right = right, left
+        held = left.register if left.register >= 0 else self._hold(left)
+        if self._better_in_memory(right):
+            assert isinstance(right, Element)
+            operand = self.address(right, broadcast=right.stride == 0)
+            asm.emit(self.forms.fma, base + item.register, base + held, operand, mask=mask)
+            return
+        self._pinned.add(held)
+        other = right.register if right.register >= 0 else self._hold(right)
+        self._pinned.discard(held)
+        asm.emit(self.forms.fma, base + item.register, base + held, base + other, mask=mask)
 
-    def _better_in_memory(self, value: Vector) -> bool:
+    def _better_in_memory(self, load: Loaded) -> bool:
         """Whether a value should be a memory operand instead of taking a register."""
-        if not isinstance(value, Element) or value in self._held:
+        if load.register >= 0 or not isinstance(load, Element) or (load.uses > 1 and self._free):
             return False
-        whole = value.stride == 1 and value.lanes == self.isa.lanes
-        possible = whole or (value.stride == 0 and self.isa.wide)
-        return possible and (self._count[value] == 1 or not self._free)
-
-    def _memory(self, value: Vector) -> Mem:
-        assert isinstance(value, Element)
-        return self.address(value, broadcast=value.stride == 0)
+        if load.stride == 0:
+            return self.isa.wide
+        return load.stride == 1 and load.lanes == self.isa.lanes
 
     def _evaluate(self, value: Vector) -> int:
         """Bring a value into a register; `_release` gives it back if nothing else holds it."""
@@ -460,8 +495,8 @@ class Block:
             raise TargetError(f"no machine code for function '{function}'")
 
 
-def _loaded(value: Vector) -> list[Vector]:
+def _loaded(value: Vector) -> list[Loaded]:
     """The values that come from memory, in order of evaluation."""
     if isinstance(value, Operation):
-        return [leaf for arg in value.args for leaf in _loaded(arg)]
+        return [load for arg in value.args for load in _loaded(arg)]
     return [] if isinstance(value, Accumulator) else [value]

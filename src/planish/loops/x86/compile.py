@@ -38,7 +38,7 @@ def compile_tree(tree: LoopTree, isa: IsaName | None = None) -> Code:
     analyser = Analyser(tree, kind)
     places = _places(tree)
     groups = [_group(tree.body), _group(tree.ahead)]
-    codes = [[Function(tree, nodes, kind, analyser, places).code() for nodes in group] for group in groups]
+    codes = [[Function(nodes, analyser, places).code() for nodes in group] for group in groups]
     blob = bytearray()
     starts: list[list[int]] = []
     for functions in codes:

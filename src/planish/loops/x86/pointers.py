@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from iced_x86 import Code, Register
 
-from planish.loops.tree import Leaf, Loop, LoopId, LoopTree, Node, Ref, leaves, refs
+from planish.loops.tree import Leaf, Loop, LoopId, Node, Ref, leaves, refs
 from planish.loops.x86.assembler import Assembler, Imm, Mem
 
 RSP = int(Register.RSP)
@@ -28,7 +28,6 @@ class Pointer:
         register: where it is now, or 0 for the home.
         drift: bytes by which it is ahead of the place that static offsets count from.
         shift: static offset, in bytes, of the iterations that are being unrolled.
-        shift_at_entry: what it was where the present register region began.
     """
 
     buffer: str
@@ -37,7 +36,6 @@ class Pointer:
     register: int = 0
     drift: int = 0
     shift: int = 0
-    shift_at_entry: int = 0
 
     def stride(self, loop: LoopId) -> int:
         """Bytes per iteration of a loop; 0 if it does not move this pointer."""
@@ -48,16 +46,16 @@ class Pointers:
     """All pointers of one function, and the general registers that they share with counters.
 
     Args:
-        tree: whose buffers they point into.
-        nodes: the part of it that the function runs.
+        nodes: what the function runs.
         itemsize: bytes of an element.
     """
 
-    def __init__(self, tree: LoopTree, nodes: tuple[Node, ...], itemsize: int) -> None:
+    def __init__(self, nodes: tuple[Node, ...], itemsize: int) -> None:
         self.itemsize = itemsize
         self.free = list(GENERAL)
         self._by_key: dict[tuple[str, tuple[tuple[LoopId, int], ...]], Pointer] = {}
         self._live: dict[int, tuple[Node, list[Pointer]]] = {}
+        self._of_leaf: dict[int, list[Pointer]] = {}
         self._injected: dict[tuple[int, int], Loop] = {}
         for leaf in leaves(nodes):
             for ref in leaf_refs(leaf):
@@ -67,11 +65,17 @@ class Pointers:
                     self._by_key[key] = Pointer(ref.buffer, strides, 8 * len(self._by_key))
         self.strides: list[tuple[int, int]] = []
         self.all = list(self._by_key.values())
-        self.tree = tree
 
     def of(self, ref: Ref) -> Pointer:
         """The pointer that a reference uses."""
         return self._by_key[ref.buffer, ref.strides]
+
+    def of_leaf(self, leaf: Leaf) -> list[Pointer]:
+        """The pointers of a leaf's references: its target's, then those of what it reads."""
+        known = self._of_leaf.get(id(leaf))
+        if known is None:
+            known = self._of_leaf[id(leaf)] = [self.of(ref) for ref in leaf_refs(leaf)]
+        return known
 
     def live(self, nodes: tuple[Node, ...]) -> list[Pointer]:
         """The pointers that some leaf below uses."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from planish.loops.extent import remaining
 from planish.loops.mathlib import EXPANDED
@@ -324,13 +325,18 @@ class Analyser:
 
 
 def _overlaps(region: Region) -> bool:
-    seen: set[tuple[str, int]] = set()
-    total = 0
+    places: dict[str, list[tuple[int, int]]] = {}
     for buffer, offset, lanes in region.homes:
-        stride = region.stride.get(buffer, 1)
-        seen.update((buffer, offset + i * stride) for i in range(lanes))
-        total += lanes
-    return len(seen) != total
+        places.setdefault(buffer, []).append((offset, lanes))
+    return any(_overlap(vectors, region.stride.get(buffer, 1)) for buffer, vectors in places.items())
+
+
+def _overlap(vectors: list[tuple[int, int]], stride: int) -> bool:
+    if stride > 1:
+        elements = [offset + i * stride for offset, lanes in vectors for i in range(lanes)]
+        return len(set(elements)) < len(elements)
+    vectors.sort()
+    return any(offset + lanes > after for (offset, lanes), (after, _) in pairwise(vectors))
 
 
 def _read_early(found: list[tuple[Leaf, Path]], region: Region) -> set[str]:

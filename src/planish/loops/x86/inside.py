@@ -1,0 +1,198 @@
+"""The code of a region: results in registers, loops that only reduce, and everything else unrolled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from planish.loops.extent import remaining
+from planish.loops.program import IDENTITY
+from planish.loops.tree import Leaf, Loop, LoopTree, Node, leaves
+from planish.loops.x86.block import REDUCE, Block, Element
+from planish.loops.x86.counting import Counting
+from planish.loops.x86.horizontal import reduce_lanes
+from planish.loops.x86.isa import Isa, forms
+from planish.loops.x86.items import Items
+from planish.loops.x86.pointers import Pointers
+from planish.loops.x86.region import UNROLLED_MAX, Analyser, Key, Region, instances, vector_loop
+from planish.loops.x86.unrolling import Inside, Unroller, still
+
+LOOP_WORK = 32
+"""A loop that only reduces, around less work than this many operations, is unrolled up to it."""
+UNROLL_WORK = 64
+"""Such a loop is unrolled altogether if that gives no more operations than this."""
+
+
+class RegionCode:
+    """Writes one region.
+
+    Args:
+        region: the plan of its registers.
+        analyser: knows what a loop does.
+        counting: writes loops, into the code that the region goes into.
+        masks: lane count to opmask register, of the whole function.
+    """
+
+    def __init__(self, region: Region, analyser: Analyser, counting: Counting, masks: dict[int, int]) -> None:
+        self._region = region
+        self._analyser = analyser
+        self._tree: LoopTree = analyser.tree
+        self._isa: Isa = analyser.isa
+        self._counting = counting
+        self._asm = counting.asm
+        self._pointers: Pointers = counting.pointers
+        held = [r for group in region.registers.values() for r in group]
+        free = list(range(min(held, default=self._isa.registers)))
+        self._block = Block(self._asm, self._isa, self._pointers, free, masks)
+        self._items = Items(region, self._block, self._pointers, self._isa)
+        self._unroller = Unroller(self._tree, self._pointers, analyser, self._items, self._isa.lanes)
+        self._copies = max((len(r) for r in region.registers.values()), default=1)
+
+    def write(self, nodes: tuple[Node, ...], inside: Inside) -> None:
+        """Load what is held, run the nodes, and store it."""
+        region = self._region
+        with self._pointers.strides_in_registers(self._asm, self._row_strides(nodes), spare=3):
+            for key, registers in region.registers.items():
+                self._begin(key, registers)
+            for node in nodes:
+                self._node(node, inside, None)
+                self._block.flush()
+                self._combine(node)
+            for key, registers in region.registers.items():
+                if key[0] not in region.local:
+                    self._block.store(registers[0], self._home(key))
+
+    def _row_strides(self, nodes: tuple[Node, ...]) -> list[int]:
+        """The strides, in bytes, by which unrolled loops make displacements long."""
+        far = 16 * self._isa.itemsize if self._isa.wide else 16
+        found: dict[int, None] = {}
+        for loop in _loops(nodes):
+            if self._analyser.moves_target(loop):
+                found.update((s, None) for _, s in self._pointers.moved(loop, loop.id) if s >= far)
+        return list(found)
+
+    # Results
+
+    def _home(self, key: Key) -> Element:
+        """Where a held vector is in memory."""
+        buffer, offset, lanes = key
+        pointer = self._pointers.of(self._region.homes[key])
+        disp = offset * self._isa.itemsize + pointer.shift - pointer.drift
+        return Element(pointer, disp, self._region.stride.get(buffer, 1), lanes)
+
+    def _begin(self, key: Key, registers: list[int]) -> None:
+        """Give a held vector its first value."""
+        region = self._region
+        reduce = region.reduce.get(key[0])
+        if reduce is None:
+            return
+        first, *parts = registers
+        if key[0] in region.fresh or key[0] in region.lanewise:
+            parts = registers
+        else:
+            self._block.load(first, self._home(key))
+        for register in parts:
+            self._block.load_number(register, IDENTITY[reduce])
+
+    def _combine(self, node: Node) -> None:
+        """Make whole the sums that were kept in parts or lane by lane, once a node has made them."""
+        region = self._region
+        if self._copies == 1 and not region.lanewise:
+            return
+        made = {leaf.target.buffer for leaf in leaves((node,)) if leaf.reduce}
+        v = self._isa.vector
+        for key, registers in region.registers.items():
+            if key[0] in made:
+                code = REDUCE[region.reduce[key[0]]]
+                first, *parts = registers
+                for register in parts:
+                    self._asm.emit(forms(self._isa).arithmetic[code], v(first), v(first), v(register))
+                del registers[1:]
+                if key[0] in region.lanewise:
+                    self._sum_lanes(key, first, code)
+
+    def _sum_lanes(self, key: Key, register: int, code: str) -> None:
+        """Reduce a vector to one element, with what memory holds of it if it did not begin here."""
+        reduce_lanes(self._asm, self._isa, register, code)
+        if key[0] not in self._region.fresh:
+            self._block.load(0, self._home(key))
+            x = self._isa.xmm
+            self._asm.emit(forms(self._isa).arithmetic_xmm[code], x(register), x(register), x(0))
+
+    # Loops
+
+    def _node(self, node: Node, inside: Inside, inner: Loop | None) -> None:
+        if isinstance(node, Leaf):
+            make = self._items.maker(node, inner)
+            if make is not None:
+                make(1 if inner is None else inside[inner.axis], still(node))
+        elif self._unroller.unrolls(node):
+            for make, lanes, deltas in self._unroller.items(node, inside):
+                make(lanes, deltas)
+        elif vector_loop((node,)) is not None:
+            self._vectors(node, inside)
+        else:
+            self._loop(node, inside)
+
+    def _body(self, loop: Loop, inside: Inside, inner: Loop | None) -> Callable[[], None]:
+        def body() -> None:
+            for node in loop.body:
+                self._node(node, inside, inner)
+
+        return body
+
+    def _vectors(self, loop: Loop, inside: Inside) -> None:
+        """A loop that is reduced a vector at a time."""
+        lanes = self._isa.lanes
+        strips = self._pointers.inject(loop, lanes)
+        full, tail = divmod(remaining(self._tree, inside, loop.axis), lanes)
+        if full:
+            body = self._body(loop, {**inside, loop.axis: lanes}, loop)
+            self._reduce(strips, full, len(loop.body), body)
+        if tail:
+            with self._pointers.shifted(loop, strips.id, full):
+                self._body(loop, {**inside, loop.axis: tail}, loop)()
+
+    def _loop(self, loop: Loop, inside: Inside) -> None:
+        full, tail = divmod(remaining(self._tree, inside, loop.axis), loop.step)
+        inner = {**inside, loop.axis: loop.step}
+        body = self._body(loop, inner, None)
+        if self._analyser.moves_target(loop):
+            self._unroll(loop, full, body)
+        elif full:
+            work = instances(self._tree, loop.body, inner, self._isa.lanes, UNROLLED_MAX)
+            self._reduce(loop, full, work, body)
+        if tail:
+            with self._pointers.shifted(loop, loop.id, full):
+                self._body(loop, {**inside, loop.axis: tail}, None)()
+
+    def _unroll(self, loop: Loop, count: int, body: Callable[[], None]) -> None:
+        moved = self._pointers.moved(loop, loop.id)
+        for _ in range(count):
+            body()
+            for pointer, stride in moved:
+                pointer.shift += stride
+        for pointer, stride in moved:
+            pointer.shift -= stride * count
+
+    def _reduce(self, loop: Loop, count: int, work: int, body: Callable[[], None]) -> None:
+        """A loop that only reduces: short ones are unrolled, others run, several iterations at a time."""
+        if count * work <= UNROLL_WORK or (loop.kind == "unroll" and count * work <= 4 * UNROLLED_MAX):
+            self._unroll(loop, count, body)
+            return
+        times = min(count, max(self._copies, LOOP_WORK // work)) if work < LOOP_WORK else 1
+        self._block.flush()
+        group = self._pointers.inject(loop, times)
+
+        def several() -> None:
+            self._unroll(loop, times, body)
+            self._block.flush()
+
+        self._counting.repeat(group, count // times, several)
+        if count % times:
+            with self._pointers.shifted(loop, group.id, count // times):
+                self._unroll(loop, count % times, body)
+
+
+def _loops(nodes: tuple[Node, ...]) -> list[Loop]:
+    below = [loop for node in nodes if isinstance(node, Loop) for loop in _loops(node.body)]
+    return [node for node in nodes if isinstance(node, Loop)] + below

@@ -1,0 +1,98 @@
+"""Loops that write along the result are unrolled: every iteration has registers of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from planish.loops.extent import remaining
+from planish.loops.tree import Leaf, Loop, LoopTree, Node
+from planish.loops.x86.items import Deltas, Items, Make
+from planish.loops.x86.pointers import Pointers, leaf_refs
+from planish.loops.x86.region import Analyser, vector_loop
+
+Inside = dict[str, int]
+"""What remains of the axes that have an enclosing loop."""
+Moves = dict[int, int]
+"""How far each pointer, by identity, has moved, in bytes."""
+
+
+class Unrolled(NamedTuple):
+    """One item of an unrolled nest: what makes it, its lanes, and where its references are."""
+
+    make: Make
+    lanes: int
+    deltas: Deltas
+
+
+class Unroller:
+    """Lists the items of unrolled nests, once for each state of their axes.
+
+    Args:
+        tree: the whole tree.
+        pointers: which loops move.
+        analyser: knows what a loop does.
+        items: makes the items.
+        lanes: of a vector register.
+    """
+
+    def __init__(
+        self, tree: LoopTree, pointers: Pointers, analyser: Analyser, items: Items, lanes: int
+    ) -> None:
+        self._tree = tree
+        self._pointers = pointers
+        self._analyser = analyser
+        self._items = items
+        self._lanes = lanes
+        self._known: dict[tuple[int, tuple[int | None, ...]], list[Unrolled]] = {}
+
+    def unrolls(self, node: Node) -> bool:
+        """Whether no loop of the node only reduces."""
+        if isinstance(node, Leaf):
+            return True
+        return self._analyser.moves_target(node) and all(map(self.unrolls, node.body))
+
+    def items(self, loop: Loop, inside: Inside) -> list[Unrolled]:
+        """List a nest's items in their order."""
+        key = id(loop), tuple(inside.get(axis) for axis in _axes(loop))
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = []
+            self._walk(loop, inside, dict.fromkeys(map(id, self._pointers.live((loop,))), 0), known.append)
+        return known
+
+    def _walk(self, loop: Loop, inside: Inside, moves: Moves, add: Callable[[Unrolled], None]) -> None:
+        here = remaining(self._tree, inside, loop.axis)
+        inner = vector_loop((loop,))
+        step = self._lanes if inner else loop.step
+        as_loop = self._pointers.inject(loop, self._lanes).id if inner else loop.id
+        moved = [(id(p), s) for p, s in self._pointers.moved(loop, as_loop)]
+        body = [node if isinstance(node, Loop) else self._leaf(node, inner) for node in loop.body]
+        for first in range(0, here, step):
+            count = min(step, here - first)
+            for node in body:
+                if isinstance(node, Loop):
+                    self._walk(node, {**inside, loop.axis: count}, moves, add)
+                elif node is not None:
+                    make, pointers = node
+                    deltas = tuple([moves[pointer] for pointer in pointers])
+                    add(Unrolled(make, count if inner else 1, deltas))
+            for pointer, stride in moved:
+                moves[pointer] += stride
+        for pointer, stride in moved:
+            moves[pointer] -= stride * -(-here // step)
+
+    def _leaf(self, leaf: Leaf, inner: Loop | None) -> tuple[Make, list[int]] | None:
+        make = self._items.maker(leaf, inner)
+        return make and (make, [id(pointer) for pointer in self._pointers.of_leaf(leaf)])
+
+
+def _axes(node: Node) -> list[str]:
+    if isinstance(node, Leaf):
+        return []
+    return [node.axis, *(axis for below in node.body for axis in _axes(below))]
+
+
+def still(leaf: Leaf) -> Deltas:
+    """The deltas of a leaf outside of all unrolled nests."""
+    return tuple(0 for _ in leaf_refs(leaf))
