@@ -57,14 +57,16 @@ class Tiling:
         return {axis: Option((Vectorize(axis),), (best / n) ** 4) for axis, n in cycles.items()}
 
     def _tile(self, context: Context) -> Options:
-        """Offer register tiles, with the reduction around and all else outside."""
+        """Offer register tiles, with the reduction around and all else outside; each order of loops once."""
         vector = context.chosen["vector"]
         if vector not in self._options:
             offered = self._offered(vector).values()
             best = min(cycles for _, cycles in offered)
-            self._options[vector] = {
-                str(tile): Option(_tile_steps(self.facts, tile), (best / n) ** 8) for tile, n in offered
-            }
+            found: dict[tuple[LoopStep, ...], tuple[str, Option]] = {}
+            for tile, cycles in offered:
+                steps = _tile_steps(self.facts, tile)
+                found.setdefault(steps, (str(tile), Option(steps, (best / cycles) ** 8)))
+            self._options[vector] = dict(found.values())
         return self._options[vector]
 
 
