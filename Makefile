@@ -48,7 +48,7 @@ format: $(READY) ## Format the code and mend what can be mended by rule
 	@$(BIN)/ruff format --quiet
 
 bench: $(READY) ## Run every benchmark (many minutes; BENCH=searchers runs one; `make peers` gives more to compare with)
-	@for program in benchmarks/$(BENCH).py; do echo "== $$program"; $(BIN)/python "$$program" || exit 1; done
+	@for program in $$(grep -l __main__ benchmarks/$(BENCH).py); do echo "== $$program"; $(BIN)/python "$$program" || exit 1; done
 
 golden: $(READY) ## Write the golden files of the tests anew; read the difference before you commit
 	@$(BIN)/pytest --update-golden $(PYTEST_ARGS)
