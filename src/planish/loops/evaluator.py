@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from threadpoolctl import threadpool_limits
+
 from planish.core import Candidate, Failed, Measured, Outcome, StageClock, Target
 from planish.loops.build import build
 from planish.loops.library import library_of
@@ -47,6 +49,8 @@ class _Evaluator:
         self._expected = reference(self._program, self._inputs)
         self._outputs = {n: aligned(self._program.type[n]) for n in self._program.outputs}
         self._best = math.inf
+        # The baseline must not use more cores than the target has.
+        threadpool_limits(recipe.target.cores, user_api="blas")
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Build, verify, then time a candidate.
@@ -82,6 +86,6 @@ class _Evaluator:
             return kernel.bind(self._inputs, self._outputs).repeat
 
 
-def _repeat(call: Callable[[], None], times: int) -> None:
+def _repeat(call: Callable[[], object], times: int) -> None:
     for _ in range(times):
         call()
