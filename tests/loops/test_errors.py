@@ -130,8 +130,8 @@ def test_of_options() -> None:
         read_sizes("m")
     with pytest.raises(ProgramError, match=r"'n=1\.5' is no size"):
         read_sizes("m=1,n=1.5")
-    with pytest.raises(ProgramError, match=r"'I=1x3' is no shape\. Write --shape"):
-        read_shapes("I=1x3")
+    with pytest.raises(ProgramError, match=r"'I=1y3' is no shape\. Write --shape"):
+        read_shapes("I=1y3")
 
 
 def test_of_python() -> None:

@@ -99,5 +99,6 @@ def test_shapes_follow_from_sizes() -> None:
 def test_options() -> None:
     assert read_sizes("m=192, n=3;k=5") == {"m": 192, "n": 3, "k": 5}
     expected = {"I": (1, 3), "W": (4,), "s": ()}
-    assert read_shapes("I=1,3 W=4 s=") == read_shapes("I=1,3,W=4;s=") == expected
+    for text in ("I=1,3 W=4 s=", "I=1,3,W=4;s=", "I=1x3,W=4,s="):
+        assert read_shapes(text) == expected
     assert read_sizes("") == read_shapes("") == {}

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -190,6 +191,15 @@ def test_an_error_made_for_the_user_arrives_as_it_is(tmp_path: Path) -> None:
     ):
         list(executor.submit([act()]))
     assert caught.value.exit_code == TargetError.exit_code
+
+
+def test_an_evaluator_that_needs_too_much_memory_asks_for_smaller_sizes(tmp_path: Path) -> None:
+    greedy = partial(bytearray, 1 << 30)
+    with (
+        LocalExecutor(greedy, limits=Limits(memory_bytes=256 << 20), lock=tmp_path / "lock") as executor,  # pyright: ignore[reportArgumentType]
+        pytest.raises(TargetError, match=r"as much memory as this takes.* Give smaller sizes"),
+    ):
+        list(executor.submit([act()]))
 
 
 def test_what_cannot_be_sent_is_an_error(executor: LocalExecutor) -> None:

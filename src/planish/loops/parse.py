@@ -72,11 +72,11 @@ def read_sizes(text: str) -> dict[str, int]:
 
 
 def read_shapes(text: str) -> dict[str, tuple[int, ...]]:
-    """Read `I=1,3,224,224 W=64,3,7,7`; raises ProgramError."""
+    """Read `I=1x3x224x224,W=64x3x7x7`, or with commas for the crosses; raises ProgramError."""
     result: dict[str, tuple[int, ...]] = {}
     for item in filter(None, re.split(r"[;\s]+|,(?=[A-Za-z_])", text)):
-        match = re.fullmatch(r"([A-Za-z_]\w*)=((?:-?\d{1,18}(?:,-?\d{1,18})*)?)", item)
+        match = re.fullmatch(r"([A-Za-z_]\w*)=((?:-?\d{1,18}(?:[,x]-?\d{1,18})*)?)", item)
         if not match:
-            raise ProgramError(f"'{item}' is no shape", "Write --shape I=1,3,224,224.")
-        result[match[1]] = tuple(map(int, filter(None, match[2].split(","))))
+            raise ProgramError(f"'{item}' is no shape", "Write --shape I=1x3x224x224.")
+        result[match[1]] = tuple(map(int, filter(None, re.split("[,x]", match[2]))))
     return result

@@ -11,7 +11,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from planish.core import Evaluator, PlanishError
+from planish.core import Evaluator, PlanishError, TargetError
 from planish.measure.clock import DIAL_BYTES, Clock, Dial
 from planish.measure.confinement import cap_memory, die_with_parent, settle
 from planish.measure.guard import answer
@@ -74,6 +74,9 @@ def _broken(serial: int, error: Exception) -> Made:
     """Tell the parent why there is no evaluator; an error made for the user goes as it is."""
     if isinstance(error, PlanishError):
         return Made(serial, error, traceback.format_exc())
+    if isinstance(error, MemoryError):
+        what = f"a worker may not have as much memory as this takes: {error}".removesuffix(": ")
+        return Made(serial, TargetError(what, "Give smaller sizes."), traceback.format_exc())
     wrapped = PlanishError(
         f"a worker cannot make its evaluator: {type(error).__name__}: {error}",
         "What is sent to workers must be importable there: not of __main__, no lambda, no closure.",
