@@ -1,0 +1,53 @@
+"""Tune a matrix multiplication and a convolution of ResNet-18, beside NumPy, and take the kernels home."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import planish
+from planish.budget import Budget
+from planish.loops.workloads import matmul, workload
+from planish.result import Result
+from planish.store import open_store
+
+OUT = Path("out/demo")
+SECONDS = 4.0
+
+
+def show(title: str, result: Result) -> None:
+    """Print what a run found."""
+    best, baseline = result.ranked[0].standing, result.baseline
+    assert baseline is not None
+    assert best.ratio is not None
+    flops = getattr(result.task.program, "flops", 0)
+    print(f"\n{title}: {result.trials} schedules built, verified and measured")
+    for name, seconds in (("NumPy", baseline.median), ("planish", best.median)):
+        print(f"  {name:<8}{seconds * 1e6:>9.1f} us{flops / seconds / 1e9:>9.1f} GFLOPS")
+    gain, low, high = (1 / r for r in (best.ratio.value, best.ratio.high, best.ratio.low))
+    print(f"  {best.verdict}: {gain:.2f} times (95 % interval {low:.2f} to {high:.2f})")
+    print("\n".join("    " + line for line in result.describe()["loop tree"].splitlines()))
+
+
+def main() -> None:
+    """Tune both, and export the winners."""
+    started = time.monotonic()
+    programs = {
+        "matmul 192 x 192 x 192": matmul(192, 192, 192),
+        "ResNet-18 C6, 3 x 3, 128 channels": workload("C6"),
+    }
+    OUT.mkdir(parents=True, exist_ok=True)
+    with open_store(OUT / "demo.db") as store:
+        for number, (title, program) in enumerate(programs.items()):
+            print(f"tuning {title} for {SECONDS:g} s ...", file=sys.stderr)
+            result = planish.tune(program, budget=Budget(seconds=SECONDS), store=store)
+            show(title, result)
+            files = result.export(OUT / ("matmul", "convolution")[number])
+            print("  taken home:", ", ".join(str(f) for f in files))
+    print(f"\nall in {time.monotonic() - started:.0f} s; the runs are in {OUT / 'demo.db'}:")
+    print(f"  .venv/bin/planish report --store {OUT / 'demo.db'} -o {OUT / 'report.html'}")
+
+
+if __name__ == "__main__":
+    main()
