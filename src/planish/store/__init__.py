@@ -1,0 +1,7 @@
+"""The database of tasks, runs, trials and results: an SQLite file, or PostgreSQL for a team."""
+
+from planish.store.opening import open_store
+from planish.store.records import Finalist, Run, RunStatus, StoredTask
+from planish.store.store import Store
+
+__all__ = ["Finalist", "Run", "RunStatus", "Store", "StoredTask", "open_store"]

@@ -1,0 +1,118 @@
+"""What databases and file systems report, as one clear `StoreError`."""
+
+import errno
+import sqlite3
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+
+from sqlalchemy.exc import DBAPIError
+
+from planish.core import StoreError
+
+_ELSEWHERE = "or name another store with --store or PLANISH_STORE"
+_SAFE = "what was stored before is safe"
+
+_Cause = tuple[str, str]
+_LOCKED: _Cause = ("is locked by another process", "Let that process end, then run the command again.")
+_READ_ONLY: _Cause = ("is read-only", f"Make the file and its folder writable, {_ELSEWHERE}.")
+_FULL: _Cause = ("cannot grow: the disk is full", f"Free some space and run the command again; {_SAFE}.")
+_CANNOT_OPEN: _Cause = ("cannot be opened", f"See who may use the file and its folder, {_ELSEWHERE}.")
+_NO_FOLDER: _Cause = ("cannot be made: its folder cannot be", f"Make the folder, {_ELSEWHERE}.")
+_TWICE: _Cause = ("holds that already", "A run holds one trial for each index.")
+_DENIED: _Cause = ("does not let this user in", "Look at the user and the password in the URL.")
+_MISSING: _Cause = ("does not exist", "Make it: createdb NAME.")
+_UNREACHABLE: _Cause = (
+    "cannot be reached",
+    "See that the server runs, and that host, port and name in the URL are right.",
+)
+_LOST: _Cause = ("was lost in the midst", f"When the server is back, run the command again; {_SAFE}.")
+_DAMAGED: _Cause = (
+    "is damaged",
+    f"Save what can be read with `sqlite3 FILE .recover`, go back to a copy, {_ELSEWHERE}.",
+)
+
+_SQLITE: Mapping[int, _Cause] = {
+    sqlite3.SQLITE_BUSY: _LOCKED,
+    sqlite3.SQLITE_LOCKED: _LOCKED,
+    sqlite3.SQLITE_PERM: _READ_ONLY,
+    sqlite3.SQLITE_READONLY: _READ_ONLY,
+    sqlite3.SQLITE_FULL: _FULL,
+    sqlite3.SQLITE_IOERR: ("cannot be read or written", f"Look at the disk, its space and quota; {_SAFE}."),
+    sqlite3.SQLITE_CORRUPT: _DAMAGED,
+    sqlite3.SQLITE_NOTADB: ("is no SQLite database", f"Move it away, {_ELSEWHERE}."),
+    sqlite3.SQLITE_CANTOPEN: _CANNOT_OPEN,
+    sqlite3.SQLITE_CONSTRAINT_UNIQUE: _TWICE,
+    sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY: _TWICE,
+}
+
+# By SQLSTATE, or its class; https://www.postgresql.org/docs/current/errcodes-appendix.html
+_POSTGRES: Mapping[str, _Cause] = {
+    "08": _LOST,
+    "23505": _TWICE,
+    "25006": ("is read-only", f"Give a user and a server that may write, {_ELSEWHERE}."),
+    "28": _DENIED,
+    "3D": _MISSING,
+    "3F": ("names no schema that this user may use", "Look at search_path, and at the user's rights."),
+    "42501": ("lacks a right", "Let the owner of the database grant it."),
+    "53100": _FULL,
+    "53300": ("has no connection to spare", "Let other programs end, or raise max_connections."),
+    "55P03": _LOCKED,
+    "57P": _LOST,
+}
+
+# A refused connection has no SQLSTATE: the server's text is all there is. Other texts fall to _UNREACHABLE.
+_REFUSALS: Mapping[str, _Cause] = {
+    "authentication failed": _DENIED,
+    "no password supplied": _DENIED,
+    "role ": _DENIED,
+    "pg_hba.conf": _DENIED,
+    "database ": _MISSING,
+}
+
+_FILES: Mapping[int, _Cause] = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EROFS: _READ_ONLY,
+    errno.EACCES: _CANNOT_OPEN,
+    errno.EPERM: _CANNOT_OPEN,
+    errno.ENOENT: _NO_FOLDER,
+    errno.ENOTDIR: _NO_FOLDER,
+    errno.EEXIST: _NO_FOLDER,
+}
+
+
+@contextmanager
+def explained(label: str) -> Generator[None]:
+    """Raise what the database or the file system reports as a `StoreError`.
+
+    Args:
+        label: the store, as it is named to people.
+    """
+    try:
+        yield
+    except DBAPIError as error:
+        raise _explain(label, error.orig or error, error.connection_invalidated) from error
+    except (sqlite3.Error, OSError) as error:
+        raise _explain(label, error, lost=False) from error
+
+
+def _explain(label: str, error: BaseException, lost: bool) -> StoreError:
+    if isinstance(error, sqlite3.Error):
+        code: int = getattr(error, "sqlite_errorcode", 0)
+        cause = _SQLITE.get(code) or _SQLITE.get(code & 0xFF)
+    elif isinstance(error, OSError):
+        cause = _FILES.get(error.errno or 0)
+    else:
+        cause = _LOST if lost else _postgres_cause(error)
+    what, hint = cause or ("failed", "")
+    text = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) else str(error)
+    detail = " ".join(text.split("\n")[0].split())
+    return StoreError(f"the store {label} {what} ({detail})", hint)
+
+
+def _postgres_cause(error: BaseException) -> _Cause | None:
+    state: str | None = getattr(error, "sqlstate", None)
+    if state is not None:
+        return _POSTGRES.get(state) or _POSTGRES.get(state[:3]) or _POSTGRES.get(state[:2])
+    refusal = str(error).rpartition("FATAL:")[2]
+    return next((cause for text, cause in _REFUSALS.items() if text in refusal), _UNREACHABLE)

@@ -1,0 +1,159 @@
+"""One writer for each run: locks that end with the process that holds them, however it ends."""
+
+import fcntl
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol
+
+from sqlalchemy import Connection, text
+
+# The lock of a killed process may outlive it by a moment, and a reader holds one while it looks.
+PATIENCE_S = 0.5
+_RUNS = 0x706C616E  # "plan": the runs' part of a PostgreSQL database's advisory locks
+
+
+class RunLocks(Protocol):
+    """Which runs are being written to."""
+
+    def take(self, run_id: str) -> bool:
+        """Hold a run's lock; tells whether it is held now. Harmless when it is held already."""
+        ...
+
+    def release(self, run_id: str) -> None:
+        """Give a run's lock back."""
+        ...
+
+    def close(self) -> None:
+        """Give all locks back; the connection ends next."""
+        ...
+
+    def held(self, run_ids: Iterable[str]) -> set[str]:
+        """Tell which of these runs are held, by whatever process."""
+        ...
+
+
+class FileLocks:
+    """Locks on files beside the SQLite file.
+
+    Only a killed process leaves its file behind; the next writer takes it away.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._files: dict[str, int] = {}
+
+    def take(self, run_id: str) -> bool:
+        """Hold a run's lock; see `RunLocks`."""
+        if run_id in self._files:
+            return True
+        self._sweep()
+        deadline = time.monotonic() + PATIENCE_S
+        while (file := self._try(self._file(run_id))) is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        if file is not None:
+            self._files[run_id] = file
+        return file is not None
+
+    def release(self, run_id: str) -> None:
+        """Give a run's lock back; see `RunLocks`."""
+        file = self._files.pop(run_id)
+        self._file(run_id).unlink(missing_ok=True)
+        # A forked child may have the file open too, so closing it is not enough.
+        fcntl.flock(file, fcntl.LOCK_UN)
+        os.close(file)
+
+    def close(self) -> None:
+        """Give all locks back; see `RunLocks`."""
+        for run_id in list(self._files):
+            self.release(run_id)
+
+    def held(self, run_ids: Iterable[str]) -> set[str]:
+        """Tell which runs are held; see `RunLocks`."""
+        return {run_id for run_id in run_ids if run_id in self._files or self._is_held(self._file(run_id))}
+
+    def _file(self, run_id: str) -> Path:
+        return self._path.with_name(f"{self._path.name}-run-{run_id}")
+
+    def _sweep(self) -> None:
+        name = self._file("").name
+        for path in [p for p in self._path.parent.iterdir() if p.name.startswith(name)]:
+            if path.name.removeprefix(name) not in self._files and (file := self._try(path)) is not None:
+                path.unlink(missing_ok=True)
+                os.close(file)
+
+    def _try(self, path: Path) -> int | None:
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Another process may have taken the file away before we had the lock.
+            if os.path.samestat(os.fstat(file), path.stat()):
+                return file
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        os.close(file)
+        return None
+
+    @staticmethod
+    def _is_held(path: Path) -> bool:
+        try:
+            file = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(file)
+        return False
+
+
+class AdvisoryLocks:
+    """Locks of the PostgreSQL session: the server ends them with the connection.
+
+    A new connection after a lost one holds none; `take` then takes them again.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def take(self, run_id: str) -> bool:
+        """Hold a run's lock; see `RunLocks`."""
+        mine = self._mine()
+        deadline = time.monotonic() + PATIENCE_S
+        while run_id not in mine:
+            if self._call("pg_try_advisory_lock", run_id):
+                mine.add(run_id)
+            elif time.monotonic() > deadline:
+                return False
+            else:
+                time.sleep(0.02)
+        return True
+
+    def release(self, run_id: str) -> None:
+        """Give a run's lock back; see `RunLocks`."""
+        if run_id in self._mine():
+            self._call("pg_advisory_unlock", run_id)
+            self._mine().discard(run_id)
+
+    def close(self) -> None:
+        """Leave it to the server; see `RunLocks`."""
+
+    def held(self, run_ids: Iterable[str]) -> set[str]:
+        """Tell which runs are held; see `RunLocks`."""
+        query = text(
+            "SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND classid = :runs AND granted "
+            "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        )
+        locked = {f"{number:08x}" for number in self._connection.execute(query, {"runs": _RUNS}).scalars()}
+        return locked & set(run_ids)
+
+    def _mine(self) -> set[str]:
+        return self._connection.info.setdefault("runs", set[str]())
+
+    def _call(self, function: str, run_id: str) -> bool:
+        number = int.from_bytes(bytes.fromhex(run_id), "big", signed=True)
+        call = text(f"SELECT {function}(:runs, :number)")
+        return bool(self._connection.execute(call, {"runs": _RUNS, "number": number}).scalar())

@@ -1,0 +1,41 @@
+"""Opening a PostgreSQL database as the store."""
+
+from sqlalchemy import URL, create_engine
+from sqlalchemy.pool import NullPool
+
+from planish.core import StoreError
+from planish.store.failures import explained
+from planish.store.locks import AdvisoryLocks
+from planish.store.session import Session
+
+
+def open_postgres(url: URL, *, read_only: bool, timeout: float) -> Session:
+    """Connect to a database that exists.
+
+    Args:
+        url: with the driver psycopg.
+        read_only: only read.
+        timeout: seconds to wait for the server, and for another session's lock.
+
+    Raises:
+        StoreError: psycopg is missing, or the server cannot be reached, or it refuses.
+    """
+    label = url.set(drivername="postgresql").render_as_string(hide_password=True)
+    limits = f"-c lock_timeout={timeout * 1000:.0f}"
+    if read_only:
+        limits += " -c default_transaction_read_only=on"
+    try:
+        engine = create_engine(_with(url, limits, max(2, round(timeout))), poolclass=NullPool)
+    except ModuleNotFoundError as error:
+        hint = "Install it: pip install 'planish[postgres]'."
+        raise StoreError(f"the store {label} needs psycopg, which is missing here", hint) from error
+    with explained(label):
+        connection = engine.connect()
+    return Session(connection, AdvisoryLocks(connection), label, read_only)
+
+
+def _with(url: URL, limits: str, seconds: int) -> URL:
+    """Add to a URL what it does not say itself."""
+    defaults = {"connect_timeout": str(seconds), "application_name": "planish"} | dict(url.query)
+    options = f"{limits} {defaults.get('options', '')}"
+    return url.update_query_dict({**defaults, "options": options.strip()})

@@ -1,0 +1,87 @@
+"""The tables as this version of planish uses them; how they came to be is in `migrations`."""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+# The newest migration; a number of four digits, so that newer is greater.
+SCHEMA = "0001"
+VERSION_TABLE = "planish_version"
+
+metadata = MetaData()
+
+# `subject` names level, level version, program and target; `objective` is the leading one's name.
+tasks = Table(
+    "tasks",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("level", Text, nullable=False),
+    Column("level_version", Text, nullable=False),
+    Column("program", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("objectives", Text, nullable=False),
+    Column("objective", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("created", Double, nullable=False),
+    Index("tasks_by_subject", "subject"),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("task_key", Text, ForeignKey("tasks.key"), nullable=False),
+    Column("searcher", Text, nullable=False),
+    Column("space", Text, nullable=False),
+    Column("seed", BigInteger, nullable=False),
+    Column("options", Text, nullable=False),
+    Column("versions", Text, nullable=False),
+    Column("host", Text, nullable=False),
+    Column("started", Double, nullable=False),
+    Column("ended", Double),
+    Column("status", Text, nullable=False),
+    Column("seconds", Text, nullable=False),
+    Index("runs_by_task", "task_key"),
+)
+
+# Candidates, outcomes and the like are JSON in text columns: one form in every database.
+trials = Table(
+    "trials",
+    metadata,
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("task_key", Text, nullable=False),
+    Column("run_id", Text, ForeignKey("runs.id"), nullable=False),
+    Column("index", Integer, nullable=False),
+    Column("candidate_hash", Text, nullable=False),
+    Column("candidate", Text, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("seconds", Text, nullable=False),
+    Column("seed", BigInteger, nullable=False),
+    Column("host", Text, nullable=False),
+    Column("time", Double, nullable=False),
+    Column("cached", Boolean, nullable=False),
+    UniqueConstraint("run_id", "index", name="one_trial_per_index"),
+    Index("trials_by_candidate", "task_key", "candidate_hash"),
+)
+
+results = Table(
+    "results",
+    metadata,
+    Column("run_id", Text, ForeignKey("runs.id"), primary_key=True),
+    Column("rank", Integer, primary_key=True),
+    Column("task_key", Text, nullable=False),
+    Column("candidate", Text, nullable=False),
+    Column("ratio", Double, nullable=False),
+    Column("data", Text, nullable=False),
+    Index("results_by_task", "task_key"),
+)

@@ -1,0 +1,146 @@
+"""What a PostgreSQL server can refuse or break is one clear error."""
+
+import os
+import random
+import secrets
+import shutil
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL
+
+from planish.core import Failed, StoreError, Trial
+from planish.store import open_store
+from planish.testing.stored import STEPS, make_candidate, make_trial
+from planish.testing.stores import begin
+from store.mounts import fill, grow, small_disk
+from store.servers import administer, as_text, new_database
+
+
+def test_a_database_that_does_not_exist_is_an_error(server: URL) -> None:
+    with pytest.raises(StoreError, match="does not exist") as caught:
+        open_store(as_text(server.set(database="nowhere")))
+    assert "createdb" in caught.value.hint
+
+
+@pytest.mark.parametrize("port", [1, 65535])
+def test_a_server_that_does_not_answer_is_an_error(port: int) -> None:
+    with pytest.raises(StoreError, match="cannot be reached"):
+        open_store(f"postgresql://smith:iron@127.0.0.1:{port}/planish")
+
+
+@pytest.mark.parametrize("password", ["wrong", None])
+def test_a_wrong_password_is_an_error_that_keeps_it(database: URL, password: str | None) -> None:
+    administer(database, "DROP ROLE IF EXISTS locked", "CREATE ROLE locked LOGIN PASSWORD 'iron'")
+    administer(database, "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+    url = database.set(username="locked")
+    with pytest.raises(StoreError, match="lacks a right"):
+        open_store(as_text(url.set(password="iron")))
+    with pytest.raises(StoreError, match="does not let this user in") as caught:
+        open_store(as_text(url.set(password=password)))
+    assert "wrong" not in str(caught.value)
+
+
+def test_an_unknown_user_is_an_error(database: URL) -> None:
+    with pytest.raises(StoreError, match="does not let this user in"):
+        open_store(as_text(database.set(username="stranger")))
+
+
+def test_an_unknown_schema_is_an_error(server: URL) -> None:
+    with pytest.raises(StoreError, match="names no schema"):
+        open_store(as_text(server.update_query_dict({"options": "-c search_path=nowhere"})))
+
+
+def test_a_missing_driver_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(StoreError, match="needs psycopg") as caught:
+        open_store("postgresql://smith@forge/planish")
+    assert "pip install 'planish[postgres]'" in caught.value.hint
+
+
+def test_a_locked_table_is_an_error(postgres: str) -> None:
+    with open_store(postgres, timeout=0.1) as store, open_store(postgres) as other:
+        run_id = begin(store)
+        with other._session.writing() as connection:  # pyright: ignore[reportPrivateUsage]
+            connection.exec_driver_sql("LOCK TABLE trials IN EXCLUSIVE MODE")
+            with pytest.raises(StoreError, match="is locked by another process"):
+                store.add_trials(run_id, [make_trial(0)])
+        store.add_trials(run_id, [make_trial(0)])
+        assert store.run_trials(run_id, STEPS) == [make_trial(0)]
+
+
+def _break_connections(server: URL, database: URL) -> None:
+    administer(
+        server,
+        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database.database}'",
+    )
+
+
+def test_a_broken_connection_is_an_error_and_the_run_goes_on(server: URL, database: URL) -> None:
+    place = as_text(database)
+    with open_store(place) as store:
+        run_id = begin(store)
+        store.add_trials(run_id, [make_trial(0)])
+        _break_connections(server, database)
+        with pytest.raises(StoreError, match="was lost in the midst"):
+            store.add_trials(run_id, [make_trial(1)])
+        store.add_trials(run_id, [make_trial(1)])
+        with open_store(place) as other, pytest.raises(StoreError, match="another process"):
+            other.resume_run(run_id)
+        assert store.run_trials(run_id, STEPS) == [make_trial(0), make_trial(1)]
+
+
+def test_a_run_taken_over_after_a_broken_connection_is_refused(server: URL, database: URL) -> None:
+    place = as_text(database)
+    with open_store(place) as store:
+        run_id = begin(store)
+        _break_connections(server, database)
+        with open_store(place) as other:
+            other.resume_run(run_id)
+            with pytest.raises(StoreError, match="was lost"):
+                store.add_trials(run_id, [make_trial(0)])
+            with pytest.raises(StoreError, match="another process is writing"):
+                store.add_trials(run_id, [make_trial(0)])
+            other.add_trials(run_id, [make_trial(0)])
+
+
+def test_a_store_is_closed_quietly_after_its_server_has_gone(server: URL, database: URL) -> None:
+    with open_store(as_text(database)) as store:
+        begin(store)
+        _break_connections(server, database)
+
+
+@pytest.fixture
+def small_database(server: URL) -> Generator[tuple[str, Path]]:
+    """Give a database on a small disk, and the disk."""
+    if os.environ.get("PLANISH_TEST_POSTGRES"):
+        pytest.skip("the server's disk is not ours to fill")
+    folder = Path(str(server.query["host"])) / "small"
+    name = f"small_{secrets.token_hex(6)}"
+    with small_disk(folder, 16_000):
+        space = folder / "space"
+        space.mkdir()
+        shutil.chown(space, "postgres", "postgres")
+        administer(server, f"CREATE TABLESPACE {name} LOCATION '{space}'")
+        with new_database(server, f"TABLESPACE {name}") as url:
+            yield as_text(url), folder
+        administer(server, f"DROP TABLESPACE {name}")
+
+
+def _large(index: int) -> Trial:
+    noise = random.Random(index).randbytes(40_000).hex()  # nothing that the server could compress
+    return Trial(make_candidate(index), Failed("run", "crash", noise), index)
+
+
+def test_a_full_disk_loses_nothing_that_was_stored(small_database: tuple[str, Path]) -> None:
+    place, folder = small_database
+    with open_store(place) as store:
+        run_id = begin(store)
+        stored, error = fill(lambda index: store.add_trials(run_id, [_large(index)]))
+        assert "the disk is full" in str(error)
+        assert store.run(run_id).trials == stored > 0
+        grow(folder)
+        store.add_trials(run_id, [_large(stored)])
+        assert store.run_trials(run_id, STEPS) == [_large(i) for i in range(stored + 1)]

@@ -1,0 +1,32 @@
+"""A process that writes a run, and tells of each group of trials once it is stored.
+
+Usage: writer.py PLACE COUNT GROUP; it waits for a line of input before it opens the store.
+"""
+
+import sys
+
+from planish.store import open_store
+from planish.testing.stored import make_trial
+from planish.testing.stores import begin
+
+
+def _tell(what: object) -> None:
+    sys.stdout.write(f"{what}\n")
+    sys.stdout.flush()
+
+
+def main(place: str, count: int, group: int) -> None:
+    """Write `count` trials, `group` at a time."""
+    _tell("ready")
+    sys.stdin.readline()
+    with open_store(place) as store:
+        run_id = begin(store)
+        _tell(run_id)
+        for first in range(0, count, group):
+            store.add_trials(run_id, [make_trial(i) for i in range(first, first + group)])
+            _tell(first + group)
+        store.finish_run(run_id)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
