@@ -1,0 +1,31 @@
+"""What the reference of the notation shows can be run."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from planish.loops.draft import Draft, axes_of
+from planish.loops.parse import parse
+from planish.loops.syntax import read_statements
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "notation.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+ROWS = [row.replace("\\|", "|") for row in re.findall(r"^\| [^`\n]* \| `(.*)` \|$", TEXT, re.MULTILINE)]
+
+
+def axes(draft: Draft) -> set[str]:
+    return {*draft.axes, *(a for part in draft.parts for a in axes_of(part))}
+
+
+@pytest.mark.parametrize("text", ROWS)
+def test_rows(text: str) -> None:
+    named = {axis for draft in read_statements(text) for axis in axes(draft)}
+    assert parse(text, dict.fromkeys(named, 3)).outputs
+
+
+def test_the_example_in_python(capsys: pytest.CaptureFixture[str]) -> None:
+    code = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    assert len(ROWS) > 10
+    exec(code[0], {})
+    assert capsys.readouterr().out.startswith("C[m, n] += (A[m, k] * B[k, n]); D[m, n] = relu(")
