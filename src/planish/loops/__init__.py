@@ -1,0 +1,1 @@
+"""The level `loops`: tensor computations, whose candidates are loop schedules."""
