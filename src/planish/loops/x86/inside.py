@@ -7,7 +7,7 @@ from collections.abc import Callable
 from planish.loops.extent import remaining
 from planish.loops.program import IDENTITY
 from planish.loops.tree import Leaf, Loop, LoopTree, Node, leaves
-from planish.loops.x86.block import REDUCE, Block, Element
+from planish.loops.x86.block import REDUCE, Block
 from planish.loops.x86.counting import Counting
 from planish.loops.x86.horizontal import reduce_lanes
 from planish.loops.x86.isa import Isa, forms
@@ -15,6 +15,7 @@ from planish.loops.x86.items import Items
 from planish.loops.x86.pointers import Pointers
 from planish.loops.x86.region import UNROLLED_MAX, Analyser, Key, Region, instances, vector_loop
 from planish.loops.x86.unrolling import Inside, Unroller, still
+from planish.loops.x86.vectors import Element
 
 LOOP_WORK = 32
 """A loop that only reduces, around less work than this many operations, is unrolled up to it."""
@@ -59,7 +60,7 @@ class RegionCode:
                 self._combine(node)
             for key, registers in region.registers.items():
                 if key[0] not in region.local:
-                    self._block.store(registers[0], self._home(key))
+                    self._block.transfers.store(registers[0], self._home(key))
 
     def _row_strides(self, nodes: tuple[Node, ...]) -> list[int]:
         """The strides, in bytes, by which unrolled loops make displacements long."""
@@ -89,7 +90,7 @@ class RegionCode:
         if key[0] in region.fresh or key[0] in region.lanewise:
             parts = registers
         else:
-            self._block.load(first, self._home(key))
+            self._block.transfers.load(first, self._home(key))
         for register in parts:
             self._block.load_number(register, IDENTITY[reduce])
 
@@ -114,7 +115,7 @@ class RegionCode:
         """Reduce a vector to one element, with what memory holds of it if it did not begin here."""
         reduce_lanes(self._asm, self._isa, register, code)
         if key[0] not in self._region.fresh:
-            self._block.load(0, self._home(key))
+            self._block.transfers.load(0, self._home(key))
             x = self._isa.xmm
             self._asm.emit(forms(self._isa).arithmetic_xmm[code], x(register), x(register), x(0))
 

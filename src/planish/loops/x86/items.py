@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 
 from planish.loops.program import Const
 from planish.loops.tree import Call, Leaf, Loop, Ref, Value
-from planish.loops.x86.block import Accumulator, Block, Element, Operation, Vector
+from planish.loops.x86.block import Block
 from planish.loops.x86.isa import Isa
 from planish.loops.x86.pointers import Pointers
 from planish.loops.x86.region import Key, Region
+from planish.loops.x86.vectors import Accumulator, Element, Operation, Vector
 
 Deltas = tuple[int, ...]
 """How far unrolled iterations have moved a leaf's references, in bytes: its target, then what it reads."""

@@ -1,0 +1,181 @@
+"""Loads and stores of vectors: contiguous, broadcast, strided, and parts of vectors."""
+
+from __future__ import annotations
+
+import struct
+
+from iced_x86 import Code, Register
+
+from planish.core import TargetError
+from planish.loops.x86.assembler import Assembler, Imm, Mem
+from planish.loops.x86.isa import Isa, forms
+from planish.loops.x86.pointers import Pointers
+from planish.loops.x86.registers import Registers
+from planish.loops.x86.vectors import Element
+
+
+class Transfers:
+    """Moves vectors between registers and memory.
+
+    Args:
+        asm: where the code goes.
+        isa: instruction set and element type.
+        pointers: where elements are.
+        registers: for indices and masks.
+        masks: lane count to opmask register; grows as counts turn up.
+    """
+
+    def __init__(
+        self, asm: Assembler, isa: Isa, pointers: Pointers, registers: Registers, masks: dict[int, int]
+    ) -> None:
+        self.asm = asm
+        self.isa = isa
+        self.forms = forms(isa)
+        self.pointers = pointers
+        self.masks = masks
+        self._registers = registers
+
+    def mask(self, lanes: int) -> int:
+        """The opmask register for the first `lanes` lanes; set before the function's first instruction."""
+        if lanes not in self.masks:
+            if len(self.masks) == 6:
+                raise TargetError("a kernel has more than six different partial vectors")
+            self.masks[lanes] = int(Register.K1) + len(self.masks)
+        return self.masks[lanes]
+
+    def address(self, element: Element, broadcast: bool = False) -> Mem:
+        """The memory operand of an element; may use the scratch register.
+
+        A displacement too long for its short form counts from a stride that a register holds.
+        """
+        base, disp = self.pointers.base(self.asm, element.pointer), element.disp
+        single = element.stride == 0 or element.lanes == 1
+        unit = (self.isa.itemsize if single else self.isa.bytes) if self.isa.wide else 1
+        if self.pointers.strides and not -128 * unit <= disp < 128 * unit:
+            for register, value in self.pointers.strides:
+                for scale in (1, 2, 4, 8):
+                    rest = disp - value * scale
+                    if -128 * unit <= rest < 128 * unit and rest % unit == 0:
+                        return Mem(base, rest, register, scale, broadcast)
+        return Mem(base, disp, broadcast=broadcast)
+
+    def lane_mask(self, lanes: int) -> int:
+        """AVX2: put a mask of the first lanes into a register that the caller gives back."""
+        register = self._registers.take()
+        size = self.isa.itemsize
+        data = (b"\xff" * size * lanes).ljust(32, b"\0")
+        self.asm.emit_constant(self.forms.load, self.isa.vector(register), data=data)
+        return register
+
+    def load_number(self, register: int, value: float) -> None:
+        """Put a constant into all lanes."""
+        vector = self.isa.vector(register)
+        if value == 0 and str(value) == "0.0":
+            self.asm.emit(self.forms.bit_xor, vector, vector, vector)
+        else:
+            self.asm.emit_constant(self.forms.broadcast, vector, data=self.pack(value))
+
+    def pack(self, value: float) -> bytes:
+        """Give the bytes of one element."""
+        return struct.pack("<f" if self.isa.itemsize == 4 else "<d", value)
+
+    def load(self, register: int, element: Element) -> None:
+        """Load a vector; lanes beyond the element's are zero, or like the others if its stride is 0."""
+        vector = self.isa.vector(register)
+        if element.stride == 0:
+            self.asm.emit(self.forms.broadcast, vector, self.address(element))
+        elif element.lanes == 1:
+            self.asm.emit(self.forms.load_scalar, self.isa.xmm(register), self.address(element))
+        elif element.stride > 1:
+            self._gather(register, element)
+        elif element.lanes == self.isa.lanes:
+            self.asm.emit(self.forms.load, vector, self.address(element))
+        elif self.isa.wide:
+            self.asm.emit(
+                self.forms.load, vector, self.address(element), mask=self.mask(element.lanes), zero=True
+            )
+        else:
+            mask = self.lane_mask(element.lanes)
+            self.asm.emit(self.forms.masked_load, vector, self.isa.vector(mask), self.address(element))
+            self._registers.give(mask)
+
+    def _indices(self, stride: int) -> int:
+        """Load the offsets of strided lanes into a register that the caller gives back."""
+        register = self._registers.take()
+        lanes = self.isa.lanes
+        data = struct.pack(f"<{lanes}i", *(stride * i for i in range(lanes)))
+        if len(data) == 16:
+            self.asm.emit_constant(Code.VEX_VMOVUPS_XMM_XMMM128, self.isa.xmm(register), data=data)
+        elif len(data) == 32 and self.isa.wide:
+            code = Code.EVEX_VMOVUPS_YMM_K1Z_YMMM256
+            self.asm.emit_constant(code, self.isa.ymm(register), data=data)
+        else:
+            self.asm.emit_constant(self.forms.load, self.isa.vector(register), data=data)
+        return register
+
+    def _index_register(self, register: int) -> int:
+        if self.isa.itemsize == 4:
+            return self.isa.vector(register)
+        return self.isa.ymm(register) if self.isa.wide else self.isa.xmm(register)
+
+    def _gather(self, register: int, element: Element) -> None:
+        indices = self._indices(element.stride)
+        base = self.pointers.base(self.asm, element.pointer)
+        memory = Mem(base, element.disp, self._index_register(indices), self.isa.itemsize)
+        vector = self.isa.vector(register)
+        self.asm.emit(self.forms.bit_xor, vector, vector, vector)
+        if self.isa.wide:
+            self._set_k7(element.lanes)
+            self.asm.emit(self.forms.gather, vector, memory, mask=int(Register.K7))
+        else:
+            mask = self.lane_mask(element.lanes)
+            self.asm.emit(self.forms.gather, vector, memory, self.isa.vector(mask))
+            self._registers.give(mask)
+        self._registers.give(indices)
+
+    def _set_k7(self, lanes: int) -> None:
+        k7 = int(Register.K7)
+        if lanes == self.isa.lanes:
+            self.asm.emit(Code.VEX_KXNORW_KR_KR_KR, k7, k7, k7)
+        else:
+            source = self.mask(lanes)
+            self.asm.emit(Code.VEX_KMOVW_KR_KM16, k7, source)
+
+    def store(self, register: int, element: Element) -> None:
+        """Store the lanes of a vector."""
+        vector = self.isa.vector(register)
+        if element.lanes == 1:
+            self.asm.emit(self.forms.store_scalar, self.address(element), self.isa.xmm(register))
+        elif element.stride != 1:
+            self._scatter(register, element)
+        elif element.lanes == self.isa.lanes:
+            self.asm.emit(self.forms.store, self.address(element), vector)
+        elif self.isa.wide:
+            self.asm.emit(self.forms.store, self.address(element), vector, mask=self.mask(element.lanes))
+        else:
+            mask = self.lane_mask(element.lanes)
+            self.asm.emit(self.forms.masked_store, self.address(element), self.isa.vector(mask), vector)
+            self._registers.give(mask)
+
+    def _scatter(self, register: int, element: Element) -> None:
+        if self.isa.wide:
+            indices = self._indices(element.stride)
+            base = self.pointers.base(self.asm, element.pointer)
+            memory = Mem(base, element.disp, self._index_register(indices), self.isa.itemsize)
+            self._set_k7(element.lanes)
+            self.asm.emit(self.forms.scatter, memory, self.isa.vector(register), mask=int(Register.K7))
+            self._registers.give(indices)
+            return
+        part = self._registers.take()
+        per_half = 16 // self.isa.itemsize
+        for lane in range(element.lanes):
+            if lane % per_half == 0:
+                half = Imm(lane // per_half)
+                self.asm.emit(self.forms.upper_quarter, self.isa.xmm(part), self.isa.ymm(register), half)
+            disp = element.disp + lane * element.stride * self.isa.itemsize
+            place = Element(element.pointer, disp, 0, 1)
+            self.asm.emit(self.forms.store_scalar, self.address(place), self.isa.xmm(part))
+            if lane + 1 < element.lanes:
+                rotate = Imm(0b00111001 if per_half == 4 else 0b01)
+                self.asm.emit(self.forms.permute, self.isa.xmm(part), self.isa.xmm(part), rotate)
+        self._registers.give(part)
