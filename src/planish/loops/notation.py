@@ -2,202 +2,32 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from planish.core.errors import ProgramError
-from planish.loops.draft import Draft, Linear
 from planish.loops.infer import infer
-from planish.loops.program import Access, Apply, Const, Expr, Program
+from planish.loops.program import Access, Program
+from planish.loops.symbols import Axis, Element, Expression, Tensor, apply, axes
 
-_order = itertools.count()
-
-
-@dataclass(frozen=True)
-class Subscript:
-    """A sum of axes with whole coefficients, plus an offset: `2*y + r - 1`.
-
-    Args:
-        linear: the sum.
-        sizes: axis to extent, for the axes that have one.
-    """
-
-    linear: Linear
-    sizes: tuple[tuple[str, int], ...] = ()
-
-    def __add__(self, other: Subscript | int) -> Subscript:
-        other = _subscript(other)
-        return Subscript(self.linear.plus(other.linear), self.sizes + other.sizes)
-
-    def __radd__(self, other: int) -> Subscript:
-        return _subscript(other) + self
-
-    def __mul__(self, factor: int) -> Subscript:
-        return Subscript(self.linear.times(factor), self.sizes)
-
-    __rmul__ = __mul__
-
-    def __neg__(self) -> Subscript:
-        return self * -1
-
-    def __sub__(self, other: Subscript | int) -> Subscript:
-        return self + -_subscript(other)
-
-    def __rsub__(self, other: int) -> Subscript:
-        return _subscript(other) - self
-
-
-class Axis(Subscript):
-    """A named axis.
-
-    Args:
-        name: unique in the program.
-        size: its extent, in elements; None where a shape tells it.
-    """
-
-    def __init__(self, name: str, size: int | None = None) -> None:
-        super().__init__(Linear(((name, 1),)), () if size is None else ((name, size),))
-
-
-def axes(names: str) -> tuple[Axis, ...]:
-    """Make axes without sizes: `m, n, k = axes("m n k")`."""
-    return tuple(Axis(name) for name in names.split())
-
-
-def _subscript(value: Subscript | int) -> Subscript:
-    return value if isinstance(value, Subscript) else Subscript(Linear((), value))
-
-
-@dataclass(frozen=True)
-class Expression:
-    """A value to be computed, with the tensors and the sizes that it names."""
-
-    expr: Expr
-    tensors: tuple[Tensor, ...] = ()
-    sizes: tuple[tuple[str, int], ...] = ()
-
-    def __add__(self, other: Expression | float) -> Expression:
-        return _apply("add", self, other)
-
-    def __radd__(self, other: float) -> Expression:
-        return _apply("add", other, self)
-
-    def __sub__(self, other: Expression | float) -> Expression:
-        return _apply("sub", self, other)
-
-    def __rsub__(self, other: float) -> Expression:
-        return _apply("sub", other, self)
-
-    def __mul__(self, other: Expression | float) -> Expression:
-        return _apply("mul", self, other)
-
-    def __rmul__(self, other: float) -> Expression:
-        return _apply("mul", other, self)
-
-    def __truediv__(self, other: Expression | float) -> Expression:
-        return _apply("div", self, other)
-
-    def __rtruediv__(self, other: float) -> Expression:
-        return _apply("div", other, self)
-
-    def __neg__(self) -> Expression:
-        return _apply("neg", self)
-
-    def __abs__(self) -> Expression:
-        return _apply("abs", self)
-
-    def __or__(self, other: Expression | float) -> Assignment:
-        return Assignment(None, (self, _expression(other)))
-
-    def __ror__(self, other: float) -> Assignment:
-        return Assignment(None, (_expression(other), self))
-
-
-@dataclass(frozen=True)
-class Assignment:
-    """The right side of a statement: how it reduces, and its parts, which `|` concatenates."""
-
-    reduce: str | None
-    parts: tuple[Expression, ...]
-
-    def __or__(self, other: Expression | float) -> Assignment:
-        return Assignment(self.reduce, (*self.parts, _expression(other)))
-
-
-class Element(Expression):
-    """An element of a tensor; `+=` and `*=` reduce into it."""
-
-    def __iadd__(self, value: Expression | Assignment) -> Assignment:
-        return Assignment("add", _assignment(value).parts)
-
-    def __imul__(self, value: Expression | Assignment) -> Assignment:
-        return Assignment("mul", _assignment(value).parts)
-
-
-def _expression(value: Expression | float) -> Expression:
-    return value if isinstance(value, Expression) else Expression(Const(float(value)))
-
-
-def _assignment(value: Expression | Assignment | float) -> Assignment:
-    return value if isinstance(value, Assignment) else Assignment(None, (_expression(value),))
-
-
-def _apply(function: str, *values: Expression | float) -> Expression:
-    args = [_expression(value) for value in values]
-    tensors = tuple(t for a in args for t in a.tensors)
-    return Expression(
-        Apply(function, tuple(a.expr for a in args)), tensors, tuple(s for a in args for s in a.sizes)
-    )
-
-
-@dataclass(frozen=True)
-class _Written:
-    """A statement, and its place among all statements of the process."""
-
-    order: int
-    draft: Draft
-    tensors: tuple[Tensor, ...]
-    sizes: tuple[tuple[str, int], ...]
-
-
-Key = Subscript | int | tuple[Subscript | int, ...]
-
-
-class Tensor:
-    """A tensor; assigning to its elements writes statements, which `program` collects.
-
-    Args:
-        name: unique in the program.
-        dtype: the element type; None takes that of the program.
-        shape: extents; None where the axes tell them.
-    """
-
-    __iter__ = None
-
-    def __init__(self, name: str, dtype: str | None = None, shape: Iterable[int] | None = None) -> None:
-        self.name = name
-        self.dtype = dtype
-        self.shape = None if shape is None else tuple(shape)
-        self.written: list[_Written] = []
-
-    def __getitem__(self, key: Key) -> Element:
-        subscripts = _subscripts(key)
-        sizes = tuple(size for s in subscripts for size in s.sizes)
-        return Element(Access(self.name, tuple(s.linear.index() for s in subscripts)), (self,), sizes)
-
-    def __setitem__(self, key: Key, value: Expression | Assignment | float) -> None:
-        subscripts, value = _subscripts(key), _assignment(value)
-        draft = Draft(
-            self.name, tuple(s.linear for s in subscripts), value.reduce, tuple(p.expr for p in value.parts)
-        )
-        tensors = tuple(t for p in value.parts for t in p.tensors)
-        sizes = [size for s in (*subscripts, *value.parts) for size in s.sizes]
-        self.written.append(_Written(next(_order), draft, tensors, tuple(sizes)))
-
-
-def _subscripts(key: Key) -> tuple[Subscript, ...]:
-    return tuple(map(_subscript, key if isinstance(key, tuple) else (key,)))
+__all__ = [
+    "Axis",
+    "Tensor",
+    "axes",
+    "exp",
+    "log",
+    "maximum",
+    "minimum",
+    "pad",
+    "program",
+    "reduce_max",
+    "reduce_min",
+    "reduce_prod",
+    "reduce_sum",
+    "relu",
+    "sigmoid",
+    "sqrt",
+    "tanh",
+]
 
 
 def pad(element: Element, value: float) -> Expression:
@@ -209,62 +39,62 @@ def pad(element: Element, value: float) -> Expression:
 
 def relu(x: Expression) -> Expression:
     """Give the greater of x and 0."""
-    return _apply("relu", x)
+    return apply("relu", x)
 
 
 def exp(x: Expression) -> Expression:
     """Give e to the power of x."""
-    return _apply("exp", x)
+    return apply("exp", x)
 
 
 def log(x: Expression) -> Expression:
     """Give the natural logarithm."""
-    return _apply("log", x)
+    return apply("log", x)
 
 
 def sqrt(x: Expression) -> Expression:
     """Give the square root."""
-    return _apply("sqrt", x)
+    return apply("sqrt", x)
 
 
 def tanh(x: Expression) -> Expression:
     """Give the hyperbolic tangent."""
-    return _apply("tanh", x)
+    return apply("tanh", x)
 
 
 def sigmoid(x: Expression) -> Expression:
     """Give 1 / (1 + exp(-x))."""
-    return _apply("sigmoid", x)
+    return apply("sigmoid", x)
 
 
 def maximum(a: Expression | float, b: Expression | float) -> Expression:
     """Give the greater of two."""
-    return _apply("max", a, b)
+    return apply("max", a, b)
 
 
 def minimum(a: Expression | float, b: Expression | float) -> Expression:
     """Give the lesser of two."""
-    return _apply("min", a, b)
+    return apply("min", a, b)
 
 
 def reduce_sum(x: Expression) -> Expression:
     """Sum over the axes that the statement names nowhere else."""
-    return _apply("add", x)
+    return apply("add", x)
 
 
 def reduce_prod(x: Expression) -> Expression:
     """Multiply over the axes that the statement names nowhere else."""
-    return _apply("mul", x)
+    return apply("mul", x)
 
 
 def reduce_max(x: Expression) -> Expression:
     """Take the greatest over the axes that the statement names nowhere else."""
-    return _apply("max", x)
+    return apply("max", x)
 
 
 def reduce_min(x: Expression) -> Expression:
     """Take the least over the axes that the statement names nowhere else."""
-    return _apply("min", x)
+    return apply("min", x)
 
 
 def program(*outputs: Tensor, sizes: Mapping[str, int] | None = None, dtype: str | None = None) -> Program:
