@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Literal
 
-from planish.loops.graph import Nest, plain_axis
+from planish.loops.graph import Graph, Nest, plain_axis
 from planish.loops.layout import Location, row_major, tile
 from planish.loops.placement import place
 from planish.loops.plan import plan
 from planish.loops.program import Access, Index
 from planish.loops.schedule import Order, Schedule
 from planish.loops.tree import Buffer, Ref
+
+_KINDS = {"input": 0, "output": 1, "ahead": 2, "temporary": 3}
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,7 @@ class Memory:
     @property
     def buffers(self) -> tuple[Buffer, ...]:
         """All buffers, in the order of the calling convention."""
-        kinds = ("input", "output", "ahead", "temporary")
-        return tuple(sorted(self._found, key=lambda b: kinds.index(b.kind)))
+        return tuple(sorted(self._found, key=lambda buffer: _KINDS[buffer.kind]))
 
     def target(self, nest: Nest) -> Location:
         """Find where a nest puts its results."""
@@ -61,16 +63,9 @@ class Memory:
         return self.plan.copies[copy].packed.use(path)
 
     def _of_caller(self) -> None:
-        program = self.schedule.program
-        for tensor in program.inputs:
-            self._whole(tensor, "input")
-        for tensor in program.outputs:
-            self._whole(tensor, "output")
-
-    def _whole(self, tensor: str, kind: Literal["input", "output"]) -> None:
-        type_ = self.schedule.program.type[tensor]
-        self._found.append(Buffer(tensor, type_.dtype, type_.size, kind))
-        self.locations[tensor] = Location(tensor, type_.strides())
+        for buffer, location in _caller_memory(self.graph):
+            self._found.append(buffer)
+            self.locations[buffer.name] = location
 
     def _of_copies(self) -> None:
         for name, copy in self.plan.copies.items():
@@ -125,6 +120,19 @@ class Memory:
         nodes = [writers[0].name, *(r.node for r in readers)]
         whole = all(len(self.placement.path[n]) == depth and n not in self.plan.copies for n in nodes)
         return len(writers) == 1 and whole and writers[0].name not in self.placement.start
+
+
+@lru_cache(maxsize=256)
+def _caller_memory(graph: Graph) -> Sequence[tuple[Buffer, Location]]:
+    """List the inputs and outputs, which are the same for all schedules of a program."""
+    program = graph.program
+    kinds: dict[str, Literal["input", "output"]] = dict.fromkeys(program.inputs, "input")
+    kinds |= dict.fromkeys(program.outputs, "output")
+    found: list[tuple[Buffer, Location]] = []
+    for tensor, kind in kinds.items():
+        type_ = program.type[tensor]
+        found.append((Buffer(tensor, type_.dtype, type_.size, kind), Location(tensor, type_.strides())))
+    return found
 
 
 def _by_innermost_loop(target: Access, order: Order) -> list[int]:

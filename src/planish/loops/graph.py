@@ -122,9 +122,12 @@ class Nest:
     work: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Graph:
-    """A program's nodes, each after those that it depends on, and its nests in program order."""
+    """A program's nodes, each after those that it depends on, and its nests in program order.
+
+    There is one for each program, made by `graph_of`; so equal graphs are identical.
+    """
 
     program: Program
     nodes: tuple[Node, ...]

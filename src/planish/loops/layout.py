@@ -9,7 +9,7 @@ from planish.loops.program import Index
 from planish.loops.tree import LoopId, Ref
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Location:
     """How a tensor, or a tile of it, lies in a buffer.
 
@@ -30,27 +30,31 @@ class Location:
 
     def ref(self, index: Sequence[Index], path: Sequence[LoopId]) -> Ref:
         """Subscript the tensor inside the loops of a path, outermost first."""
+        dims = range(len(self.strides))
+        whole = [d for d in dims if not self.relative[d]] if self.relative else dims
+        origin = self.origin
         offset = 0
+        for d in whole:
+            offset += (index[d].offset - origin[d] if origin else index[d].offset) * self.strides[d]
+        moves = self._moves(index, dims)
+        if len(whole) == len(dims):
+            return Ref(self.buffer, offset, _along(moves, path))
+        outer = _along(self._moves(index, whole), path[: self.depth])
+        return Ref(self.buffer, offset, outer + _along(moves, path[self.depth :]))
+
+    def _moves(self, index: Sequence[Index], dims: Sequence[int]) -> dict[str, int]:
+        """Give elements for each unit of an axis, by the subscripts of some dimensions."""
         moves: dict[str, int] = {}
-        outer = moves if not any(self.relative) else dict[str, int]()
-        for d, (subscript, stride) in enumerate(zip(index, self.strides, strict=True)):
-            tile = bool(self.relative) and self.relative[d]
-            if not tile:
-                offset += (subscript.offset - (self.origin[d] if self.origin else 0)) * stride
-            for axis, coefficient in subscript.terms:
+        for d in dims:
+            stride = self.strides[d]
+            for axis, coefficient in index[d].terms:
                 moves[axis] = moves.get(axis, 0) + coefficient * stride
-                if not tile and outer is not moves:
-                    outer[axis] = outer.get(axis, 0) + coefficient * stride
-        if outer is moves:
-            strides = tuple((loop, loop[1] * moves[loop[0]]) for loop in path if moves.get(loop[0]))
-        else:
-            strides = strides_along(outer, path[: self.depth]) + strides_along(moves, path[self.depth :])
-        return Ref(self.buffer, offset, strides)
+        return moves
 
 
-def strides_along(moves: Mapping[str, int], path: Sequence[LoopId]) -> tuple[tuple[LoopId, int], ...]:
-    """Give each loop's elements per iteration, from elements per unit of its axis; none is zero."""
-    return tuple((loop, loop[1] * moves[loop[0]]) for loop in path if moves.get(loop[0]))
+def _along(moves: Mapping[str, int], path: Sequence[LoopId]) -> tuple[tuple[LoopId, int], ...]:
+    """Give each loop's elements for each iteration, from elements for each unit of its axis; none is zero."""
+    return tuple([(loop, loop[1] * moves[loop[0]]) for loop in path if loop[0] in moves])
 
 
 def tile(axis: str, loops: Sequence[LoopId], extent: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal
 
 from planish.loops.buffers import Memory
@@ -23,6 +24,10 @@ def lower(schedule: Schedule) -> LoopTree:
         that its writers and readers share; where they share all, it is no buffer but part of an expression.
     """
     return _Lowering(schedule).tree()
+
+
+_view_nodes = lru_cache(maxsize=256)(copy_nodes)
+"""The copies of padded inputs, which are the same for all schedules of a program."""
 
 
 class _Lowering:
@@ -64,7 +69,8 @@ class _Lowering:
 
     def _copy(self, name: str) -> tuple[Node, ...]:
         copy = self.plan.copies[name]
-        nodes, sizes = copy_nodes(copy.packed, self.memory.locations[copy.source])
+        make = _view_nodes if copy.whole else copy_nodes
+        nodes, sizes = make(copy.packed, self.memory.locations[copy.source])
         self.sizes.update(sizes)
         return nodes
 

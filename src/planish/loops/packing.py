@@ -59,7 +59,7 @@ class Run:
     edge: Edge | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Packed:
     """The layout of a packed tile.
 
@@ -111,7 +111,7 @@ def tile_of(
         access: how the nest subscripts the tensor.
         order: the nest's loops.
         depth: how many of them are around the copy.
-        shape: the tensor's, or None-padded windows of it.
+        shape: the tensor's.
         size: axis to extent.
     """
     walked = [[axis for axis, _ in index.terms if size[axis] > 1] for index in access.index]
@@ -130,7 +130,14 @@ def tile_of(
 
 
 def whole_view(name: str, access: Access, shape: Sequence[int], size: Mapping[str, int]) -> Packed:
-    """Lay out all that an access may touch, padding included, row-major."""
+    """Lay out all that an access may touch, padding included, row-major.
+
+    Args:
+        name: of the buffer, and of the axes that copy it.
+        access: how a statement subscripts the tensor.
+        shape: the tensor's.
+        size: axis to extent.
+    """
     runs: list[Run] = []
     for d, index in enumerate(access.index):
         edge = edge_of(index, shape[d], size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from planish.loops.graph import Graph, Nest, Operand
 from planish.loops.packing import Packed, leaving_dimensions, moved, same_view, tile_of, whole_view
@@ -84,9 +85,9 @@ class _Planner:
             self.plan.reads[operand.node] = source
 
     def _view(self, operand: Operand, i: int) -> str:
-        access, program = operand.access, self.schedule.program
+        access = operand.access
         name = self._unique(f"{access.tensor}.padded")
-        packed = whole_view(name, access, program.type[access.tensor].shape, program.size)
+        packed = _whole_view(self.graph, operand.node, name)
         for known in self.plan.copies.values():
             if known.whole and known.source == access.tensor and same_view(known.packed, packed):
                 return known.packed.name
@@ -168,6 +169,12 @@ def _write_order(nest: Nest, order: Order, depth: int) -> tuple[LoopId, ...]:
     done = {axis for axis, step in order[:depth] if step == 1}
     axes = [axis for axis in nest.statement.output_axes if axis in nest.axes and axis not in done]
     return (*order[:depth], *((axis, 1) for axis in axes))
+
+
+@lru_cache(maxsize=256)
+def _whole_view(graph: Graph, node: str, name: str) -> Packed:
+    access = graph.operand[node].access
+    return whole_view(name, access, graph.program.type[access.tensor].shape, graph.program.size)
 
 
 def _meet(a: Mapping[str, frozenset[str]], b: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:

@@ -54,8 +54,9 @@ class TemplateSpace:
 
     def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
         """Choose anew for one knob; the others keep their alternatives where these are still offered."""
-        old = self.choices(candidate)
-        free = [name for name, options in self._offers(candidate) if len(options) > 1]
+        read = list(self._read(candidate))
+        old = {name: chosen for name, chosen, _ in read}
+        free = [name for name, _, options in read if len(options) > 1]
         if not free:
             return candidate
         changed = free[int(rng.integers(len(free)))]
@@ -128,12 +129,10 @@ class TemplateSpace:
                 break
             name = max(fits, key=lambda n: len(options[n].steps))
             yield knob.name, name, options
-            context, left = self._after(context, knob, name, options[name]), left[len(options[name].steps) :]
+            context = self._after(context, knob, name, options[name])
+            left = left[len(options[name].steps) :]
         if left:
             raise ScheduleError(f"{left[0]} is no step of this template", "Use the space's own candidates.")
-
-    def _offers(self, candidate: Candidate) -> Iterator[tuple[str, Options]]:
-        return ((name, options) for name, _, options in self._read(candidate))
 
     def _all(self, i: int, context: Context, steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
         if i == len(self.knobs):
@@ -153,6 +152,9 @@ def _keep(options: Options, name: str) -> str:
 
 
 def _draw(options: Options, rng: Generator) -> str:
-    names = list(options)
-    weights = [options[name].weight for name in names]
-    return names[int(rng.choice(len(names), p=[w / sum(weights) for w in weights]))]
+    point = rng.random() * sum(option.weight for option in options.values())
+    for name, option in options.items():
+        point -= option.weight
+        if point < 0:
+            return name
+    return list(options)[-1]
