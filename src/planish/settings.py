@@ -18,7 +18,8 @@ class Settings:
         searcher_options: option name to value.
         seed: all the search's randomness comes from it; not negative.
         cores: how many cores the program may use.
-        workers: processes that build and verify at the same time; timed runs never overlap.
+        workers: processes that build and verify at the same time; timed runs never overlap. 0 takes one, and
+            one more for each core that the program leaves free.
         finalists: how many of the best are measured again at the end; 0 leaves that out.
         remeasure: measure candidates again that the store knows, in a run of its own.
     """
@@ -32,6 +33,6 @@ class Settings:
     )
     seed: int = 0
     cores: int = 1
-    workers: int = 1
+    workers: int = 0
     finalists: int = 3
     remeasure: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import time
 from collections.abc import Generator, Mapping, Sequence
@@ -14,6 +15,7 @@ from planish.budget import Budget
 from planish.core import (
     AllFailedError,
     Candidate,
+    Evaluation,
     Executor,
     Level,
     PlanishError,
@@ -34,7 +36,13 @@ from planish.settings import Settings
 from planish.store import Store, open_store
 
 BATCH = 16
+SLICE = 8
+"""Candidates that are given to the workers at once."""
 BARREN_MAX = 200
+"""Batches in a row that bring nothing new, after which a search is at its end."""
+PATIENCE_S = 0.5
+"""Seconds beyond the budget that a slice may take to end by itself."""
+HOST = platform.node()
 DEFAULT_BUDGET = Budget(seconds=10)
 
 
@@ -45,6 +53,7 @@ def tune(
     settings: Settings | None = None,
     store: Store | str | Path | None = None,
     listener: Listener | None = None,
+    executor: LocalExecutor | None = None,
     **options: str,
 ) -> Result:
     """Make a program faster (or smaller, or whatever the objective is) by search.
@@ -58,6 +67,7 @@ def tune(
         settings: which objective, searcher and space; seed, cores and workers.
         store: an open store, or where it is; None for the user's own.
         listener: is told how it goes.
+        executor: live workers to use again, which saves their start; None starts some and ends them.
         options: how to read the program, as on the command line (`size="m=192,n=192,k=192"`).
 
     Returns:
@@ -73,7 +83,7 @@ def tune(
     task = _task(level, read, chosen)
     with _opened(store) as opened:
         run = _begin(level, task, chosen, budget, opened, listener or Silent())
-        return run.execute()
+        return run.execute(executor)
 
 
 @dataclass
@@ -94,15 +104,12 @@ class _Run:
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     stopped: bool = False
 
-    def execute(self) -> Result:
+    def execute(self, executor: LocalExecutor | None) -> Result:
         """Search, compare the best few with the baseline, and store what was found."""
         try:
             self.listener.started(self.progress)
-            factory = self.level.evaluator(self.task)
-            with self._timed("workers"):
-                executor = LocalExecutor(factory, workers=self.settings.workers)
-            with closing(executor):
-                self._search(executor)
+            with self._workers(executor) as ready:
+                self._search(ready)
         except KeyboardInterrupt:
             self.stopped = True
         except BaseException:
@@ -122,6 +129,18 @@ class _Run:
             self.stopped,
         )
         return finish(done, self.listener)
+
+    @contextmanager
+    def _workers(self, executor: LocalExecutor | None) -> Generator[Executor]:
+        factory = self.level.evaluator(self.task)
+        if executor is not None:
+            executor.restart_with(factory)
+            yield executor
+            return
+        with self._timed("workers"):
+            started = LocalExecutor(factory, workers=_count_workers(self.settings))
+        with closing(started):
+            yield started
 
     def _search(self, executor: Executor) -> None:
         """Ask, evaluate, tell, until the budget is spent or the searcher is at its end."""
@@ -173,19 +192,22 @@ class _Run:
                 self._add(trial, stored=candidate.hash in self.known)
 
     def _measure(self, executor: Executor, fresh: Sequence[Candidate], place: Mapping[str, int]) -> None:
-        host = platform.node()
-        answers = executor.submit(fresh)
-        for answer in answers:
-            candidate = fresh[answer.position]
-            index = place[candidate.hash]
-            trial = Trial(
-                candidate, answer.outcome, index, self.settings.seed, answer.seconds, host, time.time()
-            )
-            for stage, spent in answer.seconds.items():
-                self.seconds[stage] = self.seconds.get(stage, 0.0) + spent
-            self._add(trial, stored=False)
+        """Measure, a few at a time, so that workers are idle when the budget ends and live on."""
+        for first in range(0, len(fresh), SLICE):
+            some = fresh[first : first + SLICE]
+            for answer in executor.submit(some):
+                self._answered(some[answer.position], answer, place)
+                if self.budget.seconds_left(self.started) < -PATIENCE_S:
+                    return
             if self.budget.seconds_left(self.started) <= 0:
-                break
+                return
+
+    def _answered(self, candidate: Candidate, answer: Evaluation, place: Mapping[str, int]) -> None:
+        for stage, spent in answer.seconds.items():
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + spent
+        index, seed = place[candidate.hash], self.settings.seed
+        trial = Trial(candidate, answer.outcome, index, seed, answer.seconds, HOST, time.time())
+        self._add(trial, stored=False)
 
     def _add(self, trial: Trial, *, stored: bool) -> None:
         self.trials[trial.candidate.hash] = trial
@@ -211,6 +233,11 @@ class _Run:
             f"none of {self.progress.trials} candidates could be measured: {reasons or 'none was proposed'}",
             f"See 'planish show {self.progress.run_id}'.",
         )
+
+
+def _count_workers(settings: Settings) -> int:
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return settings.workers or max(1, min(8, usable - settings.cores + 1))
 
 
 def _read(program: str | Program, settings: Settings, options: Mapping[str, str]) -> tuple[Level, Program]:

@@ -29,7 +29,7 @@ def compare(
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many runs each searcher has.")] = 3,
     seed: given.Seed = 0,
     cores: given.Cores = 1,
-    workers: given.Workers = 1,
+    workers: given.Workers = 0,
     store: given.StorePlace = None,
     form: given.Format = "text",
 ) -> None:

@@ -28,7 +28,7 @@ def tune(
     target_value: given.TargetValue = None,
     seed: given.Seed = 0,
     cores: given.Cores = 1,
-    workers: given.Workers = 1,
+    workers: given.Workers = 0,
     finalists: given.Finalists = 3,
     remeasure: given.Remeasure = False,
     report: given.ReportFile = None,
