@@ -19,9 +19,13 @@ _Kind = Literal["serial", "unroll", "parallel"]
 def lower(schedule: Schedule) -> LoopTree:
     """Lower a schedule; see `planish.loops.placement` for how nests share loops.
 
+    Differences from the thesis (3.5.3): a reduction has an explicit start, just outside its outermost
+    reduction loop; padding is a copy whose edges have loops of their own; a buffer of one element that its
+    reader's body fills is no buffer, but part of the reader's expression.
+
     Returns:
         The tree. An intermediate tensor's buffer holds only what is computed and used inside the loops
-        that its writers and readers share; where they share all, it is no buffer but part of an expression.
+        that its writers and readers share.
     """
     return _Lowering(schedule).tree()
 

@@ -39,11 +39,10 @@ class Place:
     `items` holds what is inside, in order: places, names of nodes, and `Start`s.
     """
 
-    __slots__ = ("items", "loop", "opener", "reduces")
+    __slots__ = ("items", "loop", "reduces")
 
-    def __init__(self, loop: LoopId, opener: str, reduces: bool) -> None:
+    def __init__(self, loop: LoopId, reduces: bool) -> None:
         self.loop = loop
-        self.opener = opener
         self.reduces = reduces
         self.items: list[Place | Start | str] = []
 
@@ -97,7 +96,7 @@ class _Placer:
     def __init__(self, annotations: Mapping[str, Annotation], parallel: frozenset[LoopId]) -> None:
         self.annotations = annotations
         self.parallel = parallel
-        self.open = [Place(("", 0), "", False)]
+        self.open = [Place(("", 0), False)]
         self.path: dict[str, tuple[Place, ...]] = {}
         self.start: dict[str, int] = {}
 
@@ -109,16 +108,16 @@ class _Placer:
         del self.open[shared + 1 :]
         if reduces:
             outer = self.start[name] = reduces[0]
-            self._open(name, note, order[shared:outer])
+            self._open(note, order[shared:outer])
             items = self.open[outer].items
             items.insert(len(items) - (outer < shared), Start(name))
-        self._open(name, note, order[len(self.open) - 1 :])
+        self._open(note, order[len(self.open) - 1 :])
         self.open[-1].items.append(name)
         self.path[name] = tuple(self.open[1:])
 
-    def _open(self, name: str, note: Annotation, loops: Sequence[LoopId]) -> None:
+    def _open(self, note: Annotation, loops: Sequence[LoopId]) -> None:
         for loop in loops:
-            inner = Place(loop, name, loop[0] in note.reduced)
+            inner = Place(loop, loop[0] in note.reduced)
             self.open[-1].items.append(inner)
             self.open.append(inner)
 
