@@ -1,0 +1,193 @@
+"""Exported kernels are built by a C compiler and called from C, without planish."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from planish.core import (
+    Candidate,
+    Objective,
+    PlanishError,
+    ProgramError,
+    Step,
+    Target,
+    Task,
+    candidate_from_json,
+)
+from planish.loops.export import export_kernel
+from planish.loops.inputs import make_inputs
+from planish.loops.library import Backend, Library
+from planish.loops.parse import parse, parse_canonical
+from planish.loops.program import Program
+from planish.loops.reference import check, reference
+from planish.loops.spaces import STEPS
+from planish.loops.steps import Pack, Parallel, Reorder, Split
+from planish.loops.target import available_backends
+
+STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
+C = ["gcc", "-std=c99", "-x", "c", *STRICT]
+CXX = ["g++", "-std=c++17", "-x", "c++", *STRICT]
+
+needs_compiler = pytest.mark.skipif(not shutil.which("gcc"), reason="there is no C compiler")
+
+MAIN = """
+#include <stdio.h>
+#include <stdlib.h>
+#include "f.h"
+
+static void *memory(size_t bytes, const char *name)
+{{
+    char *block = malloc(bytes + 64);
+    block += 64 - (uintptr_t)block % 64;
+    if (name) {{
+        FILE *file = fopen(name, "rb");
+        if (!file || fread(block, 1, bytes, file) != bytes) exit(1);
+        fclose(file);
+    }}
+    return block;
+}}
+
+static void save(const void *block, size_t bytes, const char *name)
+{{
+    FILE *file = fopen(name, "wb");
+    if (!file || fwrite(block, 1, bytes, file) != bytes) exit(1);
+    fclose(file);
+}}
+
+int main(void)
+{{
+{body}
+    return 0;
+}}
+"""
+
+
+def task_of(program: Program, backend: str) -> Task:
+    target = Target("this processor", frozenset({backend}), 1, {"backend": backend})
+    return Task(program, target, (Objective("time_s", "s"),), "1")
+
+
+def exported(program: Program, steps: tuple[Step, ...], backend: str, folder: Path) -> list[Path]:
+    return export_kernel(task_of(program, backend), Candidate(steps), folder, "f")
+
+
+def bytes_of(program: Program, name: str) -> int:
+    kind = program.type[name]
+    return kind.size * np.dtype(kind.dtype).itemsize
+
+
+def build(folder: Path, source: str, compiler: list[str]) -> None:
+    """Compile a main program with the kernel `f`."""
+    (folder / "main.source").write_text(source)
+    files = ["main.source", "-x", "none", "f.s", "-o", "main"]
+    done = subprocess.run([*compiler, *files], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def run_in_c(program: Program, folder: Path, calls: list[str]) -> dict[str, np.ndarray]:
+    """Build a program of these calls, run it on files with the inputs, and read the outputs."""
+    inputs = make_inputs(program)
+    lines: list[str] = []
+    for name in (*program.inputs, *program.outputs):
+        kind = "float" if program.type[name].dtype == "float32" else "double"
+        source = f'"{name}.in"' if name in program.inputs else "0"
+        lines.append(f"{kind} *{name} = ({kind} *)memory({bytes_of(program, name)}, {source});")
+        if name in program.inputs:
+            inputs[name].tofile(folder / f"{name}.in")
+    lines += calls
+    lines += [f'save({name}, {bytes_of(program, name)}, "{name}.out");' for name in program.outputs]
+    build(folder, MAIN.format(body="\n".join(f"    {line}" for line in lines)), C)
+    subprocess.run([str(folder / "main")], cwd=folder, check=True)
+    return {
+        name: np.fromfile(folder / f"{name}.out", program.type[name].dtype).reshape(program.type[name].shape)
+        for name in program.outputs
+    }
+
+
+def right(program: Program, outputs: dict[str, np.ndarray]) -> bool:
+    return check(program, outputs, reference(program, make_inputs(program))) is None
+
+
+@needs_compiler
+@pytest.mark.parametrize("backend", available_backends())
+def test_a_plain_kernel_is_a_function_of_its_tensors(backend: str, tmp_path: Path) -> None:
+    program = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 13, "n": 35, "k": 9})
+    files = exported(program, (Split("m", 4), Reorder(("m:4", "k", "m", "n"))), backend, tmp_path)
+    assert [f.name for f in files] == ["f.s", "f.h", "f.json"]
+    assert "static inline void f(const float *A, const float *B, float *C)" in files[1].read_text()
+    assert right(program, run_in_c(program, tmp_path, ["f(A, B, C);"]))
+
+
+@needs_compiler
+@pytest.mark.parametrize("backend", available_backends())
+def test_weights_are_prepared_and_temporaries_have_a_workspace(backend: str, tmp_path: Path) -> None:
+    """Everything at once: an ahead part, shared and private temporaries, a parallel loop, and float64."""
+    text = "C[m,n] += A[m,k] * B[k,n]; D[m,n] = exp(C[m,n] - A[m,0])"
+    program = parse(text, {"m": 13, "n": 35, "k": 9}, dtype="float64").with_constants(["B"])
+    steps = (
+        Split("m", 4), Split("n", 8), Reorder(("m:4", "n:8", "k", "m", "n")),
+        Pack("B", "root", ahead=True), Pack("A", "m:4"), Parallel("m:4"),
+    )  # fmt: skip
+    exported(program, steps, backend, tmp_path)
+    header = (tmp_path / "f.h").read_text()
+    assert "f_prepare(const double *B, void *prepared, void *workspace)" in header
+    assert "f(const double *A, double *D, const void *prepared, void *workspace)" in header
+    calls = [
+        "void *prepared = memory(F_PREPARED_BYTES, 0), *workspace = memory(F_WORKSPACE_BYTES, 0);",
+        "f_prepare(B, prepared, workspace);",
+        "f(A, D, prepared, workspace);",
+    ]
+    assert right(program, run_in_c(program, tmp_path, calls))
+
+
+@needs_compiler
+def test_parts_of_a_parallel_loop_are_called_alone(tmp_path: Path) -> None:
+    program = parse("C[m] = A[m] + 1", {"m": 20})
+    exported(program, (Split("m", 8), Parallel("m:8")), "portable", tmp_path)
+    assert "/* parallel: [0, 3) */" in (tmp_path / "f.h").read_text()
+    calls = ["void *args[] = {A, C, 0, 0};", "f_run0(args, 1, 3);", "f_run0(args, 0, 1);"]
+    assert right(program, run_in_c(program, tmp_path, calls))
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="there is no C++ compiler")
+def test_the_header_is_cxx_too_and_no_name_is_a_keyword(tmp_path: Path) -> None:
+    program = parse("args[m] = new[m] + 1", {"m": 20})
+    exported(program, (), "portable", tmp_path)
+    header = (tmp_path / "f.h").read_text()
+    assert "f(const float *new_, float *args_)" in header
+    source = '#include "f.h"\nint main() { float a[20], b[20] = {}; f(b, a); return a[3] != 1; }\n'
+    build(tmp_path, source, CXX)
+    subprocess.run([str(tmp_path / "main")], check=True)
+
+
+def test_the_record_gives_the_schedule_back(tmp_path: Path) -> None:
+    program = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 13, "n": 35, "k": 9})
+    candidate = Candidate((Split("m", 4), Backend("portable")))
+    files = export_kernel(task_of(program, "portable"), candidate, tmp_path / "new" / "folder")
+    record = json.loads(files[2].read_text())
+    assert parse_canonical(record["program"]) == program
+    assert candidate_from_json(record["steps"], {**STEPS, "Backend": Backend}) == candidate
+    assert record["name"] == files[0].stem
+    assert files[0].stem.startswith("kernel_")
+
+
+def test_different_schedules_have_different_names(tmp_path: Path) -> None:
+    program = parse("C[m] = A[m]", {"m": 20})
+    task = task_of(program, "portable")
+    names = {export_kernel(task, Candidate(s), tmp_path)[0].name for s in ((), (Split("m", 4),))}
+    assert len(names) == 2
+
+
+def test_what_cannot_be_exported_is_refused(tmp_path: Path) -> None:
+    task = task_of(parse("C[m] = A[m]", {"m": 20}), "portable")
+    with pytest.raises(ProgramError, match="computed by numpy: there is no kernel"):
+        export_kernel(task, Candidate((Library("numpy"),)), tmp_path)
+    with pytest.raises(ProgramError, match="'my-kernel' cannot name a C function"):
+        export_kernel(task, Candidate(), tmp_path, "my-kernel")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(PlanishError, match="cannot write to"):
+        export_kernel(task, Candidate(), tmp_path / "file")

@@ -1,0 +1,163 @@
+"""Kernels on arrays: what is checked, where temporaries lie, and what a call does."""
+
+import ctypes
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from loops.odd_trees import A, Z, along, call, tree
+from loops.trees import ENTRY, ref
+from planish.core import ProgramError
+from planish.loops.inputs import aligned, make_inputs
+from planish.loops.kernel import ALIGNMENT, Code, Entry, layout
+from planish.loops.lowering import lower
+from planish.loops.parse import parse
+from planish.loops.portable import compile_tree
+from planish.loops.program import Program
+from planish.loops.reference import check, reference
+from planish.loops.runtime import Bound, Kernel
+from planish.loops.schedule import unscheduled
+from planish.loops.steps import LoopStep, Pack, Split
+from planish.loops.tree import Leaf, Loop
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def built(program: Program, *steps: LoopStep) -> Kernel:
+    schedule = unscheduled(program)
+    for step in steps:
+        schedule = step.apply(schedule)
+    kernel = lower(schedule)
+    return Kernel(program, kernel, compile_tree(kernel))
+
+
+def arrays_of(program: Program) -> tuple[Arrays, Arrays]:
+    outputs = {name: aligned(program.type[name]) for name in program.outputs}
+    return dict(make_inputs(program)), outputs
+
+
+MATMUL = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 5, "n": 9, "k": 4})
+
+
+def test_a_call_reads_what_the_inputs_hold_then() -> None:
+    inputs, outputs = arrays_of(MATMUL)
+    bound = built(MATMUL).bind(inputs, outputs)
+    for _ in range(2):
+        inputs["A"] += 1
+        bound()
+        assert check(MATMUL, outputs, reference(MATMUL, inputs)) is None
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3])
+def test_entries_run_in_order_and_parallel_ones_in_parts(cores: int) -> None:
+    calls: list[tuple[str, int, int]] = []
+
+    def entry(name: str) -> Any:
+        def note(_: object, begin: int, end: int) -> None:
+            calls.append((name, begin, end))
+
+        return ENTRY(note)
+
+    functions = {"first": entry("first"), "shared": entry("shared")}
+    first, shared = (ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions.values())
+    code = Code((Entry(first), Entry(shared, 7, True)), (Entry(first),), functions, str)
+    inputs, outputs = arrays_of(MATMUL)
+    bound = Kernel(MATMUL, lower(unscheduled(MATMUL)), code, cores).bind(inputs, outputs)
+    assert calls == [("first", 0, 1)]
+    calls.clear()
+    bound.repeat(0)
+    assert calls == []
+    bound.repeat(3)
+    each = cores + 1
+    for turn in (calls[i * each : (i + 1) * each] for i in range(3)):
+        assert turn[0] == ("first", 0, 1)
+        assert sorted(i for _, begin, end in turn[1:] for i in range(begin, end)) == list(range(7))
+        assert max(end - begin for _, begin, end in turn[1:]) <= 7 // cores + 1
+    assert len(calls) == 3 * each
+
+
+def bad(name: str, array: NDArray[Any] | None, side: str = "inputs") -> tuple[Arrays, Arrays]:
+    inputs, outputs = arrays_of(MATMUL)
+    given = inputs if side == "inputs" else outputs
+    if array is None:
+        del given[name]
+    else:
+        given[name] = array
+    return inputs, outputs
+
+
+WHOLE = np.zeros((8, 9), np.float32)
+BAD = {
+    "input 'A' is missing": bad("A", None),
+    "output 'C' is missing": bad("C", None, "outputs"),
+    r"no input 'D'. Known: A, B": bad("D", WHOLE),
+    r"A has shape \(4, 5\), the program says \(5, 4\)": bad("A", np.zeros((4, 5), np.float32)),
+    r"float64, the program says float32. Convert it: B.astype\('float32'\)": bad("B", np.zeros((4, 9))),
+    "A is not contiguous": bad("A", np.zeros((4, 5), np.float32).T),
+    "output C is read-only": bad("C", np.broadcast_to(np.float32(0), (5, 9)).copy(), "outputs"),
+}
+BAD["output C is read-only"][1]["C"].flags.writeable = False
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_arrays_that_do_not_fit_are_refused(message: str) -> None:
+    with pytest.raises(ProgramError, match=message):
+        built(MATMUL).bind(*BAD[message])
+
+
+def test_outputs_may_not_lie_on_inputs() -> None:
+    inputs, outputs = arrays_of(MATMUL)
+    memory = np.zeros((8, 9), np.float32)
+    inputs["B"], outputs["C"] = memory[:4], memory[3:]
+    with pytest.raises(ProgramError, match="output C shares memory with B"):
+        built(MATMUL).bind(inputs, outputs)
+
+
+def test_what_is_packed_ahead_stays_until_it_is_bound_anew() -> None:
+    program = MATMUL.with_constants(["B"])
+    kernel = built(program, Split("n", 4), Pack("B", "root", ahead=True))
+    inputs, outputs = arrays_of(program)
+    bound = kernel.bind(inputs, outputs)
+    before = reference(program, inputs)
+    inputs["B"] += 1
+    bound()
+    assert check(program, outputs, before) is None
+    kernel.bind(inputs, outputs)()
+    assert check(program, outputs, reference(program, inputs)) is None
+
+
+def test_other_python_threads_run_meanwhile() -> None:
+    inputs, outputs = arrays_of(MATMUL)
+    bound = built(MATMUL).bind(inputs, outputs)
+    begun, ended = threading.Event(), threading.Event()
+
+    def work(bound: Bound) -> None:
+        begun.set()
+        bound.repeat(10_000_000)
+        ended.set()
+
+    thread = threading.Thread(target=work, args=(bound,))
+    thread.start()
+    begun.wait()
+    turns = 0
+    while not ended.is_set() and turns < 1000:
+        turns += 1
+    thread.join()
+    assert turns == 1000
+
+
+def test_temporaries_lie_apart_and_aligned() -> None:
+    inner = along("i", Leaf(ref("T", i=1), None, A), Leaf(Z, None, call("neg", ref("T", i=1))))
+    parallel = Loop("j", 1, (inner,), "parallel")
+    kernel = tree(
+        along("i", Leaf(ref("S", i=1), None, A)), parallel,
+        A=("input", 37), Z=("output", 37), S=("temporary", 37), T=("temporary", 37, 1), U=("temporary", 1, 1),
+    )  # fmt: skip
+    place = layout(kernel)
+    assert place.private == {"T"}
+    assert (place.private_bytes, place.shared_bytes) == (320, 320 + 64)
+    assert all(offset % ALIGNMENT == 0 for offset in place.offsets.values())
+    assert place.offsets["S"] != place.offsets["U"]
