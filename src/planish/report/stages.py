@@ -1,0 +1,74 @@
+"""Where the time went."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from planish.core import Trial
+
+MEANING: Mapping[str, str] = {
+    "transform": "applying the steps to the program",
+    "build": "making code",
+    "verify": "checking the answer against the reference",
+    "wait": "waiting until no other timed run was under way on the machine",
+    "run": "timed runs",
+    "worker": "starting worker processes, and all that belongs to no stage",
+    "search": "choosing what to try next",
+    "store": "reading and writing the store",
+    "workers": "starting the first worker processes",
+    "compare": "measuring the best few and the baseline again at the end",
+}
+"""What each stage is, in the order that they are shown."""
+
+_ORDER = tuple(MEANING)
+
+
+@dataclass(frozen=True)
+class StageTime:
+    """The time of one stage.
+
+    Args:
+        stage: its name.
+        total_s: seconds over the run, of all workers together.
+        share: of all stages, from 0 to 1.
+        median_s: of the trials that came to this stage; None for what belongs to the run alone.
+        trials: how many trials came to this stage.
+    """
+
+    stage: str
+    total_s: float
+    share: float
+    median_s: float | None
+    trials: int
+
+
+def stage_times(trials: Sequence[Trial], run_seconds: Mapping[str, float]) -> list[StageTime]:
+    """Add the time up by stage.
+
+    Trials tell of their own stages, all of them, also where the run was interrupted or taken up again;
+    the run tells of the rest. What was taken from the store cost nothing here.
+
+    Args:
+        trials: of the run.
+        run_seconds: stage to seconds, as the run noted them at its end.
+    """
+    spent: dict[str, list[float]] = {}
+    for trial in trials:
+        for stage, seconds in () if trial.cached else trial.seconds.items():
+            spent.setdefault(stage, []).append(seconds)
+    totals = {**run_seconds, **{stage: sum(seconds) for stage, seconds in spent.items()}}
+    whole = sum(totals.values()) or 1.0
+    return [
+        StageTime(
+            stage,
+            totals[stage],
+            totals[stage] / whole,
+            statistics.median(spent[stage]) if stage in spent else None,
+            len(spent.get(stage, ())),
+        )
+        for stage in sorted(totals, key=_place)
+    ]
+
+
+def _place(stage: str) -> tuple[int, str]:
+    return (_ORDER.index(stage) if stage in _ORDER else len(_ORDER), stage)

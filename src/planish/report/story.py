@@ -1,0 +1,88 @@
+"""All that a report tells of a run, as read from the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from planish.core import Candidate, Failed, Level, Objective, PlanishError, Trial
+from planish.report.curve import best_of
+from planish.store.records import Finalist, Run, StoredTask
+
+if TYPE_CHECKING:
+    from planish.store.reading import Reader
+
+
+@dataclass(frozen=True)
+class Story:
+    """A run with its task, trials and result.
+
+    Args:
+        run: what was asked for.
+        task: what was tuned.
+        trials: by index.
+        finalists: the best first; empty where nothing was compared.
+        best: the search's best trial; None where nothing was measured.
+        baseline: None where the level does not read the program any more.
+        winner: what the winner does, title to text.
+        level_version: of the level that describes the winner.
+    """
+
+    run: Run
+    task: StoredTask
+    trials: Sequence[Trial]
+    finalists: Sequence[Finalist]
+    best: Trial | None
+    baseline: Candidate | None
+    winner: Mapping[str, str]
+    level_version: str
+
+    @property
+    def objective(self) -> Objective:
+        """The leading objective."""
+        return self.task.objectives[0]
+
+    @property
+    def failed(self) -> int:
+        """How many trials failed."""
+        return sum(isinstance(trial.outcome, Failed) for trial in self.trials)
+
+    @property
+    def cached(self) -> int:
+        """How many trials' outcomes were taken from the store."""
+        return sum(trial.cached for trial in self.trials)
+
+
+def read_story(store: Reader, run_id: str, level: Level) -> Story:
+    """Read a run; nothing is written.
+
+    Args:
+        store: where it is; it may be read-only.
+        run_id: the id, or a unique beginning of it.
+        level: the level of its task.
+
+    Raises:
+        StoreError: there is no such run, or the store cannot be read.
+        ProgramError: the level does not have a step of a trial.
+    """
+    run = store.run(run_id)
+    task = store.task(run.task_key)
+    trials = store.run_trials(run.id, level.steps)
+    finalists = store.finalists(run.id, level.steps)
+    best = best_of(trials, task.objectives[0])
+    winner = finalists[0].candidate if finalists else best.candidate if best else None
+    baseline, texts = _described(task, winner, level)
+    return Story(run, task, trials, finalists, best, baseline, texts, level.version)
+
+
+def _described(
+    stored: StoredTask, winner: Candidate | None, level: Level
+) -> tuple[Candidate | None, Mapping[str, str]]:
+    """Give the baseline and the winner's texts; a program that the level refuses today must not stop us."""
+    try:
+        task = stored.bind(level.load(stored.program, {}))
+        return level.baseline(task), level.describe(task, winner) if winner is not None else {}
+    except PlanishError as error:
+        steps = {"steps": "\n".join(map(str, winner.steps))} if winner is not None else {}
+        return None, {f"not described by level '{level.name}'": str(error), **steps}

@@ -1,0 +1,48 @@
+"use strict";
+(() => {
+  const PAPER_PX = 680;
+  const charts = [...document.querySelectorAll(".chart")].map((place) => {
+    const { data, layout } = JSON.parse(place.nextElementSibling.textContent);
+    return { place, data, layout };
+  });
+  const options = { responsive: true, displayModeBar: false };
+  const folded = [...document.querySelectorAll("details")];
+
+  // Charts take the colours and the font of the page.
+  const dress = (layout) => {
+    const root = getComputedStyle(document.documentElement);
+    const colour = (name) => root.getPropertyValue(name).trim();
+    const text = colour("--text"), soft = colour("--soft"), grid = colour("--grid"), panel = colour("--panel");
+    const dressed = {
+      ...layout,
+      font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: text },
+      hoverlabel: { bgcolor: panel, bordercolor: grid, font: { color: text } },
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: soft, activecolor: text },
+    };
+    for (const name of Object.keys(layout).filter((key) => /^[xy]axis/.test(key))) {
+      dressed[name] = { ...layout[name], gridcolor: grid, linecolor: grid, tickcolor: grid };
+    }
+    return dressed;
+  };
+
+  const draw = (width) => {
+    for (const { place, data, layout } of charts) {
+      Plotly.react(place, data, { ...dress(layout), ...(width ? { width, autosize: false } : {}) }, options);
+    }
+  };
+
+  draw();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
+
+  // Paper does not unfold, and its width is not the window's.
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = folded.filter((details) => !details.open);
+    opened.forEach((details) => { details.open = true; });
+    draw(PAPER_PX);
+  });
+  addEventListener("afterprint", () => {
+    opened.forEach((details) => { details.open = false; });
+    draw();
+  });
+})();

@@ -1,0 +1,103 @@
+"""What came of a run, in one line."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from planish.core import Objective
+from planish.report.curve import value_for
+from planish.report.failures import failure_groups
+from planish.report.standings import Standing, standings, work_of
+from planish.report.story import Story
+from planish.report.wording import amount, label, multiple, number, words
+
+Kind = Literal["better", "same", "worse", "open", "nothing"]
+_KINDS: dict[str, Kind] = {"faster": "better", "no difference": "same", "slower": "worse"}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The line, and what stands behind it.
+
+    Args:
+        kind: "open" where nothing was compared, "nothing" where nothing was measured.
+        headline: one line.
+        grounds: sentences with the figures.
+    """
+
+    kind: Kind
+    headline: str
+    grounds: tuple[str, ...]
+
+
+def verdict_of(story: Story) -> Verdict:
+    """Judge a run by the comparison at its end, and by nothing else."""
+    if story.best is None:
+        return _nothing(story)
+    compared = standings(story.finalists, story.objective)
+    kind = _KINDS.get(compared[0].verdict) if compared else None
+    return _compared(story, kind, compared) if kind else _open(story)
+
+
+def _compared(story: Story, kind: Kind, compared: Sequence[Standing]) -> Verdict:
+    winner = compared[0]
+    good, bad = words(story.objective).values()
+    headline = {
+        "better": f"{multiple(winner.gain)} {good} than the baseline",
+        "same": "No difference from the baseline",
+        "worse": f"{bad.capitalize()} than the baseline: {multiple(winner.gain)}",
+    }[kind]
+    return Verdict(kind, headline, tuple(_grounds(story, kind, compared)))
+
+
+def _grounds(story: Story, kind: Kind, compared: Sequence[Standing]) -> list[str]:
+    winner = compared[0]
+    gain = f"{multiple(winner.gain)}, which is within the noise: " if kind == "same" else ""
+    found = list[str]()
+    if winner.interval is not None:
+        low, high = map(multiple, winner.interval)
+        found.append(f"{gain}95 % confidence interval {low} to {high}")
+    base = next((s for s in compared if s.candidate is None), None)
+    if base is not None and winner.median is not None and base.median is not None:
+        found.append(f"median {label(story.objective)} {_both(story, winner.median, base.median)}")
+    found.append("measured again at the end, interleaved, in fresh processes")
+    return [*found, *(_other(story, winner, objective) for objective in story.task.objectives[1:])]
+
+
+def _other(story: Story, winner: Standing, objective: Objective) -> str:
+    """Tell what a gain cost in another objective: no winner is better in all of them by definition."""
+    values = (
+        value_for(story.trials, candidate, objective) for candidate in (winner.candidate, story.baseline)
+    )
+    mine, base = (amount(v, objective.unit) if v is not None else "unknown" for v in values)
+    return f"{label(objective)} {mine} against {base}, as the search measured it"
+
+
+def _both(story: Story, winner: float, base: float) -> str:
+    text = f"{amount(winner, story.objective.unit)} against {amount(base, story.objective.unit)}"
+    work = work_of(story.trials, story.objective)
+    return f"{text} ({number(work / winner)} against {number(work / base)} GFLOPS)" if work else text
+
+
+def _open(story: Story) -> Verdict:
+    assert story.best is not None
+    value = story.objective.cost(story.best.cost(story.objective) or 0.0)
+    found = f"best {label(story.objective)} of the search: {amount(value, story.objective.unit)}"
+    return Verdict(
+        "open",
+        "Not compared with the baseline",
+        (
+            f"{found}, in trial {story.best.index + 1}",
+            "measured once, among many: the true value is likely to be worse",
+            "the search goes on" if story.run.status == "running" else f"the run is {story.run.status}",
+        ),
+    )
+
+
+def _nothing(story: Story) -> Verdict:
+    if not story.trials:
+        return Verdict("nothing", "Nothing was tried", (f"the run is {story.run.status}",))
+    groups = failure_groups(story.trials)[:3]
+    reasons = ", ".join(f"{group.stage}: {group.reason} ({group.count})" for group in groups)
+    tried = f"{len(story.trials):,} tried"
+    return Verdict("nothing", "Nothing could be measured", (f"{tried}; {reasons}" if reasons else tried,))

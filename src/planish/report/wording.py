@@ -1,0 +1,80 @@
+"""How numbers and texts are written for people."""
+
+import math
+from datetime import UTC, datetime
+
+from planish.core import Objective
+
+_TIMES = ((1.0, 1.0, "s"), (1e-3, 1e3, "ms"), (1e-6, 1e6, "µs"), (0.0, 1e9, "ns"))
+_TIMES_SIGN = "\N{MULTIPLICATION SIGN}"
+MINUTE_S = 60
+HOUR_S = 3600
+
+
+def scale(size: float, unit: str) -> tuple[float, str]:
+    """Choose the unit that a quantity of this size is written in.
+
+    Returns:
+        What to multiply by, and the unit: seconds become ms, µs or ns; others stay as they are.
+    """
+    if unit != "s" or size == 0 or not math.isfinite(size):
+        return 1.0, unit
+    return next((factor, name) for least, factor, name in _TIMES if abs(size) >= least)
+
+
+def number(value: float) -> str:
+    """Write a number with four significant digits, greater ones to the whole."""
+    if not math.isfinite(value):
+        return "not a number" if math.isnan(value) else "-∞" if value < 0 else "∞"
+    if abs(value) >= 1e4:
+        return f"{value:,.0f}" if abs(value) < 1e15 else f"{value:.4g}"
+    return f"{value:#,.4g}".rstrip(".") if value else "0"
+
+
+def amount(value: float, unit: str) -> str:
+    """Write a quantity with its unit: seconds scaled (`12.34 µs`), whole numbers of anything else in full."""
+    whole = unit != "s" and math.isfinite(value) and value == round(value) and abs(value) < 1e15
+    factor, name = scale(value, unit)
+    return f"{value:,.0f} {name}".rstrip() if whole else f"{number(value * factor)} {name}".rstrip()
+
+
+def duration(seconds: float) -> str:
+    """Write how long something took, to three digits: `3.20 ms`, `4 min 5 s`, `2 h 7 min`."""
+    if seconds < 2 * MINUTE_S or not math.isfinite(seconds):
+        factor, name = scale(seconds, "s")
+        return f"{seconds * factor:#.3g}".rstrip(".") + f" {name}" if seconds else "0 s"
+    if seconds < 2 * HOUR_S:
+        minutes, rest = divmod(round(seconds), MINUTE_S)
+        return f"{minutes} min {rest} s"
+    hours, minutes = divmod(round(seconds / MINUTE_S), 60)
+    return f"{hours} h {minutes} min"
+
+
+def multiple(ratio: float) -> str:
+    """Write a ratio: `1.79×`, with a digit more where it is nearly 1."""
+    if not math.isfinite(ratio):
+        return f"{number(ratio)}{_TIMES_SIGN}"
+    decimals = 3 if abs(ratio - 1) < 0.1 else 2 if ratio < 10 else 1 if ratio < 100 else 0
+    return (f"{ratio:,.{decimals}f}" if ratio >= 0.1 else f"{ratio:.2g}") + _TIMES_SIGN
+
+
+def when(seconds: float | None) -> str:
+    """Write a time since the epoch, in UTC."""
+    return "—" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def label(objective: Objective) -> str:
+    """Name an objective without its unit: `time` for `time_s`."""
+    return objective.name.removesuffix(f"_{objective.unit}")
+
+
+def words(objective: Objective) -> dict[str, str]:
+    """Say a comparison's verdicts in words that fit the objective: only times are "faster"."""
+    good, bad = ("faster", "slower") if objective.unit == "s" else ("better", "worse")
+    return {"faster": good, "slower": bad}
+
+
+def shorten(text: str, limit: int) -> str:
+    """Cut a text, and say how much is missing."""
+    missing = len(text) - limit
+    return text if missing <= 0 else f"{text[:limit]}\n… ({missing:,} characters more)"

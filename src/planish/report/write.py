@@ -1,0 +1,153 @@
+"""A run's report, as one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from planish.core import Level, PlanishError
+from planish.report import wording
+from planish.report.captions import captions
+from planish.report.curve import by_number, by_time, curve, value_for
+from planish.report.failures import failure_groups
+from planish.report.pareto import tradeoffs
+from planish.report.provenance import provenance, repeat
+from planish.report.samples import strip_of
+from planish.report.stages import MEANING, StageTime, stage_times
+from planish.report.standings import Standing, standings, work_of
+from planish.report.story import Story, read_story
+from planish.report.verdict import verdict_of
+
+if TYPE_CHECKING:
+    from planish.store.reading import Reader
+
+_TEXT_MAX = 200_000
+_DETAIL_MAX = 4_000
+_STEPS_MAX = 20_000
+_GROUPS_MAX = 50
+
+
+def write_report(store: Reader, run_id: str, level: Level, path: Path) -> Path:
+    """Write a run's report: one HTML file that works offline, of some 5 MB for the charts' code.
+
+    A run without a result, or still under way, has one too.
+
+    Args:
+        store: where the run is; it may be read-only.
+        run_id: the run's id, or a unique beginning of it.
+        level: the level of the run's task.
+        path: the file; what is there is replaced, missing folders are made.
+
+    Returns:
+        The path.
+
+    Raises:
+        StoreError: there is no such run, or the store cannot be read.
+        ProgramError: the level does not have a step of a trial.
+        PlanishError: the file cannot be written.
+    """
+    page = _render(read_story(store, run_id, level))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # What failed programs say may hold halves of characters.
+        path.write_text(page, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise PlanishError(
+            f"the report cannot be written to {path}: {error.strerror}", "Name another file."
+        ) from error
+    return path
+
+
+def _render(story: Story) -> str:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from plotly.offline import get_plotlyjs
+
+    environment = Environment(
+        loader=PackageLoader("planish.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    names = ("amount", "duration", "label", "multiple", "number", "shorten")
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
+    environment.filters.update({name: getattr(wording, name) for name in names})
+    template = environment.get_template("report.html.jinja")
+    return template.render(_contents(story), plotly_js=get_plotlyjs())
+
+
+def _contents(story: Story) -> dict[str, Any]:
+    compared = standings(story.finalists, story.objective)
+    stages = stage_times(story.trials, story.run.seconds)
+    groups = failure_groups(story.trials)
+    return {
+        "story": story,
+        "objective": story.objective,
+        "verdict": verdict_of(story),
+        "words": wording.words(story.objective),
+        "captions": captions(story),
+        "standings": compared,
+        "others": [
+            (objective, [value_for(story.trials, s.candidate or story.baseline, objective) for s in compared])
+            for objective in story.task.objectives[1:]
+        ],
+        "work": work_of(story.trials, story.objective),
+        "stages": stages,
+        "meaning": MEANING,
+        "failures": groups[:_GROUPS_MAX],
+        "other_failures": sum(group.count for group in groups[_GROUPS_MAX:]),
+        "provenance": provenance(story),
+        "repeat": repeat(story),
+        "charts": _charts(story, compared, stages),
+        "text_max": _TEXT_MAX,
+        "detail_max": _DETAIL_MAX,
+        "steps_max": _STEPS_MAX,
+    }
+
+
+def _charts(
+    story: Story, compared: Sequence[Standing], stages: Sequence[StageTime]
+) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    """Give the figures of each section."""
+    from planish.report import draw
+
+    strip = strip_of(compared)
+    bars = draw.totals_figure(stages), draw.medians_figure(stages)
+    return {
+        "search": _search(story, compared) if story.best else [],
+        "finalists": [draw.samples_figure(strip, story.objective)] if strip else [],
+        "tradeoffs": _tradeoffs(story),
+        "time": [figure for figure in bars if figure],
+    }
+
+
+def _search(story: Story, compared: Sequence[Standing]) -> list[Mapping[str, Any]]:
+    from planish.report import draw
+
+    baseline = _baseline(story, compared)
+    clock = by_time(story.trials, story.run.started).seconds
+    return [
+        draw.search_figure(
+            curve(story.trials, places, story.objective), story.objective, baseline, timed=timed
+        )
+        for places, timed in ((by_number(story.trials), False), (clock, True))
+    ]
+
+
+def _baseline(story: Story, compared: Sequence[Standing]) -> float | None:
+    """Give the baseline's value: of the comparison at the end, else of the search."""
+    final = next((s.median for s in compared if s.candidate is None), None)
+    if final is not None and math.isfinite(final):
+        return final
+    return value_for(story.trials, story.baseline, story.objective)
+
+
+def _tradeoffs(story: Story) -> list[Mapping[str, Any]]:
+    from planish.report import draw
+
+    objectives = story.task.objectives
+    finalists = [finalist.candidate for finalist in story.finalists]
+    found = tradeoffs(story.trials, objectives, finalists, story.baseline)
+    return [draw.tradeoff_figure(tradeoff, joined=len(objectives) == 2) for tradeoff in found]

@@ -1,0 +1,141 @@
+"""A level of one step, and runs of it in a store, for the tests of reports."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from planish.core import (
+    Candidate,
+    EvaluatorFactory,
+    Failed,
+    Measured,
+    Objective,
+    Outcome,
+    Program,
+    ProgramError,
+    Space,
+    Step,
+    Target,
+    Task,
+    Trial,
+)
+from planish.store import Finalist, Store
+
+TIME = Objective("time_s", "s")
+ERROR = Objective("error")
+STARTED = 1.7e9
+
+
+@dataclass(frozen=True)
+class Saw(Step):
+    at: int
+
+
+@dataclass(frozen=True)
+class Plank:
+    text: str
+    level: str = "planks"
+
+
+class Planks:
+    """The level; it reads every text but the empty one."""
+
+    name = "planks"
+    version = "1"
+    objectives: Mapping[str, Objective] = {"time_s": TIME, "error": ERROR}
+    spaces = ("cuts",)
+    searchers = ("random",)
+    steps: Mapping[str, type[Step]] = {"Saw": Saw}
+
+    def accepts(self, source: str) -> bool:
+        return bool(source)
+
+    def load(self, source: str, options: Mapping[str, str]) -> Program:
+        if options or source.startswith("rotten"):
+            raise ProgramError("this plank is <rotten>", "Take another.")
+        return Plank(source)
+
+    def target(self, cores: int) -> Target:
+        return Target("bench", frozenset({"vice", "clamp"}), cores, {"saw": "2.1"})
+
+    def space(self, task: Task, name: str) -> Space:
+        raise NotImplementedError
+
+    def evaluator(self, task: Task, *, final: bool = False) -> EvaluatorFactory:
+        raise NotImplementedError
+
+    def baseline(self, task: Task) -> Candidate:
+        del task
+        return Candidate()
+
+    def variants(self, task: Task, candidate: Candidate) -> Sequence[Candidate]:
+        del task, candidate
+        return ()
+
+    def describe(self, task: Task, candidate: Candidate) -> Mapping[str, str]:
+        cuts = "\n".join(f"for <cut> at {step}" for step in candidate.steps)
+        return {"cuts": cuts, "program & size": f"{task.program.text}: {len(candidate.steps)}"}
+
+    def export(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+        raise NotImplementedError
+
+
+def task_of(text: str, *objectives: Objective) -> Task:
+    level = Planks()
+    return Task(level.load(text, {}), level.target(2), objectives or (TIME,), level.version)
+
+
+def measured(index: int, time_s: float, **values: float) -> Trial:
+    return trial(index, Measured({"time_s": time_s, **values}, {"time_s": (time_s, time_s)}))
+
+
+def failed(index: int, reason: str = "timeout", detail: str = "") -> Trial:
+    return trial(index, Failed("build", reason, detail))
+
+
+def trial(index: int, outcome: Outcome) -> Trial:
+    """Give a trial that ended (index + 1) seconds after the start, of 1 ms building and 2 ms running."""
+    seconds = {"build": 1e-3, "run": 2e-3} if isinstance(outcome, Measured) else {"build": 1e-3}
+    return Trial(
+        Candidate((Saw(index),)), outcome, index, 7, seconds, "shed", STARTED + index + 1, cached=False
+    )
+
+
+def finalist(index: int, ratio: float, verdict: str, spread: float = 0.1) -> Finalist:
+    """Give a finalist of time `ratio` ms, where the baseline took 1 ms."""
+    return Finalist(
+        Candidate((Saw(index),)),
+        1 / ratio,
+        {
+            "verdict": verdict,
+            "median": ratio * 1e-3,
+            "samples": [ratio * 1e-3 * (1 + spread * i / 10) for i in range(-5, 6)],
+            "ratio": [ratio, ratio * (1 - spread), ratio * (1 + spread)],
+            "baseline": {"median": 1e-3, "samples": [1e-3 + i * 1e-5 for i in range(11)]},
+        },
+    )
+
+
+def save_run(
+    store: Store,
+    trials: Sequence[Trial],
+    finalists: Sequence[Finalist] = (),
+    *,
+    task: Task | None = None,
+    end: bool = True,
+) -> str:
+    """Store a run that began now; the trials' times are kept apart from `STARTED` as they were."""
+    run_id = store.begin_run(
+        task or task_of("oak"),
+        searcher="random",
+        space="cuts",
+        seed=7,
+        options={"temperature": "0.5"},
+        versions={"planish": "1.2.3"},
+    )
+    late = store.run(run_id).started - STARTED
+    store.add_trials(run_id, [replace(t, time=t.time + late) for t in trials])
+    if end:
+        store.save_result(run_id, finalists)
+        store.finish_run(run_id, "finished", {"search": 0.25, "compare": 1.5})
+    return run_id

@@ -1,0 +1,87 @@
+"""What the report says first."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from planish.core import Candidate, Measured, Objective, Task, Trial
+from planish.report.story import read_story
+from planish.report.verdict import Verdict, verdict_of
+from planish.store import Finalist, Store, open_store
+from report.planks import ERROR, TIME, Planks, Saw, failed, finalist, measured, save_run, task_of, trial
+
+COUNT = Objective("instructions")
+X = "\N{MULTIPLICATION SIGN}"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "planks.db") as opened:
+        yield opened
+
+
+def _verdict(
+    store: Store, trials: Sequence[Trial], finalists: Sequence[Finalist] = (), task: Task | None = None
+) -> Verdict:
+    run_id = save_run(store, trials, finalists, task=task)
+    return verdict_of(read_story(store, run_id, Planks()))
+
+
+def test_a_gain_has_its_interval_and_both_medians(store: Store) -> None:
+    found = _verdict(store, [measured(3, 0.5e-3, gflops=8.0)], [finalist(3, 0.5, "faster", 0.2)])
+    assert found.kind == "better"
+    assert found.headline == f"2.00{X} faster than the baseline"
+    assert found.grounds[:2] == (
+        f"95 % confidence interval 1.67{X} to 2.50{X}",
+        "median time 500.0 µs against 1.000 ms (8.000 against 4.000 GFLOPS)",
+    )
+
+
+def test_no_difference_is_said_as_plainly(store: Store) -> None:
+    found = _verdict(store, [measured(3, 0.98e-3)], [finalist(3, 0.98, "no difference")])
+    assert (found.kind, found.headline) == ("same", "No difference from the baseline")
+    assert found.grounds[0].startswith(f"1.020{X}, which is within the noise: 95 % confidence interval 0.928")
+
+
+def test_a_loss_is_said(store: Store) -> None:
+    found = _verdict(store, [measured(3, 1.0)], [finalist(3, 1.25, "slower", 0.05)])
+    assert (found.kind, found.headline) == ("worse", f"Slower than the baseline: 0.80{X}")
+
+
+def test_what_is_no_time_is_better_and_not_faster(store: Store) -> None:
+    trials = [trial(3, Measured({"instructions": 50.0}))]
+    found = _verdict(store, trials, [finalist(3, 0.5, "faster")], task_of("elm", COUNT))
+    assert found.headline == f"2.00{X} better than the baseline"
+
+
+def test_a_gain_tells_what_it_cost_in_other_objectives(store: Store) -> None:
+    trials = [measured(3, 0.5e-3, error=0.5)]
+    found = _verdict(store, trials, [finalist(3, 0.5, "faster")], task_of("elm", TIME, ERROR))
+    assert found.grounds[-1] == "error 0.5000 against unknown, as the search measured it"
+
+
+def test_without_a_comparison_there_is_no_gain(store: Store) -> None:
+    found = _verdict(store, [failed(0), measured(1, 2e-6), measured(2, 1e-6)])
+    assert (found.kind, found.headline) == ("open", "Not compared with the baseline")
+    assert found.grounds[0] == "best time of the search: 1.000 µs, in trial 3"
+
+
+def test_a_finalist_without_a_verdict_is_no_gain(store: Store) -> None:
+    found = _verdict(store, [measured(0, 1e-6)], [Finalist(Candidate((Saw(0),)), 3.0)])
+    assert found.kind == "open"
+
+
+def test_nothing_measured_names_the_reasons(store: Store) -> None:
+    found = _verdict(store, [failed(0), failed(1, "refused"), failed(2)])
+    assert (found.kind, found.headline) == ("nothing", "Nothing could be measured")
+    assert found.grounds == ("3 tried; build: timeout (2), build: refused (1)",)
+
+
+def test_nothing_tried(store: Store) -> None:
+    found = _verdict(store, [])
+    assert (found.kind, found.headline, found.grounds) == (
+        "nothing",
+        "Nothing was tried",
+        ("the run is finished",),
+    )
