@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 from planish.budget import Budget
 from planish.core import Objective, PlanishError, Trial
@@ -17,8 +18,7 @@ from planish.measure.interval import ratio
 from planish.progress import Listener
 from planish.result import Result
 from planish.settings import Settings
-from planish.store import Store, open_store
-from planish.store.reading import Reader
+from planish.store import Reader, Store, open_store
 from planish.stored import Gain, StoredResult, stored_result
 from planish.tune import tune
 
@@ -117,7 +117,7 @@ def _curves(
                 settings=settings,
                 store=store,
                 listener=listener,
-                **contestant.options,
+                **dict[str, Any](contestant.options),
             )
         )
         if results[-1].stopped:

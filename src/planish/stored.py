@@ -9,8 +9,7 @@ from pathlib import Path
 
 from planish.core import Candidate, Level, Measured, Objective, PlanishError, Task, Trial, best_trial
 from planish.levels import level_named
-from planish.store import Finalist, Run
-from planish.store.reading import Reader
+from planish.store import Finalist, Reader, Run
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from typing import Literal
 
 from planish.core import Measured, MismatchError, ProgramError
 from planish.measure import Entrant, Plan, Standing, remeasure
-from planish.store import open_store
-from planish.store.reading import Reader
+from planish.store import Reader, open_store
 from planish.stored import Gain, StoredResult, stored_result
 
 LUCK = 0.1

@@ -27,17 +27,17 @@ DEBUG = "--debug"
 class Front(TyperGroup):
     """Turns errors into one line and an exit code, and takes --debug wherever it stands."""
 
-    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **_: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def main(self, args: Sequence[str] | None = None, **_: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Run a command and leave the process."""
         words = list(sys.argv[1:] if args is None else args)
         end = words.index("--") if "--" in words else len(words)
         debug = DEBUG in words[:end]
         rest = [word for i, word in enumerate(words) if word != DEBUG or i >= end]
         words = [DEBUG, *rest] if debug and rest else rest
-        sys.exit(guarded(lambda: self._run(words, prog_name or "planish"), debug=debug))
+        sys.exit(guarded(lambda: self._run(words), debug=debug))
 
-    def _run(self, words: list[str], name: str) -> None:
-        with self.make_context(name, words) as context:
+    def _run(self, words: list[str]) -> None:
+        with self.make_context("planish", words) as context:
             self.invoke(context)
         sys.stdout.flush()
 

@@ -31,9 +31,14 @@ class Board:
     baseline: float | None = None
     now: Callable[[], float] = time.monotonic
     started: float = field(init=False)
+    ended: float | None = None
 
     def __post_init__(self) -> None:
         self.started = self.now()
+
+    def end(self) -> None:
+        """Let the clock stand still."""
+        self.ended = self.now()
 
     @property
     def best(self) -> str:
@@ -42,7 +47,7 @@ class Board:
         if value is None or trial is None:
             return "nothing measured yet"
         work = work_of([trial], self.progress.objective)
-        rate = f", {number(float(f'{work / value:.3g}'))} GFLOPS" if work and value else ""
+        rate = f", {number(work / value)} GFLOPS" if work and value else ""
         return f"best {amount(value, self.progress.objective.unit)}{rate}{self._gain(value)}"
 
     def _gain(self, value: float) -> str:
@@ -78,9 +83,11 @@ class Board:
         if self.done is None:
             value = self.budget.value
             return "until Ctrl-C" if value is None else f"until {amount(value, self.progress.objective.unit)}"
-        left = self._seconds / max(self.done, 1e-6) - self._seconds
-        return f"{duration(round(left, 1 if left < _SOON_S else 0))} left" if self.done else "time unknown"
+        if not self.done:
+            return "time left unknown"
+        left = self._seconds / self.done - self._seconds
+        return f"{left:.1f} s left" if left < _SOON_S else f"{duration(round(left))} left"
 
     @property
     def _seconds(self) -> float:
-        return max(self.now() - self.started, 1e-3)
+        return max((self.ended or self.now()) - self.started, 1e-3)

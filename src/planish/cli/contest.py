@@ -12,8 +12,7 @@ from planish.cli.documents import run_document
 from planish.cli.options import Form
 from planish.cli.output import document, one_line, say, table
 from planish.compare import Contestant, Curves, Rematch
-from planish.report.verdict import words
-from planish.report.wording import amount, label, multiple
+from planish.report.wording import amount, label, multiple, words
 from planish.search import split_settings
 from planish.settings import Settings
 

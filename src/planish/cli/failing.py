@@ -71,12 +71,18 @@ def _described(error: BaseException) -> tuple[int, str]:
         case PlanishError():
             return error.exit_code, str(error)
         case TyperException():
-            return error.exit_code, f"{error.format_message().rstrip('.')}. {_help_hint(error)}"
+            return error.exit_code, f"{_ended(error.format_message())} {_help_hint(error)}"
         case KeyboardInterrupt():
             return INTERRUPTED, "interrupted. What was measured before is stored."
+        case OSError():
+            return UNEXPECTED, f"the system refuses: {error}. See where with --debug."
         case _:
             what = f"{type(error).__name__}: {error}"
             return UNEXPECTED, f"{what}. This is an error in planish: see where with --debug, and report it."
+
+
+def _ended(sentence: str) -> str:
+    return sentence if sentence.endswith((".", "?")) else f"{sentence}."
 
 
 def _help_hint(error: TyperException) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import signature
+from typing import Any
 
 from planish.budget import Budget
+from planish.core import PlanishError
 from planish.search import split_settings
-from planish.tune import DEFAULT_BUDGET
+from planish.tune import DEFAULT_BUDGET, tune
 
 
 def budget_of(trials: int | None, seconds: float | None, value: float | None) -> Budget:
@@ -21,14 +24,19 @@ def budget_of(trials: int | None, seconds: float | None, value: float | None) ->
 
 def level_options(
     size: Sequence[str] | None, shape: Sequence[str] | None, dtype: str, option: Sequence[str] | None
-) -> dict[str, str]:
-    """Collect the options that say how to read a program, those given alone.
+) -> dict[str, Any]:
+    """Collect the options that say how to read a program, those given alone: texts by name.
 
     Raises:
-        PlanishError: an option is not of the form NAME=VALUE, or is given twice.
+        PlanishError: an option is not of the form NAME=VALUE, or is given twice, or has a name that no
+            level's option can have.
     """
     named = {"size": ",".join(size or ()), "shape": ",".join(shape or ()), "dtype": dtype}
-    return {**{name: value for name, value in named.items() if value}, **split_settings(option or ())}
+    others = split_settings(option or ())
+    for name in others:
+        if name in signature(tune).parameters:
+            raise PlanishError(f"no level has an option '{name}'", f"Did you mean --{name}?")
+    return {**{name: value for name, value in named.items() if value}, **others}
 
 
 def names(text: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import typer
 from planish.cli import options as given
 
 if TYPE_CHECKING:
-    from planish.store.reading import Reader
+    from planish.store import Reader
 
 
 def show(

@@ -10,8 +10,8 @@ from planish.report.failures import failure_groups
 from planish.report.stages import stage_times
 from planish.report.standings import Standing, standings, work_of
 from planish.report.story import Story
-from planish.report.verdict import verdict_of, words
-from planish.report.wording import amount, duration, label, multiple, number, when
+from planish.report.verdict import verdict_of
+from planish.report.wording import amount, duration, label, multiple, number, when, words
 
 _SHOWN = 5
 
@@ -19,6 +19,7 @@ _SHOWN = 5
 def show_result(story: Story) -> None:
     """Write the verdict, the finalists beside the baseline, and the failures."""
     found = verdict_of(story)
+    say(f"{one_line(story.task.program)}\non {_target(story)}\n")
     if compared := standings(story.finalists, story.objective):
         _show_standings(story, compared)
     say(_plainly(story, found.kind, found.headline))
@@ -59,7 +60,7 @@ def _show_standings(story: Story, compared: Sequence[Standing]) -> None:
 def _row(story: Story, standing: Standing, work: float | None) -> list[str]:
     name = standing.name if standing.candidate else f"baseline ({baseline_name(story)})"
     value = "" if standing.median is None else amount(standing.median, story.objective.unit)
-    rates = [number(float(f"{work / standing.median:.4g}")) if standing.median else ""] if work else []
+    rates = [number(work / standing.median) if standing.median else ""] if work else []
     if standing.candidate is None:
         return [name, value, *rates, "", "", ""]
     ends = "" if standing.interval is None else " to ".join(map(multiple, standing.interval))
@@ -81,21 +82,24 @@ def show_failures(trials: Sequence[Trial]) -> None:
 
 def show_run(story: Story) -> None:
     """Write what was asked for, and what it took."""
-    run, task = story.run, story.task
+    run = story.run
     options = "".join(f", {name}={value}" for name, value in run.options.items())
     known = f", {story.cached:,} of them known before" if story.cached else ""
     stages = (f"{s.stage} {duration(s.total_s)}" for s in stage_times(story.trials, run.seconds) if s.total_s)
     facts(
         {
             "run": f"{run.id}, {run.status}, begun {when(run.started)} on {run.host}",
-            "program": one_line(task.program, 1000),
-            "target": f"{task.target.processor}, {task.target.cores} core{'s' * (task.target.cores > 1)}",
-            "objective": ", ".join(o.name for o in task.objectives),
+            "objective": ", ".join(o.name for o in story.task.objectives),
             "search": f"{run.searcher} over {run.space}, seed {run.seed}{options}",
             "trials": f"{len(story.trials):,}{known}",
             "time": ", ".join(stages) or "unknown",
         }
     )
+
+
+def _target(story: Story) -> str:
+    target = story.task.target
+    return f"{target.processor}, {target.cores} core{'s' * (target.cores > 1)}"
 
 
 def show_winner(story: Story) -> None:

@@ -19,7 +19,7 @@ from planish.cli.options import Form
 from planish.cli.output import one_line
 from planish.core import Trial
 from planish.progress import Listener, Progress, Silent
-from planish.store.reading import Reader
+from planish.store import Reader
 from planish.stored import known_baseline
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ class Lines:
         """Say that the end is near."""
         del progress
         if self._board is not None:
+            self._board.end()
             _tell("; ".join(filter(None, (self._board.best, self._board.pace, self._board.failed))))
         _tell(f"measuring the best {entrants - 1} again beside the baseline; {_LEAVE}")
 
@@ -135,6 +136,8 @@ class Display:
         """Turn to the comparison."""
         del progress
         self._comparing = entrants - 1
+        if self._board is not None:
+            self._board.end()
 
     def draw(self) -> RenderableType:
         """Draw the state of now."""

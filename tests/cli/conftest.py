@@ -1,0 +1,101 @@
+"""The command line with the level of `cli.lattices`, on a store of its own."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cli import lattices
+from planish.budget import Budget
+from planish.cli import app
+from planish.measure import Plan
+from planish.store import open_store
+from planish.tune import tune
+
+PROGRAM = "lattice 6x4x4"
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command said.
+
+    Args:
+        code: its exit code.
+        out: its standard output.
+        err: its standard error.
+    """
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def error(self) -> str:
+        """The error, which must be all that was said on standard error, in one line."""
+        assert self.err.count("\n") == 1
+        assert self.err.startswith("planish: error: ")
+        return self.err.removeprefix("planish: error: ").rstrip("\n")
+
+
+Planish = Callable[..., Said]
+
+
+@pytest.fixture
+def lattice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Offer the lattice level alone, whose values have no noise: one process is enough to compare them."""
+    lattices.install(monkeypatch.setattr)
+    for module in ("finals", "validate", "compare"):
+        monkeypatch.setattr(f"planish.{module}.Plan", partial(Plan, processes=1))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Name a store that does not exist yet, and make it the default."""
+    place = tmp_path / "planish.db"
+    monkeypatch.setenv("PLANISH_STORE", str(place))
+    return place
+
+
+@pytest.fixture
+def planish(place: Path) -> Planish:
+    """Run a command."""
+    del place
+
+    def run(*words: object) -> Said:
+        done = CliRunner().invoke(app, [str(word) for word in words])
+        return Said(done.exit_code, done.stdout, done.stderr)
+
+    return run
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A run that is stored.
+
+    Args:
+        place: the store.
+        run: the run's id.
+    """
+
+    place: Path
+    run: str
+
+
+@pytest.fixture(scope="session")
+def _made(tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    place = tmp_path_factory.mktemp("made") / "planish.db"
+    with pytest.MonkeyPatch.context() as patch, open_store(place) as store:
+        lattices.install(patch.setattr)
+        return Kept(place, tune(PROGRAM, budget=Budget(trials=40), store=store).run_id)
+
+
+@pytest.fixture
+def kept(_made: Kept, place: Path, lattice: None) -> Kept:
+    """Give a finished run of 40 trials, in a store of its own."""
+    del lattice
+    shutil.copy(_made.place, place)
+    return Kept(place, _made.run)

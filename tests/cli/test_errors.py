@@ -1,0 +1,160 @@
+"""What cannot be done is one line that says why, and an exit code."""
+
+import json
+import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import PROGRAM, Kept, Planish
+from planish.core import PlanishError, ProgramError, StoreError, TargetError
+from planish.store import open_store
+from store.mounts import write_protected
+
+USAGE = PlanishError.exit_code
+UNEXPECTED = 1
+
+WRONG = {
+    "--searcher randon": (USAGE, "unknown searcher 'randon'. Did you mean 'random'?"),
+    "--level latice": (ProgramError.exit_code, "unknown level 'latice'. Did you mean 'lattice'?"),
+    "--space knob": (ProgramError.exit_code, "level 'lattice' has no space 'knob'. Did you mean 'knobs'?"),
+    "--objective time": (USAGE, "unknown objective 'time'. Did you mean 'time_s'?"),
+    "--option pauses=1": (ProgramError.exit_code, "no option 'pauses'. Did you mean 'pause'?"),
+    "--option pause": (USAGE, "option 'pause' is not of the form name=value"),
+    "--option store=x": (USAGE, "no level has an option 'store'. Did you mean --store?"),
+    "--size m=1": (ProgramError.exit_code, "level 'lattice' has no option 'size'"),
+    "--searcher genetic --set popluation=3": (USAGE, "option 'popluation'. Did you mean 'population'?"),
+    "--searcher genetic --set population=1": (USAGE, "takes a whole number, at least 2, not '1'"),
+    "--searcher genetic --set population=x": (USAGE, "takes a whole number, at least 2, not 'x'"),
+    "--cores 99": (TargetError.exit_code, "99 cores asked for, there are 2. Use --cores."),
+    "--trials 0": (USAGE, "a budget of 0 trials allows nothing. Give a number above 0."),
+    "--seconds 0": (USAGE, "a budget of 0.0 seconds allows nothing"),
+    "--seconds nan": (USAGE, "a budget of nan seconds allows nothing"),
+    "--target-value inf": (USAGE, "a target value of inf cannot be reached"),
+    "--trials many": (USAGE, "Invalid value for '--trials'"),
+    "--seed -1": (USAGE, "Invalid value for '--seed'"),
+    "--finalists -1": (USAGE, "Invalid value for '--finalists'"),
+    "--format xml": (USAGE, "'xml' is not one of 'text', 'json'. See 'planish tune --help'."),
+    "--sedd 1": (USAGE, "No such option: --sedd"),
+}
+
+
+@pytest.mark.usefixtures("lattice")
+@pytest.mark.parametrize("words", WRONG)
+def test_what_is_wrong_with_a_command_is_one_line(planish: Planish, words: str) -> None:
+    said = planish("tune", PROGRAM, *words.split())
+    code, expected = WRONG[words]
+    assert expected in said.error
+    assert (said.code, said.out) == (code, "")
+
+
+@pytest.mark.usefixtures("lattice")
+def test_a_program_that_no_level_reads_is_an_error(planish: Planish) -> None:
+    said = planish("tune", "nonsense")
+    assert said.code == ProgramError.exit_code
+    assert said.error == "no level reads 'nonsense'. Name one with --level; installed: lattice."
+    assert planish("tune", "absent.txt").error == "there is no file 'absent.txt'. Check the path."
+
+
+def test_an_unknown_command_names_the_nearest(planish: Planish) -> None:
+    said = planish("tunne")
+    assert said.code == USAGE
+    assert said.error == "No such command 'tunne'. Did you mean 'tune'? See 'planish --help'."
+    assert planish("tune").error == "Missing argument 'PROGRAM'. See 'planish tune --help'."
+
+
+@pytest.mark.parametrize("words", [["--debug", "show"], ["show", "--debug"]])
+def test_debug_shows_the_traceback_wherever_it_stands(planish: Planish, words: list[str]) -> None:
+    said = planish(*words)
+    assert said.code == StoreError.exit_code
+    assert said.err.startswith("Traceback (most recent call last):")
+    assert said.err.splitlines()[-1].startswith("planish: error: there is no store")
+
+
+def test_debug_behind_the_end_of_options_is_a_word(planish: Planish) -> None:
+    assert "no store" in planish("show", "--", "--debug").error
+
+
+def test_an_unexpected_error_is_one_line_too(planish: Planish, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a\nb")
+
+    monkeypatch.setattr("planish.levels.level_named", broken)
+    said = planish("levels")
+    assert said.code == UNEXPECTED
+    assert said.error.startswith("ZeroDivisionError: a b. This is an error in planish: see where with")
+    assert "in broken" in planish("--debug", "levels").err
+
+
+@contextmanager
+def held(place: Path) -> Generator[None]:
+    """Keep a store locked."""
+    connection = sqlite3.connect(place, isolation_level=None)
+    connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+    connection.execute("BEGIN EXCLUSIVE")
+    yield
+    connection.close()
+
+
+def test_a_locked_store_is_an_error(kept: Kept, planish: Planish, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planish.store.open_store", partial(open_store, timeout=0.1))
+    with held(kept.place):
+        for words in (["show"], ["tune", PROGRAM]):
+            said = planish(*words)
+            assert said.code == StoreError.exit_code
+            assert "is locked by another process" in said.error
+    assert kept.run in planish("show").out
+
+
+def test_a_store_that_cannot_be_written_is_an_error(kept: Kept, planish: Planish) -> None:
+    with write_protected(kept.place.parent):
+        said = planish("tune", PROGRAM)
+        assert said.code == StoreError.exit_code
+        assert "is read-only" in said.error
+        assert kept.run in planish("show").out
+
+
+def test_a_store_of_a_newer_schema_is_an_error(kept: Kept, planish: Planish) -> None:
+    with sqlite3.connect(kept.place) as connection:
+        connection.execute("UPDATE planish_version SET version_num = '9999'")
+    connection.close()
+    for words in (["show"], ["tune", PROGRAM]):
+        said = planish(*words)
+        assert said.code == StoreError.exit_code
+        assert said.error.endswith("Upgrade planish: pip install --upgrade planish.")
+
+
+def test_what_is_no_store_is_an_error_and_is_left_alone(place: Path, planish: Planish) -> None:
+    place.write_text("a diary, and no database" * 100)
+    for words in (["show"], ["tune", PROGRAM]):
+        said = planish(*words)
+        assert said.code == StoreError.exit_code
+        assert "is no SQLite database" in said.error
+    assert place.read_text().startswith("a diary")
+
+
+def test_a_damaged_store_is_an_error(kept: Kept, planish: Planish) -> None:
+    with kept.place.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (kept.place.stat().st_size - 4096))
+    said = planish("show")
+    assert said.code == StoreError.exit_code
+    assert "is damaged" in said.error
+
+
+def test_a_folder_of_the_store_that_cannot_be_made_is_an_error(planish: Planish, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    said = planish("tune", PROGRAM, "--store", tmp_path / "file" / "x" / "planish.db")
+    assert said.code == StoreError.exit_code
+    assert "Make the folder" in said.error
+
+
+def test_a_run_that_another_process_writes_is_left_to_it(kept: Kept, planish: Planish) -> None:
+    with open_store(kept.place) as store:
+        store.resume_run(kept.run)
+        found = json.loads(planish("tune", PROGRAM, "--trials", 3, "--finalists", 0, "--format", "json").out)
+    assert found["run"]["id"] != kept.run
+    assert found["cached"] == 3

@@ -1,0 +1,79 @@
+"""What is offered: commands, levels, searchers, targets."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import planish as package
+from cli.conftest import Planish
+from planish.core import registry
+
+COMMANDS = ["tune", "show", "report", "validate", "export", "compare", "levels", "searchers", "targets"]
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
+
+
+def test_the_version(planish: Planish) -> None:
+    assert planish("--version").out == f"planish {package.__version__}\n"
+
+
+def test_without_a_command_there_is_help(planish: Planish) -> None:
+    said = planish()
+    assert (said.code, said.err) == (0, "")
+    assert said.out == planish("--help").out
+    assert [line.split()[0] for line in said.out.partition("Commands:\n")[2].splitlines()] == COMMANDS
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_is_documented(planish: Planish, command: str) -> None:
+    _, _, section = DOCUMENT.read_text().partition(f"## planish {command}\n")
+    section = section.partition("\n## ")[0]
+    words = {word.rstrip(",") for word in planish(command, "--help").out.split()}
+    options = {word for word in words if word.startswith("--")} - {"--help"}
+    assert options
+    assert {option for option in options if not re.search(rf"`{option}\b", section)} == set()
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = "import sys; from planish.cli import app; app(['--help'])"
+    show = f"try:\n    {code.replace('; ', chr(10) + '    ')}\nfinally:\n    print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True)
+    assert "Usage: planish" in done.stdout
+    heavy = {"numpy", "sqlalchemy", "llvmlite", "plotly", "rich", "planish.store", "planish.loops"}
+    assert not heavy & set(done.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.usefixtures("lattice")
+def test_levels(planish: Planish) -> None:
+    assert "lattice   1         time_s, gflops   knobs    random, genetic" in planish("levels").out
+    (level,) = json.loads(planish("levels", "--format", "json").out)["levels"]
+    assert level["name"] == "lattice"
+    assert (level["spaces"], level["searchers"]) == (["knobs"], ["random", "genetic"])
+    assert level["objectives"][1] == {"name": "gflops", "unit": "GFLOPS", "direction": "up"}
+
+
+def test_searchers_with_needs_and_options(planish: Planish) -> None:
+    said = planish("searchers")
+    assert "beam-dfs\n  Beam search, depth first" in said.out
+    assert "  needs extend, state, steps\n  --set width=4  how many" in said.out
+    listed = json.loads(planish("searchers", "--format", "json").out)["searchers"]
+    assert [searcher["name"] for searcher in listed] == registry.names("planish.searchers")
+    genetic = next(searcher for searcher in listed if searcher["name"] == "genetic")
+    assert genetic["needs"] == ["crossover", "mutate", "sample"]
+    assert genetic["options"][0]["name"] == "population"
+
+
+@pytest.mark.usefixtures("lattice")
+def test_targets_of_a_level_that_has_nothing_particular_to_tell(planish: Planish) -> None:
+    assert planish("targets").out == "lattice\n  processor  abacus\n  features   beads\n  carver     1.0\n"
+    listed = json.loads(planish("targets", "--format", "json").out)["targets"]
+    assert listed == {"lattice": {"processor": "abacus", "features": "beads", "carver": "1.0"}}
+
+
+def test_targets_of_loops(planish: Planish) -> None:
+    machine = json.loads(planish("targets", "--format", "json").out)["targets"]["loops"]
+    assert machine["processor"]
+    assert "portable" in machine["back ends"]

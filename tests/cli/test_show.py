@@ -1,0 +1,104 @@
+"""`planish show`, `report` and `export`: what is stored, looked at."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import PROGRAM, Kept, Planish
+from planish.core import StoreError
+from planish.store import open_store
+
+
+def test_runs_are_listed_with_their_programs(kept: Kept, planish: Planish) -> None:
+    head, _, line = planish("show").out.splitlines()
+    assert head.split() == ["run", "status", "begun", "trials", "searcher", "level", "program"]
+    assert line.startswith(f"{kept.run}   finished")
+    assert line.endswith(f"40   random     lattice   {PROGRAM} 0.0 False")
+
+
+def test_the_list_as_json(kept: Kept, planish: Planish) -> None:
+    (run,) = json.loads(planish("show", "--format", "json").out)["runs"]
+    assert (run["id"], run["status"], run["trials"]) == (kept.run, "finished", 40)
+    assert run["task"]["objectives"][0] == {"name": "time_s", "unit": "s", "direction": "down"}
+
+
+def test_a_run_is_shown_with_its_result_and_its_winner(kept: Kept, planish: Planish) -> None:
+    said = planish("show", kept.run[:5])
+    assert f"{PROGRAM} 0.0 False\non abacus, 1 core" in said.out
+    assert "random over knobs, seed 0" in said.out
+    assert "40 trials failed:" in said.out
+    assert said.out.endswith("\nplace\n-----\n(5, 2, 2)\n")
+
+
+def test_show_and_tune_write_the_same_document(kept: Kept, planish: Planish) -> None:
+    shown = json.loads(planish("show", kept.run, "--format", "json").out)
+    tuned = json.loads(planish("tune", PROGRAM, "--trials", 40, "--finalists", 0, "--format", "json").out)
+    again = json.loads(planish("show", kept.run, "--format", "json").out)
+    assert again == {name: value for name, value in tuned.items() if name != "files"}
+    assert again["finalists"] == shown["finalists"]
+
+
+def test_a_run_that_failed_is_shown_with_its_reasons(planish: Planish, lattice: None) -> None:
+    del lattice
+    planish("tune", PROGRAM, "--trials", 5, "--option", "fail=yes")
+    run = json.loads(planish("show", "--format", "json").out)["runs"][0]["id"]
+    said = planish("show", run)
+    assert "Nothing could be measured." in said.out
+    assert "       5  build: refused: as asked" in said.out
+
+
+def test_a_store_without_runs_is_empty(place: Path, planish: Planish) -> None:
+    open_store(place).close()
+    assert planish("show").out == "no runs yet\n"
+    assert planish("report").error == "there is no run to report yet. Tune something first."
+
+
+def test_an_unknown_run_is_an_error(kept: Kept, planish: Planish) -> None:
+    said = planish("show", kept.run[:-1] + "x")
+    assert said.code == StoreError.exit_code
+    assert said.error.endswith(f"Did you mean '{kept.run}'?")
+
+
+def test_there_may_be_no_store_yet(planish: Planish, place: Path) -> None:
+    assert planish("show").error.startswith(f"there is no store {place} yet. Tune something first")
+
+
+@pytest.mark.parametrize("words", [(), ("--format", "json")])
+def test_the_newest_run_is_reported_by_default(
+    kept: Kept, planish: Planish, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(kept.place.parent)
+    said = planish("report", *words)
+    path = json.loads(said.out)["report"] if words else said.out.strip()
+    assert path == f"planish-{kept.run}.html"
+    assert kept.run in Path(path).read_text()
+
+
+def test_a_report_goes_where_it_is_wanted(kept: Kept, planish: Planish, tmp_path: Path) -> None:
+    path = tmp_path / "new" / "r.html"
+    assert planish("report", kept.run, "-o", path).out == f"{path}\n"
+    assert path.exists()
+
+
+def test_a_winner_is_exported(kept: Kept, planish: Planish, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "out"
+    assert planish("export", kept.run, folder).out == f"{folder / 'place.json'}\n"
+    assert (folder / "place.json").exists()
+    said = planish("export", kept.run, folder, "--format", "json")
+    assert json.loads(said.out) == {"run": kept.run, "files": [str(folder / "place.json")]}
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(kept: Kept, planish: Planish) -> None:
+    said = planish("export", kept.run, kept.place / "out")
+    assert said.code == 2
+    assert said.error.startswith(f"cannot write {kept.place / 'out'}: Not a directory")
+
+
+def test_a_run_without_a_result_cannot_be_exported(planish: Planish, lattice: None, tmp_path: Path) -> None:
+    del lattice
+    planish("tune", PROGRAM, "--trials", 5, "--option", "fail=yes")
+    run = json.loads(planish("show", "--format", "json").out)["runs"][0]["id"]
+    assert planish("export", run, tmp_path).error == (
+        f"run {run} has no result: no candidate was measured. Tune again."
+    )

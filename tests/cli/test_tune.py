@@ -1,0 +1,148 @@
+"""`planish tune`."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from cli import lattices
+from cli.conftest import PROGRAM, Kept, Planish
+from planish.core import AllFailedError, Candidate, Task
+from planish.report.wording import multiple
+from planish.store import open_store
+from planish.testing.lattice import Lattice
+
+pytestmark = pytest.mark.usefixtures("lattice")
+SHORT = "--trials", 20, "--finalists", 0
+GAIN = multiple(1.719)
+OPTIMUM = Lattice((6, 4, 4)).at((5, 2, 2))
+
+
+def test_the_winner_is_shown_beside_the_baseline(planish: Planish) -> None:
+    said = planish("tune", PROGRAM, "--trials", 40)
+    assert said.code == 0
+    baseline, first, *_ = [line for line in said.out.splitlines() if line.startswith(("baseline", "#"))]
+    assert "1.330 ms" in baseline
+    assert "0.7519" in baseline
+    assert first.split() == ["#1", "773.8", "µs", "1.292", GAIN, GAIN, "to", GAIN, "faster"]
+    assert f"{GAIN} faster than the baseline." in said.out
+
+
+def test_failures_are_grouped_and_the_next_commands_are_named(planish: Planish) -> None:
+    said = planish("tune", PROGRAM, *SHORT)
+    assert re.search(
+        r"^(\d+) of 20 trials failed:\n +\1  build: last value of the last knob", said.out, re.MULTILINE
+    )
+    run = json.loads(planish("show", "--format", "json").out)["runs"][0]["id"]
+    assert f"planish show {run}, planish report {run}, planish export {run} DIR" in said.out
+
+
+def test_what_was_not_compared_is_not_called_a_gain(planish: Planish) -> None:
+    said = planish("tune", PROGRAM, *SHORT)
+    assert "Not compared with the baseline." in said.out
+    assert "best time of the search: 773.8 µs" in said.out
+    assert "faster" not in said.out
+
+
+def test_a_gain_within_the_noise_is_called_no_gain(planish: Planish, monkeypatch: pytest.MonkeyPatch) -> None:
+    def optimum(_: object, task: Task) -> Candidate:
+        del task
+        return OPTIMUM
+
+    monkeypatch.setattr(lattices.LatticeLevel, "baseline", optimum)
+    said = planish("tune", PROGRAM, "--trials", 40, "--finalists", 1)
+    assert "No gain: the best candidate and the baseline" in said.out
+    assert "no difference" in said.out
+
+
+def test_a_loss_is_called_no_gain(planish: Planish) -> None:
+    said = planish("tune", PROGRAM, "--searcher", "exhaustive", "--trials", 1)
+    assert f"No gain: slower than the baseline: {multiple(0.95)}. Keep the baseline" in said.out
+
+
+def test_json_is_one_document_and_nothing_else(planish: Planish) -> None:
+    said = planish("tune", PROGRAM, "--trials", 40, "--finalists", 2, "--format", "json")
+    assert said.err == ""
+    found = json.loads(said.out)
+    assert found["task"]["program"].startswith(PROGRAM)
+    assert found["run"]["status"] == "finished"
+    assert (found["trials"], found["cached"], found["failed"]) == (40, 0, 11)
+    assert found["baseline"]["median"] == pytest.approx(1.33e-3)
+    winner = found["finalists"][0]
+    assert (winner["verdict"], winner["hash"]) == ("faster", OPTIMUM.hash)
+    assert winner["gain"] == pytest.approx(1.719, rel=1e-3)
+    assert found["verdict"]["kind"] == "better"
+    assert found["failures"][0]["reason"] == "last value of the last knob"
+
+
+def test_the_same_command_goes_on(kept: Kept, planish: Planish) -> None:
+    found = json.loads(planish("tune", PROGRAM, "--trials", 50, "--finalists", 0, "--format", "json").out)
+    assert found["run"]["id"] == kept.run
+    assert found["trials"] == 50
+
+
+def test_a_search_without_comparison_keeps_the_comparison_of_before(kept: Kept, planish: Planish) -> None:
+    before = json.loads(planish("show", kept.run, "--format", "json").out)["finalists"]
+    planish("tune", PROGRAM, *SHORT)
+    assert json.loads(planish("show", kept.run, "--format", "json").out)["finalists"] == before
+
+
+def test_remeasure_begins_anew(kept: Kept, planish: Planish) -> None:
+    found = json.loads(planish("tune", PROGRAM, *SHORT, "--remeasure", "--format", "json").out)
+    assert found["run"]["id"] != kept.run
+    assert (found["trials"], found["cached"]) == (20, 0)
+
+
+def test_the_settings_reach_the_search(planish: Planish) -> None:
+    words = ["--searcher", "genetic", "--set", "population=7", "--set", "mutation=0.5", "--seed", 3]
+    words += ["--space", "knobs", "--objective", "gflops", "--cores", 2, "--option", "pause=0.001"]
+    found = json.loads(planish("tune", PROGRAM, *SHORT, *words, "--format", "json").out)
+    run, task = found["run"], found["task"]
+    assert (run["searcher"], run["space"], run["seed"]) == ("genetic", "knobs", 3)
+    assert run["options"] == {"population": "7", "mutation": "0.5"}
+    assert (task["target"]["cores"], task["objectives"][0]["name"]) == (2, "gflops")
+    assert task["program"] == f"{PROGRAM} 0.001 False"
+
+
+def test_a_target_value_ends_the_search(planish: Planish) -> None:
+    words = ["--trials", 40, "--target-value", 1.2e-3, "--finalists", 0, "--format", "json"]
+    found = json.loads(planish("tune", PROGRAM, *words).out)
+    assert found["best"]["values"]["time_s"] <= 1.2e-3
+    assert found["trials"] < 40
+
+
+def test_report_and_export_are_written(planish: Planish, tmp_path: Path) -> None:
+    report, folder = tmp_path / "r.html", tmp_path / "out"
+    said = planish("tune", PROGRAM, *SHORT, "--report", report, "--export", folder)
+    assert f"wrote {report}\nwrote {folder / 'place.json'}\n" in said.out
+    assert report.read_text().startswith("<!DOCTYPE html>")
+    assert json.loads((folder / "place.json").read_text())[0][0] == "Set"
+
+
+def test_a_report_that_cannot_be_written_loses_nothing(planish: Planish, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    said = planish("tune", PROGRAM, *SHORT, "--report", tmp_path / "file" / "r.html")
+    assert said.code == 2
+    assert said.err.splitlines()[-1].startswith("planish: error: the report cannot be written")
+    assert "best time of the search" in said.out
+    assert "finished" in planish("show").out
+
+
+def test_if_all_fail_the_reasons_are_named(planish: Planish, place: Path) -> None:
+    said = planish("tune", PROGRAM, *SHORT, "--option", "fail=yes", "--format", "json")
+    assert said.code == AllFailedError.exit_code
+    assert said.out == ""
+    assert said.error.startswith("none of 20 candidates could be measured: build: refused (20)")
+    with open_store(place, read_only=True) as store:
+        assert [(run.status, run.trials) for run in store.runs()] == [("failed", 20)]
+
+
+def test_progress_goes_to_standard_error(planish: Planish) -> None:
+    said = planish("tune", PROGRAM, "--trials", 60, "--finalists", 1, "--option", "pause=0.03")
+    begin, *lines, end = said.err.splitlines()
+    assert begin.endswith("lattice 6x4x4 0.03 False")
+    assert end == "measuring the best 1 again beside the baseline; Ctrl-C leaves that out"
+    assert len(lines) >= 2
+    assert "trials" in lines[0]
+    assert lines[0].endswith("s left")
