@@ -67,7 +67,7 @@ def main() -> None:
     ratios: list[float] = []
     for name, make in THESIS.items():
         program = make()
-        schedule = schedule_of(program, TemplateSpace(program, this_machine(1), program.constants).start())
+        schedule = schedule_of(program, TemplateSpace(program, this_machine(1)).start())
         milliseconds(schedule, backend, 2)  # what is encoded once in a process's life
         direct, llvm = milliseconds(schedule, backend, times), milliseconds(schedule, "portable", 3)
         rate = rates(program, schedule, (backend, "portable"))

@@ -53,7 +53,8 @@ CASES: dict[str, tuple[tuple[str, dict[str, int]], tuple[LoopStep, ...]]] = {
 
 def scheduled(case: str) -> Schedule:
     (text, sizes), steps = CASES[case]
-    return resolve(parse(text, sizes), Candidate(steps))
+    program = parse(text, sizes)
+    return resolve(program.with_constants(program.inputs), Candidate(steps))
 
 
 @pytest.mark.parametrize("case", CASES)

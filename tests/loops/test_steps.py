@@ -32,7 +32,7 @@ def matmul() -> Program:
 
 def layer() -> Program:
     text = "T[m,n] += A[m,k] * B[k,n]; D[m,n] = relu(T[m,n] + b[n])"
-    return parse(text, {"m": 64, "n": 96, "k": 50})
+    return parse(text, {"m": 64, "n": 96, "k": 50}).with_constants(["A", "B"])
 
 
 def scheduled(program: Program, *steps: LoopStep) -> str:
@@ -99,7 +99,8 @@ def test_other_nests_follow_the_main_one_until_a_step_changes_them() -> None:
         ((Swap("m", "k"), Parallel("k")), "loop 'k' cannot be parallel: nest 'C' reduces axis 'k'"),
         ((Pack("Q"),), "nest 'C' neither reads nor writes tensor 'Q'"),
         ((Pack("A", "k"),), "cannot pack 'A' at 'k': no loop inside moves it"),
-        ((Pack("A", "n", ahead=True),), "cannot pack 'A' ahead: only inputs can, at the root"),
+        ((Pack("A", "n", ahead=True),), "cannot pack 'A' ahead inside a loop"),
+        ((Pack("A", "root", ahead=True),), "cannot pack 'A' ahead: it is not constant"),
         ((Pack("A"), Pack("A", "m")), "tensor 'A' is packed already"),
         ((Pack("C", "root", ahead=True),), "cannot pack 'C' ahead: its nest writes it"),
         (

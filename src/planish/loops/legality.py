@@ -86,8 +86,11 @@ def _check_input(schedule: Schedule, pack: Packing) -> set[str]:
             f"cannot pack '{pack.tensor}': nest '{nest.name}' reads it in {len(ways)} ways",
             "Only a tensor that is read in one way can be packed.",
         )
-    if pack.ahead and (pack.at is not None or pack.tensor not in schedule.program.inputs):
+    if pack.ahead and pack.at is not None:
+        raise ScheduleError(f"cannot pack '{pack.tensor}' ahead inside a loop", "Use at='root'.")
+    if pack.ahead and pack.tensor not in schedule.program.constants:
         raise ScheduleError(
-            f"cannot pack '{pack.tensor}' ahead: only inputs can, at the root", "Use at='root'."
+            f"cannot pack '{pack.tensor}' ahead: it is not constant",
+            f"If it keeps its value from call to call, say so (--constant {pack.tensor}).",
         )
     return {axis for index in ways[0].index for axis, _ in index.terms}

@@ -78,7 +78,7 @@ class LoopsLevel:
 
         program, target = _tensor_program(task.program), task.target
         if name == "template":
-            return TemplateSpace(program, target, program.constants)
+            return TemplateSpace(program, target)
         if name == "steps":
             return CursorSpace(program)
         raise ProgramError(f"level 'loops' has no space '{name}'", did_you_mean(name, self.spaces))

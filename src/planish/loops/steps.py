@@ -245,7 +245,8 @@ class Pack(LoopStep):
     Args:
         tensor: what the nest reads in one way, or the output that it writes.
         at: the loop around the copy, or "root".
-        ahead: copy an input once, before the first call; only at the root, for weights.
+        ahead: copy the tensor once, before the first call; only at the root, and only a constant of the
+            program.
         nest: the tensor whose nest is meant; empty for the main nest.
     """
 

@@ -22,7 +22,7 @@ def matmul(m: int, n: int, k: int, dtype: str = "float32") -> Program:
 def convolution(
     size: int, inputs: int, outputs: int, kernel: int, stride: int, dtype: str = "float32"
 ) -> Program:
-    """Give a square convolution of one image with constant weights, channels first, padded by half the kernel.
+    """Give a square convolution of one image, channels first, padded by half the kernel; W is constant.
 
     Args:
         size: rows and columns of the input.

@@ -16,7 +16,6 @@ from planish.loops.parse import parse
 from planish.loops.program import Program
 from planish.loops.reference import check, make_inputs, reference
 from planish.loops.spaces import STEPS, TemplateSpace, resolve
-from planish.loops.spaces.facts import convolution_weights
 from planish.loops.steps import Split, Unroll
 from planish.testing.programs import programs
 from planish.testing.spaces import SpaceConformance
@@ -31,12 +30,13 @@ def matmul(m: int = 192, n: int = 192, k: int = 192) -> Program:
 
 def convolution() -> Program:
     text = "O[k,y,x] += pad(I[c,y + r - 1,x + s - 1], 0) * W[k,c,r,s]"
-    return parse(text, {"k": 64, "c": 64, "y": 56, "x": 56, "r": 3, "s": 3})
+    sizes = {"k": 64, "c": 64, "y": 56, "x": 56, "r": 3, "s": 3}
+    return parse(text, sizes).with_constants(["W"])
 
 
 def depthwise() -> Program:
     text = "O[c,y,x] += pad(I[c,y + r - 1,x + s - 1], 0) * W[c,r,s]"
-    return parse(text, {"c": 128, "y": 56, "x": 56, "r": 3, "s": 3})
+    return parse(text, {"c": 128, "y": 56, "x": 56, "r": 3, "s": 3}).with_constants(["W"])
 
 
 class TestTemplateSpace(SpaceConformance):
@@ -167,16 +167,17 @@ def test_a_matrix_vector_product_is_vectorised_along_the_rows_of_its_matrix() ->
     assert TemplateSpace(program, AVX512).choices(TemplateSpace(program, AVX512).start())["vector"] == "k"
 
 
-def test_only_convolutions_have_weights_of_themselves() -> None:
-    assert convolution_weights(convolution()) == {"W"}
-    assert convolution_weights(matmul()) == frozenset()
-    named = TemplateSpace(matmul(), AVX512, weights=("B",))
+def test_only_constants_are_packed_ahead() -> None:
+    named = TemplateSpace(matmul().with_constants(["B"]), AVX512)
     assert named.choices(named.candidate({"pack B": "ahead"}))["pack B"] == "ahead"
+    free = TemplateSpace(matmul(), AVX512)
+    assert free.choices(free.candidate({"pack B": "ahead"}))["pack B"] != "ahead"
 
 
 def test_a_nest_that_follows_is_offered_to_walk_its_result_in_sequence() -> None:
     program = parse("T[k,x] += I[c,x] * W[k,c]; O[k,x] = relu(T[k,x] + b[k])", {"k": 64, "x": 196, "c": 64})
-    space = TemplateSpace(program, AVX512, weights=("W",))
+    program = program.with_constants(["W"])
+    space = TemplateSpace(program, AVX512)
     candidate = space.candidate({"vector": "k", "tile": "x=14 k=32", "turn O": "turned"})
     assert text(program, candidate)[:2] == ["T: k:32, x:14, c, x, k", "O: k:32, x:14, k, x"]
 

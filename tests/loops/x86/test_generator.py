@@ -43,7 +43,7 @@ def run(schedule: Schedule, isa: IsaName, cores: int = 1) -> tuple[dict[str, NDA
 @settings(max_examples=150)
 @given(programs(points=1500), st.data())
 def test_any_schedule_of_any_program_is_right(program: Program, data: st.DataObject) -> None:
-    schedule = data.draw(schedules(program))
+    schedule = data.draw(schedules(program.with_constants(program.inputs)))
     isa = data.draw(st.sampled_from(SETS))
     _, wrong = run(schedule, isa)
     assert wrong is None, f"{wrong}\n{program.text}\n{schedule.text}\n{isa}"

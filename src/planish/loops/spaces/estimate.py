@@ -135,11 +135,11 @@ def is_copied(facts: Facts, operand: Moves, vector: str) -> bool:
     if not _strided(operand, vector) or not operand.single or vector not in operand.alone:
         return False
     reuse = prod(facts.size.values()) / operand.elements
-    return operand.tensor in facts.weights or reuse * GATHER > 2 * COPY
+    return operand.tensor in facts.program.constants or reuse * GATHER > 2 * COPY
 
 
 def _copy(facts: Facts, operand: Moves, vector: str) -> float:
-    free = operand.tensor in facts.weights or not is_copied(facts, operand, vector)
+    free = operand.tensor in facts.program.constants or not is_copied(facts, operand, vector)
     return 0.0 if free else operand.elements * COPY
 
 

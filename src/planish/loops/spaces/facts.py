@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
 from planish.core import Target
 from planish.loops.graph import Graph, Nest, graph_of
-from planish.loops.program import DTYPES, Access, Apply, Expr, Program
+from planish.loops.program import DTYPES, Access, Program
 
 _REGISTERS = {64: 28, 32: 12}
 """Vector registers that can hold results, by bytes of a register; the others are for operands."""
@@ -42,20 +42,17 @@ class Facts:
         program: what is scheduled.
         vector_bytes: of a vector register: 64 or 32.
         cores: how many may be used.
-        weights: inputs that keep their values from call to call, and may be packed ahead.
     """
 
     program: Program
     vector_bytes: int
     cores: int
-    weights: frozenset[str]
 
     @staticmethod
-    def of(program: Program, target: Target, weights: Collection[str] | None) -> Facts:
-        """Collect the facts; weights as in `TemplateSpace`."""
-        known = convolution_weights(program) if weights is None else weights
+    def of(program: Program, target: Target) -> Facts:
+        """Collect the facts."""
         wide = any("avx512" in feature for feature in target.features)
-        return Facts(program, 64 if wide else 32, target.cores, frozenset(known))
+        return Facts(program, 64 if wide else 32, target.cores)
 
     @cached_property
     def graph(self) -> Graph:
@@ -115,28 +112,3 @@ class Facts:
         ways = sum(operand.access.tensor == access.tensor for operand in self.nest.operands)
         elements = min(type_.size, prod(self.size[axis] for axis in strides))
         return Moves(access.tensor, strides, alone, elements, ways <= 1)
-
-
-def convolution_weights(program: Program) -> frozenset[str]:
-    """Find the inputs that are multiplied with what is read through a window: the kernels of convolutions.
-
-    A matrix product has none: which of its factors keeps its values, if any, only the user knows.
-    """
-    found = (pair for statement in program.statements for pair in _products(statement.value))
-    tensors = {b.tensor for a, b in found if _is_window(a) and not _is_window(b)}
-    return frozenset(tensors.intersection(program.inputs))
-
-
-def _products(expr: Expr) -> list[tuple[Access, Access]]:
-    if not isinstance(expr, Apply):
-        return []
-    pairs = [pair for arg in expr.args for pair in _products(arg)]
-    match expr:
-        case Apply("mul", (Access() as a, Access() as b)):
-            return [*pairs, (a, b), (b, a)]
-        case _:
-            return pairs
-
-
-def _is_window(access: Access) -> bool:
-    return any(len(index.terms) > 1 for index in access.index)

@@ -72,7 +72,7 @@ def _can_be_packed(facts: Facts, moves: Moves) -> bool:
 
 
 def _pack(context: Context, moves: Moves) -> Options:
-    """Offer the outer loops at which a tensor may be packed, and the root; ahead for weights."""
+    """Offer the outer loops at which a tensor may be packed, and the root; ahead for constants."""
     facts, vector = context.facts, context.tile.vector
     is_output = moves.tensor == facts.output.tensor
     wanted = moves.strides.get(vector, 1) != 1 if is_output else is_copied(facts, moves, vector)
@@ -83,7 +83,7 @@ def _pack(context: Context, moves: Moves) -> Options:
         if weight and any(axis in moves.strides for axis, _ in inside):
             at = loop_text(around[-1]) if around else "root"
             options[at] = Option((Pack(moves.tensor, at),), weight * (1.0 if wanted else 0.1))
-    if moves.tensor in facts.weights:
+    if moves.tensor in facts.program.constants:
         options["ahead"] = Option((Pack(moves.tensor, "root", True),), 3.0 if wanted else 0.3)
     return options
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -34,12 +34,10 @@ class TemplateSpace:
     Args:
         program: what is scheduled.
         target: whose vector registers and cores are reckoned with.
-        weights: inputs that keep their values from call to call and may be packed ahead of them; None takes
-            the kernels of convolutions.
     """
 
-    def __init__(self, program: Program, target: Target, weights: Collection[str] | None = None) -> None:
-        self._facts = Facts.of(program, target, weights)
+    def __init__(self, program: Program, target: Target) -> None:
+        self._facts = Facts.of(program, target)
         self._tiling = Tiling(self._facts)
         has_loops = bool(self._facts.nest.axes)
         self.knobs = (*self._tiling.knobs(), *placing_knobs(self._facts)) if has_loops else ()
