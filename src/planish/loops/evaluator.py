@@ -10,8 +10,8 @@ from functools import partial
 from threadpoolctl import threadpool_limits
 
 from planish.core import Candidate, Failed, Measured, Outcome, StageClock, Target
-from planish.loops.build import build
-from planish.loops.library import library_of
+from planish.loops.build import build, schedule_of
+from planish.loops.library import backend_of, library_of
 from planish.loops.numpy_baseline import numpy_callable
 from planish.loops.program import Program
 from planish.loops.reference import Arrays, aligned, check, make_inputs, reference
@@ -30,11 +30,13 @@ class LoopsEvaluator:
         program: whose schedules are evaluated.
         target: where; its cores and back end count.
         timing: how long each candidate is timed.
+        remember: whether a schedule that was measured already is not measured again, however it is reached.
     """
 
     program: Program
     target: Target
     timing: Timing = SEARCH_TIMING
+    remember: bool = True
 
     def __call__(self) -> _Evaluator:
         return _Evaluator(self)
@@ -45,18 +47,27 @@ class _Evaluator:
         self._program = recipe.program
         self._target = recipe.target
         self._timing = recipe.timing
+        self._remember = recipe.remember
         self._inputs = make_inputs(self._program, INPUT_SEED)
         self._expected = reference(self._program, self._inputs)
         self._outputs = {n: aligned(self._program.type[n]) for n in self._program.outputs}
         self._best = math.inf
+        self._known: dict[tuple[str, str | None], Outcome] = {}
         # The baseline must not use more cores than the target has.
         threadpool_limits(recipe.target.cores, user_api="blas")
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
-        """Build, verify, then time a candidate.
+        """Build, verify, then time a candidate; another way to the same schedule has the same outcome."""
+        if library_of(candidate) or not self._remember:
+            return self._measured(candidate, clock)
+        with clock("transform"):
+            same = schedule_of(self._program, candidate).text, backend_of(candidate)
+        if same not in self._known:
+            self._known[same] = self._measured(candidate, clock)
+        return self._known[same]
 
-        Every output element is poisoned before the verified run, so that one that is not written shows.
-        """
+    def _measured(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        """Build, verify and time; outputs are poisoned first, so that an element not written shows."""
         repeat = self._prepare(candidate, clock)
         with clock("verify"):
             for array in self._outputs.values():

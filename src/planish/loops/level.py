@@ -89,7 +89,7 @@ class LoopsLevel:
         from planish.measure.timing import SEARCH_TIMING
 
         timing = LAST_TIMING if final else SEARCH_TIMING
-        return LoopsEvaluator(_tensor_program(task.program), task.target, timing)
+        return LoopsEvaluator(_tensor_program(task.program), task.target, timing, remember=not final)
 
     def baseline(self, task: Task) -> Candidate:
         """Give the NumPy implementation."""
