@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from loops.chains import chains
 from loops.odd_trees import TREES, A, Z, along, call, tree
 from loops.random_trees import random_trees
 from loops.trees import Array, Kind, buffers, execute, integers, matmul, ref
@@ -48,8 +49,8 @@ def test_random_trees_in_strict_order(kernel: LoopTree, width: int) -> None:
     same(kernel, width)
 
 
-@settings(max_examples=150)
-@given(programs(points=1500), st.data())
+@settings(max_examples=120)
+@given(programs(points=1500) | chains(), st.data())
 def test_any_schedule_of_any_program_is_right(program: Program, data: st.DataObject) -> None:
     schedule = data.draw(schedules(program.with_constants(program.inputs)))
     width, cores = data.draw(st.sampled_from(WIDTHS)), data.draw(st.sampled_from([1, 2]))
