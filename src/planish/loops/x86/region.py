@@ -14,7 +14,7 @@ from itertools import pairwise
 from planish.loops.extent import remaining
 from planish.loops.mathlib import EXPANDED
 from planish.loops.program import IDENTITY, Const
-from planish.loops.tree import Call, Leaf, Loop, LoopTree, Node, Ref, Value, leaves, refs
+from planish.loops.tree import Call, Leaf, Loop, LoopId, LoopTree, Node, Ref, Value, leaves, refs
 from planish.loops.x86.isa import Isa
 from planish.loops.x86.pointers import leaf_refs
 
@@ -37,6 +37,7 @@ class Region:
         local: buffers that live inside the scope only, so that memory is not written.
         homes: one reference for each vector, which tells where it is in memory.
         stride: elements between lanes of each held buffer.
+        listed: targets whose vectors are in `homes`, with the loops that move them.
     """
 
     registers: dict[Key, list[int]] = field(default_factory=dict[Key, list[int]])
@@ -46,6 +47,9 @@ class Region:
     local: set[str] = field(default_factory=set[str])
     homes: dict[Key, Ref] = field(default_factory=dict[Key, Ref])
     stride: dict[str, int] = field(default_factory=dict[str, int])
+    listed: set[tuple[Ref, tuple[LoopId, ...], LoopId | None]] = field(
+        default_factory=set[tuple[Ref, tuple[LoopId, ...], LoopId | None]]
+    )
 
 
 Path = tuple[Loop, ...]
@@ -272,8 +276,14 @@ class Analyser:
             return False
         if stride and region.stride.setdefault(target.buffer, stride) != stride:
             return False
-        for offset, lanes in positions(self.tree, path, target, vector, self.isa.lanes, inside):
-            region.homes[target.buffer, offset, lanes] = target
+        moving = tuple(loop.id for loop in path if loop.id in target.stride)
+        still = {loop.axis for loop in path if loop.id not in target.stride}
+        listed = target, moving, vector and vector.id
+        if listed not in region.listed:
+            for offset, lanes in positions(self.tree, path, target, vector, self.isa.lanes, inside):
+                region.homes[target.buffer, offset, lanes] = target
+        if still.isdisjoint(axis for axis, _ in moving):
+            region.listed.add(listed)
         return True
 
     def _begins_again(self, target: Ref, path: Path, inside: dict[str, int]) -> bool:

@@ -25,6 +25,22 @@ class Unrolled(NamedTuple):
     deltas: Deltas
 
 
+class _Prepared(NamedTuple):
+    """What there is to know of a loop, whatever remains of its axis.
+
+    Args:
+        vector: whether it is executed a vector at a time.
+        step: elements of an iteration.
+        moved: pointers that it moves, by identity, with the bytes per iteration.
+        body: loops, and for leaves with something to do their maker and pointers.
+    """
+
+    vector: bool
+    step: int
+    moved: list[tuple[int, int]]
+    body: list[Loop | tuple[Make, list[int]]]
+
+
 class Unroller:
     """Lists the items of unrolled nests, once for each state of their axes.
 
@@ -44,6 +60,7 @@ class Unroller:
         self._analyser = analyser
         self._items = items
         self._lanes = lanes
+        self._loops: dict[int, _Prepared] = {}
         self._known: dict[tuple[int, tuple[int | None, ...]], list[Unrolled]] = {}
 
     def unrolls(self, node: Node) -> bool:
@@ -62,29 +79,42 @@ class Unroller:
         return known
 
     def _walk(self, loop: Loop, inside: Inside, moves: Moves, add: Callable[[Unrolled], None]) -> None:
-        here = remaining(self._tree, inside, loop.axis)
-        inner = vector_loop((loop,))
-        step = self._lanes if inner else loop.step
-        as_loop = self._pointers.inject(loop, self._lanes).id if inner else loop.id
-        moved = [(id(p), s) for p, s in self._pointers.moved(loop, as_loop)]
-        body = [node if isinstance(node, Loop) else self._leaf(node, inner) for node in loop.body]
+        vector, step, moved, body = self._prepared(loop)
+        if not body:
+            return
+        here = inside.get(loop.axis) or remaining(self._tree, inside, loop.axis)
         for first in range(0, here, step):
             count = min(step, here - first)
             for node in body:
                 if isinstance(node, Loop):
                     self._walk(node, {**inside, loop.axis: count}, moves, add)
-                elif node is not None:
+                else:
                     make, pointers = node
                     deltas = tuple([moves[pointer] for pointer in pointers])
-                    add(Unrolled(make, count if inner else 1, deltas))
+                    add(Unrolled(make, count if vector else 1, deltas))
             for pointer, stride in moved:
                 moves[pointer] += stride
         for pointer, stride in moved:
             moves[pointer] -= stride * -(-here // step)
 
-    def _leaf(self, leaf: Leaf, inner: Loop | None) -> tuple[Make, list[int]] | None:
-        make = self._items.maker(leaf, inner)
-        return make and (make, [id(pointer) for pointer in self._pointers.of_leaf(leaf)])
+    def _prepared(self, loop: Loop) -> _Prepared:
+        known = self._loops.get(id(loop))
+        if known is None:
+            inner = vector_loop((loop,))
+            as_loop = self._pointers.inject(loop, self._lanes) if inner else loop
+            moved = [(id(p), s) for p, s in self._pointers.moved(loop, as_loop.id)]
+            body = [self._body(node, inner) for node in loop.body]
+            step = self._lanes if inner else loop.step
+            known = _Prepared(inner is not None, step, moved, [node for node in body if node])
+            self._loops[id(loop)] = known
+        return known
+
+    def _body(self, node: Node, inner: Loop | None) -> Loop | tuple[Make, list[int]] | None:
+        """Prepare what a loop holds; None for what has nothing to do."""
+        if isinstance(node, Loop):
+            return node if self._prepared(node).body else None
+        make = self._items.maker(node, inner)
+        return make and (make, [id(pointer) for pointer in self._pointers.of_leaf(node)])
 
 
 def _axes(node: Node) -> list[str]:
