@@ -9,11 +9,17 @@ if TYPE_CHECKING:
     from planish.einsum import einsum
     from planish.result import Result
     from planish.tune import tune
+    from planish.validate import validate
 
 __version__ = "0.1.0"
-__all__ = ["Result", "__version__", "einsum", "tune"]
+__all__ = ["Result", "__version__", "einsum", "tune", "validate"]
 
-_LAZY = {"einsum": "planish.einsum", "Result": "planish.result", "tune": "planish.tune"}
+_LAZY = {
+    "einsum": "planish.einsum",
+    "Result": "planish.result",
+    "tune": "planish.tune",
+    "validate": "planish.validate",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -51,15 +51,16 @@ def finish(search: Searched, listener: Listener) -> Result:
     """
     task, progress, store = search.task, search.progress, search.store
     assert progress.best is not None
+    candidates: list[Candidate] = []
     standings: list[Standing] = []
-    candidates = _finalists(search.level, task, search.trials, search.settings.finalists)
     started = time.monotonic()
-    if candidates:
-        listener.comparing(progress, len(candidates) + 1)
-        try:
+    try:
+        candidates = _finalists(search.level, task, search.trials, search.settings.finalists)
+        if candidates:
+            listener.comparing(progress, len(candidates) + 1)
             standings = _compare(search.level, task, candidates, search.settings.seed)
-        except KeyboardInterrupt:
-            search.stopped = True
+    except KeyboardInterrupt:
+        search.stopped = True
     search.seconds["compare"] = time.monotonic() - started
     baseline, ranked = _rank(task.objectives[0], candidates, standings)
     if ranked:  # a comparison that was left out must not erase an earlier one

@@ -3,7 +3,6 @@
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from typer.testing import CliRunner
 from cli import lattices
 from planish.budget import Budget
 from planish.cli import app
-from planish.measure import Plan
 from planish.store import open_store
 from planish.tune import tune
 
@@ -46,10 +44,8 @@ Planish = Callable[..., Said]
 
 @pytest.fixture
 def lattice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Offer the lattice level alone, whose values have no noise: one process is enough to compare them."""
+    """Offer the lattice level alone."""
     lattices.install(monkeypatch.setattr)
-    for module in ("finals", "validate", "compare"):
-        monkeypatch.setattr(f"planish.{module}.Plan", partial(Plan, processes=1))
 
 
 @pytest.fixture

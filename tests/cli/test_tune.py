@@ -8,6 +8,7 @@ import pytest
 
 from cli import lattices
 from cli.conftest import PROGRAM, Kept, Planish
+from planish.cli import watching
 from planish.core import AllFailedError, Candidate, Task
 from planish.report.wording import multiple
 from planish.store import open_store
@@ -138,10 +139,11 @@ def test_if_all_fail_the_reasons_are_named(planish: Planish, place: Path) -> Non
         assert [(run.status, run.trials) for run in store.runs()] == [("failed", 20)]
 
 
-def test_progress_goes_to_standard_error(planish: Planish) -> None:
-    said = planish("tune", PROGRAM, "--trials", 60, "--finalists", 1, "--option", "pause=0.03")
+def test_progress_goes_to_standard_error(planish: Planish, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "LINE_S", 0.1)
+    said = planish("tune", PROGRAM, "--trials", 40, "--finalists", 1, "--option", "pause=0.01")
     begin, *lines, end = said.err.splitlines()
-    assert begin.endswith("lattice 6x4x4 0.03 False")
+    assert begin.endswith("lattice 6x4x4 0.01 False")
     assert end == "measuring the best 1 again beside the baseline; Ctrl-C leaves that out"
     assert len(lines) >= 2
     assert "trials" in lines[0]

@@ -25,7 +25,7 @@ from planish.stored import known_baseline
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_LINE_S = 1.0
+LINE_S = 1.0
 _FRAMES_A_SECOND = 4
 _BAR = 40
 _LEAVE = "Ctrl-C leaves that out"
@@ -70,14 +70,14 @@ class Lines:
     def started(self, progress: Progress) -> None:
         """Say what begins."""
         self._board = self._make_board(progress)
-        self._next = time.monotonic() + _LINE_S
+        self._next = time.monotonic() + LINE_S
         _tell(f"run {progress.run_id}: {one_line(progress.task.program.text)}")
 
     def trial(self, trial: Trial, progress: Progress) -> None:
         """Say how it goes, if it is time."""
         del trial, progress
         if self._board is not None and time.monotonic() >= self._next:
-            self._next = time.monotonic() + _LINE_S
+            self._next = time.monotonic() + LINE_S
             board = self._board
             _tell("; ".join(filter(None, (board.best, board.pace, board.failed, board.left))))
 

@@ -1,0 +1,92 @@
+"""The state of a run in words, by a clock that the test turns."""
+
+import math
+
+import pytest
+
+from planish.budget import Budget
+from planish.cli.board import Board
+from planish.core import Candidate, Failed, Measured, Objective, Outcome, Trial
+from planish.progress import Progress
+from planish.report.wording import amount, multiple
+from planish.testing.stored import make_task
+
+GFLOPS = Objective("gflops", "GFLOPS", "up")
+
+
+class Hand:
+    """A clock's hand."""
+
+    def __init__(self) -> None:
+        self.time = 100.0
+
+    def __call__(self) -> float:
+        return self.time
+
+
+@pytest.fixture
+def hand() -> Hand:
+    return Hand()
+
+
+def progress(*outcomes: Outcome, cached: int = 0, objective: Objective | None = None) -> Progress:
+    made = Progress(make_task("flat", *([objective] if objective else [])), "1a2b3c4d")
+    for i, outcome in enumerate(outcomes):
+        made.add(Trial(Candidate(), outcome, i, cached=i < cached))
+    return made
+
+
+def measured(time: float) -> Measured:
+    return Measured({"time_s": time, "gflops": 1 / time})
+
+
+def test_before_anything_is_measured(hand: Hand) -> None:
+    board = Board(progress(), Budget(trials=10), now=hand)
+    assert board.best == "nothing measured yet"
+    assert board.left == "time left unknown"
+    assert (board.pace, board.failed) == ("0 trials, 0/s", "")
+
+
+def test_the_best_is_told_with_its_rate_and_its_gain(hand: Hand) -> None:
+    found = progress(measured(4e-6), measured(2e-6), measured(3e-6))
+    assert Board(found, Budget(), now=hand).best == f"best {amount(2e-6, 's')}, 500,000 GFLOPS"
+    assert Board(found, Budget(), 5e-6, hand).best.endswith(f", {multiple(2.5)} the baseline")
+
+
+def test_where_more_is_better_the_gain_is_the_other_way_round(hand: Hand) -> None:
+    found = progress(measured(0.5), objective=GFLOPS)
+    assert (
+        Board(found, Budget(), 1.0, hand).best == f"best {amount(2, 'GFLOPS')}, {multiple(2.0)} the baseline"
+    )
+
+
+def test_only_what_is_measured_now_counts_for_the_pace(hand: Hand) -> None:
+    board = Board(progress(*[measured(1.0)] * 1400, cached=1000), Budget(), now=hand)
+    hand.time += 2
+    assert board.pace == "1,400 trials (1,000 known), 200/s"
+    board.end()
+    hand.time += 60
+    assert board.pace == "1,400 trials (1,000 known), 200/s"
+
+
+def test_failures_are_told_by_reason(hand: Hand) -> None:
+    outcomes = [Failed("verify", "wrong answer")] * 2 + [Failed("build", "refused")] * 3
+    assert Board(progress(*outcomes), Budget(), now=hand).failed == (
+        "5 failed (build: refused 3, verify: wrong answer 2)"
+    )
+
+
+def test_the_time_left_is_by_the_limit_that_comes_first(hand: Hand) -> None:
+    found = progress(*[measured(1.0)] * 5)
+    boards = [Board(found, budget, now=hand) for budget in (Budget(10), Budget(100, 8), Budget(None, 600))]
+    hand.time += 2
+    assert [board.left for board in boards] == ["2.0 s left", "6.0 s left", "9 min 58 s left"]
+    assert [board.done for board in boards] == [0.5, 0.25, pytest.approx(2 / 600)]
+    hand.time += math.inf
+    assert boards[1].done == 1.0
+
+
+def test_a_search_without_a_sure_end_says_when_it_ends(hand: Hand) -> None:
+    assert Board(progress(), Budget(), now=hand).left == "until Ctrl-C"
+    board = Board(progress(), Budget(value=2e-3), now=hand)
+    assert (board.left, board.done) == (f"until {amount(2e-3, 's')}", None)

@@ -1,0 +1,106 @@
+"""`planish compare`, and the functions behind it."""
+
+import json
+import math
+
+import pytest
+
+from cli.conftest import PROGRAM, Kept, Planish
+from planish.cli.contest import marks
+from planish.compare import Contestant, Curves, compare_results, compare_searches
+from planish.core import Objective, PlanishError, StoreError
+from planish.settings import Settings
+
+TIME = Objective("time_s", "s")
+BOTH = "--searcher", "random", "--searcher", "genetic:population=8,mutation=0.5"
+
+
+def curves(*rows: tuple[float, ...], objective: Objective = TIME) -> Curves:
+    return Curves(Contestant("us", PROGRAM), objective, tuple(f"run{i}" for i in range(len(rows))), rows)
+
+
+def test_medians_are_over_the_seeds_and_a_search_that_ended_keeps_its_best() -> None:
+    found = curves((3.0, 2.0, 1.0), (6.0, 4.0), (math.nan, 9.0, 8.0))
+    assert math.isnan(found.median(1))
+    assert [found.median(trials) for trials in (2, 3, 10)] == [4.0, 4.0, 4.0]
+    assert found.after(3) == (1.0, 4.0, 8.0)
+    assert found.winner == "run0"
+    assert curves((1.0,), (3.0,), objective=Objective("gflops", "", "up")).winner == "run1"
+
+
+@pytest.mark.parametrize(
+    ("most", "expected"),
+    [(1, [1]), (2, [1, 2]), (30, [1, 2, 5, 10, 20, 30]), (100, [1, 2, 5, 10, 20, 50, 100])],
+)
+def test_marks(most: int, expected: list[int]) -> None:
+    assert marks(most) == expected
+
+
+@pytest.mark.usefixtures("lattice", "place")
+def test_searches_are_compared_by_their_best_so_far() -> None:
+    contestants = [
+        Contestant(name, PROGRAM, Settings(searcher=name, seed=4)) for name in ("random", "exhaustive")
+    ]
+    random, exhaustive = compare_searches(contestants, trials=96, seeds=2)
+    assert len(set(random.runs)) == 2
+    assert random.best[0] != random.best[1]
+    assert all(len(row) == 96 for row in (*random.best, *exhaustive.best))
+    assert random.median(96) == exhaustive.median(96) == pytest.approx(773.8e-6, rel=1e-4)
+    known = [value for value in random.best[0] if not math.isnan(value)]
+    assert known == sorted(known, reverse=True)
+
+
+@pytest.mark.usefixtures("lattice")
+def test_searchers_are_shown_side_by_side(planish: Planish) -> None:
+    said = planish("compare", PROGRAM, *BOTH, "--trials", 40, "--seeds", 2)
+    assert said.code == 0
+    searches, _, winners = said.out.partition("\n\n")
+    title, head, _, *rows = searches.splitlines()
+    assert title == f"{PROGRAM}: best time after so many trials, median of 2 seeds"
+    assert head.split() == ["trials", "random", "genetic:population=8,mutation=0.5"]
+    assert [row.split()[0] for row in rows] == ["1", "2", "5", "10", "20", "40"]
+    assert len(winners.splitlines()) == 5
+
+
+@pytest.mark.usefixtures("lattice")
+def test_searches_as_json(planish: Planish) -> None:
+    words = ["--trials", 12, "--seeds", 2, "--seed", 5, "--format", "json"]
+    found = json.loads(planish("compare", PROGRAM, *BOTH, *words).out)
+    random, genetic = found["searches"]
+    assert (random["name"], genetic["name"]) == ("random", BOTH[-1])
+    assert len(random["median"]) == len(random["best"][0]) == 12
+    winner = found["winners"][1]["run"]
+    assert winner["id"] == genetic["winner"]
+    assert winner["options"] == {"population": "8", "mutation": "0.5"}
+    assert winner["seed"] in (5, 6)
+
+
+@pytest.mark.usefixtures("lattice")
+def test_programs_and_spaces_are_paired_with_searchers(planish: Planish) -> None:
+    words = [PROGRAM, "lattice 8x4x4", "--space", "knobs", "--trials", 9, "--seeds", 1, "--format", "json"]
+    found = json.loads(planish("compare", *words).out)
+    assert [s["program"] for s in found["searches"]] == [PROGRAM, "lattice 8x4x4"]
+    assert [s["name"] for s in found["searches"]] == ["knobs", "knobs"]
+
+
+def test_winners_are_measured_again_each_beside_its_own_baseline(kept: Kept, planish: Planish) -> None:
+    tune = ["tune", "lattice 20x4x4", "--trials", 40, "--finalists", 1, "--format", "json"]
+    other = json.loads(planish(*tune).out)
+    first, second = compare_results([kept.run, other["run"]["id"]])
+    assert first.gain is not None
+    assert second.gain is not None
+    assert first.gain.value == pytest.approx(1.719, rel=1e-3)
+    assert second.gain.value == pytest.approx(other["finalists"][0]["gain"])
+    said = planish("compare", kept.run, other["run"]["id"])
+    assert [line.split()[0] for line in said.out.splitlines()[3:]] == [kept.run, other["run"]["id"]]
+
+
+def test_what_cannot_be_compared_is_an_error(kept: Kept, planish: Planish) -> None:
+    tune = ["tune", PROGRAM, "--objective", "gflops", "--trials", 9, "--finalists", 0, "--format", "json"]
+    other = json.loads(planish(*tune).out)["run"]["id"]
+    error = planish("compare", kept.run, other).error
+    assert error == "cannot compare time_s and gflops. Name runs with the same leading objective."
+    assert planish("compare", "abc").code == StoreError.exit_code
+    assert planish("compare", PROGRAM, "--searcher", "genetic:population").code == PlanishError.exit_code
+    with pytest.raises(PlanishError, match="nothing to compare"):
+        compare_searches([])

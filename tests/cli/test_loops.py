@@ -1,0 +1,88 @@
+"""Programs and machines that the loops level refuses, as a user meets them."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import Planish
+from planish.core import PlanishError, ProgramError, TargetError
+from planish.loops import target
+from planish.loops.x86 import cpu
+
+MATMUL = "C[m,n] += A[m,k] * B[k,n]"
+SIZE = "m=8,n=8,k=8"
+HUGE = "m=9000000,n=9000000,k=9000000"
+
+MALFORMED: dict[tuple[str, ...], str] = {
+    (MATMUL, "--size", "m=8,n=8"): "axis 'k' of A, B has no size",
+    (MATMUL, "--size", f"{SIZE},z=3"): "axis 'z', which no statement has. Known: k, m, n.",
+    (MATMUL, "--size", "m=8,n=8,k=0"): "axis 'k' has size 0. Sizes are at least 1.",
+    (MATMUL, "--size", "m=8,n=8,k=-1"): "axis 'k' has size -1. Sizes are at least 1.",
+    (MATMUL, "--size", "m=8,n=8,k=x"): "'k=x' is no size. Write --size m=192,n=192.",
+    (MATMUL, "--size", SIZE, "--shape", "A=8x8x8"): "A",
+    (MATMUL, "--size", SIZE, "--shape", "A=8x9"): "A",
+    ("C[m,n] += A[m,k] * A[k]", "--size", SIZE): "A[m, k] and A[k] differ in rank: 2 and 1",
+    (MATMUL, "--size", SIZE, "--dtype", "int32"): "'int32' is not supported. Known: float32, float64.",
+    (MATMUL, "--size", SIZE, "--dtype", "float16"): "'float16' is not supported. Did you mean 'float64'?",
+    (MATMUL, "--size", HUGE): "GiB",
+    ("C[m,n] += ", "--size", SIZE): "expected a tensor, at the end",
+    (MATMUL, "--size", SIZE, "--option", "bakend=x"): "no option 'bakend'. Did you mean 'backend'?",
+    (MATMUL, "--size", SIZE, "--space", "templat"): "no space 'templat'. Did you mean 'template'?",
+    ("absent.loops",): "cannot read 'absent.loops': No such file or directory",
+}
+
+
+@pytest.mark.parametrize("words", MALFORMED, ids=" ".join)
+def test_a_malformed_program_is_one_line(planish: Planish, words: tuple[str, ...]) -> None:
+    said = planish("tune", *words)
+    assert MALFORMED[words] in said.error
+    assert (said.code, said.out) == (ProgramError.exit_code, "")
+
+
+def test_a_file_may_hold_the_wrong_text(planish: Planish, tmp_path: Path) -> None:
+    for content, expected in ((b"a tree[", "column 3"), (b"\xff\xfe", "is not a text")):
+        (tmp_path / "p.loops").write_bytes(content)
+        said = planish("tune", tmp_path / "p.loops")
+        assert said.code == ProgramError.exit_code
+        assert expected in said.error
+
+
+@pytest.mark.parametrize("words", [("--cores", 4096), ("--cores", 0), ("--option", "backend=x87")])
+def test_what_the_machine_lacks_is_one_line(planish: Planish, words: tuple[object, ...]) -> None:
+    said = planish("tune", MATMUL, "--size", SIZE, *words)
+    assert said.code == TargetError.exit_code
+    assert said.error.endswith(("Use --cores.", "portable."))
+
+
+def test_a_searcher_that_does_not_fit_the_space_names_those_that_do(planish: Planish) -> None:
+    said = planish("tune", MATMUL, "--size", SIZE, "--searcher", "genetic", "--space", "steps")
+    assert said.code == PlanishError.exit_code
+    assert "does not offer: crossover, mutate. Searchers that fit: beam-bfs" in said.error
+
+
+@pytest.fixture
+def old_processor(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Make this a processor with neither AVX2 nor AVX-512."""
+    monkeypatch.setattr(cpu, "features", lambda: frozenset({"sse2", "avx"}))
+    target.available_backends.cache_clear()
+    yield
+    target.available_backends.cache_clear()
+
+
+@pytest.mark.usefixtures("old_processor")
+def test_a_processor_without_avx2_uses_the_portable_back_end(planish: Planish) -> None:
+    tune = ["tune", MATMUL, "--size", SIZE, "--trials", 3, "--finalists", 0]
+    said = planish(*tune, "--option", "backend=x86-avx2")
+    assert said.code == TargetError.exit_code
+    assert said.error == "back end 'x86-avx2' does not work on this machine. It has: portable."
+    found = json.loads(planish(*tune, "--format", "json").out)
+    assert found["task"]["target"]["toolchain"]["backend"] == "portable"
+    assert found["best"]["values"]["gflops"] > 0
+
+
+def test_a_task_that_needs_more_memory_than_a_worker_may_have_is_one_line(planish: Planish) -> None:
+    said = planish("tune", "B[m,n] = A[m,n]", "--size", "m=30000,n=30000", "--format", "json")
+    assert said.code == TargetError.exit_code
+    assert said.error.endswith("Give smaller sizes.")

@@ -1,0 +1,128 @@
+"""`planish validate`: a stored result that holds, and what may have become of one that does not."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli import lattices
+from cli.conftest import PROGRAM, Kept, Planish
+from planish import validate
+from planish.core import MismatchError, PlanishError, Target, TargetError, Task
+
+QUESTIONS = ("replay", "answer", "value")
+
+
+def change(place: Path, table: str, column: str, how: Callable[[Any], Any]) -> None:
+    """Change a column of JSON in every row."""
+    with sqlite3.connect(place) as connection:
+        for key, old in connection.execute(f"SELECT rowid, {column} FROM {table}").fetchall():
+            new = json.dumps(how(json.loads(old)))
+            connection.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (new, key))
+    connection.close()
+
+
+def verdicts(run: str) -> tuple[str, ...]:
+    return tuple(check.verdict for check in validate(run).checks)
+
+
+def test_a_result_that_holds(kept: Kept, planish: Planish) -> None:
+    said = planish("validate", kept.run[:6])
+    assert (said.code, said.err) == (0, "")
+    assert [line.split()[:2] for line in said.out.splitlines()[2:]] == [[q, "holds"] for q in QUESTIONS]
+    assert "1.719 to 1.719 now, 1.719 to 1.719 recorded" in said.out
+    found = json.loads(planish("validate", kept.run, "--format", "json").out)
+    assert (found["run"], found["holds"]) == (kept.run, True)
+    assert found["replay"]["detail"] == "3 steps of level lattice, version 1"
+
+
+def test_a_value_that_is_no_longer_reached(kept: Kept, planish: Planish) -> None:
+    change(kept.place, "results", "data", lambda data: {**data, "ratio": [0.1, 0.09, 0.11]})
+    said = planish("validate", kept.run)
+    assert said.code == MismatchError.exit_code
+    assert "value    differs" in said.out
+    assert said.error.startswith(f"run {kept.run} does not reproduce: value: times better than the baseline")
+    assert "1.719 to 1.719 now, 9.091 to 11.11 recorded" in said.error
+    found = json.loads(planish("validate", kept.run, "--format", "json").out)
+    assert (found["holds"], found["value"]["verdict"]) == (False, "differs")
+
+
+def test_what_changed_is_named(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    def other(_: object, cores: int) -> Target:
+        return Target("slide rule", frozenset(), cores, {"carver": "2.0"})
+
+    change(kept.place, "results", "data", lambda data: {**data, "ratio": [0.1, 0.09, 0.11]})
+    monkeypatch.setattr(lattices.LatticeLevel, "target", other)
+    monkeypatch.setattr(lattices.LatticeLevel, "version", "2")
+    assert validate(kept.run).value.detail.endswith(
+        "(abacus then, slide rule now; carver 1.0 then, 2.0 now; level version 1 then, 2 now)"
+    )
+
+
+def test_an_answer_that_is_no_longer_given(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = lattices.LatticeLevel.evaluator
+
+    def failing(self: lattices.LatticeLevel, task: Task, *, final: bool = False) -> lattices.Measuring:
+        return replace(ours(self, task, final=final), forbidden=(5, 2, 2))
+
+    monkeypatch.setattr(lattices.LatticeLevel, "evaluator", failing)
+    found = validate(kept.run)
+    assert [check.verdict for check in found.checks] == ["holds", "differs", "not done"]
+    assert found.answer.detail == "build: refused: as asked"
+    with pytest.raises(MismatchError, match="answer: build: refused"):
+        found.require()
+
+
+def test_a_candidate_that_reads_back_as_another(kept: Kept) -> None:
+    change(kept.place, "results", "candidate", lambda steps: steps[:-1])
+    found = validate(kept.run)
+    assert [check.verdict for check in found.checks] == ["differs", "not done", "not done"]
+    assert found.replay.detail == "the stored candidate reads back as another"
+
+
+def test_a_step_that_the_level_no_longer_has(kept: Kept) -> None:
+    change(kept.place, "results", "candidate", lambda steps: [["Turn", {}], *steps])
+    found = validate(kept.run)
+    assert found.replay.detail.startswith("unknown step 'Turn'")
+    assert not found.holds
+
+
+def test_a_program_that_reads_back_as_another(kept: Kept) -> None:
+    with sqlite3.connect(kept.place) as connection:
+        connection.execute("UPDATE tasks SET program = 'lattice 8x4x4 0.0 False'")
+    connection.close()
+    assert validate(kept.run).replay.detail == "the stored program reads back as another"
+
+
+def test_without_a_comparison_on_record_the_value_itself_counts(kept: Kept, planish: Planish) -> None:
+    planish("tune", PROGRAM, "--trials", 10, "--finalists", 0, "--seed", 5)
+    run = json.loads(planish("show", "--format", "json").out)["runs"][0]["id"]
+    assert run != kept.run
+    assert verdicts(run) == ("holds", "holds", "holds")
+    assert validate(run).value.detail.startswith("time_s: ")
+    change(kept.place, "trials", "outcome", _twice_as_slow)
+    assert verdicts(run) == ("holds", "holds", "differs")
+
+
+def _twice_as_slow(outcome: dict[str, Any]) -> dict[str, Any]:
+    values = {name: 2 * value for name, value in outcome.get("values", {}).items()}
+    return {**outcome, "values": values, "samples": {}} if values else outcome
+
+
+def test_a_run_without_result_or_with_too_many_cores_is_an_error(
+    kept: Kept, planish: Planish, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object, cores: int) -> Target:
+        raise TargetError(f"{cores} cores asked for")
+
+    planish("tune", PROGRAM, "--trials", 5, "--option", "fail=yes")
+    run = json.loads(planish("show", "--format", "json").out)["runs"][0]["id"]
+    with pytest.raises(PlanishError, match="has no result"):
+        validate(run)
+    monkeypatch.setattr(lattices.LatticeLevel, "target", refuse)
+    with pytest.raises(TargetError):
+        validate(kept.run)
