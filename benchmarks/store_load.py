@@ -65,9 +65,10 @@ def measure(place: str | Path) -> list[Row]:
 
 def show(title: str, rows: Sequence[Row]) -> None:
     """Print a table."""
-    print(f"{title}: milliseconds\n{'':36}{'median':>10}{'mean':>10}{'goal':>10}")
+    print(f"{title}: milliseconds\n{'':36}{'least':>10}{'median':>10}{'mean':>10}{'goal':>10}")
     for name, times, goal in rows:
-        print(f"{name:36}{statistics.median(times):10.3f}{statistics.mean(times):10.3f}{goal:>10}")
+        middle, mean = statistics.median(times), statistics.mean(times)
+        print(f"{name:36}{min(times):10.3f}{middle:10.3f}{mean:10.3f}{goal:>10}")
     print()
 
 

@@ -25,8 +25,12 @@ class Step:
         return f"{type(self).__name__}({options})"
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(v) for v in value) if isinstance(value, (list, tuple)) else value
+_LISTS = (list, tuple)
+
+
+def _frozen(values: Sequence[Any]) -> tuple[Any, ...]:
+    # Called only for lists: a store decodes a hundred thousand options at once.
+    return tuple([_frozen(v) if isinstance(v, _LISTS) else v for v in values])
 
 
 def step_from_json(data: Sequence[Any], known: Mapping[str, type[Step]]) -> Step:
@@ -43,7 +47,7 @@ def step_from_json(data: Sequence[Any], known: Mapping[str, type[Step]]) -> Step
     if name not in known:
         raise ProgramError(f"unknown step '{name}'", did_you_mean(name, known))
     try:
-        return known[name](**{k: _frozen(v) for k, v in options.items()})
+        return known[name](**{k: _frozen(v) if isinstance(v, _LISTS) else v for k, v in options.items()})
     except TypeError as error:
         raise ProgramError(f"step '{name}' does not take these options: {error}") from error
 

@@ -5,6 +5,7 @@ import os
 import sqlite3
 import time
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection, create_engine, event
 from sqlalchemy.exc import OperationalError
@@ -72,7 +73,9 @@ def _connect(uri: str, timeout: float, pragmas: list[str]) -> Connection:
         return connection
 
     def begin(connection: Connection) -> None:
-        connection.exec_driver_sql(connection.info["begin"])
+        # Not by SQLAlchemy, which would add a fifth to the time that storing a trial takes.
+        driver: Any = connection.connection.driver_connection
+        driver.execute(connection.info["begin"])
 
     engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
     event.listen(engine, "begin", begin)
