@@ -8,8 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from loops.chains import chains
+from loops.odd_trees import TREES
+from loops.random_trees import random_trees
+from loops.trees import execute, integers
 from planish.core import TargetError
 from planish.loops.inputs import aligned, make_inputs
+from planish.loops.interpret import interpret
 from planish.loops.lowering import lower
 from planish.loops.mathlib import EXPANDED
 from planish.loops.parse import parse
@@ -18,6 +23,7 @@ from planish.loops.reference import check, reference
 from planish.loops.runtime import Kernel
 from planish.loops.schedule import Schedule, unscheduled
 from planish.loops.steps import Pack, Parallel, Reorder, Split
+from planish.loops.tree import LoopTree
 from planish.loops.x86 import cpu
 from planish.loops.x86.compile import compile_tree
 from planish.loops.x86.isa import IsaName
@@ -40,8 +46,29 @@ def run(schedule: Schedule, isa: IsaName, cores: int = 1) -> tuple[dict[str, NDA
     return outputs, check(program, outputs, reference(program, inputs))
 
 
+def same(kernel: LoopTree, isa: IsaName) -> None:
+    """Compile, run, and compare with the interpreter; sums are exact."""
+    arrays = integers(kernel)
+    expected = interpret(kernel, arrays)
+    got = execute(kernel, compile_tree(kernel, isa), arrays, 1)
+    for name, values in expected.items():
+        np.testing.assert_array_equal(got[name], values, err_msg=f"{name} of {kernel}")
+
+
+@pytest.mark.parametrize("isa", SETS)
+@pytest.mark.parametrize("name", TREES)
+def test_odd_trees(name: str, isa: IsaName) -> None:
+    same(TREES[name], isa)
+
+
+@settings(max_examples=100)
+@given(random_trees(), st.sampled_from(SETS))
+def test_random_trees_in_strict_order(kernel: LoopTree, isa: IsaName) -> None:
+    same(kernel, isa)
+
+
 @settings(max_examples=150)
-@given(programs(points=1500), st.data())
+@given(programs(points=1500) | chains(), st.data())
 def test_any_schedule_of_any_program_is_right(program: Program, data: st.DataObject) -> None:
     schedule = data.draw(schedules(program.with_constants(program.inputs)))
     isa = data.draw(st.sampled_from(SETS))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from iced_x86 import Code, Register
 
-from planish.core import TargetError
 from planish.loops.extent import remaining
 from planish.loops.tree import Loop, LoopTree, Node
 from planish.loops.x86.assembler import JL, JLE, JNE, Assembler, Imm, Mem
@@ -95,8 +94,6 @@ class Function:
             if len(nodes) == 1 and isinstance(nodes[0], Loop):
                 self._outer_loop(nodes[0], inside)
                 return
-            if len(nodes) == 1:
-                raise TargetError("no registers for a single element")
             for node in nodes:
                 self._nodes((node,), inside)
 
@@ -128,9 +125,10 @@ class Function:
 
     def _leaf_by_leaf(self, loop: Loop, inside: Inside) -> None:
         """Execute a vector's worth of each leaf in turn, where one leaf reads what another writes."""
-        if len(loop.body) == 1:
-            raise TargetError(f"no registers for the loop over '{loop.axis}'")
         here = remaining(self.tree, inside, loop.axis)
+        if len(loop.body) == 1:
+            self._counting.repeat(loop, here, lambda: self._nodes(loop.body, {**inside, loop.axis: 1}))
+            return
         lanes = self.isa.lanes
         moved = self.pointers.inject(loop, lanes)
         apart = tuple(Loop(loop.axis, loop.step, (leaf,)) for leaf in loop.body)

@@ -112,12 +112,13 @@ class RegionCode:
                     self._sum_lanes(key, first, code)
 
     def _sum_lanes(self, key: Key, register: int, code: str) -> None:
-        """Reduce a vector to one element, with what memory holds of it if it did not begin here."""
+        """Reduce a vector to one element in all lanes, with what memory holds if it did not begin here."""
         reduce_lanes(self._asm, self._isa, register, code)
         if key[0] not in self._region.fresh:
             self._block.transfers.load(0, self._home(key))
             x = self._isa.xmm
             self._asm.emit(forms(self._isa).arithmetic_xmm[code], x(register), x(register), x(0))
+        self._asm.emit(forms(self._isa).repeat_lowest, self._isa.vector(register), self._isa.xmm(register))
 
     # Loops
 

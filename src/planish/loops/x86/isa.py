@@ -82,6 +82,7 @@ class Forms:
         self.load = _code(f"EVEX_VMOVU{p}_ZMM_K1Z_ZMMM512")
         self.store = _code(f"EVEX_VMOVU{p}_ZMMM512_K1Z_ZMM")
         self.broadcast = _code(f"EVEX_VBROADCAST{s}_ZMM_K1Z_XMMM{bits}")
+        self.repeat_lowest = self.broadcast
         self.fma = _code(f"EVEX_VFMADD231{p}{three}_ER")
         self.arithmetic = {
             op: _code(f"EVEX_V{op}{p}{three}_{'SAE' if op in ('MAX', 'MIN') else 'ER'}") for op in ARITHMETIC
@@ -110,6 +111,7 @@ class Forms:
         self.load = _code(f"VEX_VMOVU{p}_YMM_YMMM256")
         self.store = _code(f"VEX_VMOVU{p}_YMMM256_YMM")
         self.broadcast = _code(f"VEX_VBROADCAST{s}_YMM_M{bits}")
+        self.repeat_lowest = _code(f"VEX_VBROADCAST{s}_YMM_XMM")
         self.fma = _code(f"VEX_VFMADD231{p}{three}")
         self.arithmetic = {op: _code(f"VEX_V{op}{p}{three}") for op in ARITHMETIC}
         self.sqrt = _code(f"VEX_VSQRT{p}_YMM_YMMM256")

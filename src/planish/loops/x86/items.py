@@ -56,7 +56,9 @@ class Items:
         if buffer not in region.reduce and buffer not in region.local:
             value = self._vector(leaf.value, inner, iter(range(1, 100)))
             place = self._element(leaf.target, inner, 1, 0)
-            return lambda lanes, deltas: add(place(lanes, deltas), reduce, value(lanes, deltas), full)
+            if reduce is not None:
+                return self._in_memory(reduce, place, value)
+            return lambda lanes, deltas: add(place(lanes, deltas), None, value(lanes, deltas), full)
         lanewise = buffer in region.lanewise
         if self._is_product(leaf) and (self._isa.wide or not lanewise):
             return self._product(leaf, inner, lanewise)
@@ -68,6 +70,18 @@ class Items:
             add(target, reduce, value(lanes, deltas), lanes if lanewise else full)
 
         return accumulate
+
+    def _in_memory(
+        self, reduce: str, place: Callable[[int, Deltas], Element], value: Callable[[int, Deltas], Vector]
+    ) -> Make:
+        """Reduce into an element that no register holds."""
+        add, full = self._block.add, self._isa.lanes
+
+        def make(lanes: int, deltas: Deltas) -> None:
+            target = place(lanes, deltas)
+            add(target, None, Operation(reduce, (target, value(lanes, deltas))), full)
+
+        return make
 
     def _is_held(self, ref: Ref) -> bool:
         return ref.buffer in self._region.reduce or ref.buffer in self._region.local

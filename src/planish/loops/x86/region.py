@@ -56,14 +56,25 @@ Path = tuple[Loop, ...]
 
 
 def vector_loop(path: Path) -> Loop | None:
-    """The loop that a leaf is vectorised along: the innermost, if it moves or reduces all its leaves."""
-    if not path:
-        return None
-    loop = path[-1]
-    for node in loop.body:
-        if isinstance(node, Loop) or (node.reduce is None and loop.id not in node.target.stride):
-            return None
-    return loop
+    """The loop that a leaf is vectorised along: the innermost, if its iterations may run side by side."""
+    return path[-1] if path and _side_by_side(path[-1]) else None
+
+
+def _side_by_side(loop: Loop) -> bool:
+    """Whether every element that a leaf writes is touched by its own iteration only, or just reduced."""
+    for leaf in loop.body:
+        if isinstance(leaf, Loop):
+            return False
+        target = leaf.target
+        moves = loop.id in target.stride
+        if not (moves or leaf.reduce):
+            return False
+        for other in loop.body:
+            touched = leaf_refs(other) if isinstance(other, Leaf) else ()
+            for ref in touched:
+                if ref.buffer == target.buffer and ref is not target and not (moves and ref == target):
+                    return False
+    return True
 
 
 def leaf_paths(nodes: tuple[Node, ...], path: Path = ()) -> Iterator[tuple[Leaf, Path]]:
@@ -170,7 +181,13 @@ class Analyser:
         return known[1]
 
     def region(self, nodes: tuple[Node, ...], inside: dict[str, int]) -> Region | None:
-        """Plan the registers of a scope; None if it does not fit."""
+        """Plan the registers of a scope; None if it does not fit. A single element always does."""
+        planned = self._planned(nodes, inside)
+        if planned is None and len(nodes) == 1 and isinstance(nodes[0], Leaf):
+            return Region()
+        return planned
+
+    def _planned(self, nodes: tuple[Node, ...], inside: dict[str, int]) -> Region | None:
         found = list(leaf_paths(nodes))
         reducing = [(leaf, path) for leaf, path in found if leaf.reduce]
         held, local = self._held(found)
@@ -276,6 +293,13 @@ class Analyser:
             return False
         if stride and region.stride.setdefault(target.buffer, stride) != stride:
             return False
+        self._list(region, target, path, vector, inside)
+        return True
+
+    def _list(
+        self, region: Region, target: Ref, path: Path, vector: Loop | None, inside: dict[str, int]
+    ) -> None:
+        """Note the vectors that a target names, unless it is known from another leaf."""
         moving = tuple(loop.id for loop in path if loop.id in target.stride)
         still = {loop.axis for loop in path if loop.id not in target.stride}
         listed = target, moving, vector and vector.id
@@ -284,7 +308,6 @@ class Analyser:
                 region.homes[target.buffer, offset, lanes] = target
         if still.isdisjoint(axis for axis, _ in moving):
             region.listed.add(listed)
-        return True
 
     def _begins_again(self, target: Ref, path: Path, inside: dict[str, int]) -> bool:
         """Whether an element is initialised several times here: then it is several results in turn."""
