@@ -2,7 +2,7 @@
 
 A program is `lattice SIZES`, as in `lattice 6x4x4`; the options `pause` (seconds that a trial takes) and
 `fail` (nothing can be built) become part of it. Run as a program, this module is the
-planish command with this level in the place of all others.
+planish command with this level in the place of all others, which tells often how it goes.
 """
 
 from __future__ import annotations
@@ -169,7 +169,8 @@ def install(put: Callable[[object, str, Any], None] = setattr) -> None:
 
 if __name__ == "__main__":
     from cli import lattices  # not __main__: workers must find the evaluator
-    from planish.cli import main
+    from planish.cli import main, watching
 
     lattices.install()
+    watching.LINE_S = 0.1
     main()

@@ -1,25 +1,25 @@
 """Real processes: Ctrl-C, kill -9, pipes that nobody reads, disks that are full, terminals."""
 
-import json
 import os
 import pty
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from cli.conftest import PROGRAM, Kept
 from planish.cli.failing import INTERRUPTED, READER_GONE, UNEXPECTED
 from planish.core import StoreError
-from planish.store import open_store
+from planish.store import Run, open_store
 from store.mounts import grow, small_disk
 
 TESTS = Path(__file__).parents[1]
 COMMAND = [sys.executable, "-m", "cli.lattices"]
+REAL = [sys.executable, "-c", "from planish.cli import main; main()"]
 LONG = ["tune", "lattice 20x20x20", "--option", "pause=0.02", "--seconds", "60", "--workers", "1"]
 
 
@@ -46,32 +46,31 @@ def wait_for(text: str, process: subprocess.Popen[str]) -> None:
     assert line
 
 
-def run(environment: dict[str, str], *words: str, shell: str = "") -> subprocess.CompletedProcess[str]:
-    command: list[str] = [*COMMAND, *words]
+def run(environment: dict[str, str], *command: str, shell: str = "") -> subprocess.CompletedProcess[str]:
     if shell:
-        command = ["bash", "-c", f'set -o pipefail; "$@" {shell}', "-", *command]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        command = ("bash", "-c", f'set -o pipefail; "$@" {shell}', "-", *command)
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, errors="replace", check=False
+    )
 
 
-def shown(environment: dict[str, str], *words: str) -> Any:
-    return json.loads(run(environment, "show", *words, "--format", "json").stdout)
+def only_run(place: Path) -> Run:
+    with open_store(place, read_only=True) as store:
+        (found,) = store.runs()
+        return found
 
 
-def test_ctrl_c_ends_the_search_and_keeps_the_best(
-    searching: subprocess.Popen[str], environment: dict[str, str]
-) -> None:
+def test_ctrl_c_ends_the_search_and_keeps_the_best(searching: subprocess.Popen[str], place: Path) -> None:
     searching.send_signal(signal.SIGINT)
     out, err = searching.communicate()
     assert searching.returncode == 0, err
     assert "#1" in out
     assert "faster than the baseline" in out
     assert "Stopped. The same command goes on from here." in out
-    assert shown(environment)["runs"][0]["status"] == "stopped"
+    assert only_run(place).status == "stopped"
 
 
-def test_ctrl_c_again_leaves_the_comparison_out(
-    searching: subprocess.Popen[str], environment: dict[str, str]
-) -> None:
+def test_ctrl_c_again_leaves_the_comparison_out(searching: subprocess.Popen[str], place: Path) -> None:
     searching.send_signal(signal.SIGINT)
     wait_for("measuring the best", searching)
     searching.send_signal(signal.SIGINT)
@@ -79,7 +78,7 @@ def test_ctrl_c_again_leaves_the_comparison_out(
     assert searching.returncode == 0, err
     assert "Not compared with the baseline." in out
     assert "best time of the search" in out
-    assert shown(environment)["runs"][0]["status"] == "stopped"
+    assert only_run(place).status == "stopped"
 
 
 def test_ctrl_c_before_anything_is_measured_keeps_nothing(environment: dict[str, str]) -> None:
@@ -95,38 +94,45 @@ def test_ctrl_c_before_anything_is_measured_keeps_nothing(environment: dict[str,
 
 
 def test_a_killed_search_goes_on_where_it_was(
-    searching: subprocess.Popen[str], environment: dict[str, str]
+    searching: subprocess.Popen[str], environment: dict[str, str], place: Path
 ) -> None:
     searching.kill()
     searching.communicate()
-    (before,) = shown(environment)["runs"]
-    assert before["status"] == "interrupted"
-    assert before["trials"] > 0
-    words = [*LONG[:4], "--trials", str(before["trials"] + 5), "--finalists", "0"]
-    run(environment, *words)
-    (after,) = shown(environment)["runs"]
-    assert (after["id"], after["status"], after["trials"]) == (before["id"], "finished", before["trials"] + 5)
+    before = only_run(place)
+    assert before.status == "interrupted"
+    assert before.trials > 0
+    run(environment, *COMMAND, *LONG[:4], "--trials", str(before.trials + 5), "--finalists", "0")
+    after = only_run(place)
+    assert (after.id, after.status, after.trials) == (before.id, "finished", before.trials + 5)
 
 
 @pytest.mark.parametrize("words", ["searchers", "show", "show RUN --format json", "--help"])
 def test_a_pipe_that_nobody_reads_is_left_silently(
     kept: Kept, environment: dict[str, str], words: str
 ) -> None:
-    done = run(environment, *words.replace("RUN", kept.run).split(), shell="| { exec <&-; sleep 0.1; }")
+    command = (COMMAND if "show" in words else REAL) + words.replace("RUN", kept.run).split()
+    done = run(environment, *command, shell="| { exec <&-; sleep 0.1; }")
     assert (done.returncode, done.stderr) == (READER_GONE, "")
 
 
-def test_a_search_does_not_need_anybody_to_watch_it(environment: dict[str, str]) -> None:
+def test_a_terminal_that_cannot_show_every_character_is_no_obstacle(
+    kept: Kept, environment: dict[str, str]
+) -> None:
+    done = run({**environment, "PYTHONIOENCODING": "cp437"}, *COMMAND, "show", kept.run)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "1.72\\xd7 faster than the baseline." in done.stdout
+
+
+def test_a_search_does_not_need_anybody_to_watch_it(environment: dict[str, str], place: Path) -> None:
     words = ["tune", PROGRAM, "--trials", "30", "--finalists", "0"]
-    done = run(environment, *words, shell="2>&1 | { exec <&-; sleep 0.1; }")
+    done = run(environment, *COMMAND, *words, shell="2>&1 | { exec <&-; sleep 0.1; }")
     assert (done.returncode, done.stderr) == (READER_GONE, "")
-    (stored,) = shown(environment)["runs"]
-    assert (stored["status"], stored["trials"]) == ("finished", 30)
+    assert (only_run(place).status, only_run(place).trials) == ("finished", 30)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_output_that_cannot_be_written_is_an_error(environment: dict[str, str]) -> None:
-    done = run(environment, "searchers", shell="> /dev/full")
+    done = run(environment, *REAL, "searchers", shell="> /dev/full")
     assert done.returncode == UNEXPECTED
     assert done.stderr.startswith("planish: error: the system refuses: [Errno 28] No space left on device")
     assert done.stderr.count("\n") == 1
@@ -137,33 +143,30 @@ def test_a_full_disk_loses_nothing_that_is_stored(environment: dict[str, str], t
     place = disk / "planish.db"
     words = ["tune", "lattice 30x30x30", "--finalists", "0", "--store", str(place)]
     with small_disk(disk, 300):
-        done = run(environment, *words, "--seconds", "60")
+        done = run(environment, *COMMAND, *words, "--seconds", "60")
         assert done.returncode == StoreError.exit_code
         assert "the disk is full" in done.stderr.splitlines()[-1]
-        before = shown(environment, "--store", str(place))["runs"][0]
-        assert before["trials"] > 10
+        before = only_run(place)
+        assert before.trials > 10
         grow(disk)
-        again = run(environment, *words, "--trials", str(before["trials"] + 5), "--format", "json")
-        found = json.loads(again.stdout)
-        assert found["run"]["id"] == before["id"]
-        assert found["trials"] == before["trials"] + 5
-        with open_store(place, read_only=True) as store:
-            assert store.run(before["id"]).trials == found["trials"]
+        run(environment, *COMMAND, *words, "--trials", str(before.trials + 5))
+        after = only_run(place)
+    assert (after.id, after.trials) == (before.id, before.trials + 5)
 
 
 def test_on_a_terminal_the_display_is_alive(environment: dict[str, str]) -> None:
     words = ["tune", PROGRAM, "--trials", "40", "--finalists", "1", "--option", "pause=0.01"]
-    child, terminal = pty.fork()
-    if child == 0:
-        os.execve(sys.executable, [*COMMAND, *words], {**environment, "TERM": "xterm", "COLUMNS": "120"})
-    screen = b""
-    try:
-        while data := os.read(terminal, 1 << 16):
-            screen += data
-    except OSError:  # Linux ends a terminal so
-        pass
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    terminal, window = pty.openpty()
+    with subprocess.Popen(
+        [*COMMAND, *words], env=environment | {"TERM": "xterm"}, stdin=window, stdout=window, stderr=window
+    ) as process:
+        os.close(window)
+        screen = b""
+        with suppress(OSError):  # Linux ends a terminal so
+            while data := os.read(terminal, 1 << 16):
+                screen += data
+        os.close(terminal)
+    assert process.returncode == 0
     text = screen.decode()
     for part in (" left", " trials, ", " failed (build: ", "measuring the best 1 again", "faster than the"):
         assert part in text

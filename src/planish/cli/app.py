@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
@@ -29,6 +30,9 @@ class Front(TyperGroup):
 
     def main(self, args: Sequence[str] | None = None, **_: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Run a command and leave the process."""
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper):  # what failed programs print may be no text at all
+                stream.reconfigure(errors="backslashreplace")
         words = list(sys.argv[1:] if args is None else args)
         end = words.index("--") if "--" in words else len(words)
         debug = DEBUG in words[:end]

@@ -105,4 +105,4 @@ def _target(story: Story) -> str:
 def show_winner(story: Story) -> None:
     """Write what the winner does."""
     for title, text in story.winner.items():
-        say(f"\n{title}\n{'-' * len(title)}\n{text}")
+        say(f"\n{title}\n{'-' * len(title)}\n{text.rstrip()}")
