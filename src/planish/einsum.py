@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -203,8 +204,6 @@ def _tuned(program: Program, cores: int, seconds: float, store: Store | str | Pa
 
 def _faster_of(task: Task, candidate: Candidate) -> _Plan:
     """Build a candidate, and keep it if it is faster than NumPy here and now."""
-    from planish.loops.numpy_baseline import numpy_callable
-
     if library_of(candidate):
         return _Plan(None)
     program = task.program
@@ -212,18 +211,23 @@ def _faster_of(task: Task, candidate: Candidate) -> _Plan:
     tree = tree_of(program, candidate)
     backend = backend_of(candidate) or task.target.toolchain["backend"]
     kernel = Kernel(program, tree, compile_with(backend, tree), task.target.cores)
+    return _Plan(kernel if _is_faster(kernel) else None)
+
+
+def _is_faster(kernel: Kernel) -> bool:
+    """Whether a kernel is faster than NumPy here and now."""
+    from planish.loops.numpy_baseline import numpy_callable
+
+    program = kernel.program
     inputs, outputs = make_inputs(program), {n: aligned(program.type[n]) for n in program.outputs}
     library = numpy_callable(program, {**inputs, **outputs})
     bound = kernel.bind(inputs, outputs)
     with exclusive():
         ours = time_call(bound.repeat, SEARCH_TIMING).median
-        theirs = time_call(_repeated(library), SEARCH_TIMING).median
-    return _Plan(kernel if ours < theirs else None)
+        theirs = time_call(partial(_repeat, library), SEARCH_TIMING).median
+    return ours < theirs
 
 
-def _repeated(call: Callable[[], object]) -> Callable[[int], None]:
-    def run(times: int) -> None:
-        for _ in range(times):
-            call()
-
-    return run
+def _repeat(call: Callable[[], object], times: int) -> None:
+    for _ in range(times):
+        call()

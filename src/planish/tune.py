@@ -6,7 +6,7 @@ import os
 import platform
 import time
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +22,7 @@ from planish.core import (
     Program,
     Searcher,
     StoppedError,
+    StoreError,
     Task,
     Trial,
     did_you_mean,
@@ -113,7 +114,8 @@ class _Run:
         except KeyboardInterrupt:
             self.stopped = True
         except BaseException:
-            self.store.finish_run(self.progress.run_id, "failed", self.seconds)
+            with suppress(StoreError):  # it may be why the search failed, and the first error tells more
+                self.store.finish_run(self.progress.run_id, "failed", self.seconds)
             raise
         if self.progress.best is None:
             self.store.finish_run(self.progress.run_id, "stopped" if self.stopped else "failed", self.seconds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planish.core import Candidate, StageClock, Target
+from planish.core import Candidate, StageClock, Target, TargetError, did_you_mean
 from planish.loops.kernel import Code
 from planish.loops.library import backend_of, schedule_steps
 from planish.loops.lowering import lower
@@ -10,6 +10,7 @@ from planish.loops.program import Program
 from planish.loops.runtime import Kernel
 from planish.loops.schedule import Schedule
 from planish.loops.spaces import resolve
+from planish.loops.target import BACKENDS
 from planish.loops.tree import LoopTree
 
 
@@ -28,11 +29,17 @@ def tree_of(program: Program, candidate: Candidate) -> LoopTree:
 
 
 def compile_with(backend: str, tree: LoopTree) -> Code:
-    """Compile a loop tree with a back end of `planish.loops.target.BACKENDS`."""
+    """Compile a loop tree with a back end of `planish.loops.target.BACKENDS`.
+
+    Raises:
+        TargetError: there is no such back end, or it cannot make code of the tree.
+    """
     if backend == "portable":
         from planish.loops.portable import compile_tree as portable
 
         return portable(tree)
+    if backend not in BACKENDS:
+        raise TargetError(f"unknown back end '{backend}'", did_you_mean(backend, BACKENDS))
     from planish.loops.x86.compile import compile_tree as x86
 
     return x86(tree, "avx512" if backend == "x86-avx512" else "avx2")

@@ -1,0 +1,141 @@
+"""The loop: budgets, resuming, failures, and what is left behind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from planish import tune
+from planish.budget import Budget
+from planish.core import AllFailedError, Candidate, Failed, Measured, PlanishError, Target, Trial
+from planish.loops import level as level_module
+from planish.loops.level import LoopsLevel
+from planish.loops.parse import parse
+from planish.measure import LocalExecutor
+from planish.progress import Progress, Silent
+from planish.result import Result
+from planish.settings import Settings
+from planish.store import Store, open_store
+
+MATMUL = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 24, "n": 32, "k": 16})
+QUICK = Settings(finalists=0, workers=1)
+
+
+class Diary(Silent):
+    """Keeps the trials, and whether they came from the store."""
+
+    def __init__(self) -> None:
+        self.trials: list[Trial] = []
+
+    def trial(self, trial: Trial, progress: Progress) -> None:
+        del progress
+        self.trials.append(trial)
+
+
+def run(store: Store | Path, trials: int, settings: Settings = QUICK) -> tuple[Result, list[Trial]]:
+    """Tune the matmul; gives the result and the trials in order."""
+    diary = Diary()
+    result = tune(MATMUL, budget=Budget(trials=trials), settings=settings, store=store, listener=diary)
+    return result, diary.trials
+
+
+@pytest.mark.parametrize("searcher", ["random", "genetic", "annealing"])
+def test_fifty_trials_are_twenty_five_and_twenty_five_resumed(tmp_path: Path, searcher: str) -> None:
+    """A search that outcomes steer goes the same way again, because the store gives it the same outcomes."""
+    settings = Settings(finalists=0, workers=1, searcher=searcher, seed=3)
+    first, _ = run(tmp_path / "a.db", 25, settings)
+    second, resumed = run(tmp_path / "a.db", 50, settings)
+    assert first.run_id == second.run_id
+    assert [t.cached for t in resumed] == [True] * 25 + [False] * 25
+    again, replayed = run(tmp_path / "a.db", 50, settings)
+    assert [t.candidate for t in replayed] == [t.candidate for t in resumed]
+    assert all(t.cached for t in replayed)
+    assert again.best.candidate == second.best.candidate
+    if searcher == "random":
+        _, straight = run(tmp_path / "b.db", 50, settings)
+        assert [t.candidate for t in straight] == [t.candidate for t in resumed]
+
+
+def test_what_another_run_measured_is_not_measured_again(tmp_path: Path) -> None:
+    with open_store(tmp_path / "a.db") as store:
+        run(store, 12)
+        other, trials = run(store, 12, Settings(finalists=0, workers=1, searcher="random", space="template"))
+        known = {t.candidate.hash for t in store.trials(other.task.key, LoopsLevel().steps)}
+        assert len(store.runs(other.task.key)) == 2
+        assert len(known) == len(store.trials(other.task.key, LoopsLevel().steps))
+        assert {t.candidate.hash for t in trials} <= known
+
+
+def test_remeasuring_begins_a_run_of_its_own(tmp_path: Path) -> None:
+    first, _ = run(tmp_path / "a.db", 6)
+    second, trials = run(tmp_path / "a.db", 6, Settings(finalists=0, workers=1, remeasure=True))
+    assert first.run_id != second.run_id
+    assert not any(t.cached for t in trials)
+
+
+def test_a_target_value_ends_the_search(tmp_path: Path) -> None:
+    budget = Budget(trials=200, value=1.0)
+    result = tune(MATMUL, budget=budget, settings=QUICK, store=tmp_path / "a.db")
+    assert result.trials < 50
+
+
+def test_the_winner_is_compared_with_numpy_and_stored(tmp_path: Path) -> None:
+    with open_store(tmp_path / "a.db") as store:
+        result = tune(
+            MATMUL, budget=Budget(trials=10), settings=Settings(finalists=2, workers=1), store=store
+        )
+        assert result.baseline is not None
+        assert result.gain is not None
+        assert result.gain > 0
+        stored = store.finalists(result.run_id, LoopsLevel().steps)
+        assert [f.candidate for f in stored] == [r.candidate for r in result.ranked]
+        assert store.run(result.run_id).status == "finished"
+    files = result.export(tmp_path / "out")
+    assert {f.suffix for f in files} == {".s", ".h", ".json"}
+    assert "iter" in result.describe()["loop tree"]
+
+
+def test_live_workers_serve_one_task_after_another(tmp_path: Path) -> None:
+    other = parse("C[m] += A[m,k]", {"m": 24, "k": 40})
+    level = LoopsLevel()
+    task = tune(MATMUL, budget=Budget(trials=2), settings=QUICK, store=tmp_path / "a.db").task
+    with LocalExecutor(level.evaluator(task)) as executor, open_store(tmp_path / "b.db") as store:
+        for program in (MATMUL, other, MATMUL):
+            budget = Budget(trials=5)
+            result = tune(program, budget=budget, settings=QUICK, store=store, executor=executor)
+            assert result.trials == 5
+
+
+def test_both_spaces_and_any_fitting_searcher(tmp_path: Path) -> None:
+    for searcher in ("greedy1", "greedy2", "beam-bfs", "beam-dfs", "random"):
+        settings = Settings(finalists=0, workers=1, space="steps", searcher=searcher)
+        result, _ = run(tmp_path / "a.db", 20, settings)
+        assert result.trials
+    with pytest.raises(PlanishError, match=r"Searchers that fit: beam-bfs, beam-dfs, greedy1"):
+        run(tmp_path / "a.db", 5, Settings(space="steps", searcher="genetic"))
+
+
+def test_if_everything_fails_there_is_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(LoopsLevel):
+        def target(self, cores: int) -> Target:
+            return replace(super().target(cores), toolchain={"backend": "none"})
+
+    monkeypatch.setattr(level_module, "LoopsLevel", Broken)
+    with open_store(tmp_path / "a.db") as store:
+        with pytest.raises(AllFailedError, match="none of 4 candidates could be measured"):
+            run(store, 4)
+        assert store.runs()[0].status == "failed"
+
+
+@pytest.mark.parametrize("wrong", [{"trials": 0}, {"seconds": -1.0}, {"seconds": float("inf")}])
+def test_budgets_that_allow_nothing_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(PlanishError, match="allows nothing"):
+        Budget(**wrong)  # pyright: ignore[reportArgumentType]
+
+
+def test_outcomes_are_types() -> None:
+    trial = Trial(Candidate(), Failed("run", "timeout"))
+    assert trial.cost(LoopsLevel.objectives["time_s"]) is None
+    assert Trial(Candidate(), Measured({"gflops": 2.0})).cost(LoopsLevel.objectives["gflops"]) == -2.0
