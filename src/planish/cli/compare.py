@@ -39,19 +39,14 @@ def compare(
     options: --searcher beam-dfs:width=8,depth=5. Given the ids of runs, their winners are measured in
     turns in one run, beside the baseline.
     """
-    from planish.cli.contest import contestants, tell
+    from planish.cli.contest import compare_programs, compare_runs, contestants
     from planish.cli.request import level_options, names
-    from planish.compare import compare_results, compare_searches
     from planish.settings import Settings
-    from planish.store import open_store
 
     if all(map(_RUN.fullmatch, what)):
-        rematches = compare_results(what, store=store)
-        tell(form, [], rematches)
+        compare_runs(what, store, form)
         return
     settings = Settings(level, names(objective), seed=seed, cores=cores, workers=workers)
     options = level_options(size, shape, dtype, option)
     everybody = contestants(what, searcher or [""], space or [""], settings, options)
-    with open_store(store) as opened:
-        curves = compare_searches(everybody, trials=trials, seeds=seeds, store=opened)
-        tell(form, curves, compare_results([curve.winner for curve in curves], store=opened))
+    compare_programs(everybody, trials, seeds, store, form)

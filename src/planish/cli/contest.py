@@ -8,13 +8,16 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+from planish.budget import Budget
 from planish.cli.documents import run_document
 from planish.cli.options import Form
 from planish.cli.output import document, one_line, say, table
-from planish.compare import Contestant, Curves, Rematch
+from planish.cli.watching import watching
+from planish.compare import Contestant, Curves, Rematch, compare_results, compare_searches
 from planish.report.wording import amount, label, multiple, words
 from planish.search import split_settings
 from planish.settings import Settings
+from planish.store import open_store
 
 _MARKS = (1, 2, 5)
 
@@ -42,17 +45,31 @@ def contestants(
     for program, searcher, space in product(programs, searchers, spaces):
         name, _, given = searcher.partition(":")
         set_options = split_settings(filter(None, given.split(",")))
-        label = " over ".join(filter(None, (searcher, space))) or "default"
+        title = " over ".join(filter(None, (searcher, space))) or "default"
         own = replace(settings, searcher=name, space=space, searcher_options=set_options)
-        found.append(Contestant(label, program, own, options))
+        found.append(Contestant(title, program, own, options))
     return found
 
 
-def tell(form: Form, curves: Sequence[Curves], rematches: Sequence[Rematch]) -> None:
-    """Write what came of it."""
+def compare_programs(
+    everybody: Sequence[Contestant], trials: int, seeds: int, store: str | None, form: Form
+) -> None:
+    """Let everybody search, then measure the winners again."""
+    with open_store(store) as opened:
+        with watching(form, opened, Budget(trials=trials)) as listener:
+            curves = compare_searches(everybody, trials=trials, seeds=seeds, store=opened, listener=listener)
+        _tell(form, curves, compare_results([curve.winner for curve in curves], store=opened))
+
+
+def compare_runs(run_ids: Sequence[str], store: str | None, form: Form) -> None:
+    """Measure the winners of runs again."""
+    _tell(form, [], compare_results(run_ids, store=store))
+
+
+def _tell(form: Form, curves: Sequence[Curves], rematches: Sequence[Rematch]) -> None:
     if form == "json":
-        documents = [*map(_curves_document, curves)], [*map(_rematch_document, rematches)]
-        document(dict(zip(("searches", "winners"), documents, strict=True)))
+        searches, winners = [*map(_curves_document, curves)], [*map(_rematch_document, rematches)]
+        document({"searches": searches, "winners": winners})
         return
     for program in dict.fromkeys(curve.contestant.program for curve in curves):
         _show_curves(program, [curve for curve in curves if curve.contestant.program == program])

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from inspect import signature
-from typing import Any
+from typing import Any, NamedTuple
 
 from planish.budget import Budget
 from planish.core import PlanishError
 from planish.search import split_settings
+from planish.settings import Settings
 from planish.tune import DEFAULT_BUDGET, tune
+
+
+class Request(NamedTuple):
+    """A program to tune, how to read it, how to search, and for how long."""
+
+    program: str
+    options: dict[str, Any]
+    settings: Settings
+    budget: Budget
 
 
 def budget_of(trials: int | None, seconds: float | None, value: float | None) -> Budget:

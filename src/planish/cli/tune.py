@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from planish.cli import options as given
 
 if TYPE_CHECKING:
+    from planish.cli.request import Request
     from planish.result import Result
     from planish.store import Store
 
@@ -41,18 +42,26 @@ def tune(
     At the end the best few are measured again beside the baseline. The same command on the same store
     goes on where the last one ended. Ctrl-C ends the search and keeps the best.
     """
-    from planish import tune as tuned
-    from planish.cli.request import budget_of, level_options, names
-    from planish.cli.watching import watching
+    from planish.cli.request import Request, budget_of, level_options, names
     from planish.search import split_settings
     from planish.settings import Settings
-    from planish.store import open_store
 
     options, set_options = level_options(size, shape, dtype, option), split_settings(setting or ())
-    budget = budget_of(trials, seconds, target_value)
     settings = Settings(
         level, names(objective), searcher, space, set_options, seed, cores, workers, finalists, remeasure
     )
+    request = Request(program, options, settings, budget_of(trials, seconds, target_value))
+    _carry_out(request, store, form, report, export)
+
+
+def _carry_out(
+    request: Request, store: str | None, form: given.Form, report: Path | None, export: Path | None
+) -> None:
+    from planish import tune as tuned
+    from planish.cli.watching import watching
+    from planish.store import open_store
+
+    program, options, settings, budget = request
     with open_store(store) as opened:
         with watching(form, opened, budget) as listener:
             result = tuned(
