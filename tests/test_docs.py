@@ -1,0 +1,40 @@
+"""The documentation says what is so: paths exist, links lead somewhere, exit codes are those of the code."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from planish.core import PlanishError
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+FOLDERS = "src|tests|docs|benchmarks|examples"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_paths_that_a_page_names_exist(page: Path) -> None:
+    named = re.findall(rf"`((?:{FOLDERS})/[\w./-]*)`", page.read_text(encoding="utf-8"))
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_every_error_is_documented_with_its_exit_code() -> None:
+    text = (ROOT / "docs/reference/exit-codes.md").read_text(encoding="utf-8")
+    documented = [
+        (name, int(code)) for code, name in re.findall(r"^\| (\d+) \| `(\w+)` \|", text, re.MULTILINE)
+    ]
+    assert sorted(documented) == sorted((error.__name__, error.exit_code) for error in _family(PlanishError))
+
+
+def _family(error: type[PlanishError]) -> Iterator[type[PlanishError]]:
+    yield error
+    for subclass in error.__subclasses__():
+        if subclass.__module__.startswith("planish."):
+            yield from _family(subclass)
