@@ -85,7 +85,7 @@ class Board:
             return "until Ctrl-C" if value is None else f"until {amount(value, self.progress.objective.unit)}"
         if not self.done:
             return "time left unknown"
-        left = self._seconds / self.done - self._seconds
+        left = max(0.0, self._seconds / self.done - self._seconds)
         return f"{left:.1f} s left" if left < _SOON_S else f"{duration(round(left))} left"
 
     @property
