@@ -93,8 +93,9 @@ def positions(
 
     Loops that do not move it are visited once, and once for their tail, which may be a shorter vector.
     """
-    if not path:
-        yield ref.offset, 1
+    axes = [loop.axis for loop in path]
+    if all(axes.count(loop.axis) == 1 for loop in path if loop.id in ref.stride):
+        yield from _positions_of_single_loops(tree, path, ref, vector, lanes, inside)
         return
     stack: list[tuple[int, int, dict[str, int]]] = [(0, ref.offset, inside)]
     while stack:
@@ -119,6 +120,24 @@ def positions(
             stack.append((depth + 1, offset + full * stride, {**left, loop.axis: tail}))
         inner = {**left, loop.axis: loop.step}
         stack.extend((depth + 1, offset + i * stride, inner) for i in reversed(range(full)))
+
+
+def _positions_of_single_loops(
+    tree: LoopTree, path: Path, ref: Ref, vector: Loop | None, lanes: int, inside: dict[str, int]
+) -> list[tuple[int, int]]:
+    """The same, where every axis that moves the reference has one loop: the common case, made quick."""
+    offsets, parts = [ref.offset], [(0, 1)]
+    for loop in path:
+        stride = ref.stride.get(loop.id, 0)
+        if not stride:
+            continue
+        here = remaining(tree, inside, loop.axis)
+        if loop is vector:
+            parts = [(first * stride, min(lanes, here - first)) for first in range(0, here, lanes)]
+        else:
+            moves = range(0, -(-here // loop.step) * stride, stride)
+            offsets = [offset + move for offset in offsets for move in moves]
+    return [(offset + move, count) for offset in offsets for move, count in parts]
 
 
 def instances(
@@ -167,6 +186,7 @@ class Analyser:
         self.tree = tree
         self.isa = isa
         self._total: dict[str, int] = {}
+        self._telling: dict[tuple[int, ...], tuple[tuple[Node, ...], Path, int]] = {}
         self._moves: dict[int, tuple[Loop, bool]] = {}
         for leaf in (*leaves(tree.body), *leaves(tree.ahead)):
             for ref in leaf_refs(leaf):
@@ -188,6 +208,8 @@ class Analyser:
         return planned
 
     def _planned(self, nodes: tuple[Node, ...], inside: dict[str, int]) -> Region | None:
+        if self._hopeless(nodes, inside):
+            return None
         found = list(leaf_paths(nodes))
         reducing = [(leaf, path) for leaf, path in found if leaf.reduce]
         held, local = self._held(found)
@@ -204,6 +226,23 @@ class Analyser:
             return None
         self._assign(region, nodes, inside, 0 if early else budget)
         return region
+
+    def _hopeless(self, nodes: tuple[Node, ...], inside: dict[str, int]) -> bool:
+        """Whether one leaf alone tells that the scope is too large: most scopes that are asked about are."""
+        key = tuple(map(id, nodes))
+        if key not in self._telling:
+            self._telling[key] = nodes, *self._tell(nodes)
+        _, path, most = self._telling[key]
+        return self._unrolled(path, inside) > most
+
+    def _tell(self, nodes: tuple[Node, ...]) -> tuple[Path, int]:
+        """The loops of a telling leaf, and how often it may be repeated at most."""
+        found = list(leaf_paths(nodes))
+        for leaf, path in found:
+            if leaf.reduce:
+                return path, self.isa.registers
+        kept = any(self.tree.buffer[leaf.target.buffer].kind == "temporary" for leaf, _ in found)
+        return found[0][1], UNROLLED_MAX if kept else STREAM_MAX
 
     def _held(self, found: list[tuple[Leaf, Path]]) -> tuple[set[str], set[str]]:
         """The buffers to be held in registers, and those of them that nothing outside uses."""
@@ -346,9 +385,8 @@ class Analyser:
         reduced = [key for key in region.homes if key[0] in region.reduce]
         others = [key for key in region.homes if key[0] not in region.reduce]
         copies = 1
-        if reduced and instances(self.tree, nodes, inside, self.isa.lanes, UNROLLED_MAX) > 2 * len(
-            region.homes
-        ):
+        few = 0 < len(reduced) < 8
+        if few and instances(self.tree, nodes, inside, self.isa.lanes, UNROLLED_MAX) > 2 * len(region.homes):
             copies = max(1, min(4, -(-8 // len(reduced)), (budget - len(others)) // len(reduced)))
         number = self.isa.registers
         for key in (*reduced, *others):

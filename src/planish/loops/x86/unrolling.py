@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from planish.loops.extent import remaining
@@ -74,9 +74,33 @@ class Unroller:
         key = id(loop), tuple(inside.get(axis) for axis in _axes(loop))
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = []
-            self._walk(loop, inside, dict.fromkeys(map(id, self._pointers.live((loop,))), 0), known.append)
+            known = self._known[key] = self._chained(loop, inside)
+            if not known:
+                start = dict.fromkeys(map(id, self._pointers.live((loop,))), 0)
+                self._walk(loop, inside, start, known.append)
         return known
+
+    def _chained(self, loop: Loop, inside: Inside) -> list[Unrolled]:
+        """List the items of loops over different axes around one leaf: the common case, made quick."""
+        chain: list[tuple[_Prepared, range]] = []
+        axes: set[str] = set()
+        node: Loop | tuple[Make, list[int]] = loop
+        extent = 1
+        while isinstance(node, Loop):
+            prepared = self._prepared(node)
+            if len(prepared.body) != 1 or node.axis in axes:
+                return []
+            axes.add(node.axis)
+            extent = remaining(self._tree, inside, node.axis)
+            chain.append((prepared, range(0, extent, prepared.step)))
+            node = prepared.body[0]
+        make, pointers = node
+        last, firsts = chain[-1]
+        lanes = [min(last.step, extent - first) if last.vector else 1 for first in firsts]
+        moves = [_moves(chain, pointer) for pointer in pointers]
+        return [
+            Unrolled(make, lanes[i % len(lanes)], deltas) for i, deltas in enumerate(zip(*moves, strict=True))
+        ]
 
     def _walk(self, loop: Loop, inside: Inside, moves: Moves, add: Callable[[Unrolled], None]) -> None:
         vector, step, moved, body = self._prepared(loop)
@@ -115,6 +139,16 @@ class Unroller:
             return node if self._prepared(node).body else None
         make = self._items.maker(node, inner)
         return make and (make, [id(pointer) for pointer in self._pointers.of_leaf(node)])
+
+
+def _moves(chain: Sequence[tuple[_Prepared, range]], pointer: int) -> list[int]:
+    """How far a chain of loops moves a pointer, iteration by iteration."""
+    found = [0]
+    for prepared, firsts in chain:
+        stride = next((s for p, s in prepared.moved if p == pointer), 0)
+        steps = [i * stride for i in range(len(firsts))]
+        found = [move + step for move in found for step in steps]
+    return found
 
 
 def _axes(node: Node) -> list[str]:
