@@ -7,6 +7,7 @@ planish command with this level in the place of all others, which tells often ho
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -148,7 +149,7 @@ def _grid(program: Program) -> Grid:
 
 
 def install(put: Callable[[object, str, Any], None] = setattr) -> None:
-    """Offer this level alone; its values have no noise, so one process is enough to compare them."""
+    """Offer this level alone; its values have no noise, so one process is enough to search and compare."""
     load, names = registry.load, registry.names
 
     def load_ours(group: str, name: str) -> Callable[..., Any]:
@@ -163,6 +164,7 @@ def install(put: Callable[[object, str, Any], None] = setattr) -> None:
 
     put(registry, "load", load_ours)
     put(registry, "names", names_ours)
+    put(os, "sched_getaffinity", lambda _: {0})  # pyright: ignore[reportUnknownLambdaType]
     for module in ("finals", "validate", "compare"):
         put(import_module(f"planish.{module}"), "Plan", partial(Plan, processes=1))
 
