@@ -13,7 +13,9 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from planish.budget import Budget
 from planish.loops.build import compile_with, tree_of
@@ -37,7 +39,7 @@ Rates = dict[str, float]
 def torch_call(arrays: Mapping[str, object]) -> Callable[[], object] | None:
     """Make torch's matmul on the same arrays; None where torch is not installed."""
     try:
-        import torch
+        torch: Any = import_module("torch")
     except ImportError:
         return None
     torch.set_num_threads(1)

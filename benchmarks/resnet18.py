@@ -11,6 +11,7 @@ import argparse
 import tempfile
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def ours(program: Program, store: Store, seconds: float) -> Call:
 def theirs(name: str) -> dict[str, Call]:
     """Give torch's ways to compute a convolution; empty where torch is not installed."""
     try:
-        import torch
+        torch: Any = import_module("torch")
     except ImportError:
         return {}
     torch.set_num_threads(1)
@@ -61,8 +62,7 @@ def theirs(name: str) -> dict[str, Call]:
 
 
 def _without_gradients(call: Call) -> Call:
-    import torch
-
+    torch: Any = import_module("torch")
     return torch.inference_mode()(call)
 
 
