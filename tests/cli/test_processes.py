@@ -130,9 +130,10 @@ def test_a_search_does_not_need_anybody_to_watch_it(environment: dict[str, str],
     assert (only_run(place).status, only_run(place).trials) == ("finished", 30)
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_output_that_cannot_be_written_is_an_error(environment: dict[str, str]) -> None:
-    done = run(environment, *REAL, "searchers", shell="> /dev/full")
+def test_output_that_cannot_be_written_is_an_error(environment: dict[str, str], unbuffered: str) -> None:
+    done = run({**environment, "PYTHONUNBUFFERED": unbuffered}, *REAL, "searchers", shell="> /dev/full")
     assert done.returncode == UNEXPECTED
     assert done.stderr.startswith("planish: error: the system refuses: [Errno 28] No space left on device")
     assert done.stderr.count("\n") == 1

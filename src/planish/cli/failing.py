@@ -41,7 +41,9 @@ def guarded(action: Callable[[], None], *, debug: bool) -> int:
         if debug:
             with suppress(BrokenPipeError):
                 traceback.print_exc()
-        return _told(error)
+        code = _told(error)
+        _give_up_unwritable_output()
+        return code
     return 0
 
 
@@ -88,6 +90,14 @@ def _ended(sentence: str) -> str:
 def _help_hint(error: TyperException) -> str:
     context: typer.Context | None = getattr(error, "ctx", None)
     return f"See '{context.command_path if context else 'planish'} --help'."
+
+
+def _give_up_unwritable_output() -> None:
+    """Where output that is left cannot be written either, Python would end with a code of its own."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _forget_output()
 
 
 def _forget_output() -> None:
