@@ -17,7 +17,7 @@ from planish.loops.program import Program
 from planish.loops.reference import check, make_inputs, reference
 from planish.loops.schedule import Schedule, unscheduled
 from planish.loops.spaces import resolve
-from planish.loops.steps import LoopStep, Pack, Parallel, Reorder, Split, Stage, Unroll
+from planish.loops.steps import LoopStep, Pack, Parallel, Reorder, Split, Stage, Swap, Unroll
 from planish.loops.tree import Loop, LoopTree, Node
 from planish.testing.programs import programs
 from planish.testing.schedules import schedules
@@ -163,3 +163,10 @@ def test_a_reduction_over_one_element_is_an_assignment() -> None:
 def test_a_strided_dimension_is_packed_without_its_gaps() -> None:
     program = parse("O[k,x] += I[c,2*x] * W[k,c]", {"k": 3, "x": 8, "c": 4})
     assert sizes(lower(resolve(program, Candidate((Pack("I", "root"),))))) == {"I.packed": prod((4, 8))}
+
+
+def test_copies_for_a_nest_share_no_loop_that_it_cannot_share_through_another_copy() -> None:
+    text = "U[b] += X[b,i]; V[b] += X[b,i] - U[b]; Y[b,i] = X[b,i] - V[b]"
+    program = parse(text, {"b": 5, "i": 7})
+    steps = (Swap("b", "i", "V"), Pack("X", "i", False, "V"), Pack("U", "i", False, "V"))
+    assert run(resolve(program, Candidate(steps))) is None

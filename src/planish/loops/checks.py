@@ -75,19 +75,17 @@ def _check_parts(draft: Draft) -> None:
 
 
 def _check_reduction(draft: Draft) -> None:
-    joined = {axis for s in draft.subscripts if len(s.terms) > 1 for axis, _ in s.terms}
-    for part in draft.parts:
-        reduced = [axis for axis in axes_of(part) if axis not in draft.axes]
-        if reduced and draft.reduce is None:
-            raise ProgramError(
-                f"axis '{reduced[0]}' is not in the target {draft}",
-                "Write += (or max=, min=, *=) to reduce it, or add it to the target.",
-            )
-        if draft.reduce is not None and not reduced and not joined:
-            raise ProgramError(
-                f"{draft} reduces nothing: every axis is in the target",
-                "Write =; a reduction starts anew and does not add to the old content.",
-            )
+    reduced = [axis for part in draft.parts for axis in axes_of(part) if axis not in draft.axes]
+    if reduced and draft.reduce is None:
+        raise ProgramError(
+            f"axis '{reduced[0]}' is not in the target {draft}",
+            "Write += (or max=, min=, *=) to reduce it, or add it to the target.",
+        )
+    if draft.reduce is not None and not reduced:
+        raise ProgramError(
+            f"{draft} reduces nothing: every axis is in the target",
+            "Write =; a reduction starts anew and does not add to the old content.",
+        )
 
 
 def _check_ranks(drafts: Sequence[Draft], shapes: Shapes) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from planish.core.errors import ProgramError, did_you_mean
 from planish.loops.checks import check_drafts, check_program
-from planish.loops.draft import Draft, unfold
+from planish.loops.draft import Draft, axes_of, unfold
 from planish.loops.extents import Shapes, extents
 from planish.loops.program import (
     DTYPES,
@@ -60,7 +60,7 @@ def _statements(draft: Draft, sizes: Mapping[str, int]) -> list[Statement]:
     """Split a concatenation into statements that write behind each other.
 
     `O[r, a + b] = A[r, a] | B[r, b]` becomes `O[r, a] = A[r, a]; O[r, b + 8] = B[r, b]` where a has 8
-    elements (thesis 3.2).
+    elements (thesis 3.2). A part that reduces nothing is assigned.
     """
     joined = [d for d, s in enumerate(draft.subscripts) if len(s.terms) > 1]
     if not joined:
@@ -73,7 +73,8 @@ def _statements(draft: Draft, sizes: Mapping[str, int]) -> list[Statement]:
     for (axis, _), part in zip(subscript.terms, draft.parts, strict=True):
         index = [s.index() for s in draft.subscripts]
         index[dimension] = Index(((axis, 1),), offset)
-        result.append(Statement(Access(draft.tensor, tuple(index)), draft.reduce, part))
+        reduce = draft.reduce if set(axes_of(part)) - set(draft.axes) else None
+        result.append(Statement(Access(draft.tensor, tuple(index)), reduce, part))
         offset += sizes[axis]
     return result
 

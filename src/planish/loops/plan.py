@@ -124,7 +124,7 @@ class _Planner:
             self.later[i], key=lambda item: len(self.plan.copies[item[0]].packed.around)
         ):
             around = self.plan.copies[name].packed.around
-            both = _meet(needs, self._needs(nest)) if around else needs
+            both = _meet(needs, self._links(nest)) if around else needs
             self.plan.notes[name] = Annotation(around, both, nest.reduced, copies=True)
 
     def nest(self, i: int) -> None:
@@ -142,6 +142,13 @@ class _Planner:
             self.plan.writes[nest.name] = write
             loops = _write_order(nest, order, depth_of(self.schedule, pack))
             self.plan.notes[write] = Annotation(loops, {nest.name: frozenset(nest.axes)}, copies=True)
+
+    def _links(self, nest: Nest) -> dict[str, frozenset[str]]:
+        """What a nest needs of other nests, by itself or by copies."""
+        links: dict[str, frozenset[str]] = {}
+        for operand in nest.operands:
+            links = _meet(links, {self.graph.nests[j].name: axes for j, axes in operand.links})
+        return links
 
     def _needs(self, nest: Nest) -> dict[str, frozenset[str]]:
         needs: dict[str, frozenset[str]] = {}

@@ -157,6 +157,17 @@ def test_packed_weights_are_read_in_the_order_of_use() -> None:
     assert all(run(schedule, isa)[1] is None for isa in SETS)
 
 
+@pytest.mark.parametrize("isa", SETS)
+def test_a_loop_of_vectors_inside_one_of_as_many_elements(isa: IsaName) -> None:
+    """Both loops walk 16 channels at a time, but by different strides in the packed tensor."""
+    sizes = {"k": 2, "c": 64, "y": 2, "x": 40, "r": 3, "s": 3}
+    schedule = unscheduled(parse("O[k,y,x] += I[c,y+r,x+s] * W[k,c,r,s]", sizes))
+    order = ("k", "y", "x:20", "r", "s", "c:16", "x", "c")
+    for step in (Split("x", 20), Split("c", 16), Reorder(order), Pack("I")):
+        schedule = step.apply(schedule)
+    assert run(schedule, isa)[1] is None
+
+
 def test_mixed_types_are_refused() -> None:
     program = parse("C[m] = A[m]", {"m": 4})
     tree = lower(unscheduled(program))

@@ -93,12 +93,12 @@ class Pointers:
     def inject(self, loop: Loop, times: int) -> Loop:
         """Make a loop around a loop, whose iteration is so many iterations of the inner one.
 
-        Its step is negative, which keeps its identity apart from that of the tree's own loops.
+        Its step is a negative number of its own, which keeps its identity apart from that of all others.
         """
         outer = self._injected.get((id(loop), times))
         if outer is not None:
             return outer
-        outer = self._injected[id(loop), times] = Loop(loop.axis, -loop.step * times, (loop,))
+        outer = self._injected[id(loop), times] = Loop(loop.axis, -1 - len(self._injected), (loop,))
         for pointer in self._below(loop):
             if loop.id in pointer.strides:
                 pointer.strides[outer.id] = pointer.strides[loop.id] * times
