@@ -16,6 +16,7 @@ BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "
 QUIET = [
     "--headless",
     "--no-sandbox",
+    "--disable-dev-shm-usage",
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
