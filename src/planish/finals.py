@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from planish.core import Candidate, Level, Objective, Task, Trial
+from planish.core import Candidate, Level, Objective, PlanishError, Task, Trial
 from planish.measure import Entrant, Plan, Standing, remeasure
 from planish.progress import Listener, Progress
 from planish.result import Ranked, Result
@@ -48,6 +48,9 @@ def finish(search: Searched, listener: Listener) -> Result:
     Args:
         search: at least one of its trials is measured.
         listener: is told when the comparison begins.
+
+    Raises:
+        PlanishError: the baseline cannot be measured; the run is stored as finished, without a comparison.
     """
     task, progress, store = search.task, search.progress, search.store
     assert progress.best is not None
@@ -61,6 +64,9 @@ def finish(search: Searched, listener: Listener) -> Result:
             standings = _compare(search.level, task, candidates, search.settings.seed)
     except KeyboardInterrupt:
         search.stopped = True
+    except PlanishError:  # the baseline fails; what was searched is kept all the same
+        store.finish_run(progress.run_id, "finished", search.seconds)
+        raise
     search.seconds["compare"] = time.monotonic() - started
     baseline, ranked = _rank(task.objectives[0], candidates, standings)
     if ranked:  # a comparison that was left out must not erase an earlier one
