@@ -10,8 +10,9 @@ from planish.loops.x86.assembler import JL, JLE, JNE, Assembler, Imm, Mem
 from planish.loops.x86.counting import Counting
 from planish.loops.x86.inside import RegionCode
 from planish.loops.x86.isa import Isa
+from planish.loops.x86.paths import vector_loop
 from planish.loops.x86.pointers import RSP, SCRATCH, Pointers
-from planish.loops.x86.region import Analyser, vector_loop
+from planish.loops.x86.region import Analyser
 from planish.loops.x86.unrolling import Inside
 
 SAVED = tuple(int(getattr(Register, name)) for name in ("RBX", "RBP", "R12", "R13", "R14", "R15"))

@@ -12,8 +12,9 @@ from planish.loops.x86.counting import Counting
 from planish.loops.x86.horizontal import reduce_lanes
 from planish.loops.x86.isa import Isa, forms
 from planish.loops.x86.items import Items
+from planish.loops.x86.paths import instances, vector_loop
 from planish.loops.x86.pointers import Pointers
-from planish.loops.x86.region import UNROLLED_MAX, Analyser, Key, Region, instances, vector_loop
+from planish.loops.x86.region import UNROLLED_MAX, Analyser, Key, Region
 from planish.loops.x86.unrolling import Inside, Unroller, still
 from planish.loops.x86.vectors import Element
 

@@ -7,15 +7,16 @@ pass between its leaves, have a register each, and the processor keeps enough ot
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 from planish.loops.extent import remaining
 from planish.loops.mathlib import EXPANDED
 from planish.loops.program import IDENTITY, Const
 from planish.loops.tree import Call, Leaf, Loop, LoopId, LoopTree, Node, Ref, Value, leaves, refs
 from planish.loops.x86.isa import Isa
+from planish.loops.x86.paths import Path, instances, leaf_paths, positions, vector_loop
 from planish.loops.x86.pointers import leaf_refs
 
 Key = tuple[str, int, int]
@@ -52,116 +53,6 @@ class Region:
     )
 
 
-Path = tuple[Loop, ...]
-
-
-def vector_loop(path: Path) -> Loop | None:
-    """The loop that a leaf is vectorised along: the innermost, if its iterations may run side by side."""
-    return path[-1] if path and _side_by_side(path[-1]) else None
-
-
-def _side_by_side(loop: Loop) -> bool:
-    """Whether every element that a leaf writes is touched by its own iteration only, or just reduced."""
-    for leaf in loop.body:
-        if isinstance(leaf, Loop):
-            return False
-        target = leaf.target
-        moves = loop.id in target.stride
-        if not (moves or leaf.reduce):
-            return False
-        for other in loop.body:
-            touched = leaf_refs(other) if isinstance(other, Leaf) else ()
-            for ref in touched:
-                if ref.buffer == target.buffer and ref is not target and not (moves and ref == target):
-                    return False
-    return True
-
-
-def leaf_paths(nodes: tuple[Node, ...], path: Path = ()) -> Iterator[tuple[Leaf, Path]]:
-    """List the leaves below with the loops that lead to each."""
-    for node in nodes:
-        if isinstance(node, Leaf):
-            yield node, path
-        else:
-            yield from leaf_paths(node.body, (*path, node))
-
-
-def positions(
-    tree: LoopTree, path: Path, ref: Ref, vector: Loop | None, lanes: int, inside: dict[str, int]
-) -> Iterator[tuple[int, int]]:
-    """List the vectors that a reference names inside a scope, as (offset, lanes).
-
-    Loops that do not move it are visited once, and once for their tail, which may be a shorter vector.
-    """
-    axes = [loop.axis for loop in path]
-    if all(axes.count(loop.axis) == 1 for loop in path if loop.id in ref.stride):
-        yield from _positions_of_single_loops(tree, path, ref, vector, lanes, inside)
-        return
-    stack: list[tuple[int, int, dict[str, int]]] = [(0, ref.offset, inside)]
-    while stack:
-        depth, offset, left = stack.pop()
-        if depth == len(path):
-            yield offset, 1
-            continue
-        loop = path[depth]
-        stride = ref.stride.get(loop.id, 0)
-        here = remaining(tree, left, loop.axis)
-        if loop is vector:
-            if stride == 0:
-                yield offset, 1
-            else:
-                for first in range(0, here, lanes):
-                    yield offset + first * stride, min(lanes, here - first)
-            continue
-        full, tail = divmod(here, loop.step)
-        if stride == 0:
-            full = min(full, 1)
-        if tail:
-            stack.append((depth + 1, offset + full * stride, {**left, loop.axis: tail}))
-        inner = {**left, loop.axis: loop.step}
-        stack.extend((depth + 1, offset + i * stride, inner) for i in reversed(range(full)))
-
-
-def _positions_of_single_loops(
-    tree: LoopTree, path: Path, ref: Ref, vector: Loop | None, lanes: int, inside: dict[str, int]
-) -> list[tuple[int, int]]:
-    """The same, where every axis that moves the reference has one loop: the common case, made quick."""
-    offsets, parts = [ref.offset], [(0, 1)]
-    for loop in path:
-        stride = ref.stride.get(loop.id, 0)
-        if not stride:
-            continue
-        here = remaining(tree, inside, loop.axis)
-        if loop is vector:
-            parts = [(first * stride, min(lanes, here - first)) for first in range(0, here, lanes)]
-        else:
-            moves = range(0, -(-here // loop.step) * stride, stride)
-            offsets = [offset + move for offset in offsets for move in moves]
-    return [(offset + move, count) for offset in offsets for move, count in parts]
-
-
-def instances(
-    tree: LoopTree, nodes: tuple[Node, ...], inside: Mapping[str, int], lanes: int, cap: int
-) -> int:
-    """Count the vector operations of nodes when all is unrolled; counting ends above the cap."""
-    total = 0
-    for node in nodes:
-        if isinstance(node, Leaf):
-            total += 1
-        elif any(isinstance(n, Loop) for n in node.body):
-            here = remaining(tree, inside, node.axis)
-            full, tail = divmod(here, node.step)
-            if full:
-                total += full * instances(tree, node.body, {**inside, node.axis: node.step}, lanes, cap)
-            if tail and total <= cap:
-                total += instances(tree, node.body, {**inside, node.axis: tail}, lanes, cap)
-        else:
-            total += len(node.body) * -(-remaining(tree, inside, node.axis) // lanes)
-        if total > cap:
-            break
-    return total
-
-
 def _is_multiply(value: Value) -> bool:
     return isinstance(value, Call) and value.function == "mul" and all(isinstance(a, Ref) for a in value.args)
 
@@ -172,6 +63,26 @@ def _depth(value: Value) -> int:
 
 def _expanded(value: Value) -> bool:
     return isinstance(value, Call) and (value.function in EXPANDED or any(map(_expanded, value.args)))
+
+
+class _Scope(NamedTuple):
+    """What there is to know of a scope, whatever remains of its axes.
+
+    Args:
+        nodes: what it holds.
+        found: its leaves, with the loops inside the scope that lead to them.
+        held: the buffers to be held in registers.
+        local: those of them that nothing outside uses.
+        telling: the loops of one leaf, which mostly tells by itself that the scope is too large.
+        most: how many vectors that leaf may write.
+    """
+
+    nodes: tuple[Node, ...]
+    found: list[tuple[Leaf, Path]]
+    held: set[str]
+    local: set[str]
+    telling: Path
+    most: int
 
 
 class Analyser:
@@ -186,7 +97,7 @@ class Analyser:
         self.tree = tree
         self.isa = isa
         self._total: dict[str, int] = {}
-        self._telling: dict[tuple[int, ...], tuple[tuple[Node, ...], Path, int]] = {}
+        self._scopes: dict[tuple[int, ...], _Scope] = {}
         self._moves: dict[int, tuple[Loop, bool]] = {}
         for leaf in (*leaves(tree.body), *leaves(tree.ahead)):
             for ref in leaf_refs(leaf):
@@ -208,17 +119,16 @@ class Analyser:
         return planned
 
     def _planned(self, nodes: tuple[Node, ...], inside: dict[str, int]) -> Region | None:
-        if self._hopeless(nodes, inside):
+        scope = self._scope(nodes)
+        if self._unrolled(scope.telling, inside) > scope.most:
             return None
-        found = list(leaf_paths(nodes))
-        reducing = [(leaf, path) for leaf, path in found if leaf.reduce]
-        held, local = self._held(found)
+        found, held = scope.found, scope.held
         if not self._small(nodes, inside, found, bool(held)):
             return None
         budget = max(1, self.isa.registers - max(self._operands(leaf, path) for leaf, path in found))
-        if held and not self._fits(reducing, inside, budget):
+        if held and not self._fits([(leaf, path) for leaf, path in found if leaf.reduce], inside, budget):
             return None
-        region = Region(local=local)
+        region = Region(local=scope.local)
         if not self._collect(region, found, held, inside) or len(region.homes) > budget:
             return None
         early = _read_early(found, region)
@@ -227,22 +137,16 @@ class Analyser:
         self._assign(region, nodes, inside, 0 if early else budget)
         return region
 
-    def _hopeless(self, nodes: tuple[Node, ...], inside: dict[str, int]) -> bool:
-        """Whether one leaf alone tells that the scope is too large: most scopes that are asked about are."""
+    def _scope(self, nodes: tuple[Node, ...]) -> _Scope:
         key = tuple(map(id, nodes))
-        if key not in self._telling:
-            self._telling[key] = nodes, *self._tell(nodes)
-        _, path, most = self._telling[key]
-        return self._unrolled(path, inside) > most
-
-    def _tell(self, nodes: tuple[Node, ...]) -> tuple[Path, int]:
-        """The loops of a telling leaf, and how often it may be repeated at most."""
-        found = list(leaf_paths(nodes))
-        for leaf, path in found:
-            if leaf.reduce:
-                return path, self.isa.registers
-        kept = any(self.tree.buffer[leaf.target.buffer].kind == "temporary" for leaf, _ in found)
-        return found[0][1], UNROLLED_MAX if kept else STREAM_MAX
+        if key not in self._scopes:
+            found = list(leaf_paths(nodes))
+            held, local = self._held(found)
+            telling = next((path for leaf, path in found if leaf.reduce), found[0][1])
+            reduces = any(leaf.reduce for leaf, _ in found)
+            most = self.isa.registers if reduces else UNROLLED_MAX if held else STREAM_MAX
+            self._scopes[key] = _Scope(nodes, found, held, local, telling, most)
+        return self._scopes[key]
 
     def _held(self, found: list[tuple[Leaf, Path]]) -> tuple[set[str], set[str]]:
         """The buffers to be held in registers, and those of them that nothing outside uses."""

@@ -8,8 +8,9 @@ from typing import NamedTuple
 from planish.loops.extent import remaining
 from planish.loops.tree import Leaf, Loop, LoopTree, Node
 from planish.loops.x86.items import Deltas, Items, Make
+from planish.loops.x86.paths import vector_loop
 from planish.loops.x86.pointers import Pointers, leaf_refs
-from planish.loops.x86.region import Analyser, vector_loop
+from planish.loops.x86.region import Analyser
 
 Inside = dict[str, int]
 """What remains of the axes that have an enclosing loop."""
