@@ -8,25 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from planish.loops.bounds import VALUES
 from planish.loops.program import Access, Apply, Const, Expr
 from planish.loops.views import Array
 
 Step = Callable[[], Any]
 
-UFUNC: Mapping[str, Any] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "div": np.divide,
-    "max": np.maximum,
-    "min": np.minimum,
-    "neg": np.negative,
-    "abs": np.absolute,
-    "sqrt": np.sqrt,
-    "exp": np.exp,
-    "log": np.log,
-    "tanh": np.tanh,
-}
+UFUNC: Mapping[str, Any] = {name: made for name, made in VALUES.items() if isinstance(made, np.ufunc)}
 """Function or reduction to what computes it; relu and sigmoid are made of these."""
 
 Leaves = Mapping[Access, Array]

@@ -6,12 +6,13 @@ to read what was not written, to let parallel iterations share what one of them 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planish.loops.bounds import VALUES
 from planish.loops.extent import Remaining, iterations, within
 from planish.loops.program import Const
 from planish.loops.tree import Leaf, Loop, LoopId, LoopTree, Node, Ref, Value, leaves, refs
@@ -19,36 +20,6 @@ from planish.loops.tree import Leaf, Loop, LoopId, LoopTree, Node, Ref, Value, l
 
 class TreeFault(Exception):  # noqa: N818 - a fault of the tree, not of the user
     """A tree breaks the rules of `planish.loops.tree`."""
-
-
-_Number = np.float64
-
-
-def _relu(x: _Number) -> _Number:
-    return np.maximum(x, np.float64(0))
-
-
-def _sigmoid(x: _Number) -> _Number:
-    return 1 / (1 + np.exp(-x))
-
-
-FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "div": np.divide,
-    "max": np.maximum,
-    "min": np.minimum,
-    "neg": np.negative,
-    "abs": np.abs,
-    "sqrt": np.sqrt,
-    "exp": np.exp,
-    "log": np.log,
-    "tanh": np.tanh,
-    "relu": _relu,
-    "sigmoid": _sigmoid,
-}
-"""Element-wise function to what computes it."""
 
 
 def interpret(tree: LoopTree, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -74,7 +45,7 @@ def interpret(tree: LoopTree, arrays: Mapping[str, NDArray[Any]]) -> dict[str, N
 class _Machine:
     def __init__(self, tree: LoopTree, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.tree = tree
-        self.memory: dict[str, list[_Number | None]] = {b.name: [None] * b.size for b in tree.buffers}
+        self.memory: dict[str, list[np.float64 | None]] = {b.name: [None] * b.size for b in tree.buffers}
         for b in tree.buffers:
             if b.kind == "input":
                 self.memory[b.name] = list(np.asarray(arrays[b.name], np.float64).reshape(b.size))
@@ -121,7 +92,7 @@ class _Machine:
             raise TreeFault(f"a leaf has no loop of step 1 over {', '.join(sorted(unfinished))}")
         value = self._value(leaf.value)
         if leaf.reduce is not None:
-            value = FUNCTIONS[leaf.reduce](self._value(leaf.target), value)
+            value = VALUES[leaf.reduce](self._value(leaf.target), value)
         if self.tree.buffer[leaf.target.buffer].kind == "input":
             raise TreeFault(f"input {leaf.target.buffer} is written")
         self.memory[leaf.target.buffer][self._element(leaf.target, write=True)] = value
@@ -132,7 +103,7 @@ class _Machine:
         windows = {axis for name, terms in self.tree.derived if name in inside for axis, _ in terms}
         return {axis for axis, n in inside.items() if n != 1 and axis in moving - windows}
 
-    def _value(self, value: Value) -> _Number:
+    def _value(self, value: Value) -> np.float64:
         match value:
             case Const():
                 return np.float64(value.value)
@@ -143,7 +114,7 @@ class _Machine:
                     raise TreeFault(f"{value.buffer}[{element}] is read before it is written")
                 return found
             case _:
-                return FUNCTIONS[value.function](*map(self._value, value.args))
+                return VALUES[value.function](*map(self._value, value.args))
 
     def _element(self, ref: Ref, write: bool) -> int:
         missing = [loop for loop, _ in ref.strides if loop not in self.at]
