@@ -92,7 +92,7 @@ class _Machine:
             raise TreeFault(f"a leaf has no loop of step 1 over {', '.join(sorted(unfinished))}")
         value = self._value(leaf.value)
         if leaf.reduce is not None:
-            value = VALUES[leaf.reduce](self._value(leaf.target), value)
+            value = np.float64(VALUES[leaf.reduce](self._value(leaf.target), value))
         if self.tree.buffer[leaf.target.buffer].kind == "input":
             raise TreeFault(f"input {leaf.target.buffer} is written")
         self.memory[leaf.target.buffer][self._element(leaf.target, write=True)] = value
@@ -114,7 +114,7 @@ class _Machine:
                     raise TreeFault(f"{value.buffer}[{element}] is read before it is written")
                 return found
             case _:
-                return VALUES[value.function](*map(self._value, value.args))
+                return np.float64(VALUES[value.function](*map(self._value, value.args)))
 
     def _element(self, ref: Ref, write: bool) -> int:
         missing = [loop for loop, _ in ref.strides if loop not in self.at]
