@@ -4,19 +4,28 @@ Every matmul is tuned anew in an empty store; then the winner, NumPy and torch (
 turns, each called from Python on preallocated arrays, on one core. Prints geometric means, the share of the
 measured peak, and the performance profile: in how many cases each is within a factor of the best. It takes
 about ten minutes: `python benchmarks/matmuls.py`.
+
+With `--peers N`, TVM's MetaSchedule (64 trials) and Halide's autoscheduler, where they are installed, join
+for the first N matmuls; TVM takes minutes to tune each.
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+import peer_halide
+import peer_tvm
 from planish.budget import Budget
 from planish.loops.build import compile_with, tree_of
 from planish.loops.evaluator import LoopsEvaluator
@@ -33,10 +42,27 @@ from planish.tune import tune
 from side_by_side import geomean, interleaved, use_one_core
 
 FACTORS = (1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0)
-Rates = dict[str, float]
+PEERS = {"tvm": peer_tvm, "halide": peer_halide}
+Arrays = Mapping[str, np.ndarray[Any, Any]]
+Call = Callable[[], object]
 
 
-def torch_call(arrays: Mapping[str, object]) -> Callable[[], object] | None:
+@dataclass(frozen=True)
+class Case:
+    """How a matmul went.
+
+    Args:
+        rates: name to GFLOPS.
+        seconds: name to the seconds that tuning took.
+        peak: GFLOPS that the core could do meanwhile.
+    """
+
+    rates: dict[str, float]
+    seconds: dict[str, float]
+    peak: float
+
+
+def torch_call(arrays: Arrays) -> Call | None:
     """Make torch's matmul on the same arrays; None where torch is not installed."""
     try:
         torch: Any = import_module("torch")
@@ -47,73 +73,120 @@ def torch_call(arrays: Mapping[str, object]) -> Callable[[], object] | None:
     return partial(torch.mm, a, b, out=c)
 
 
-def rates(
-    program: Program, store: Store, executor: LocalExecutor, seconds: float, searcher: str
-) -> tuple[Rates, float]:
-    """Tune a matmul, then time everybody; gives GFLOPS by name, and the seconds that tuning took."""
+def peer_calls(arrays: Arrays, seconds: dict[str, float]) -> dict[str, Call]:
+    """Let the peers tune a matmul, and check each once; the seconds that each took are added."""
+    (m, k), n = arrays["A"].shape, arrays["B"].shape[1]
+    calls: dict[str, Call] = {}
+    for name, peer in PEERS.items():
+        if peer.load() is None:
+            continue
+        start = time.perf_counter()
+        call = peer.call(m, n, k, arrays)
+        seconds[name] = time.perf_counter() - start
+        if call is not None:
+            arrays["C"].fill(np.nan)
+            call()
+            # Exact: the inputs are small multiples of 1/16.
+            np.testing.assert_array_equal(arrays["C"], arrays["A"] @ arrays["B"], name)
+            calls[name] = call
+    return calls
+
+
+def measure(
+    program: Program, store: Store, executor: LocalExecutor, settings: Settings, budget: Budget, peers: bool
+) -> Case:
+    """Tune a matmul, then time everybody."""
     from planish.loops.numpy_baseline import numpy_callable
 
-    settings = Settings(finalists=0, searcher=searcher)
     start = time.perf_counter()
-    result = tune(program, budget=Budget(seconds=seconds), settings=settings, store=store, executor=executor)
-    took = time.perf_counter() - start
+    result = tune(program, budget=budget, settings=settings, store=store, executor=executor)
+    seconds = {"planish": time.perf_counter() - start}
     arrays = {**make_inputs(program), "C": aligned(program.type["C"])}
     inputs, outputs = {n: arrays[n] for n in "AB"}, {"C": arrays["C"]}
     tree = tree_of(program, result.candidate)
-    code = compile_with(this_machine(1).toolchain["backend"], tree)
-    calls: dict[str, Callable[[], object]] = {"planish": Kernel(program, tree, code).bind(inputs, outputs)}
+    backend = this_machine(1).toolchain["backend"]
+    calls: dict[str, Call] = {
+        "planish": Kernel(program, tree, compile_with(backend, tree)).bind(inputs, outputs)
+    }
     calls["numpy"] = numpy_callable(program, arrays)
     torch = torch_call(arrays)
     if torch is not None:
         calls["torch"] = torch
-    return {n: program.flops / s / 1e9 for n, s in interleaved(calls, 0.08).items()}, took
+    if peers:
+        calls |= peer_calls(arrays, seconds)
+    rates = {n: program.flops / s / 1e9 for n, s in interleaved(calls, 0.08).items()}
+    return Case(rates, seconds, measured_peak(backend))
 
 
-def report(table: list[Rates], peaks: list[float], took: list[float]) -> None:
-    """Print what came out."""
-    names = list(table[0])
-    ours = [row["planish"] for row in table]
-    print(f"\n{len(table)} matmuls tuned in {sum(took) / len(took):.2f} s each, {max(took):.2f} at most")
-    share = geomean([g / p for g, p in zip(ours, peaks, strict=True)])
-    print(f"planish: {geomean(ours):.0f} GFLOPS (geometric mean), {share:.2f} of the peak measured meanwhile")
+def show(sizes: tuple[int, int, int], case: Case) -> None:
+    """Print one matmul's line, and what tuning took the peers."""
+    rates = "  ".join(f"{name} {rate:.0f}" for name, rate in case.rates.items())
+    took = "".join(f"  {name} tuned in {s:.2f} s" for name, s in case.seconds.items() if name in PEERS)
+    print("{:>4} {:>4} {:>4}".format(*sizes), f" {rates}  peak {case.peak:.0f}{took}", flush=True)
+
+
+def report(cases: list[Case]) -> None:
+    """Print what came out: over all matmuls, and over those that the peers joined for."""
+    seconds = [case.seconds["planish"] for case in cases]
+    ours = geomean([case.rates["planish"] for case in cases])
+    share = geomean([case.rates["planish"] / case.peak for case in cases])
+    print(
+        f"\n{len(cases)} matmuls tuned in {statistics.fmean(seconds):.2f} s each, {max(seconds):.2f} at most"
+    )
+    print(f"planish: {ours:.0f} GFLOPS (geometric mean), {share:.2f} of the peak measured meanwhile")
+    everywhere = [name for name in cases[0].rates if all(name in case.rates for case in cases)]
+    compare(cases, everywhere)
+    joined = [case for case in cases if len(case.rates) > len(everywhere)]
+    if joined:
+        print(f"\nthe {len(joined)} matmuls that the peers joined for")
+        compare(joined, list(joined[0].rates))
+
+
+def compare(cases: list[Case], names: list[str]) -> None:
+    """Print planish's ratio to the others, and the performance profile."""
     for name in names[1:]:
-        ratio = [row["planish"] / row[name] for row in table]
-        wins = sum(r > 1 for r in ratio)
+        ratio = [case.rates["planish"] / case.rates[name] for case in cases]
         spread = f"worst {min(ratio):.2f}, best {max(ratio):.2f}"
-        print(f"against {name}: {geomean(ratio):.2f} times ({spread}), wins {wins}")
+        took = [case.seconds[name] for case in cases if name in case.seconds]
+        tuned = f"; tuned in {statistics.fmean(took):.2f} s each" if took else ""
+        print(
+            f"against {name}: {geomean(ratio):.2f} times ({spread}), wins {sum(r > 1 for r in ratio)}{tuned}"
+        )
     print("\nperformance profile: share of cases within a factor of the best")
     print(f"{'':<10}" + "".join(f"{f:>8.2f}" for f in FACTORS))
+    best = [max(case.rates[name] for name in names) for case in cases]
     for name in names:
-        within = [sum(max(row.values()) <= f * row[name] for row in table) / len(table) for f in FACTORS]
+        slower = [b / case.rates[name] for b, case in zip(best, cases, strict=True)]
+        within = [sum(s <= f for s in slower) / len(cases) for f in FACTORS]
         print(f"{name:<10}" + "".join(f"{w:>8.0%}" for w in within))
+
+
+def read_options() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=440, help="how many of the test matmuls")
+    parser.add_argument("--seconds", type=float, default=0.8, help="search budget; workers are used again")
+    parser.add_argument("--searcher", default="", help="default: the level's")
+    parser.add_argument("--peers", type=int, default=0, help="for how many matmuls TVM and Halide join")
+    return parser.parse_args()
 
 
 def main() -> None:
     """Tune, time and print."""
     use_one_core()
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=440, help="how many of the test matmuls")
-    parser.add_argument("--seconds", type=float, default=0.95, help="search budget; workers are used again")
-    parser.add_argument("--searcher", default="", help="default: the level's")
-    options = parser.parse_args()
-    _, sizes = thesis_split()
-    backend = this_machine(1).toolchain["backend"]
-    table: list[Rates] = []
-    peaks: list[float] = []
-    took: list[float] = []
+    options = read_options()
+    settings = Settings(finalists=0, searcher=options.searcher)
+    cases: list[Case] = []
     with tempfile.TemporaryDirectory() as folder, open_store(Path(folder) / "bench.db") as store:
         executor = LocalExecutor(LoopsEvaluator(matmul(8, 8, 8), this_machine(1)), workers=2)
-        for i, (m, n, k) in enumerate(sizes[: options.count]):
-            row, seconds = rates(matmul(m, n, k), store, executor, options.seconds, options.searcher)
+        for i, sizes in enumerate(thesis_split()[1][: options.count]):
             if i % 10 == 0:
                 measured_peak.cache_clear()
-            table.append(row)
-            took.append(seconds)
-            peaks.append(measured_peak(backend))
-            shown = "  ".join(f"{name} {rate:.0f}" for name, rate in row.items())
-            print(f"{m:>4} {n:>4} {k:>4}  {shown}  peak {peaks[-1]:.0f}", flush=True)
+            budget = Budget(seconds=options.seconds)
+            cases.append(measure(matmul(*sizes), store, executor, settings, budget, i < options.peers))
+            show(sizes, cases[-1])
         executor.close()
-    report(table, peaks, took)
+    report(cases)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from planish.measure import exclusive
 
 Call = Callable[[], object]
-_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+_LIBRARIES = ("OPENBLAS", "OMP", "MKL", "TVM", "HL")
+_THREADS = tuple(f"{library}_NUM_THREADS" for library in _LIBRARIES)
 
 
 def use_one_core() -> None:
