@@ -73,7 +73,7 @@ def test_it_is_a_drop_in(
 
 def test_the_first_call_tunes_and_the_next_process_finds_it(tmp_path: Path) -> None:
     a, b = arrays((24, 16), (16, 32), dtype="float64")
-    first = einsum("mk,kn->mn", a, b, budget_s=0.5, store=tmp_path / "a.db")
+    first = einsum("mk,kn->mn", a, b, budget_s=0.8, store=tmp_path / "a.db")
     np.testing.assert_allclose(first, a @ b)
     with open_store(tmp_path / "a.db") as store:
         assert store.runs()[0].trials > 0
@@ -84,7 +84,7 @@ def test_the_first_call_tunes_and_the_next_process_finds_it(tmp_path: Path) -> N
 
 def test_new_values_give_new_results(tmp_path: Path) -> None:
     a, b = arrays((24, 16), (16, 32))
-    einsum("mk,kn->mn", a, b, budget_s=0.3, store=tmp_path / "a.db")
+    einsum("mk,kn->mn", a, b, budget_s=0.8, store=tmp_path / "a.db")
     np.testing.assert_allclose(
         einsum("mk,kn->mn", 2 * a, b, store=tmp_path / "a.db"), 2 * a @ b, rtol=1e-5, atol=1e-5
     )

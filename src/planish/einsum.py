@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 NUMPY = Candidate((Library("numpy"),))
+START_S = 0.35
+"""Seconds of a budget that go to starting workers and to the comparison with NumPy."""
 
 
 class FallbackWarning(UserWarning):
@@ -45,7 +47,7 @@ class _Plan:
     kernel: Kernel | None
 
 
-_plans: dict[tuple[str, int], _Plan] = {}
+_plans: dict[tuple[Hashable, ...], _Plan] = {}
 
 
 def einsum(
@@ -77,22 +79,19 @@ def einsum(
         FallbackWarning: NumPy computes it, because it is not supported, nothing is known and nothing may be
             tuned, or the store cannot be used; once for each reason.
     """
-    try:
-        program = program_of(subscripts, operands)
-    except ProgramError as error:
-        return _left_to_numpy(str(error), subscripts, operands)
-    key = program.text, cores
-    if key not in _plans:
+    key = subscripts, cores, *((a.shape, a.dtype) for a in operands)
+    plan = _plans.get(key)
+    if plan is None:
         try:
-            _plans[key] = _planned(program, cores, budget_s, store)
+            plan = _plans[key] = _planned(program_of(subscripts, operands), cores, budget_s, store)
         except PlanishError as error:
             return _left_to_numpy(str(error), subscripts, operands)
-    kernel = _plans[key].kernel
-    if kernel is None:
+    if plan.kernel is None:
         return np.einsum(subscripts, *operands, optimize=True)
-    inputs = {name: np.ascontiguousarray(a) for name, a in zip(_names(operands), operands, strict=True)}
-    output = np.empty(program.type["out"].shape, program.type["out"].dtype)
-    kernel.bind(inputs, {"out": output})()
+    inputs = {f"in{i}": np.ascontiguousarray(a) for i, a in enumerate(operands)}
+    kind = plan.kernel.program.type["out"]
+    output = np.empty(kind.shape, kind.dtype)
+    plan.kernel.bind(inputs, {"out": output})()
     return output
 
 
@@ -170,7 +169,7 @@ def _planned(program: Program, cores: int, budget_s: float, store: Store | str |
     started = time.monotonic()
     candidate = _known(level, task, store)
     if candidate is None:
-        left = budget_s - (time.monotonic() - started)
+        left = budget_s - (time.monotonic() - started) - START_S
         if left <= 0:
             raise PlanishError("no kernel is known for it, and the budget allows no tuning", "Give budget_s.")
         candidate = _tuned(program, cores, left, store)
