@@ -6,7 +6,7 @@ measured peak, and the performance profile: in how many cases each is within a f
 about ten minutes: `python benchmarks/matmuls.py`.
 
 With `--peers N`, TVM's MetaSchedule (64 trials) and Halide's autoscheduler, where they are installed, join
-for the first N matmuls; TVM takes minutes to tune each.
+for the first N matmuls; TVM takes about half a minute to tune each.
 """
 
 from __future__ import annotations

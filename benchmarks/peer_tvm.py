@@ -34,8 +34,8 @@ def call(
 ) -> Callable[[], object] | None:
     """Tune C = A B for this processor and one thread.
 
-    The kernel keeps to one thread if the variable TVM_NUM_THREADS says so when TVM is imported. All else
-    is as TVM has it by default: candidates are built on every core, each is given 30 s.
+    The kernel keeps to one thread if the variable TVM_NUM_THREADS says so when TVM is imported. Candidates
+    are built on every core, as TVM has it by default.
 
     Args:
         m: rows of A.
@@ -60,12 +60,36 @@ def call(
     # Every tuning sets the level anew.
     logging.getLogger("tvm.s_tir.meta_schedule").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory() as folder:
-        found = schedules.tune_tir(function, target, folder, trials, database="memory", seed=0)
+        found = schedules.tune_tir(
+            function, target, folder, trials, builder=_builder(schedules), database="memory", seed=0
+        )
     best = schedules.tir_integration.compile_tir(found, function, target)
     if best is None:
         raise RuntimeError(f"TVM: none of {trials} candidates for {m} x {n} x {k} could be built and run")
     from_dlpack: Any = import_module("tvm_ffi").from_dlpack
     return partial(tvm.compile(best.mod, target=target)["main"], *(from_dlpack(arrays[x]) for x in "ABC"))
+
+
+def _builder(schedules: Any) -> Any:
+    """Make TVM's own builder, less an import.
+
+    Every new worker imports the intrinsics of all GPUs, twenty seconds of the thirty that its first
+    candidate has; on a busy machine each candidate so ends by the timeout, with its worker.
+    """
+
+    # Workers get this by value, for they cannot import this file.
+    def register() -> None:
+        tvm: Any = import_module("tvm")
+        build: Any = import_module("tvm.driver").build
+        transform: Any = import_module("tvm.s_tir.transform")
+
+        def default_build(module: Any, target: Any, _params: Any) -> Any:
+            plain = transform.RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(module)
+            return build(plain, target=target)
+
+        tvm.register_global_func("planish.build", default_build)
+
+    return schedules.builder.LocalBuilder(f_build="planish.build", initializer=register)
 
 
 def _matmul(m: int, n: int, k: int) -> Any:
