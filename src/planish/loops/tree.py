@@ -103,10 +103,29 @@ class Loop:
     body: tuple[Node, ...]
     kind: Literal["serial", "unroll", "parallel"] = "serial"
 
-    @property
+    @cached_property
     def id(self) -> LoopId:
         """(axis, step)."""
         return self.axis, self.step
+
+    @cached_property
+    def side_by_side(self) -> bool:
+        """Whether its iterations may run side by side, as the lanes of a vector.
+
+        Its body is leaves alone, and every element that one of them writes is touched by its own iteration
+        only, or just reduced.
+        """
+        return all(isinstance(n, Leaf) and _stands_alone(n, self) for n in self.body)
+
+
+def _stands_alone(leaf: Leaf, loop: Loop) -> bool:
+    """Whether no other iteration of the loop touches what the leaf writes, unless it reduces it too."""
+    target = leaf.target
+    moves = loop.id in target.stride
+    if not (moves or leaf.reduce):
+        return False
+    touched = (r for n in loop.body if isinstance(n, Leaf) for r in (n.target, *refs(n.value)))
+    return all(r.buffer != target.buffer or r is target or (moves and r == target) for r in touched)
 
 
 Node = Loop | Leaf

@@ -6,31 +6,13 @@ from collections.abc import Iterator, Mapping
 
 from planish.loops.extent import remaining
 from planish.loops.tree import Leaf, Loop, LoopTree, Node, Ref
-from planish.loops.x86.pointers import leaf_refs
 
 Path = tuple[Loop, ...]
 
 
 def vector_loop(path: Path) -> Loop | None:
     """The loop that a leaf is vectorised along: the innermost, if its iterations may run side by side."""
-    return path[-1] if path and _side_by_side(path[-1]) else None
-
-
-def _side_by_side(loop: Loop) -> bool:
-    """Whether every element that a leaf writes is touched by its own iteration only, or just reduced."""
-    for leaf in loop.body:
-        if isinstance(leaf, Loop):
-            return False
-        target = leaf.target
-        moves = loop.id in target.stride
-        if not (moves or leaf.reduce):
-            return False
-        for other in loop.body:
-            touched = leaf_refs(other) if isinstance(other, Leaf) else ()
-            for ref in touched:
-                if ref.buffer == target.buffer and ref is not target and not (moves and ref == target):
-                    return False
-    return True
+    return path[-1] if path and path[-1].side_by_side else None
 
 
 def leaf_paths(nodes: tuple[Node, ...], path: Path = ()) -> Iterator[tuple[Leaf, Path]]:
