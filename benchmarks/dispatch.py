@@ -13,13 +13,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from planish.core import usable_cores
 from planish.loops.lowering import lower
 from planish.loops.parse import parse
 from planish.loops.portable import compile_tree
 from planish.loops.runtime import Bound, Kernel
 from planish.loops.schedule import unscheduled
 from planish.loops.steps import Parallel, Split
-from planish.loops.target import usable_cores
 
 
 def bound(cores: int) -> Bound:

@@ -16,12 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from planish.budget import Budget
-from planish.loops.build import compile_with, tree_of
+from planish.loops.build import kernel_of, tree_of
 from planish.loops.inputs import aligned, make_inputs
-from planish.loops.library import backend_of
 from planish.loops.program import Program
-from planish.loops.runtime import Kernel
-from planish.loops.target import this_machine
 from planish.loops.workloads import RESNET18, workload
 from planish.settings import Settings
 from planish.store import Store, open_store
@@ -35,9 +32,8 @@ def ours(program: Program, store: Store, seconds: float) -> Call:
     """Tune a convolution, and give its kernel on arrays of its own."""
     result = tune(program, budget=Budget(seconds=seconds), settings=Settings(), store=store)
     tree = tree_of(program, result.candidate)
-    backend = backend_of(result.candidate) or this_machine(1).toolchain["backend"]
     outputs = {n: aligned(program.type[n]) for n in program.outputs}
-    return Kernel(program, tree, compile_with(backend, tree)).bind(make_inputs(program), outputs)
+    return kernel_of(program, result.candidate, result.task.target, tree).bind(make_inputs(program), outputs)
 
 
 def theirs(name: str) -> dict[str, Call]:

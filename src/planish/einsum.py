@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +15,15 @@ from numpy.typing import NDArray
 
 from planish.budget import Budget
 from planish.core import AllFailedError, Candidate, PlanishError, ProgramError, Task, best_trial
-from planish.loops.build import compile_with, tree_of
+from planish.loops.build import kernel_of, tree_of
 from planish.loops.inputs import aligned, make_inputs
 from planish.loops.level import LoopsLevel
-from planish.loops.library import Library, backend_of, library_of
+from planish.loops.library import Library, library_of
 from planish.loops.program import DTYPES, Access, Apply, Expr, Index, Program, Statement, TensorType
 from planish.loops.runtime import Kernel
-from planish.measure import SEARCH_TIMING, exclusive, time_call
+from planish.measure import SEARCH_TIMING, exclusive, repeated, time_call
 from planish.settings import Settings
-from planish.store import open_store
+from planish.store import store_at
 from planish.tune import tune
 
 if TYPE_CHECKING:
@@ -178,20 +177,12 @@ def _planned(program: Program, cores: int, budget_s: float, store: Store | str |
 
 def _known(level: LoopsLevel, task: Task, store: Store | str | Path | None) -> Candidate | None:
     """The best candidate that the store knows: a run's result, else its best trial."""
-    with _opened(store) as opened:
+    with store_at(store) as opened:
         result = opened.best_result(task, level.steps)
         if result is not None:
             return result.candidate
         best = best_trial(opened.trials(task.key, level.steps), task.objectives[0])
         return best.candidate if best else None
-
-
-def _opened(store: Store | str | Path | None) -> Any:
-    from contextlib import nullcontext
-
-    from planish.store import Store as OpenStore
-
-    return nullcontext(store) if isinstance(store, OpenStore) else open_store(store)
 
 
 def _tuned(program: Program, cores: int, seconds: float, store: Store | str | Path | None) -> Candidate:
@@ -207,9 +198,7 @@ def _faster_of(task: Task, candidate: Candidate) -> _Plan:
         return _Plan(None)
     program = task.program
     assert isinstance(program, Program)
-    tree = tree_of(program, candidate)
-    backend = backend_of(candidate) or task.target.toolchain["backend"]
-    kernel = Kernel(program, tree, compile_with(backend, tree), task.target.cores)
+    kernel = kernel_of(program, candidate, task.target, tree_of(program, candidate))
     return _Plan(kernel if _is_faster(kernel) else None)
 
 
@@ -223,10 +212,5 @@ def _is_faster(kernel: Kernel) -> bool:
     bound = kernel.bind(inputs, outputs)
     with exclusive():
         ours = time_call(bound.repeat, SEARCH_TIMING).median
-        theirs = time_call(partial(_repeat, library), SEARCH_TIMING).median
+        theirs = time_call(repeated(library), SEARCH_TIMING).median
     return ours < theirs
-
-
-def _repeat(call: Callable[[], object], times: int) -> None:
-    for _ in range(times):
-        call()

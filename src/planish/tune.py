@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import time
 from collections.abc import Generator, Mapping, Sequence
@@ -26,6 +25,7 @@ from planish.core import (
     Task,
     Trial,
     did_you_mean,
+    usable_cores,
 )
 from planish.finals import Searched, finish
 from planish.levels import level_named, load_program
@@ -34,7 +34,7 @@ from planish.progress import Listener, Progress, Silent
 from planish.result import Result
 from planish.search import make_searcher
 from planish.settings import Settings
-from planish.store import Store, open_store
+from planish.store import Store, store_at
 
 BATCH = 16
 SLICE = 8
@@ -82,7 +82,7 @@ def tune(
     chosen = settings or Settings()
     level, read = _read(program, chosen, options)
     task = _task(level, read, chosen)
-    with _opened(store) as opened:
+    with store_at(store) as opened:
         run = _begin(level, task, chosen, budget, opened, listener or Silent())
         return run.execute(executor)
 
@@ -238,8 +238,7 @@ class _Run:
 
 
 def _count_workers(settings: Settings) -> int:
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return settings.workers or max(1, min(8, usable - settings.cores + 1))
+    return settings.workers or max(1, min(8, usable_cores() - settings.cores + 1))
 
 
 def _read(program: str | Program, settings: Settings, options: Mapping[str, str]) -> tuple[Level, Program]:
@@ -288,12 +287,3 @@ def _same_run(
         if (run.searcher, run.space, run.seed, dict(run.options)) == wanted and run.status != "running":
             return run.id
     return None
-
-
-@contextmanager
-def _opened(store: Store | str | Path | None) -> Generator[Store]:
-    if isinstance(store, Store):
-        yield store
-        return
-    with open_store(store) as opened:
-        yield opened

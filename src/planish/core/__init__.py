@@ -1,6 +1,7 @@
 """The vocabulary and the protocols of planish; imports nothing else of it."""
 
 from planish.core.canonical import canonical_json, content_hash
+from planish.core.cores import usable_cores
 from planish.core.errors import (
     AllFailedError,
     MismatchError,
@@ -74,4 +75,5 @@ __all__ = [
     "outcome_to_json",
     "rng",
     "step_from_json",
+    "usable_cores",
 ]

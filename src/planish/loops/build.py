@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planish.core import Candidate, StageClock, Target, TargetError, did_you_mean
+from planish.core import Candidate, Target, TargetError, did_you_mean
 from planish.loops.kernel import Code
 from planish.loops.library import backend_of, schedule_steps
 from planish.loops.lowering import lower
@@ -45,21 +45,17 @@ def compile_with(backend: str, tree: LoopTree) -> Code:
     return x86(tree, "avx512" if backend == "x86-avx512" else "avx2")
 
 
-def build(program: Program, candidate: Candidate, target: Target, clock: StageClock) -> Kernel:
-    """Build a candidate.
+def kernel_of(program: Program, candidate: Candidate, target: Target, tree: LoopTree) -> Kernel:
+    """Compile a candidate.
 
     Args:
         program: what is computed.
-        candidate: steps of a schedule; its back end is the target's, unless a `Backend` step names one.
+        candidate: its back end is the target's, unless a `Backend` step names one.
         target: the machine.
-        clock: told when transforming and building begin.
+        tree: the candidate's, from `tree_of`.
 
     Raises:
-        ScheduleError: a step is illegal.
         TargetError: the back end cannot make code of it.
     """
-    with clock("transform"):
-        tree = tree_of(program, candidate)
-    with clock("build"):
-        backend = backend_of(candidate) or target.toolchain["backend"]
-        return Kernel(program, tree, compile_with(backend, tree), cores=target.cores)
+    backend = backend_of(candidate) or target.toolchain["backend"]
+    return Kernel(program, tree, compile_with(backend, tree), cores=target.cores)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from threadpoolctl import threadpool_limits
 
 from planish.core import Candidate, Failed, Measured, Outcome, StageClock, Target
-from planish.loops.build import build, schedule_of
+from planish.loops.build import kernel_of, schedule_of
 from planish.loops.library import backend_of, library_of
+from planish.loops.lowering import lower
 from planish.loops.numpy_baseline import numpy_callable
 from planish.loops.program import Program
-from planish.loops.reference import Arrays, aligned, check, make_inputs, reference
-from planish.measure import SEARCH_TIMING, Timing, time_call
+from planish.loops.reference import aligned, check, make_inputs, reference
+from planish.measure import SEARCH_TIMING, Timing, repeated, time_call
 
 INPUT_SEED = 0
 LAST_TIMING = Timing(budget_s=0.02, fewest=3, slow_factor=math.inf)
@@ -58,17 +58,25 @@ class _Evaluator:
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Build, verify, then time a candidate; another way to the same schedule has the same outcome."""
-        if library_of(candidate) or not self._remember:
-            return self._measured(candidate, clock)
+        if library_of(candidate):
+            with clock("build"):
+                call = numpy_callable(self._program, {**self._inputs, **self._outputs})
+            return self._measured(repeated(call), clock)
         with clock("transform"):
-            same = schedule_of(self._program, candidate).text, backend_of(candidate)
-        if same not in self._known:
-            self._known[same] = self._measured(candidate, clock)
-        return self._known[same]
+            schedule = schedule_of(self._program, candidate)
+        same = schedule.text, backend_of(candidate)
+        if self._remember and same in self._known:
+            return self._known[same]
+        with clock("transform"):
+            tree = lower(schedule)
+        with clock("build"):
+            kernel = kernel_of(self._program, candidate, self._target, tree)
+            repeat = kernel.bind(self._inputs, self._outputs).repeat
+        outcome = self._known[same] = self._measured(repeat, clock)
+        return outcome
 
-    def _measured(self, candidate: Candidate, clock: StageClock) -> Outcome:
-        """Build, verify and time; outputs are poisoned first, so that an element not written shows."""
-        repeat = self._prepare(candidate, clock)
+    def _measured(self, repeat: Callable[[int], object], clock: StageClock) -> Outcome:
+        """Verify and time what runs n times; outputs are poisoned first, so that one not written shows."""
         with clock("verify"):
             for array in self._outputs.values():
                 array.fill(math.nan)
@@ -84,19 +92,3 @@ class _Evaluator:
             {"time_s": timed.median, "gflops": self._program.flops / timed.median / 1e9},
             {"time_s": timed.seconds, "gflops": rates},
         )
-
-    def _prepare(self, candidate: Candidate, clock: StageClock) -> Callable[[int], object]:
-        """Give what runs the candidate n times."""
-        arrays: Arrays = {**self._inputs, **self._outputs}
-        if library_of(candidate):
-            with clock("build"):
-                call = numpy_callable(self._program, arrays)
-            return partial(_repeat, call)
-        kernel = build(self._program, candidate, self._target, clock)
-        with clock("build"):
-            return kernel.bind(self._inputs, self._outputs).repeat
-
-
-def _repeat(call: Callable[[], object], times: int) -> None:
-    for _ in range(times):
-        call()

@@ -6,7 +6,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, Objective, Program, ProgramError, Space, Step, Target, Task, did_you_mean
+from planish.core import (
+    Candidate,
+    Objective,
+    Program,
+    ProgramError,
+    Space,
+    Step,
+    Target,
+    Task,
+    did_you_mean,
+    usable_cores,
+)
 from planish.loops import target as machine
 
 if TYPE_CHECKING:
@@ -135,7 +146,7 @@ class LoopsLevel:
         backends = machine.available_backends()
         return {
             "processor": machine.processor(),
-            "cores": str(machine.usable_cores()),
+            "cores": str(usable_cores()),
             "back ends": ", ".join(backends),
             "peak, one core": f"{measured_peak(backends[0]):.0f} GFLOPS float32, measured",
         }

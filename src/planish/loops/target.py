@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from planish.core import Target, TargetError
+from planish.core import Target, TargetError, usable_cores
 
 BACKENDS = ("x86-avx512", "x86-avx2", "portable")
 """The code generators: LoopNest for x86-64 by instruction set, and LLVM for any processor."""
@@ -20,17 +19,6 @@ def available_backends() -> tuple[str, ...]:
     from planish.loops.x86 import cpu
 
     return (*(f"x86-{name}" for name in cpu.supported()), "portable")
-
-
-def lanes(backend: str, dtype: str) -> int:
-    """Elements of a vector register, as the spaces assume for a back end."""
-    size = 64 if backend == "x86-avx512" or _has_avx512() else 32
-    return size // (4 if dtype == "float32" else 8)
-
-
-@cache
-def _has_avx512() -> bool:
-    return "x86-avx512" in available_backends()
 
 
 @cache
@@ -46,11 +34,6 @@ def processor() -> str:
     }
     name = found.get("model name") or platform.processor() or platform.machine()
     return f"{name} (family {found['cpu family']} model {found['model']})" if "model" in found else name
-
-
-def usable_cores() -> int:
-    """Count the cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def this_machine(cores: int, backend: str | None = None) -> Target:

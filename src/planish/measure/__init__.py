@@ -7,7 +7,7 @@ from planish.measure.inline import InlineExecutor
 from planish.measure.interval import Ratio, Verdict
 from planish.measure.limits import Limits
 from planish.measure.local import LocalExecutor
-from planish.measure.timing import FINAL_TIMING, SEARCH_TIMING, Samples, Timing, time_call
+from planish.measure.timing import FINAL_TIMING, SEARCH_TIMING, Samples, Timing, repeated, time_call
 
 __all__ = [
     "FINAL_TIMING",
@@ -26,5 +26,6 @@ __all__ = [
     "Verdict",
     "exclusive",
     "remeasure",
+    "repeated",
     "time_call",
 ]

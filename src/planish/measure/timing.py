@@ -102,6 +102,16 @@ def time_call(
     return Samples(tuple(seconds), calls, cut=True)
 
 
+def repeated(call: Callable[[], object]) -> Callable[[int], None]:
+    """Make of a call what `time_call` runs."""
+
+    def run(calls: int) -> None:
+        for _ in range(calls):
+            call()
+
+    return run
+
+
 def _filled(length: float, block: Callable[[int], float]) -> tuple[int, float]:
     """Find how many calls fill a block, which warms up; give them and the seconds that they took.
 

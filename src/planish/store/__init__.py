@@ -1,8 +1,8 @@
 """The database of tasks, runs, trials and results: an SQLite file, or PostgreSQL for a team."""
 
-from planish.store.opening import open_store
+from planish.store.opening import open_store, store_at
 from planish.store.reading import Reader
 from planish.store.records import Finalist, Run, RunStatus, StoredTask
 from planish.store.store import Store
 
-__all__ = ["Finalist", "Reader", "Run", "RunStatus", "Store", "StoredTask", "open_store"]
+__all__ = ["Finalist", "Reader", "Run", "RunStatus", "Store", "StoredTask", "open_store", "store_at"]

@@ -1,5 +1,7 @@
 """Opening a store, of either kind."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from sqlalchemy import URL
@@ -38,3 +40,13 @@ def open_store(url: str | Path | None = None, *, read_only: bool = False, timeou
         session.close()
         raise
     return Store(session)
+
+
+@contextmanager
+def store_at(store: Store | str | Path | None) -> Generator[Store]:
+    """Give a store that is open as it is, and open any other for the block; raises as `open_store` does."""
+    if isinstance(store, Store):
+        yield store
+        return
+    with open_store(store) as opened:
+        yield opened
