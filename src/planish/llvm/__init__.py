@@ -1,0 +1,1 @@
+"""The level `llvm`: LLVM IR, whose candidates are pass lists."""
