@@ -72,8 +72,8 @@ class _Span:
     low: float
     high: float
 
-    def meets(self, other: _Span) -> bool:
-        return self.low <= other.high * (1 + LUCK) and other.low <= self.high * (1 + LUCK)
+    def meets(self, other: _Span, luck: float) -> bool:
+        return self.low <= other.high * (1 + luck) and other.low <= self.high * (1 + luck)
 
     def __str__(self) -> str:
         return f"{self.low:.4g} to {self.high:.4g}"
@@ -148,7 +148,7 @@ def _not_replayed(run_id: str, why: str) -> Validation:
 
 def _value(result: StoredResult, standing: Standing) -> Check:
     then, now, what = _spans(result, standing)
-    if then.meets(now):
+    if then.meets(now, 0.0 if result.objective.exact else LUCK):
         return Check("value", "holds", f"{what}: {now} now, {then} recorded")
     return Check("value", "differs", f"{what}: {now} now, {then} recorded{_changes(result)}")
 

@@ -88,6 +88,15 @@ def test_a_failure_is_told(inline: Start) -> None:
     assert {failure.reason for failure in broken.failures} == {"ZeroDivisionError"}
 
 
+def test_an_exact_objective_is_measured_once(tmp_path: Path) -> None:
+    book = tmp_path / "diary"
+    base, good = (Entrant(str(value), act(value=value), Diary(book)) for value in (2.0, 1.0))
+    start = partial(LocalExecutor, lock=tmp_path / "lock")
+    standings = remeasure(base, [good], Objective("cost", exact=True), start=start)
+    assert [(s.values, s.verdict) for s in standings] == [(((2.0,),), "no difference"), (((1.0,),), "faster")]
+    assert len(diary(book)) == 2
+
+
 @pytest.mark.parametrize(
     ("baseline", "objective", "plan", "message"),
     [

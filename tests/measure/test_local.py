@@ -5,7 +5,9 @@ import os
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from planish.testing.acting import Act, Actor, Diary, act
 from planish.testing.executors import Unmakeable
 
 LIMITS = Limits(build=0.5, run=0.5)
+HASTY = Limits(build=0.3)
 BROKEN = Unmakeable(LookupError("no such processor"))
 
 
@@ -129,6 +132,36 @@ def test_a_worker_killed_while_idle_is_replaced_without_blame(executor: LocalExe
     os.kill(pid, signal.SIGKILL)
     assert dies_out(pid)
     assert isinstance(_only(executor.submit([act()])), Measured)
+
+
+def test_a_worker_is_replaced_at_the_end_of_its_life(tmp_path: Path, book: Path) -> None:
+    with LocalExecutor(Diary(book), limits=Limits(lifetime=10), lock=tmp_path / "lock") as executor:
+        answers = [answer for _ in range(3) for answer in executor.submit([act()] * 32)]
+    assert all(isinstance(answer.outcome, Measured) for answer in answers)
+    lives = Counter(pid for pid, _ in diary(book))
+    assert sum(lives.values()) == 96
+    assert len(lives) >= 3
+    assert all(10 <= evaluations < 10 + 32 for evaluations in list(lives.values())[:-1])
+
+
+@dataclass(frozen=True)
+class Hasty(Diary):
+    """A factory that asks for limits of its own."""
+
+    limits: Limits = HASTY
+
+
+def test_a_factory_may_ask_for_limits(tmp_path: Path, book: Path) -> None:
+    with LocalExecutor(Hasty(book), lock=tmp_path / "lock") as executor:
+        assert _only(executor.submit([act("spin")])) == Failed("build", "timeout", "over 0.3 s")
+        executor.restart_with(Hasty(book, Limits(build=0.4)))
+        assert _only(executor.submit([act("spin")])) == Failed("build", "timeout", "over 0.4 s")
+
+
+def test_limits_that_suffice_for_several() -> None:
+    several = Limits(build=1.0, lifetime=500), Limits(run=99.0), Limits(lifetime=7)
+    assert Limits.widest(several) == Limits(run=99.0, lifetime=7)
+    assert Limits.widest([Limits()]) == Limits()
 
 
 def test_ctrl_c_is_left_to_the_parent(executor: LocalExecutor, book: Path) -> None:

@@ -55,6 +55,14 @@ def test_what_is_no_time_is_better_and_not_faster(store: Store) -> None:
     assert found.headline == f"2.00{X} better than the baseline"
 
 
+def test_a_count_is_smaller_and_has_no_noise(store: Store) -> None:
+    trials = [trial(3, Measured({"size": 75.0}))]
+    exact = Objective("size", exact=True)
+    found = _verdict(store, trials, [finalist(3, 0.75, "faster")], task_of("elm", exact))
+    assert found.headline == "25.00 % smaller than the baseline"
+    assert not any("interval" in ground for ground in found.grounds)
+
+
 def test_a_gain_tells_what_it_cost_in_other_objectives(store: Store) -> None:
     trials = [measured(3, 0.5e-3, error=0.5)]
     found = _verdict(store, trials, [finalist(3, 0.5, "faster")], task_of("elm", TIME, ERROR))

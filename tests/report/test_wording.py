@@ -7,7 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planish.core import Objective
-from planish.report.wording import amount, duration, label, multiple, number, scale, shorten, when
+from planish.report.wording import (
+    amount,
+    duration,
+    label,
+    multiple,
+    number,
+    saved,
+    scale,
+    shorten,
+    title,
+    when,
+    words,
+)
 
 
 @pytest.mark.parametrize(
@@ -74,5 +86,10 @@ def test_names_times_and_long_texts() -> None:
     assert label(Objective("error")) == "error"
     assert when(0) == "1970-01-01 00:00:00 UTC"
     assert when(None) == "—"
+    assert title("; a.ll: 2 functions\nsource_filename") == "a.ll: 2 functions"
+    assert title("C[m] = A[m]") == "C[m] = A[m]"
+    assert [saved(gain) for gain in (1.25, 1.0, 0.5)] == ["20.00 %", "0.00 %", "-100.00 %"]
+    assert words(Objective("size", exact=True)) == {"faster": "smaller", "slower": "larger"}
+    assert words(Objective("size", direction="up", exact=True)) == {"faster": "better", "slower": "worse"}
     assert shorten("abc", 3) == "abc"
     assert shorten("abcd" * 500, 3) == "abc\n… (1,997 characters more)"

@@ -14,7 +14,7 @@ from planish.cli.options import Form
 from planish.cli.output import document, one_line, say, table
 from planish.cli.watching import watching
 from planish.compare import Contestant, Curves, Rematch, compare_results, compare_searches
-from planish.report.wording import amount, label, multiple, words
+from planish.report.wording import amount, label, multiple, title, words
 from planish.search import split_settings
 from planish.settings import Settings
 from planish.store import open_store
@@ -79,7 +79,7 @@ def _tell(form: Form, curves: Sequence[Curves], rematches: Sequence[Rematch]) ->
 
 def _show_curves(program: str, curves: Sequence[Curves]) -> None:
     objective, seeds = curves[0].objective, len(curves[0].runs)
-    say(f"{one_line(program)}: best {label(objective)} after so many trials, median of {seeds} seeds")
+    say(f"{one_line(title(program))}: best {label(objective)} after so many trials, median of {seeds} seeds")
     names = [curve.contestant.name for curve in curves]
     most = max(len(row) for curve in curves for row in curve.best)
     rows = [
@@ -109,7 +109,7 @@ def _show_rematches(rematches: Sequence[Rematch], names: Mapping[str, str]) -> N
         [
             each.result.run.id,
             names.get(each.result.run.id) or each.result.run.searcher,
-            one_line(each.result.task.program.text, 60),
+            one_line(title(each.result.task.program.text), 60),
             _amount(each.standing.median, objective.unit),
             _amount(each.baseline.median, objective.unit),
             multiple(each.gain.value) if each.gain else "",

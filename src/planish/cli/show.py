@@ -31,7 +31,7 @@ def show(
 def _list_runs(store: Reader, limit: int, form: given.Form) -> None:
     from planish.cli.documents import run_document, task_document
     from planish.cli.output import document, one_line, say, table
-    from planish.report.wording import when
+    from planish.report.wording import title, when
 
     runs = store.runs(limit=limit)
     tasks = {key: store.task(key) for key in {run.task_key for run in runs}}
@@ -51,7 +51,7 @@ def _list_runs(store: Reader, limit: int, form: given.Form) -> None:
             f"{run.trials:,}",
             run.searcher,
             tasks[run.task_key].level,
-            one_line(tasks[run.task_key].program, 80),
+            one_line(title(tasks[run.task_key].program), 80),
         ]
         for run in runs
     ]

@@ -11,7 +11,7 @@ from planish.report.stages import stage_times
 from planish.report.standings import Standing, standings, work_of
 from planish.report.story import Story
 from planish.report.verdict import verdict_of
-from planish.report.wording import amount, duration, label, multiple, number, when, words
+from planish.report.wording import amount, duration, label, multiple, number, title, when, words
 
 _SHOWN = 5
 
@@ -19,7 +19,7 @@ _SHOWN = 5
 def show_result(story: Story) -> None:
     """Write the verdict, the finalists beside the baseline, and the failures."""
     found = verdict_of(story)
-    say(f"{one_line(story.task.program)}\non {_target(story)}\n")
+    say(f"{one_line(title(story.task.program))}\non {_target(story)}\n")
     if compared := standings(story.finalists, story.objective):
         _show_standings(story, compared)
     say(_plainly(story, found.kind, found.headline))
@@ -31,6 +31,8 @@ def show_result(story: Story) -> None:
 def _plainly(story: Story, kind: str, headline: str) -> str:
     baseline = f"the baseline ({baseline_name(story)})"
     match kind:
+        case "same" if story.objective.exact:
+            return f"No gain: the best candidate and {baseline} are equal."
         case "same":
             return f"No gain: the best candidate and {baseline} differ by no more than the noise."
         case "worse":
@@ -51,7 +53,8 @@ def _show_standings(story: Story, compared: Sequence[Standing]) -> None:
     objective, work = story.objective, work_of(story.trials, story.objective)
     ordered = [*(s for s in compared if s.candidate is None), *(s for s in compared if s.candidate)]
     rates = ["GFLOPS"] if work else []
-    columns = ["", label(objective), *rates, "gain", "95 % interval", "verdict"]
+    interval = [] if objective.exact else ["95 % interval"]
+    columns = ["", label(objective), *rates, "gain", *interval, "verdict"]
     rows = [_row(story, standing, work) for standing in ordered]
     table(columns, rows, right=[label(objective), *rates, "gain"])
     say()
@@ -62,10 +65,10 @@ def _row(story: Story, standing: Standing, work: float | None) -> list[str]:
     value = "" if standing.median is None else amount(standing.median, story.objective.unit)
     rates = [number(work / standing.median) if standing.median else ""] if work else []
     if standing.candidate is None:
-        return [name, value, *rates, "", "", ""]
-    ends = "" if standing.interval is None else " to ".join(map(multiple, standing.interval))
+        return [name, value, *rates, "", "", *([] if story.objective.exact else [""])]
+    ends = [] if story.objective.exact else [" to ".join(map(multiple, standing.interval or ()))]
     said = words(story.objective).get(standing.verdict, standing.verdict)
-    return [name, value, *rates, multiple(standing.gain), ends, said]
+    return [name, value, *rates, multiple(standing.gain), *ends, said]
 
 
 def show_failures(trials: Sequence[Trial]) -> None:
@@ -104,5 +107,5 @@ def _target(story: Story) -> str:
 
 def show_winner(story: Story) -> None:
     """Write what the winner does."""
-    for title, text in story.winner.items():
-        say(f"\n{title}\n{'-' * len(title)}\n{text.rstrip()}")
+    for heading, text in story.winner.items():
+        say(f"\n{heading}\n{'-' * len(heading)}\n{text.rstrip()}")

@@ -19,6 +19,7 @@ from planish.cli.options import Form
 from planish.cli.output import one_line
 from planish.core import Trial
 from planish.progress import Listener, Progress, Silent
+from planish.report.wording import title
 from planish.store import Reader
 from planish.stored import known_baseline
 
@@ -71,7 +72,7 @@ class Lines:
         """Say what begins."""
         self._board = self._make_board(progress)
         self._next = time.monotonic() + LINE_S
-        _tell(f"run {progress.run_id}: {one_line(progress.task.program.text)}")
+        _tell(f"run {progress.run_id}: {one_line(title(progress.task.program.text))}")
 
     def trial(self, trial: Trial, progress: Progress) -> None:
         """Say how it goes, if it is time."""
@@ -147,7 +148,7 @@ class Display:
         board = self._board
         if board is None:
             return Text("starting …")
-        task = one_line(board.progress.task.program.text, 70)
+        task = one_line(title(board.progress.task.program.text), 70)
         head = Text(f"run {board.progress.run_id}  {task}", style="dim")
         lines = [Text(board.best, style="bold green"), Text(board.pace)]
         lines += [Text(board.failed, style="yellow")] if board.failed else []

@@ -30,11 +30,13 @@ class Objective:
         name: as in the values of an outcome (`time_s`, `instructions`, `error`).
         unit: for people; empty for a count or a ratio.
         direction: "down" when less is better.
+        exact: whether measuring it again always gives the same value: a count, not a time.
     """
 
     name: str
     unit: str = ""
     direction: Literal["down", "up"] = "down"
+    exact: bool = False
 
     def cost(self, value: float) -> float:
         """Give the value so that less is always better."""

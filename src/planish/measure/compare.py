@@ -100,7 +100,7 @@ def remeasure(
         baseline: what the others are compared with.
         entrants: the best few.
         objective: what is compared; its values must not be negative.
-        plan: how much is measured.
+        plan: how much is measured; an exact objective is measured once, in one fresh process, all the same.
         start: starts an executor with fresh processes; it must evaluate a batch in its order, so give
             it one worker.
 
@@ -112,7 +112,9 @@ def remeasure(
             fewer than 3 rounds in all.
     """
     plan = plan or Plan()
-    if plan.processes < 1 or plan.rounds < 1 or plan.processes * plan.rounds < 3:
+    if objective.exact:
+        plan = replace(plan, processes=1, rounds=1)
+    elif plan.processes < 1 or plan.rounds < 1 or plan.processes * plan.rounds < 3:
         raise PlanishError(
             f"{plan.processes} processes of {plan.rounds} rounds show no noise", "Ask for 3 rounds in all."
         )

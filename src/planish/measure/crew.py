@@ -47,6 +47,11 @@ class Crew:
                     f"a worker cannot be started: {error}", "Ask for fewer workers."
                 ) from error
 
+    def retire(self, lifetime: int) -> None:
+        """Let go of those who have evaluated so many candidates, once they are idle."""
+        for worker in [w for w in self.workers if not w.busy and w.evaluated >= lifetime]:
+            self.fire(worker)
+
     def speaking(self, seconds: float) -> Iterator[WorkerProcess]:
         """Give the workers who say something, or end, within so many seconds.
 

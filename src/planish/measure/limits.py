@@ -1,7 +1,10 @@
 """What an evaluation may use before it is ended."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+from planish.core import EvaluatorFactory
 
 
 @dataclass(frozen=True)
@@ -16,6 +19,7 @@ class Limits:
         verify: seconds to check the answer.
         run: seconds to measure; the wait for the machine is not counted.
         worker: seconds outside the stages, and to start a worker and make its evaluator.
+        lifetime: evaluations after which a worker is replaced, because what it runs leaks; None: never.
         memory_bytes: data that a worker may have beyond what it has at its start (Linux:
             RLIMIT_DATA, for each process apart; shared memory is not counted).
     """
@@ -25,7 +29,25 @@ class Limits:
     verify: float = 20.0
     run: float = 20.0
     worker: float = 60.0
+    lifetime: int | None = None
     memory_bytes: int = 4 << 30
+
+    @staticmethod
+    def of(factory: EvaluatorFactory) -> "Limits":
+        """Give the limits that a factory asks for, by an attribute `limits`; else the usual ones."""
+        return getattr(factory, "limits", None) or Limits()
+
+    @staticmethod
+    def widest(several: Iterable["Limits"]) -> "Limits":
+        """Give what suffices for evaluations under any of several limits; the shortest lifetime counts."""
+        limits = list(several)
+        lives = [each.lifetime for each in limits if each.lifetime is not None]
+        most = {
+            f.name: max(getattr(each, f.name) for each in limits)
+            for f in fields(Limits)
+            if f.name != "lifetime"
+        }
+        return Limits(**most, lifetime=min(lives, default=None))
 
     def seconds(self, phase: str) -> float:
         """Give the limit of a phase of the clock; "wait", for the machine, has none."""

@@ -34,7 +34,8 @@ class LocalExecutor:
     Args:
         factory: makes the evaluator in each worker; it is pickled, with what it holds.
         workers: how many processes, at least 1.
-        limits: what one evaluation may use.
+        limits: what one evaluation may use; None takes those that the factory asks for (`Limits.of`). The
+            memory is that of the first factory: a process keeps it.
         lock: the file by which timed runs exclude each other.
 
     Raises:
@@ -52,7 +53,8 @@ class LocalExecutor:
     ) -> None:
         if workers < 1:
             raise PlanishError(f"{workers} workers cannot evaluate anything", "Ask for at least 1.")
-        self._limits = limits or Limits()
+        self._given = limits
+        self._limits = limits or Limits.of(factory)
         self._lock = lock
         self._factory = _pickled(factory)
         self._serial = 1
@@ -79,6 +81,7 @@ class LocalExecutor:
         """
         self._check_free()
         self._factory = _pickled(factory)
+        self._limits = self._given or Limits.of(factory)
         self._serial += 1
         self._feed(deque(), ())
 
@@ -130,7 +133,9 @@ class LocalExecutor:
             worker.slack += pause
 
     def _feed(self, queue: deque[int], candidates: Sequence[Candidate]) -> None:
-        """Give work to every worker that has none."""
+        """Give work to every worker that has none; one that has lived long enough is replaced first."""
+        if queue and self._limits.lifetime is not None:
+            self._crew.retire(self._limits.lifetime)
         self._crew.complete()
         for worker in [w for w in self._crew.workers if not w.busy]:
             if worker.serial != self._serial:

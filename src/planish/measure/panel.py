@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planish.core import Candidate, Evaluator, EvaluatorFactory, Outcome, StageClock, Step
+from planish.measure.limits import Limits
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,11 @@ class Panel:
     """
 
     factories: tuple[EvaluatorFactory, ...]
+
+    @property
+    def limits(self) -> Limits:
+        """What suffices for every entrant."""
+        return Limits.widest(map(Limits.of, self.factories))
 
     def __call__(self) -> Evaluator:
         distinct = {id(factory): factory for factory in self.factories}

@@ -31,6 +31,7 @@ class WorkerProcess:
     Attributes:
         serial: the number of the evaluator that it was last asked to make.
         making: whether it is still making it.
+        evaluated: how many candidates it has answered for.
         pending: positions sent and not answered; the first is the one under way.
         heard: when it last said something or was given something, monotonic seconds.
         slack: seconds since then in which nobody listened to it.
@@ -61,6 +62,7 @@ class WorkerProcess:
         self._tail = b""
         self.serial = 0
         self.making = False
+        self.evaluated = 0
         self.pending: deque[int] = deque()
         self._send(encode(setup))
 
@@ -108,6 +110,7 @@ class WorkerProcess:
             self.making = False
         elif self.pending and self.pending[0] == reply.position:
             self.pending.popleft()
+            self.evaluated += 1
         else:
             raise ValueError(f"position {reply.position} is not under way")
 

@@ -9,7 +9,7 @@ from planish.report.curve import value_for
 from planish.report.failures import failure_groups
 from planish.report.standings import Standing, standings, work_of
 from planish.report.story import Story
-from planish.report.wording import amount, label, multiple, number, words
+from planish.report.wording import amount, label, multiple, number, saved, words
 
 Kind = Literal["better", "same", "worse", "open", "nothing"]
 _KINDS: dict[str, Kind] = {"faster": "better", "no difference": "same", "slower": "worse"}
@@ -42,8 +42,9 @@ def verdict_of(story: Story) -> Verdict:
 def _compared(story: Story, kind: Kind, compared: Sequence[Standing]) -> Verdict:
     winner = compared[0]
     good, bad = words(story.objective).values()
+    gain = saved(winner.gain) if good == "smaller" else multiple(winner.gain)
     headline = {
-        "better": f"{multiple(winner.gain)} {good} than the baseline",
+        "better": f"{gain} {good} than the baseline",
         "same": "No difference from the baseline",
         "worse": f"{bad.capitalize()} than the baseline: {multiple(winner.gain)}",
     }[kind]
@@ -54,13 +55,15 @@ def _grounds(story: Story, kind: Kind, compared: Sequence[Standing]) -> list[str
     winner = compared[0]
     gain = f"{multiple(winner.gain)}, which is within the noise: " if kind == "same" else ""
     found = list[str]()
-    if winner.interval is not None:
+    exact = story.objective.exact
+    if winner.interval is not None and not exact:
         low, high = map(multiple, winner.interval)
         found.append(f"{gain}95 % confidence interval {low} to {high}")
     base = next((s for s in compared if s.candidate is None), None)
     if base is not None and winner.median is not None and base.median is not None:
         found.append(f"median {label(story.objective)} {_both(story, winner.median, base.median)}")
-    found.append("measured again at the end, interleaved, in fresh processes")
+    how = "in a fresh process" if exact else "interleaved, in fresh processes"
+    found.append(f"measured again at the end, {how}")
     return [*found, *(_other(story, winner, objective) for objective in story.task.objectives[1:])]
 
 

@@ -68,9 +68,23 @@ def label(objective: Objective) -> str:
     return objective.name.removesuffix(f"_{objective.unit}")
 
 
+def saved(gain: float) -> str:
+    """Write what a gain saves of a quantity of which less is better: `3.92 %`; a loss is negative."""
+    return f"{100 * (1 - 1 / gain):.2f} %" if gain else "-∞ %"
+
+
+def title(program: str) -> str:
+    """Give the first line of a program's canonical text, which names it; without the sign of a comment."""
+    return program.strip().partition("\n")[0].lstrip(";/# ")
+
+
 def words(objective: Objective) -> dict[str, str]:
     """Say a comparison's verdicts in words that fit the objective: only times are "faster"."""
-    good, bad = ("faster", "slower") if objective.unit == "s" else ("better", "worse")
+    good, bad = "better", "worse"
+    if objective.unit == "s":
+        good, bad = "faster", "slower"
+    elif objective.exact and objective.direction == "down":
+        good, bad = "smaller", "larger"
     return {"faster": good, "slower": bad}
 
 

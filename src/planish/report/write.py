@@ -74,6 +74,7 @@ def _render(story: Story) -> str:
     names = ("amount", "duration", "label", "multiple", "number", "shorten")
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
     environment.filters.update({name: getattr(wording, name) for name in names})
+    environment.filters["title_of"] = wording.title  # `title` is one of Jinja's own
     template = environment.get_template("report.html.jinja")
     return template.render(_contents(story), plotly_js=get_plotlyjs())
 

@@ -48,7 +48,7 @@ def task_row(task: Task) -> dict[str, Any]:
         "level_version": task.level_version,
         "program": task.program.text,
         "target": task.target.text,
-        "objectives": to_json([[o.name, o.unit, o.direction] for o in task.objectives]),
+        "objectives": to_json([[o.name, o.unit, o.direction, o.exact] for o in task.objectives]),
         "objective": task.objectives[0].name,
         "subject": subject(task),
         "created": time.time(),
