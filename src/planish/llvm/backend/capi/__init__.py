@@ -1,0 +1,8 @@
+"""Modules by LLVM's C API, wherever its functions lie: in a shared library, or inside another one."""
+
+from planish.llvm.backend.capi.backend import CBackend
+from planish.llvm.backend.capi.functions import Address, Functions
+from planish.llvm.backend.capi.session import Pipelines, Session, version
+from planish.llvm.backend.capi.signatures import Signatures
+
+__all__ = ["Address", "CBackend", "Functions", "Pipelines", "Session", "Signatures", "version"]

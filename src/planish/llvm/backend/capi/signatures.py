@@ -1,0 +1,53 @@
+"""The functions of LLVM's C API that planish calls: what they give and take."""
+
+from collections.abc import Mapping
+from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint, c_void_p
+from typing import Any
+
+Signatures = Mapping[str, tuple[Any, ...]]
+"""Name to (result, arguments...)."""
+
+_text = c_void_p  # a string that the caller frees by LLVMDisposeMessage
+
+COMMON: Signatures = {
+    "LLVMGetVersion": (None, POINTER(c_uint), POINTER(c_uint), POINTER(c_uint)),
+    "LLVMDisposeMessage": (None, _text),
+    "LLVMGetErrorMessage": (c_void_p, c_void_p),
+    "LLVMDisposeErrorMessage": (None, c_void_p),
+    "LLVMContextCreate": (c_void_p,),
+    "LLVMContextDispose": (None, c_void_p),
+    "LLVMContextSetDiagnosticHandler": (None, c_void_p, c_void_p, c_void_p),
+    "LLVMGetDiagInfoDescription": (_text, c_void_p),
+    "LLVMGetDiagInfoSeverity": (c_int, c_void_p),
+    "LLVMCreateMemoryBufferWithMemoryRangeCopy": (c_void_p, c_char_p, c_size_t, c_char_p),
+    "LLVMGetBufferStart": (c_void_p, c_void_p),
+    "LLVMGetBufferSize": (c_size_t, c_void_p),
+    "LLVMDisposeMemoryBuffer": (None, c_void_p),
+    "LLVMParseIRInContext": (c_int, c_void_p, c_void_p, POINTER(c_void_p), POINTER(_text)),
+    "LLVMCloneModule": (c_void_p, c_void_p),
+    "LLVMDisposeModule": (None, c_void_p),
+    "LLVMVerifyModule": (c_int, c_void_p, c_int, POINTER(_text)),
+    "LLVMPrintModuleToString": (_text, c_void_p),
+    "LLVMWriteBitcodeToMemoryBuffer": (c_void_p, c_void_p),
+    "LLVMGetTarget": (c_char_p, c_void_p),
+    "LLVMSetTarget": (None, c_void_p, c_char_p),
+    "LLVMGetDataLayoutStr": (c_char_p, c_void_p),
+    "LLVMSetModuleDataLayout": (None, c_void_p, c_void_p),
+    "LLVMGetDefaultTargetTriple": (_text,),
+    "LLVMGetTargetFromTriple": (c_int, c_char_p, POINTER(c_void_p), POINTER(_text)),
+    "LLVMCreateTargetMachine": (c_void_p, c_void_p, c_char_p, c_char_p, c_char_p, c_int, c_int, c_int),
+    "LLVMCreateTargetDataLayout": (c_void_p, c_void_p),
+    "LLVMCopyStringRepOfTargetData": (_text, c_void_p),
+    "LLVMTargetMachineEmitToMemoryBuffer": (
+        c_int, c_void_p, c_void_p, c_int, POINTER(_text), POINTER(c_void_p),
+    ),
+    "LLVMGetFirstFunction": (c_void_p, c_void_p),
+    "LLVMGetNextFunction": (c_void_p, c_void_p),
+    "LLVMGetIntrinsicID": (c_uint, c_void_p),
+    "LLVMLookupIntrinsicID": (c_uint, c_char_p, c_size_t),
+    "LLVMGetFirstUse": (c_void_p, c_void_p),
+    "LLVMGetNextUse": (c_void_p, c_void_p),
+}  # fmt: skip
+
+TARGET_PARTS = ("TargetInfo", "Target", "TargetMC", "AsmPrinter", "AsmParser")
+"""The target X86 is made known by `LLVMInitializeX86TargetInfo` and so on, which take nothing."""

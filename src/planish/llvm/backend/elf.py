@@ -1,0 +1,66 @@
+"""Reading 64-bit ELF files: the size of an object's code, and the local symbols of a library.
+
+Other formats (Mach-O, COFF, 32-bit ELF) are refused.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from planish.core import TargetError
+
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_MAGIC = b"\x7fELF\x02\x01"  # 64 bits, little endian
+_SYMTAB = 2
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section: its name, kind, place in the file, bytes, and the section that it refers to."""
+
+    name: str
+    kind: int
+    offset: int
+    size: int
+    link: int
+
+
+def sections(data: bytes) -> list[Section]:
+    """List the sections of an ELF file.
+
+    Raises:
+        TargetError: it is no 64-bit little-endian ELF file.
+    """
+    if not data.startswith(_MAGIC):
+        raise TargetError(
+            "the object is no 64-bit ELF file", "Use a target whose objects are: Linux on x86-64."
+        )
+    header = _HEADER.unpack_from(data)
+    offset, width, count, names = header[6], header[11], header[12], header[13]
+    if not offset:
+        return []
+    rows = [_SECTION.unpack_from(data, offset + i * width) for i in range(_count(data, offset, count))]
+    strings = rows[_names(rows, names)][4]
+    return [Section(string(data, strings + r[0]), r[1], r[4], r[5], r[6]) for r in rows]
+
+
+def _count(data: bytes, offset: int, count: int) -> int:
+    # With 65,280 sections and more, the header holds 0, and the first section's size is the number.
+    return count or int(_SECTION.unpack_from(data, offset)[5])
+
+
+def _names(rows: list[tuple[int, ...]], index: int) -> int:
+    return rows[0][6] if index == 0xFFFF else index
+
+
+def string(data: bytes, offset: int) -> str:
+    """Read the zero-ended string at an offset."""
+    return data[offset : data.index(0, offset)].decode("utf-8", "replace")
+
+
+def code_bytes(data: bytes) -> int:
+    """Add up the sizes of all `.text*` sections of an object; raises as `sections` does."""
+    return sum(s.size for s in sections(data) if s.name == ".text" or s.name.startswith(".text."))

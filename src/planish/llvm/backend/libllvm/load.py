@@ -1,0 +1,83 @@
+"""Finding and loading LLVM's shared library."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable
+from ctypes import CDLL, c_void_p, cast
+from pathlib import Path
+
+from planish.core import TargetError
+from planish.llvm.backend.capi import CBackend, Functions, Session, version
+from planish.llvm.backend.libllvm.pipelines import SIGNATURES, RunPasses
+
+VARIABLE = "PLANISH_LIBLLVM"
+OLDEST = 18
+_FOLDERS = (
+    "usr/lib/*-linux-gnu*",
+    "usr/lib/llvm-*/lib",
+    "usr/lib64",
+    "usr/lib64/llvm*/lib*",
+    "usr/lib",
+    "usr/local/lib",
+    "opt/homebrew/opt/llvm*/lib",
+    "usr/local/opt/llvm*/lib",
+)
+_FILES = ("libLLVM.so.*", "libLLVM-*.so", "libLLVM.so", "libLLVM.dylib")
+_VERSION = re.compile(r"libLLVM(?:-|\.so\.)(\d+)(?:\.(\d+))?")
+
+
+def find() -> Path | None:
+    """Find the library: the one that PLANISH_LIBLLVM names, else the newest of LLVM 18 or later.
+
+    Raises:
+        TargetError: PLANISH_LIBLLVM names no file.
+    """
+    if named := os.environ.get(VARIABLE):
+        if not Path(named).is_file():
+            raise TargetError(f"{VARIABLE} names no file: {named}", f"Correct or unset {VARIABLE}.")
+        return Path(named)
+    folders = (folder for pattern in _FOLDERS for folder in Path("/").glob(pattern))
+    return _newest(folders) or _newest(_told_by_llvm_config())
+
+
+def _newest(folders: Iterable[Path]) -> Path | None:
+    files = {file.resolve() for folder in folders for name in _FILES for file in folder.glob(name)}
+    return max((f for f in files if _named_version(f) >= (OLDEST, 0)), key=_named_version, default=None)
+
+
+def _named_version(file: Path) -> tuple[int, int]:
+    # A name without a version, as Homebrew's, may be of any; it is asked after it is loaded.
+    told = _VERSION.match(file.name)
+    return (int(told[1]), int(told[2] or 0)) if told else (OLDEST, 0)
+
+
+def _told_by_llvm_config() -> list[Path]:
+    program = shutil.which("llvm-config")
+    if program is None:
+        return []
+    told = subprocess.run([program, "--libdir"], capture_output=True, text=True, check=False)
+    return [Path(told.stdout.strip())] if told.returncode == 0 else []
+
+
+def open_libllvm(path: Path) -> CBackend:
+    """Load a library.
+
+    Raises:
+        TargetError: it cannot be loaded, or is of an LLVM older than 18.
+    """
+    try:
+        library = CDLL(str(path))
+    except OSError as error:
+        raise TargetError(f"{path} cannot be loaded: {error}", f"Name another by {VARIABLE}.") from error
+    functions = Functions(lambda name: _address(library, name), SIGNATURES)
+    if int(version(functions).partition(".")[0]) < OLDEST:
+        raise TargetError(f"{path} is LLVM {version(functions)}", f"Install LLVM {OLDEST} or newer.")
+    return CBackend("libllvm", Session(functions, RunPasses(functions)), lifetime=None)
+
+
+def _address(library: CDLL, name: str) -> int | None:
+    return cast(library[name], c_void_p).value if hasattr(library, name) else None
