@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from planish.loops.layout import Location
 from planish.loops.packing import Packed, Run
@@ -16,57 +16,75 @@ _Range = tuple[LoopId, int, int]
 def copy_nodes(packed: Packed, source: Location) -> tuple[tuple[Node, ...], dict[str, int]]:
     """Make the nests that fill a buffer.
 
-    Edges that lie outside the tensor are filled by nests of their own, so that no element's copy depends
-    on a condition.
+    Edges that lie outside the tensor are filled by loops of their own beside the loops of the inside, so that
+    no element's copy depends on a condition:
+
+        for c:
+          for x in whole row: buffer[c, first row, x] = pad
+          for x in whole row: buffer[c, last row, x] = pad
+          for y in inner rows:
+            buffer[c, y, first column] = pad
+            buffer[c, y, last column] = pad
+            for x in inner columns: buffer[c, y, x] = tensor[c, y - 1, x - 1]
 
     Returns:
         The nests, and the extents of the fixed axes that they walk.
     """
-    nodes: list[Node] = []
-    sizes: dict[str, int] = {}
-    for ranges, inside in _slabs(packed.runs):
-        value = (
-            source.ref(_source_index(packed, ranges), _path(packed, ranges)) if inside else Const(packed.pad)
-        )
-        node: Node = Leaf(_target(packed, ranges), None, value)
-        for (axis, step), extent, _ in reversed(ranges):
-            if extent != 1:
-                node = Loop(axis, step, (node,))
-            if extent > 1:
-                sizes[axis] = extent
-        nodes.append(node)
-    return tuple(nodes), sizes
+    copier = _Copier(packed, source)
+    return copier.nodes([]), copier.sizes
 
 
-def _slabs(runs: Sequence[Run]) -> Iterator[tuple[list[_Range], bool]]:
-    """Split the buffer into slabs outside the tensor and the part inside, each an independent nest."""
-    edges = [i for i, run in enumerate(runs) if run.edge]
-    for count, i in enumerate(edges):
-        edge = runs[i].edge
-        assert edge is not None
+class _Copier:
+    def __init__(self, packed: Packed, source: Location) -> None:
+        self.packed = packed
+        self.source = source
+        self.sizes: dict[str, int] = {}
+
+    def nodes(self, outer: list[_Range]) -> tuple[Node, ...]:
+        """Copy what the outer runs' ranges select, the edges first."""
+        runs = self.packed.runs
+        if len(outer) == len(runs):
+            return (self._copy(outer),)
+        run = runs[len(outer)]
+        if run.edge is None:
+            inner: _Range = (run.loop, 0, 0)
+            return self._loop(inner, self.nodes([*outer, inner]))
+        edge, rest = run.edge, [_whole(r) for r in runs[len(outer) + 1 :]]
+        nodes: tuple[Node, ...] = ()
         for extent, start, word in ((edge.low, 0, "low"), (edge.high, edge.low + edge.inner, "high")):
             if extent:
-                ranges = [_whole(run) for run in runs]
-                for j in edges[:count]:
-                    ranges[j] = _inner(runs[j])
-                ranges[i] = ((f"{runs[i].loop[0]}.{word}", 1), extent, start)
-                yield ranges, False
-        if not edge.inner:
-            return
-    yield [_inner(run) for run in runs], True
+                margin = ((f"{run.loop[0]}.{word}", 1), extent, start)
+                nodes += self._fill([*outer, margin, *rest], len(outer))
+        if edge.inner:
+            inner = (run.loop, edge.inner, edge.low)
+            nodes += self._loop(inner, self.nodes([*outer, inner]))
+        return nodes
+
+    def _loop(self, walked: _Range, body: tuple[Node, ...]) -> tuple[Node, ...]:
+        """Walk a range; one of a single element needs no loop."""
+        (axis, step), extent, _ = walked
+        if extent == 1:
+            return body
+        if extent:
+            self.sizes[axis] = extent
+        return (Loop(axis, step, body),)
+
+    def _fill(self, ranges: Sequence[_Range], depth: int) -> tuple[Node, ...]:
+        """Fill what lies outside the tensor, inside the loops of the first `depth` ranges."""
+        nodes: tuple[Node, ...] = (Leaf(_target(self.packed, ranges), None, Const(self.packed.pad)),)
+        for walked in reversed(ranges[depth:]):
+            nodes = self._loop(walked, nodes)
+        return nodes
+
+    def _copy(self, ranges: Sequence[_Range]) -> Leaf:
+        packed = self.packed
+        path = (*packed.around, *(loop for loop, extent, _ in ranges if extent != 1))
+        return Leaf(_target(packed, ranges), None, self.source.ref(_source_index(packed, ranges), path))
 
 
 def _whole(run: Run) -> _Range:
     axis, step = run.loop
     return ((f"{axis}.all", 1), run.extent, 0) if run.edge else ((axis, step), 0, 0)
-
-
-def _inner(run: Run) -> _Range:
-    return (run.loop, run.edge.inner, run.edge.low) if run.edge else (run.loop, 0, 0)
-
-
-def _path(packed: Packed, ranges: Sequence[_Range]) -> tuple[LoopId, ...]:
-    return (*packed.around, *(loop for loop, extent, _ in ranges if extent != 1))
 
 
 def _target(packed: Packed, ranges: Sequence[_Range]) -> Ref:
