@@ -1,7 +1,7 @@
 """The interfaces between the parts of the loop; each small, each with one job.
 
 A space offers only what makes sense for it. What a searcher needs is one of the capability
-protocols below (`CanSample`, `CanStep`, `CanEvolve`, `CanEnumerate`), named in its `needs`.
+protocols below (`CanSample`, `CanStep`, `CanEvolve`, ...), named in its `needs`.
 """
 
 from __future__ import annotations
@@ -67,6 +67,33 @@ class CanEvolve(CanSample, Protocol):
 
     def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
         """Give two legal children of two parents."""
+        ...
+
+
+@runtime_checkable
+class CanSeed(Space, Protocol):
+    """A space that knows where to begin."""
+
+    def seeds(self) -> Sequence[Candidate]:
+        """List legal candidates that are known to be good for other programs, the best first."""
+        ...
+
+
+@runtime_checkable
+class CanShrink(Space, Protocol):
+    """A space whose candidates can lose steps."""
+
+    def shorter(self, candidate: Candidate) -> Sequence[Candidate]:
+        """List the legal candidates that lack one step of this one; empty when there are none."""
+        ...
+
+
+@runtime_checkable
+class CanFocus(CanEvolve, Protocol):
+    """A space that can prefer the steps of some candidates."""
+
+    def focused(self, candidates: Sequence[Candidate]) -> CanEvolve:
+        """Give a space of the same candidates that draws the steps of these ones more often."""
         ...
 
 

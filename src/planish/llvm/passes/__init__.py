@@ -1,0 +1,34 @@
+"""LLVM's passes as data, lists of them as text, and the space of such lists."""
+
+from planish.llvm.passes.catalogue import (
+    Element,
+    Nesting,
+    elements,
+    exclusions,
+    find_element,
+)
+from planish.llvm.passes.coreset import load_coreset
+from planish.llvm.passes.named import SPACES, pass_space
+from planish.llvm.passes.pipeline import available, parse_pipeline, print_pipeline
+from planish.llvm.passes.sampling import Shape
+from planish.llvm.passes.space import PassSpace
+from planish.llvm.passes.step import Pass, candidate_of, passes_of
+
+__all__ = [
+    "SPACES",
+    "Element",
+    "Nesting",
+    "Pass",
+    "PassSpace",
+    "Shape",
+    "available",
+    "candidate_of",
+    "elements",
+    "exclusions",
+    "find_element",
+    "load_coreset",
+    "parse_pipeline",
+    "pass_space",
+    "passes_of",
+    "print_pipeline",
+]

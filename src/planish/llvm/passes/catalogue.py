@@ -1,0 +1,98 @@
+"""The catalogue: every pass that a list may hold, and those that are kept out, with the reason."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+from planish.core import ProgramError, did_you_mean
+
+Nesting = Literal["module", "cgscc", "function", "loop", "loop-mssa"]
+"""The manager that a pass runs in; `loop-mssa` is the one of loops that keeps MemorySSA."""
+
+
+@dataclass(frozen=True)
+class Element:
+    """One pass with its parameters, or one of LLVM's own pipelines: the letter that pass lists are made of.
+
+    Args:
+        text: as in a pipeline: "sroa<modify-cfg>". It names the element everywhere.
+        nesting: the manager that it runs in.
+        tier: 1 where (nearly) all of LLVM's default pipelines have it; 2 where it is off by default and
+            passed the tests of soundness.
+        what: what it does, in one line.
+        also: other texts that LLVM reads as the same pass, as `opt -print-pipeline-passes` writes it.
+    """
+
+    text: str
+    nesting: Nesting
+    tier: Literal[1, 2]
+    what: str
+    also: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The pass without its parameters: "sroa"."""
+        return base_name(self.text)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters in their order: ("modify-cfg",)."""
+        return tuple(filter(None, self.text.removeprefix(self.name).strip("<>").split(";")))
+
+    @property
+    def is_pipeline(self) -> bool:
+        """Whether it is one of LLVM's own pipelines, which costs as much as some fifty passes."""
+        return self.name in ("default", "function-simplification")
+
+
+def base_name(text: str) -> str:
+    """Give a pass's text without its parameters."""
+    return text.partition("<")[0]
+
+
+@cache
+def elements() -> Mapping[str, Element]:
+    """Give the catalogue: text to element, in a fixed order."""
+    rows = _data()["elements"]
+    return {row["text"]: Element(**row | {"also": tuple(row.get("also", ()))}) for row in rows}
+
+
+@cache
+def exclusions() -> Mapping[str, str]:
+    """Give the passes that are kept out: name to reason."""
+    return _data()["excluded"]
+
+
+def find_element(text: str) -> Element:
+    """Look a pass up by its text, or by another text that LLVM reads as the same pass.
+
+    Raises:
+        ProgramError: the pass is unknown, unknown with these parameters, or kept out; with the reason.
+    """
+    found = _spellings().get(text)
+    if found is None:
+        raise _unknown(text)
+    return found
+
+
+def _unknown(text: str) -> ProgramError:
+    name = base_name(text)
+    variants = [element.text for element in elements().values() if element.name == name]
+    reason = exclusions().get(text) or ("" if variants else exclusions().get(name))
+    if reason:
+        return ProgramError(f"pass '{text}' is kept out", f"Reason: {reason}.")
+    if variants:
+        return ProgramError(f"pass '{name}' is not known as '{text}'", f"Known: {', '.join(variants)}.")
+    return ProgramError(f"unknown pass '{text}'", did_you_mean(text, _spellings()))
+
+
+@cache
+def _spellings() -> Mapping[str, Element]:
+    return {text: e for e in elements().values() for text in (e.text, *e.also)}
+
+
+def _data() -> dict[str, Any]:
+    return json.loads((files("planish.llvm.passes") / "catalogue.json").read_text(encoding="utf-8"))

@@ -1,0 +1,68 @@
+"""The spaces of pass lists that a user can name."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from planish.core import PlanishError, did_you_mean
+from planish.llvm.passes.catalogue import Element
+from planish.llvm.passes.coreset import load_coreset
+from planish.llvm.passes.sampling import Shape
+from planish.llvm.passes.space import LONGEST, PassSpace
+
+SPACES = ("passes", "uniform", "safe")
+"""The names: what does best, what the thesis does, and what LLVM itself does by default."""
+
+SMOOTHING = 0.5
+"""What is added to each pass's count in the coreset, so that every pass can be drawn."""
+
+_DEFAULTS = tuple(f"default<{level}>" for level in ("Oz", "Os", "O1", "O2", "O3"))
+
+SHAPES = (
+    Shape(0.4),
+    Shape(0.2, ("sroa<modify-cfg>",), "first"),
+    Shape(0.15, ("default<Oz>",), "last"),
+    Shape(0.1, ("default<Oz>",), "first"),
+    Shape(0.15, _DEFAULTS, "anywhere"),
+)
+"""The shapes of lists that gained most over -Oz in a trial of 1,500 lists on 300 functions."""
+
+
+def pass_space(
+    name: str, elements: Sequence[Element], objective: str = "instructions", longest: int = LONGEST
+) -> PassSpace:
+    """Make a space of pass lists by name.
+
+    `passes` draws from all elements, the more often the more they occur in the coreset; `uniform` draws
+    length and passes evenly, as the thesis does (4.3.2); `safe` is `passes` with tier 1 alone.
+
+    Args:
+        name: one of `SPACES`.
+        elements: those that the back end runs.
+        objective: what is to be made less; it chooses the coreset.
+        longest: passes of the longest list.
+
+    Raises:
+        PlanishError: there is no such space.
+    """
+    if name not in SPACES:
+        raise PlanishError(f"unknown space '{name}'", did_you_mean(name, SPACES))
+    coreset = load_coreset(objective)
+    kept = [element for element in elements if element.tier == 1 or name != "safe"]
+    seeds = _seeds(kept, coreset)
+    if name == "uniform":
+        return PassSpace(kept, longest=longest, seeds=seeds)
+    weights = _weights(kept, coreset)
+    return PassSpace(kept, longest=longest, weights=weights, seeds=seeds, shapes=SHAPES)
+
+
+def _seeds(elements: Sequence[Element], coreset: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+    """Begin with LLVM's own pipeline for small code: -Oz, or -O2 where LLVM has no -Oz any more."""
+    texts = {element.text for element in elements}
+    small = next((text for text in ("default<Oz>", "default<O2>") if text in texts), None)
+    return [*([[small]] if small else []), *coreset]
+
+
+def _weights(elements: Sequence[Element], coreset: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Count how often each pass occurs; LLVM's own pipelines count as unseen, for shapes bring them in."""
+    seen = Counter(text for passes in coreset for text in passes)
+    return {e.text: SMOOTHING + (0 if e.is_pipeline else seen[e.text]) for e in elements}

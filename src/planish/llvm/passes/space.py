@@ -1,0 +1,139 @@
+"""The space of pass lists, up to a length."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from planish.core import Candidate, Step
+from planish.llvm.passes.catalogue import Element
+from planish.llvm.passes.sampling import ANY_LIST, Shape, Weighted
+from planish.llvm.passes.step import candidate_of, pass_step, passes_of
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+LONGEST = 20
+"""Passes of the longest list, unless said otherwise."""
+
+FOCUS = 0.5
+"""The share of draws that `focused` gives to the passes that it was shown."""
+
+
+class PassSpace:
+    """Lists of at most `longest` passes, in any order; a pass may come again.
+
+    Every list is legal, since each element is printed with the managers of its own nesting. The thesis
+    (4.2.1) lets each default pipeline occur once in a list; here it may come again, as any pass.
+
+    Args:
+        elements: what lists are made of; at least one.
+        longest: passes of the longest list, at least 1.
+        weights: text to how often it is drawn beside the others, not negative; all alike by default.
+        seeds: lists that are known to be good elsewhere, the best first; those that are not of this space
+            are left out.
+        shapes: patterns of sampled lists; those whose anchors are not of this space are left out.
+    """
+
+    def __init__(
+        self,
+        elements: Sequence[Element],
+        *,
+        longest: int = LONGEST,
+        weights: Mapping[str, float] | None = None,
+        seeds: Iterable[Sequence[str]] = (),
+        shapes: Sequence[Shape] = ANY_LIST,
+    ) -> None:
+        self.elements = tuple(elements)
+        self.longest = longest
+        texts = tuple(element.text for element in elements)
+        self._steps = tuple(map(pass_step, texts))
+        self._weights = {text: 1.0 if weights is None else weights.get(text, 0.0) for text in texts}
+        self._passes = Weighted(self._weights)
+        kept = (shape.within(texts) for shape in shapes)
+        self._shapes = Weighted({shape: shape.weight for shape in kept if shape} or {ANY_LIST[0]: 1.0})
+        self._seeds = tuple(candidate_of(seed) for seed in seeds if self._holds(seed))
+
+    def start(self) -> Candidate:
+        """Give the empty list."""
+        return Candidate()
+
+    def steps(self, candidate: Candidate) -> Sequence[Step]:
+        """List every element, until the list is full."""
+        return self._steps if len(candidate.steps) < self.longest else ()
+
+    def extend(self, candidate: Candidate, step: Step) -> Candidate:
+        """Append a pass."""
+        return candidate.then(step)
+
+    def state(self, candidate: Candidate) -> str:
+        """Give the list's hash: whether two lists make one program, only LLVM can tell."""
+        return candidate.hash
+
+    def sample(self, rng: Generator) -> Candidate:
+        """Draw a shape, a length (each alike, from 1) and the passes."""
+        shape = self._shapes.draw(1, rng)[0]
+        length = int(rng.integers(1, self.longest, endpoint=True))
+        anchors = shape.anchor(rng)
+        return candidate_of(shape.placed(anchors, self._passes.draw(length - len(anchors), rng), rng))
+
+    def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
+        """Replace, insert, delete or swap: each alike, of those that this list allows."""
+        passes = list(passes_of(candidate))
+        changes = [_insert] if len(passes) < self.longest else []
+        changes += [_replace, _delete] if passes else []
+        changes += [_swap] if len(set(passes)) > 1 else []
+        changes[int(rng.integers(len(changes)))](passes, self._passes.draw(1, rng)[0], rng)
+        return candidate_of(passes)
+
+    def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
+        """Cut each list at a point and swap the rests; a list that grows too long loses its end."""
+        cut, other = (int(rng.integers(len(parent.steps) + 1)) for parent in (a, b))
+        first = (a.steps[:cut] + b.steps[other:])[: self.longest]
+        second = (b.steps[:other] + a.steps[cut:])[: self.longest]
+        return Candidate(first), Candidate(second)
+
+    def seeds(self) -> Sequence[Candidate]:
+        """List what is known to be good elsewhere, the best first."""
+        return self._seeds
+
+    def shorter(self, candidate: Candidate) -> Sequence[Candidate]:
+        """Leave out each of the passes in turn."""
+        steps = candidate.steps
+        return [Candidate(steps[:place] + steps[place + 1 :]) for place in range(len(steps))]
+
+    def focused(self, candidates: Sequence[Candidate]) -> PassSpace:
+        """Give this space, with half of its draws from the passes of these lists, as often as they occur."""
+        seen = Counter(text for candidate in candidates for text in passes_of(candidate))
+        ours = {text: seen[text] for text in self._weights if text in seen}
+        if not ours:
+            return self
+        usual, shown = (1 - FOCUS) / sum(self._weights.values()), FOCUS / sum(ours.values())
+        return PassSpace(
+            self.elements,
+            longest=self.longest,
+            weights={text: usual * w + shown * ours.get(text, 0) for text, w in self._weights.items()},
+            seeds=map(passes_of, self._seeds),
+            shapes=self._shapes.items,
+        )
+
+    def _holds(self, passes: Sequence[str]) -> bool:
+        return len(passes) <= self.longest and self._weights.keys() >= set(passes)
+
+
+def _insert(passes: list[str], new: str, rng: Generator) -> None:
+    passes.insert(int(rng.integers(len(passes) + 1)), new)
+
+
+def _replace(passes: list[str], new: str, rng: Generator) -> None:
+    passes[int(rng.integers(len(passes)))] = new
+
+
+def _delete(passes: list[str], _: str, rng: Generator) -> None:
+    del passes[int(rng.integers(len(passes)))]
+
+
+def _swap(passes: list[str], _: str, rng: Generator) -> None:
+    here, there = rng.integers(len(passes), size=2).tolist()
+    passes[here], passes[there] = passes[there], passes[here]

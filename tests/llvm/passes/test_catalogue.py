@@ -1,0 +1,93 @@
+"""The catalogue of passes."""
+
+import pytest
+
+from planish.core import ProgramError
+from planish.llvm.passes import available, elements, exclusions, find_element, load_coreset
+from planish.llvm.passes.catalogue import base_name
+
+ALL = tuple(elements().values())
+
+
+def test_every_element_is_described() -> None:
+    assert len(ALL) >= 100
+    for element in ALL:
+        assert element.nesting in ("module", "cgscc", "function", "loop", "loop-mssa")
+        assert element.tier in (1, 2)
+        assert element.what.endswith(".")
+
+
+def test_no_text_names_two_elements() -> None:
+    texts = [text for element in ALL for text in (element.text, *element.also)]
+    assert len(set(texts)) == len(texts)
+
+
+def test_nothing_is_both_in_and_out() -> None:
+    spellings = {text for element in ALL for text in (element.text, *element.also)}
+    assert not spellings & set(exclusions())
+    assert {base_name(text) for text in spellings} & set(exclusions()) == {"instcombine"}
+
+
+def test_an_element_knows_its_name_and_parameters() -> None:
+    element = find_element("simple-loop-unswitch<nontrivial;trivial>")
+    assert (element.name, element.parameters) == ("simple-loop-unswitch", ("nontrivial", "trivial"))
+    assert find_element("adce").parameters == ()
+    assert find_element("default<Oz>").is_pipeline
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("sroa", "sroa<modify-cfg>"),
+        ("licm", "licm<allowspeculation>"),
+        ("gvn<>", "gvn"),
+        ("instcombine<max-iterations=1;no-verify-fixpoint>", "instcombine<no-verify-fixpoint>"),
+    ],
+)
+def test_other_spellings_are_read(text: str, canonical: str) -> None:
+    assert find_element(text).text == canonical
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("sora", r"unknown pass 'sora'\. Did you mean 'sroa'\?"),
+        ("attributor", r"'attributor' is kept out\. Reason: miscompiles"),
+        ("globaldce<vfe-linkage-unit-visibility>", "is kept out"),
+        ("instcombine", "is kept out.*write instcombine<no-verify-fixpoint>"),
+        (
+            "instcombine<verify-fixpoint>",
+            "Known: instcombine<no-verify-fixpoint>, instcombine<no-v",
+        ),
+        ("sroa<fast>", r"not known as.*Known: sroa<modify-cfg>, sroa<preserve-cfg>\."),
+        ("", "unknown pass ''"),
+    ],
+)
+def test_what_is_not_in_the_catalogue_is_refused_with_the_reason(text: str, said: str) -> None:
+    with pytest.raises(ProgramError, match=said):
+        find_element(text)
+
+
+def test_what_a_back_end_cannot_run_is_not_available() -> None:
+    class Reduced:
+        asked: list[str]
+
+        def __init__(self) -> None:
+            self.asked = []
+
+        def runs(self, pipeline: str) -> bool:
+            self.asked.append(pipeline)
+            return "loop" not in pipeline
+
+    reduced = Reduced()
+    found = available(reduced)
+    assert len(reduced.asked) == len(ALL)
+    assert "function(loop-mssa(licm<allowspeculation>))" in reduced.asked
+    assert [e.text for e in found] == [e.text for e in ALL if "loop" not in e.text + e.nesting]
+
+
+def test_the_coreset_is_of_the_catalogue() -> None:
+    lists = load_coreset()
+    assert len(set(lists)) == len(lists) == 37
+    assert {text for passes in lists for text in passes} <= set(elements())
+    assert load_coreset("text_bytes") == lists
