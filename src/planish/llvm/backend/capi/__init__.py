@@ -3,6 +3,6 @@
 from planish.llvm.backend.capi.backend import CBackend
 from planish.llvm.backend.capi.functions import Address, Functions
 from planish.llvm.backend.capi.session import Pipelines, Session, version
-from planish.llvm.backend.capi.signatures import Signatures
+from planish.llvm.backend.capi.signatures import NAMES, Signatures
 
-__all__ = ["Address", "CBackend", "Functions", "Pipelines", "Session", "Signatures", "version"]
+__all__ = ["NAMES", "Address", "CBackend", "Functions", "Pipelines", "Session", "Signatures", "version"]

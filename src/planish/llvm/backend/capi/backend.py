@@ -8,10 +8,10 @@ from planish.core import PlanishError
 from planish.llvm.backend.capi.context import Context
 from planish.llvm.backend.capi.machine import Machine
 from planish.llvm.backend.capi.module import CModule
-from planish.llvm.backend.capi.reading import ir_error
 from planish.llvm.backend.capi.session import Session
-from planish.llvm.backend.capi.target_lines import target_line
 from planish.llvm.backend.protocol import IRError, PassError
+from planish.llvm.backend.reading import ir_error
+from planish.llvm.backend.target_line import target_line
 
 
 class CBackend:
@@ -59,7 +59,7 @@ class CBackend:
 
     def _read(self, context: Context, data: bytes, name: str) -> int:
         functions, handle, message = self._session.functions, c_void_p(), c_void_p()
-        line = target_line(data, self._session.machines)
+        line = target_line(data, self._session.machines.text)
         whole = line + data
         buffer = functions.LLVMCreateMemoryBufferWithMemoryRangeCopy(whole, len(whole), name.encode())
         if functions.LLVMParseIRInContext(context.handle, buffer, byref(handle), byref(message)):

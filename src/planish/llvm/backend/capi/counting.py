@@ -5,9 +5,8 @@ from __future__ import annotations
 from ctypes import c_uint, c_void_p
 
 from planish.llvm.backend.capi.functions import Functions
+from planish.llvm.backend.capi.signatures import COUNT
 
-# llvm::Module::getInstructionCount() const: the C API has none, and to walk by it is a hundred times slower.
-_COUNT = "_ZNK4llvm6Module19getInstructionCountEv"
 _UNCOUNTED = (
     b"llvm.lifetime.start",
     b"llvm.lifetime.end",
@@ -25,7 +24,7 @@ class Counter:
 
     def __init__(self, functions: Functions) -> None:
         self._functions = functions
-        self._all = functions.bind(_COUNT, (c_uint, c_void_p))
+        self._all = functions.bind(COUNT, (c_uint, c_void_p))
         self._uncounted = {functions.LLVMLookupIntrinsicID(name, len(name)) for name in _UNCOUNTED}
 
     def __call__(self, module: int) -> int:

@@ -52,3 +52,11 @@ class Functions:
             return string_at(address).decode("utf-8", "surrogateescape")
         finally:
             self.LLVMDisposeMessage(address)
+
+    def take_error(self, error: int) -> str:
+        """Read the message of an `LLVMErrorRef`, and free both."""
+        text: int = self.LLVMGetErrorMessage(error)
+        try:
+            return string_at(text).decode("utf-8", "replace")
+        finally:
+            self.LLVMDisposeErrorMessage(text)

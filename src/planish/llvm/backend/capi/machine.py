@@ -8,20 +8,9 @@ from dataclasses import dataclass
 
 from planish.core import TargetError
 from planish.llvm.backend.capi.functions import Functions
-from planish.llvm.backend.capi.signatures import TARGET_PARTS
+from planish.llvm.backend.capi.signatures import TARGETS, initialisers
+from planish.llvm.backend.target_line import processor
 
-_TARGETS = {
-    r"x86_64|amd64|i[3-9]86": "X86",
-    r"aarch64.*|arm64.*": "AArch64",
-    r"arm.*|thumb.*": "ARM",
-    r"riscv.*": "RISCV",
-    r"powerpc.*|ppc.*": "PowerPC",
-    r"s390x|systemz": "SystemZ",
-    r"loongarch.*": "LoongArch",
-    r"mips.*": "Mips",
-    r"sparc.*": "Sparc",
-    r"wasm.*": "WebAssembly",
-}
 _DEFAULT_LEVEL, _PIC, _DEFAULT_CODE_MODEL = 2, 2, 0  # LLVMCodeGenLevelDefault, LLVMRelocPIC, ...
 
 
@@ -53,8 +42,6 @@ class Machines:
     def of(self, triple: bytes) -> Machine:
         """Give the machine of a triple; an empty one means this host.
 
-        The processor is the default one of the architecture, as clang takes it: `x86-64`, else generic.
-
         Raises:
             TargetError: this LLVM makes no code for it.
         """
@@ -62,6 +49,11 @@ class Machines:
         if triple not in self._made:
             self._made[triple] = self._make(triple)
         return self._made[triple]
+
+    def text(self, triple: bytes) -> tuple[bytes, bytes]:
+        """Give the triple and data layout as they stand in IR; raises as `of` does."""
+        machine = self.of(triple)
+        return machine.triple, machine.layout_text
 
     def _make(self, triple: bytes) -> Machine:
         functions, target, why = self._functions, c_void_p(), c_void_p()
@@ -76,14 +68,7 @@ class Machines:
         return Machine(triple, handle, layout, text)
 
     def _make_known(self, architecture: str) -> None:
-        for pattern, target in _TARGETS.items():
+        for pattern, target in TARGETS.items():
             if re.fullmatch(pattern, architecture):
-                for part in TARGET_PARTS:
-                    initialise = f"LLVMInitialize{target}{part}"
-                    if self._functions.has(initialise):
-                        self._functions.bind(initialise, (None,))()
-
-
-def processor(triple: bytes) -> bytes:
-    """Name the processor that code is made for by default."""
-    return b"x86-64" if triple.startswith((b"x86_64", b"amd64")) else b"generic"
+                for name in filter(self._functions.has, initialisers(target)):
+                    self._functions.bind(name, (None,))()

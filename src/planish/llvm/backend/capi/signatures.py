@@ -49,5 +49,29 @@ COMMON: Signatures = {
     "LLVMGetNextUse": (c_void_p, c_void_p),
 }  # fmt: skip
 
-TARGET_PARTS = ("TargetInfo", "Target", "TargetMC", "AsmPrinter", "AsmParser")
-"""The target X86 is made known by `LLVMInitializeX86TargetInfo` and so on, which take nothing."""
+COUNT = "_ZNK4llvm6Module19getInstructionCountEv"
+"""`unsigned llvm::Module::getInstructionCount() const`: the C API has none, and to walk by it is slow."""
+
+TARGETS = {
+    r"x86_64|amd64|i[3-9]86": "X86",
+    r"aarch64.*|arm64.*": "AArch64",
+    r"arm.*|thumb.*": "ARM",
+    r"riscv.*": "RISCV",
+    r"powerpc.*|ppc.*": "PowerPC",
+    r"s390x|systemz": "SystemZ",
+    r"loongarch.*": "LoongArch",
+    r"mips.*": "Mips",
+    r"sparc.*": "Sparc",
+    r"wasm.*": "WebAssembly",
+}
+"""A triple's first word to LLVM's name of the target."""
+
+
+def initialisers(target: str) -> list[str]:
+    """List the functions that make a target known; they take nothing, and some targets lack some."""
+    parts = "TargetInfo", "Target", "TargetMC", "AsmPrinter", "AsmParser"
+    return [f"LLVMInitialize{target}{part}" for part in parts]
+
+
+NAMES = frozenset(COMMON) | {COUNT} | {name for target in TARGETS.values() for name in initialisers(target)}
+"""Every symbol that is looked for."""

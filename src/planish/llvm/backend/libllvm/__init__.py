@@ -1,5 +1,5 @@
 """LLVM's own shared library, as Linux distributions and Homebrew install it."""
 
-from planish.llvm.backend.libllvm.load import find, open_libllvm
+from planish.llvm.backend.libllvm.load import VARIABLE, find, open_libllvm
 
-__all__ = ["find", "open_libllvm"]
+__all__ = ["VARIABLE", "find", "open_libllvm"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctypes import c_char_p, c_void_p, string_at
+from ctypes import c_char_p, c_void_p
 
 from planish.llvm.backend.capi import Functions, Signatures
 
@@ -22,11 +22,4 @@ class RunPasses:
     def run(self, module: int, machine: int, pipeline: str) -> str:
         """Transform a module; gives LLVM's error, or an empty text."""
         error = self._functions.LLVMRunPasses(module, pipeline.encode(), machine, self._options)
-        return self._message(error) if error else ""
-
-    def _message(self, error: int) -> str:
-        text: int = self._functions.LLVMGetErrorMessage(error)
-        try:
-            return string_at(text).decode("utf-8", "replace")
-        finally:
-            self._functions.LLVMDisposeErrorMessage(text)
+        return self._functions.take_error(error) if error else ""

@@ -1,0 +1,88 @@
+"""Reaching the whole of LLVM inside llvmlite's library, at the addresses in its table of symbols.
+
+llvmlite offers few passes and no textual pipelines, but its wheel is not stripped: LLVM's C API and its
+parser of pipelines are in it as local symbols. No version promises that, so it is proved each time: by the
+version, by the symbols, and by a child process that tries them and must survive. Where it cannot be reached,
+the reduced back end is used.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import warnings
+from ctypes import CDLL, c_void_p, cast
+from functools import cache
+
+from planish.core import TargetError
+from planish.llvm.backend import elf
+from planish.llvm.backend.capi import NAMES, Address, CBackend, Functions, Session
+from planish.llvm.backend.lite.pipelines import SIGNATURES, ParsePipelines
+from planish.llvm.backend.lite.wheel import Wheel
+
+KNOWN = "0.50."  # versions that were tried; others may lie otherwise
+LIFETIME = 10_000  # evaluations: by then some 100 MB have leaked, of each pass builder 10 KB
+_PATIENCE_S = 20
+_ANCHOR = "LLVMPY_GetVersionInfo"
+_TRIAL = (
+    "define i32 @f(i32 %x) {\n %p = alloca i32\n store i32 %x, ptr %p\n %y = load i32, ptr %p\n ret i32 %y\n}"
+)
+
+
+@cache
+def reach(wheel: Wheel) -> CBackend | str:
+    """Open the whole of LLVM inside llvmlite, once in a process; or tell why that cannot be done."""
+    if not wheel.version.startswith(KNOWN):
+        return f"llvmlite {wheel.version} is not {KNOWN}x"
+    try:
+        address = _addresses(wheel)
+        return _open(address) if _survives(address) else "it did not pass its self-test"
+    except TargetError as error:
+        return error.message
+
+
+def _addresses(wheel: Wheel) -> Address:
+    wanted = {_ANCHOR, *NAMES, *SIGNATURES}
+    found = elf.functions(wheel.library, wanted)
+    if _ANCHOR not in found:
+        raise TargetError(f"{wheel.library} has no table of symbols")
+    library = CDLL(str(wheel.library))
+    base = (cast(library[_ANCHOR], c_void_p).value or 0) - found[_ANCHOR]
+    return lambda name: base + found[name] if name in found else None
+
+
+def _open(address: Address) -> CBackend:
+    functions = Functions(address, SIGNATURES)
+    return CBackend("llvmlite", Session(functions, ParsePipelines(functions)), LIFETIME)
+
+
+def _survives(address: Address) -> bool:
+    with warnings.catch_warnings():
+        # With other threads, a fork may find a lock held for ever; what the child does takes none.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if not child:
+        _try_and_exit(address)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def _try_and_exit(address: Address) -> None:
+    passed = False
+    try:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(_PATIENCE_S)
+        silence = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silence, 1)
+        os.dup2(silence, 2)
+        passed = _passes(_open(address))
+    finally:
+        os._exit(not passed)
+
+
+def _passes(backend: CBackend) -> bool:
+    """Try what is reached: a pipeline that works, one that is refused, and code."""
+    module = backend.parse(_TRIAL)
+    copy = module.clone()
+    copy.run("function(sroa<modify-cfg>),default<Oz>")
+    counts = module.instructions(), copy.instructions()
+    return counts == (4, 1) and copy.text_bytes() > 0 and not backend.runs("function(unknown-pass)")

@@ -1,0 +1,87 @@
+"""The back end by llvmlite's public interface alone."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from planish.core import TargetError
+from planish.llvm.backend.lite.reduced.elements import elements
+from planish.llvm.backend.lite.reduced.module import ReducedModule
+from planish.llvm.backend.protocol import IRError, PassError
+from planish.llvm.backend.reading import ir_error
+from planish.llvm.backend.target_line import is_bitcode, processor, target_line
+
+_HEADLINE = "parsing error\n"
+_READER = "<string>"
+
+
+class ReducedBackend:
+    """A back end that runs only what `runs` says; see the protocol `Backend`.
+
+    Here LLVM prints what it warns of, and ends the process on an error of its code generator.
+    """
+
+    name = "llvmlite"
+    full = False
+
+    def __init__(self, lifetime: int | None) -> None:
+        self.lifetime = lifetime
+        self.version = ".".join(map(str, llvm.llvm_version_info))
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+        llvm.initialize_native_asmparser()
+
+    def runs(self, pipeline: str) -> bool:
+        try:
+            elements(pipeline)
+        except PassError:
+            return False
+        return True
+
+    def parse(self, ir: str | bytes, name: str = "module") -> ReducedModule:
+        data = ir.encode("utf-8", "surrogateescape") if isinstance(ir, str) else ir
+        context = llvm.create_context()
+        line = target_line(data, _target_text)
+        try:
+            module = _read(line + data, context)
+        except RuntimeError as error:
+            said = str(error).partition(_HEADLINE)[2].replace(_READER, name, 1)
+            raise ir_error(name, data, said, self.version, bool(line)) from error
+        parsed = ReducedModule(module, _aim(module))
+        if told := parsed.verify():
+            raise IRError(f"{name}: the IR is invalid: {' '.join(told.split())}")
+        return parsed
+
+
+def _read(data: bytes, context: Any) -> Any:
+    if is_bitcode(data):
+        return llvm.parse_bitcode(data, context)
+    return llvm.parse_assembly(data.decode("utf-8", "surrogateescape"), context)
+
+
+def _aim(module: Any) -> Any:
+    triple = (module.triple or llvm.get_default_triple()).encode()
+    machine = _machine(triple)
+    module.triple = triple.decode()
+    if not module.data_layout:
+        module.data_layout = str(machine.target_data)
+    return machine
+
+
+def _target_text(triple: bytes) -> tuple[bytes, bytes]:
+    triple = triple or llvm.get_default_triple().encode()
+    return triple, str(_machine(triple).target_data).encode()
+
+
+@cache
+def _machine(triple: bytes) -> Any:
+    try:
+        target = llvm.Target.from_triple(triple.decode())
+    except RuntimeError as error:
+        raise TargetError(f"LLVM makes no code for {triple.decode()}: {error}") from error
+    return target.create_target_machine(
+        cpu=processor(triple).decode(), opt=2, reloc="pic", codemodel="default"
+    )

@@ -1,0 +1,125 @@
+"""Textual pipelines, as far as llvmlite's public interface can express them."""
+
+from __future__ import annotations
+
+from planish.llvm.backend.protocol import PassError
+
+_FUNCTION = {
+    "adce": "aggressive_dce",
+    "aggressive-instcombine": "aggressive_instcombine",
+    "break-crit-edges": "break_critical_edges",
+    "dce": "dead_code_elimination",
+    "dse": "dead_store_elimination",
+    "instcombine<no-verify-fixpoint>": "instruction_combine",
+    "instnamer": "instruction_namer",
+    "jump-threading": "jump_threading",
+    "lcssa": "lcssa",
+    "loop-simplify": "loop_simplify",
+    "loop-unroll": "loop_unroll",
+    "loop-unroll<O2>": "loop_unroll",
+    "lower-atomic": "lower_atomic",
+    "lower-invoke": "lower_invoke",
+    "lower-switch": "lower_switch",
+    "memcpyopt": "mem_copy_opt",
+    "mergereturn": "unify_function_exit_nodes",
+    "newgvn": "new_gvn",
+    "reassociate": "reassociate",
+    "reg2mem": "register_to_memory",
+    "sccp": "sccp",
+    "simplifycfg": "simplify_cfg",
+    "sink": "sinking",
+    "sroa<preserve-cfg>": "sroa",
+    "tailcallelim": "tail_call_elimination",
+}
+_LOOP = {
+    "loop-deletion": "loop_deletion",
+    "loop-reduce": "loop_strength_reduce",
+    "loop-rotate": "loop_rotate",
+    "loop-rotate<header-duplication>": "loop_rotate",
+    "loop-unroll-and-jam": "loop_unroll_and_jam",
+}
+_CGSCC = {
+    "argpromotion": "argument_promotion",
+    "function-attrs": "post_order_function_attributes",
+}
+_MODULE = {
+    "always-inline": "always_inliner",
+    "constmerge": "constant_merge",
+    "deadargelim": "dead_arg_elimination",
+    "globaldce": "global_dead_code_eliminate",
+    "globalopt": "global_opt",
+    "internalize": "internalize",
+    "ipsccp": "ipsccp",
+    "loop-extract": "loop_extract",
+    "mergefunc": "merge_functions",
+    "partial-inliner": "partial_inliner",
+    "rpo-function-attrs": "rpo_function_attrs",
+    "strip": "strip_symbols",
+    "strip-dead-debug-info": "strip_dead_debug_info",
+    "strip-dead-prototypes": "strip_dead_prototype",
+    "strip-debug-declare": "strip_debug_declare",
+    "strip-nondebug": "strip_non_debug_symbols",
+}
+_PASSES = {
+    **_MODULE,
+    **{f"cgscc({name})": method for name, method in _CGSCC.items()},
+    **{f"function({name})": method for name, method in _FUNCTION.items()},
+    **{f"function(loop({name}))": method for name, method in _LOOP.items()},
+}
+# Os and Oz are O2 on functions that say optsize and minsize: so LLVM 23 has it, which drops their pipelines.
+_LEVELS = {
+    f"default<{name}>": level
+    for name, level in {"O0": 0, "O1": 1, "O2": 2, "O3": 3, "Os": 2, "Oz": 2}.items()
+}
+_NESTINGS = ("module", "cgscc", "function", "loop")
+
+Element = int | str
+"""A level of optimisation, or what stands between `add_` and `_pass` in llvmlite's method."""
+
+
+def elements(pipeline: str) -> list[Element]:
+    """Read a pipeline.
+
+    Passes that share a nesting, as in `loop(a,b)`, become separate ones: each then runs over the whole module
+    before the next does.
+
+    Raises:
+        PassError: llvmlite's public interface cannot express an element.
+    """
+    return [_element(text) for text in flatten(pipeline)]
+
+
+def _element(text: str) -> Element:
+    if text in _LEVELS:
+        return _LEVELS[text]
+    if text in _PASSES:
+        return _PASSES[text]
+    raise PassError(
+        f"llvmlite's public interface cannot run '{text}'",
+        "Install LLVM's shared library (Debian: apt-get install libllvm22), or llvmlite 0.50.",
+    )
+
+
+def flatten(pipeline: str) -> list[str]:
+    """Write a pipeline as elements of one pass each, with their nesting: `function(a,loop(b))` gives two."""
+    flat: list[str] = []
+    for part in _split(pipeline):
+        nesting, opened, inner = part.partition("(")
+        if not opened or nesting not in _NESTINGS:
+            flat.append(part)
+        elif nesting == "module":
+            flat += flatten(inner.removesuffix(")"))
+        else:
+            flat += [f"{nesting}({item})" for item in flatten(inner.removesuffix(")"))]
+    return flat
+
+
+def _split(text: str) -> list[str]:
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in "(<") - (letter in ")>")
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part for part in (p.strip() for p in parts) if part]
