@@ -1,0 +1,1 @@
+"""Functions as programs: a module's text split, normalised, named by its content, and given attributes."""
