@@ -32,8 +32,8 @@ def open_backend(name: str = "") -> Backend:
     """Open a back end, once in a process.
 
     Args:
-        name: `libllvm`; `llvmlite`, whole where it can be reached; `llvmlite-reduced`, by its public interface
-            alone. Empty: what PLANISH_LLVM_BACKEND names, else the preferred one that is here.
+        name: `libllvm`; `llvmlite`, whole where it can be reached; `llvmlite-reduced`, by its public
+            interface alone. Empty: what PLANISH_LLVM_BACKEND names, else the preferred one that is here.
 
     Raises:
         TargetError: there is none of this name here; the hint says how to get it.

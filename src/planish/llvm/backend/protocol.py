@@ -47,11 +47,17 @@ class Module(Protocol):
         ...
 
     def text_bytes(self) -> int:
-        """Compile, and give the bytes of code: the sizes of all `.text*` sections."""
+        """Compile, and add up the sizes of all `.text*` sections; raises as `object_code` does."""
         ...
 
     def object_code(self) -> bytes:
-        """Compile to a relocatable object (position-independent, for this machine's default processor)."""
+        """Compile to a relocatable object; the module stays as it is.
+
+        The code is position-independent, for the default processor of the module's target.
+
+        Raises:
+            IRError: the code generator refuses it, as for wrong inline assembly.
+        """
         ...
 
     def bitcode(self) -> bytes:
@@ -72,7 +78,7 @@ class Backend(Protocol):
 
     @property
     def name(self) -> str:
-        """`libllvm` or `llvmlite`."""
+        """What `open_backend` gives this one for: `libllvm`, `llvmlite` or `llvmlite-reduced`."""
         ...
 
     @property
@@ -99,9 +105,13 @@ class Backend(Protocol):
 
         Args:
             ir: text, or bitcode's bytes.
-            name: what errors call it; a file's path.
+            name: what errors call it; a file's path. Text that names no `source_filename` gets it, too.
+
+        Returns:
+            The module. Where it lacks a target triple or data layout, it has this host's.
 
         Raises:
-            IRError: it is malformed, or of a newer LLVM.
+            IRError: it is malformed, invalid, or of a newer LLVM.
+            TargetError: this LLVM knows nothing of its target.
         """
         ...

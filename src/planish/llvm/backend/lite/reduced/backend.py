@@ -24,7 +24,7 @@ class ReducedBackend:
     Here LLVM prints what it warns of, and ends the process on an error of its code generator.
     """
 
-    name = "llvmlite"
+    name = "llvmlite-reduced"
     full = False
 
     def __init__(self, lifetime: int | None) -> None:

@@ -68,10 +68,13 @@ _PASSES = {
 }
 # Os and Oz are O2 on functions that say optsize and minsize: so LLVM 23 has it, which drops their pipelines.
 _LEVELS = {
-    f"default<{name}>": level
-    for name, level in {"O0": 0, "O1": 1, "O2": 2, "O3": 3, "Os": 2, "Oz": 2}.items()
+    "default<O0>": 0,
+    "default<O1>": 1,
+    "default<O2>": 2,
+    "default<O3>": 3,
+    "default<Os>": 2,
+    "default<Oz>": 2,
 }
-_NESTINGS = ("module", "cgscc", "function", "loop")
 
 Element = int | str
 """A level of optimisation, or what stands between `add_` and `_pass` in llvmlite's method."""
@@ -79,9 +82,6 @@ Element = int | str
 
 def elements(pipeline: str) -> list[Element]:
     """Read a pipeline.
-
-    Passes that share a nesting, as in `loop(a,b)`, become separate ones: each then runs over the whole module
-    before the next does.
 
     Raises:
         PassError: llvmlite's public interface cannot express an element.
@@ -101,16 +101,20 @@ def _element(text: str) -> Element:
 
 
 def flatten(pipeline: str) -> list[str]:
-    """Write a pipeline as elements of one pass each, with their nesting: `function(a,loop(b))` gives two."""
+    """Write a pipeline as elements of one pass each: `function(a,b)` becomes `function(a)` and `function(b)`.
+
+    A function pass sees its own function only, so to run each over the whole module gives the same code. With
+    passes that share a manager of loops or of cgscc it would not: they stay one element.
+    """
     flat: list[str] = []
     for part in _split(pipeline):
-        nesting, opened, inner = part.partition("(")
-        if not opened or nesting not in _NESTINGS:
-            flat.append(part)
-        elif nesting == "module":
-            flat += flatten(inner.removesuffix(")"))
+        nesting, _, inner = part.removesuffix(")").partition("(")
+        if nesting == "module":
+            flat += flatten(inner)
+        elif nesting == "function":
+            flat += [f"function({item})" for item in flatten(inner)]
         else:
-            flat += [f"{nesting}({item})" for item in flatten(inner.removesuffix(")"))]
+            flat.append(part)
     return flat
 
 
