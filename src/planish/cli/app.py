@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from planish import __version__
 from planish.cli.compare import compare
+from planish.cli.corpus import corpus
 from planish.cli.export import export
 from planish.cli.failing import guarded
 from planish.cli.levels import levels
@@ -77,6 +78,7 @@ def front(
 
 for command in (tune, show, report, validate, export, compare, levels, searchers, targets):
     app.command()(command)
+app.add_typer(corpus, name="corpus")
 
 
 def main() -> None:

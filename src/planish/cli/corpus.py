@@ -1,0 +1,120 @@
+"""`planish corpus`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from planish.cli import options as given
+
+if TYPE_CHECKING:
+    from planish.llvm.clang import Compiler
+
+corpus = typer.Typer(help="Make corpora of LLVM IR functions.")
+
+Debian = Annotated[
+    given.Names, typer.Option("--debian", metavar="NAME", help="A Debian source package; may be repeated.")
+]
+DebianList = Annotated[
+    given.Names,
+    typer.Option("--debian-list", metavar="FILE", help="A file of their names; 'standard' is built in."),
+]
+Paths = list[Path] | None
+CFolders = Annotated[Paths, typer.Option("--folder", metavar="DIR", help="A folder of C files.")]
+IRFiles = Annotated[
+    Paths, typer.Option("--ir", metavar="FILE", help="A .ll or .bc file, or a folder of them.")
+]
+Csmith = Annotated[
+    int, typer.Option("--csmith", min=0, help="So many random programs, of about six functions each.")
+]
+FirstSeed = Annotated[int, typer.Option("--seed", min=1, help="The first random program's seed.")]
+Jobs = Annotated[int, typer.Option("--jobs", min=0, help="Processes; 0: as many as there are cores.")]
+MaxChars = Annotated[int, typer.Option("--max-chars", min=1, help="Leave longer functions out.")]
+Alignment = Annotated[bool, typer.Option(help="Keep the alignment of loads and stores.")]
+Noundef = Annotated[bool, typer.Option(help="Keep 'noundef'.")]
+KeepSources = Annotated[bool, typer.Option("--keep-sources", help="Keep the unpacked sources.")]
+
+
+@corpus.command()
+def build(
+    out: given.Folder,
+    debian: Debian = None,
+    debian_list: DebianList = None,
+    folder: CFolders = None,
+    ir: IRFiles = None,
+    csmith: Csmith = 0,
+    seed: FirstSeed = 1,
+    jobs: Jobs = 0,
+    max_chars: MaxChars = 20_000,
+    alignment: Alignment = True,
+    noundef: Noundef = True,
+    keep_sources: KeepSources = False,
+    form: given.Format = "text",
+) -> None:
+    """Compile C code to a corpus of different functions, with a data card.
+
+    The same command goes on where the last one ended; other sources may be added later.
+    """
+    from planish.cli.corpus_watching import watching
+    from planish.cli.output import document, say
+    from planish.core import StoppedError
+    from planish.corpus import Plan, Recipe, Request, build_corpus, packages_of
+
+    request = Request(debian or (), debian_list or (), folder or (), ir or (), csmith, seed)
+    try:
+        with watching(form) as listener:
+            packages = packages_of(request, listener.note)
+            compiler, llvm = _toolchain(any(package.kind != "ir" for package in packages))
+            recipe = Recipe(compiler, max_chars, alignment, noundef)
+            plan = Plan(packages, recipe, llvm, jobs, keep_sources, _command())
+            card = build_corpus(out, plan, listener)
+    except KeyboardInterrupt as stop:
+        raise StoppedError(f"stopped; {out} keeps what is done", "The same command goes on.") from stop
+    if form == "json":
+        document(card)
+    else:
+        say(f"{_summary(card)}\n\nplanish corpus card {out}")
+
+
+@corpus.command()
+def card(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A corpus.")], form: given.Format = "text"
+) -> None:
+    """Show what a corpus holds: functions, sizes, duplicates, packages."""
+    from planish.cli.output import document, say
+    from planish.corpus import page, read_card
+
+    held = read_card(folder)
+    if form == "json":
+        document(held)
+    else:
+        say(page(held))
+
+
+def _toolchain(compiles: bool) -> tuple[Compiler | None, str]:
+    """Find the compiler, where one is needed, and LLVM's version."""
+    from planish.llvm.backend import open_backend
+    from planish.llvm.clang import find_compiler
+
+    llvm = open_backend().version
+    return find_compiler(int(llvm.partition(".")[0])) if compiles else None, llvm
+
+
+def _summary(card: Mapping[str, Any]) -> str:
+    splits = ", ".join(f"{name} {held['functions']:,}" for name, held in card["splits"].items())
+    duplicates = card["duplicates"]
+    twice = duplicates["within_packages"] + duplicates["across_packages"]
+    return (
+        f"{card['functions']:,} different functions of {len(card['packages']):,} packages ({splits})\n"
+        f"{twice:,} of {duplicates['found']:,} were duplicates; "
+        f"{card['files']['compiled']:,} files compiled, {card['files']['failed']:,} did not"
+    )
+
+
+def _command() -> str:
+    return shlex.join(["planish", *sys.argv[1:]])

@@ -1,0 +1,119 @@
+"""What is shown while a corpus is built: a bar on a terminal, else a line now and then; on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+import typer
+
+from planish.cli.options import Form
+from planish.report.wording import duration
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from planish.corpus import Listener, Tally
+
+_LINE_S = 10.0
+
+
+@contextmanager
+def watching(form: Form) -> Generator[Listener]:
+    """Give a listener that fits the output; beside JSON only notes are shown."""
+    if form == "text" and sys.stderr.isatty():
+        with _bar() as listener:
+            yield listener
+    else:
+        yield Lines(_LINE_S if form == "text" else float("inf"))
+
+
+class Lines:
+    """Writes a line now and then.
+
+    Args:
+        every: after so many seconds.
+        now: the clock, in seconds.
+    """
+
+    def __init__(self, every: float, now: Callable[[], float] = time.monotonic) -> None:
+        self._every, self._now = every, now
+        self._pace = Pace(now)
+        self._next = now() + every
+
+    def progress(self, tally: Tally) -> None:
+        """Say how it goes, if it is time."""
+        self._pace.see(tally)
+        if self._now() >= self._next:
+            self._next = self._now() + self._every
+            self.note(f"{tally.done:,} of {tally.packages:,} packages; {self._pace.words(tally)}")
+
+    def note(self, text: str) -> None:
+        """Say a line."""
+        with suppress(BrokenPipeError):  # that nobody watches is no reason to end
+            typer.echo(text, err=True)
+
+
+class Bar:
+    """Draws a bar.
+
+    Args:
+        drawn: rich's.
+        task: of it.
+    """
+
+    def __init__(self, drawn: Progress, task: TaskID) -> None:
+        self._drawn, self._task = drawn, task
+        self._pace = Pace(time.monotonic)
+
+    def progress(self, tally: Tally) -> None:
+        """Move on."""
+        self._pace.see(tally)
+        words = f"{self._pace.words(tally)}; {tally.current}"
+        self._drawn.update(self._task, completed=tally.done, total=tally.packages, words=words)
+
+    def note(self, text: str) -> None:
+        """Say a line above the bar."""
+        self._drawn.console.print(text)
+
+
+class Pace:
+    """How fast functions come, and how long it will take.
+
+    Args:
+        now: the clock, in seconds.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._begun: float | None = None
+
+    def see(self, tally: Tally) -> None:
+        """Begin to count."""
+        if self._begun is None and tally.packages:
+            self._begun = self._now()
+
+    def words(self, tally: Tally) -> str:
+        """Tell the functions, their rate and the time left, if packages to come are like those before."""
+        seconds = max(1e-3, self._now() - (self._begun or self._now()))
+        fresh = tally.done - tally.known
+        rate = f"{tally.functions:,} functions, {tally.functions / seconds:.0f}/s"
+        failed = f"; {tally.failed:,} packages failed" if tally.failed else ""
+        if not fresh:
+            return f"{rate}{failed}; time left unknown"
+        left = seconds / fresh * (tally.packages - tally.done)
+        return f"{rate}{failed}; {duration(round(left))} left"
+
+
+@contextmanager
+def _bar() -> Generator[Bar]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    console = Console(stderr=True, markup=False, highlight=False, emoji=False)
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[words]}", markup=False))
+    with Progress(*columns, console=console, transient=True) as drawn:
+        yield Bar(drawn, drawn.add_task("", total=None, words="looking for packages"))

@@ -1,0 +1,167 @@
+"""Debian's source packages, by a private apt configuration: the system's own stays as it is."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from planish.core import PlanishError, TargetError, did_you_mean
+
+_DAY_S = 86400.0
+_SECONDS = 900.0
+_HELPER = "/usr/lib/apt/apt-helper"
+_SYSTEM = Path("/etc/apt")
+_PACKAGE = re.compile(r"^Package: (\S+)", re.MULTILINE)
+_VERSION = re.compile(r"^Version:\s*(\S+)", re.MULTILINE)
+_TYPES = re.compile(r"^Types:.*$", re.MULTILINE)
+_SUITES = re.compile(r"^Suites:(.*)$", re.MULTILINE)
+_LINE = re.compile(r"^deb\s+(?P<options>\[[^]]*\]\s+)?(?P<uri>\S+)\s+(?P<suite>\S+)(?P<rest>.*)$")
+
+
+@dataclass(frozen=True)
+class Apt:
+    """apt with source packages switched on.
+
+    Args:
+        folder: where its configuration and lists are.
+    """
+
+    folder: Path
+
+    def names(self) -> frozenset[str]:
+        """Name every source package that can be had."""
+        files = self._run("apt-get", "indextargets", "--format", "$(FILENAME)", "Created-By: Sources")
+        found: set[str] = set()
+        for file in files.split():
+            found.update(_PACKAGE.findall(self._run(_HELPER, "cat-file", file)))
+        return frozenset(found)
+
+    def unpack(self, package: str, into: Path) -> tuple[Path, str]:
+        """Download a source package and unpack it, with Debian's patches.
+
+        Args:
+            package: the source package's name.
+            into: an empty folder.
+
+        Returns:
+            The folder of the sources, and the version.
+
+        Raises:
+            PlanishError: it cannot be downloaded or unpacked.
+            OSError: the disk is full.
+        """
+        self._run("apt-get", "--quiet", "source", "--download-only", "--only-source", package, cwd=into)
+        description = next(into.glob("*.dsc"))
+        tree = into / "tree"
+        self._run("dpkg-source", "--no-check", "-x", description.name, tree.name, cwd=into)
+        for archive in into.glob("*.tar.*"):
+            archive.unlink()
+        found = _VERSION.search(description.read_text(errors="replace"))
+        return tree, found[1] if found else ""
+
+    def _run(self, *command: str, cwd: Path | None = None) -> str:
+        variables = {**os.environ, "APT_CONFIG": str(self.folder / "apt.conf"), "LC_ALL": "C"}
+        try:
+            done = subprocess.run(
+                command, cwd=cwd, env=variables, capture_output=True, check=False, timeout=_SECONDS
+            )
+        except subprocess.TimeoutExpired as error:
+            raise PlanishError(f"{command[0]} did not end within {_SECONDS:g} s") from error
+        if done.returncode:
+            _raise(command, done.stderr.decode(errors="replace"))
+        return done.stdout.decode(errors="replace")
+
+
+def open_apt(folder: Path) -> Apt:
+    """Make the private configuration, and fetch the lists of source packages once a day.
+
+    Args:
+        folder: where to keep both; made where it is missing.
+
+    Raises:
+        TargetError: apt or dpkg-source is not installed, or no Debian or Ubuntu sources are configured.
+        PlanishError: the lists cannot be fetched.
+    """
+    for program in ("apt-get", "dpkg-source"):
+        if shutil.which(program) is None:
+            what = f"source packages need {program}, which this machine lacks"
+            raise TargetError(what, "On Debian: apt-get install dpkg-dev. Elsewhere: use --folder.")
+    apt = Apt(folder)
+    _configure(folder)
+    stamp = folder / "updated"
+    if not stamp.exists() or time.time() - stamp.stat().st_mtime > _DAY_S:
+        apt._run("apt-get", "--quiet", "update")  # pyright: ignore[reportPrivateUsage]  (its maker)
+        stamp.touch()
+    return apt
+
+
+def unknown_packages(apt: Apt, wanted: Iterable[str]) -> dict[str, str]:
+    """Give the names that no source package has, each with a hint."""
+    known = apt.names()
+    return {name: did_you_mean(name, known) for name in wanted if name not in known}
+
+
+def _configure(folder: Path) -> None:
+    parts = folder / "sources"
+    for made in (parts, folder / "lists" / "partial", folder / "cache" / "archives" / "partial"):
+        made.mkdir(parents=True, exist_ok=True)
+    texts = list(_source_entries(_SYSTEM, _codename()))
+    if not texts:
+        raise TargetError(f"{_SYSTEM} names no repository of this distribution", "Use --folder.")
+    for number, (suffix, text) in enumerate(texts):
+        (parts / f"{number}{suffix}").write_text(text)
+    user = 'APT::Sandbox::User "root";\n' if os.geteuid() == 0 else ""
+    (folder / "apt.conf").write_text(
+        f'Dir::Etc::sourcelist "/dev/null";\nDir::Etc::sourceparts "{parts}";\n'
+        f'Dir::State::lists "{folder / "lists"}";\nDir::Cache "{folder / "cache"}";\n'
+        f'Debug::NoLocking "true";\n{user}'
+    )
+
+
+def _source_entries(system: Path, codename: str) -> Iterator[tuple[str, str]]:
+    """Turn the distribution's entries to source packages.
+
+    Other repositories often have none, and those of updates drop a version when the next one comes.
+
+    Yields:
+        A file's suffix and its text.
+    """
+    parts = system / "sources.list.d"
+    for file in sorted(parts.glob("*.sources")):
+        stanzas = re.split(r"\n\s*\n", file.read_text())
+        wanted = [_of_sources(stanza, codename) for stanza in stanzas if _is_ours(stanza, codename)]
+        if wanted:
+            yield ".sources", "\n\n".join(wanted) + "\n"
+    for file in (system / "sources.list", *sorted(parts.glob("*.list"))):
+        lines = file.read_text().splitlines() if file.exists() else []
+        found = [match for match in map(_LINE.match, lines) if match and match["suite"] == codename]
+        if found:
+            yield ".list", "".join(f"deb-src{match[0].removeprefix('deb')}\n" for match in found)
+
+
+def _is_ours(stanza: str, codename: str) -> bool:
+    suites = _SUITES.search(stanza)
+    return bool(suites and codename in suites[1].split() and _TYPES.search(stanza))
+
+
+def _of_sources(stanza: str, codename: str) -> str:
+    return _SUITES.sub(f"Suites: {codename}", _TYPES.sub("Types: deb-src", stanza))
+
+
+def _codename() -> str:
+    found = re.search(r"^VERSION_CODENAME=(\S+)", Path("/etc/os-release").read_text(), re.MULTILINE)
+    return found[1] if found else "sid"
+
+
+def _raise(command: tuple[str, ...], messages: str) -> None:
+    lines = [line.strip() for line in messages.splitlines() if line.strip()]
+    told = [line for line in lines if line.startswith(("E:", "dpkg-source: error"))] or lines[-1:]
+    if "No space left on device" in messages:
+        raise OSError(28, "No space left on device", command[0])
+    raise PlanishError(f"{command[0]}: {'; '.join(told) or 'it failed'}")

@@ -1,0 +1,236 @@
+"""Building a corpus, which can be broken off at any moment and goes on from there."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from planish.core import PlanishError, usable_cores
+from planish.corpus.card import CARD, write_card
+from planish.corpus.deduplicate import deduplicate
+from planish.corpus.manifest import Entry, Manifest, key_of, read_manifest, write_manifest
+from planish.corpus.pipeline import Passage, Pipeline
+from planish.corpus.row import Row, split_of
+from planish.corpus.shards import RAW, arrow, write_rows
+from planish.corpus.source import Package
+from planish.corpus.unit import Found, Recipe
+
+SOURCES = "sources"
+_REASONS = 10
+
+
+@dataclass
+class Tally:
+    """How far a build is.
+
+    Args:
+        packages: how many there are.
+        done: how many of them need nothing more.
+        known: how many of these were done before.
+        failed: how many packages could not be had.
+        files: how many files gave IR.
+        failed_files: how many did not.
+        functions: how many are kept, before duplicates across packages are put together.
+        current: the package that was begun first of those under way.
+    """
+
+    packages: int
+    done: int = 0
+    known: int = 0
+    failed: int = 0
+    files: int = 0
+    failed_files: int = 0
+    functions: int = 0
+    current: str = ""
+
+
+class Listener(Protocol):
+    """Is told how a build goes."""
+
+    def progress(self, tally: Tally) -> None:
+        """Look at the state; called several times a second."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Take one line for the user: what could not be done."""
+        ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to build.
+
+    Args:
+        packages: all packages; those that are done are skipped.
+        recipe: how functions are made.
+        llvm: the version of the back end's LLVM.
+        jobs: how many processes; 0: as many as there are cores.
+        keep_sources: whether unpacked sources stay.
+        command: the command that asks for it, for the data card.
+    """
+
+    packages: Sequence[Package]
+    recipe: Recipe
+    llvm: str
+    jobs: int = 0
+    keep_sources: bool = False
+    command: str = ""
+
+
+def build_corpus(folder: Path, plan: Plan, listener: Listener) -> Mapping[str, Any]:
+    """Build a corpus, or go on with it.
+
+    A script that calls this needs `if __name__ == "__main__":`, as the workers are spawned.
+
+    Args:
+        folder: where to; made where it is missing.
+        plan: what to build.
+        listener: is told how it goes.
+
+    Returns:
+        The data card, as card.json holds it.
+
+    Raises:
+        PlanishError: the folder cannot be written, is in use, or was built otherwise.
+    """
+    arrow()
+    with _ours(folder):
+        manifest = _manifest(folder, plan)
+        wanted = [p for p in plan.packages if not manifest.is_done(key_of(p.kind, p.name))]
+        known = len(plan.packages) - len(wanted)
+        tally = Tally(len(plan.packages), done=known, known=known)
+        if wanted:
+            (folder / CARD).unlink(missing_ok=True)
+            _work(folder, plan, wanted, manifest, tally, listener)
+        deduplicate(folder, manifest.done())
+        return write_card(folder, manifest, plan.command)
+
+
+def _work(
+    folder: Path, plan: Plan, wanted: Sequence[Package], manifest: Manifest, tally: Tally, listener: Listener
+) -> None:
+    compiler = plan.recipe.compiler
+    system = compiler.header_folders() if compiler else []
+    sources = folder.resolve() / SOURCES
+    pipeline = Pipeline(plan.recipe, system, sources, plan.jobs or usable_cores())
+    with closing(pipeline.run(wanted)) as passages:
+        for passage in passages:
+            tally.current = passage.package.name
+            if passage.is_over:
+                entry = _keep(folder, passage)
+                manifest.entries[entry.key] = entry
+                write_manifest(manifest, folder)
+                _count(tally, entry, listener)
+                if not plan.keep_sources:
+                    shutil.rmtree(sources / entry.key, ignore_errors=True)
+            listener.progress(tally)
+    if not plan.keep_sources:
+        shutil.rmtree(sources, ignore_errors=True)
+
+
+def _count(tally: Tally, entry: Entry, listener: Listener) -> None:
+    tally.done += 1
+    tally.files += entry.files
+    tally.failed_files += entry.failed_files
+    tally.functions += entry.functions
+    if entry.state == "failed":
+        tally.failed += 1
+        listener.note(f"{entry.package}: {entry.reason}")
+    elif not entry.functions:
+        reason = next(iter(entry.failures), "it has no C files")
+        listener.note(f"{entry.package}: no functions ({reason})")
+
+
+def _keep(folder: Path, passage: Passage) -> Entry:
+    """Write a package's shard."""
+    package, crop = passage.package, passage.crop()
+    if passage.error:
+        return Entry(package.kind, package.name, "failed", reason=passage.error)
+    rows = _rows(passage, crop.found)
+    write_rows(rows, folder / RAW / f"{key_of(package.kind, package.name)}.parquet")
+    reasons = Counter(_short(reason) for _, reason in crop.failures)
+    return Entry(
+        package.kind,
+        package.name,
+        "done",
+        version=passage.version,
+        files=crop.files,
+        failed_files=len(crop.failures),
+        failures=dict(reasons.most_common(_REASONS)),
+        found=len(crop.found),
+        functions=len(rows),
+        left_out=dict(crop.left_out),
+        seconds=round(passage.seconds, 2),
+    )
+
+
+def _rows(passage: Passage, found: Sequence[Found]) -> list[Row]:
+    """Make rows of the different functions; the first place keeps a function."""
+    package = passage.package
+    split = split_of(package.kind, package.name)
+    rows: dict[str, Row] = {}
+    for function in found:
+        if function.identity in rows:
+            row = rows[function.identity]
+            rows[function.identity] = replace(row, duplicates=row.duplicates + 1)
+        else:
+            rows[function.identity] = Row(
+                **asdict(function),
+                package=package.name,
+                version=passage.version,
+                kind=package.kind,
+                split=split,
+                chars=len(function.ir),
+                duplicates=0,
+            )
+    return list(rows.values())
+
+
+def _short(reason: str) -> str:
+    """Leave out where it was."""
+    return reason.rpartition(": ")[2]
+
+
+def _manifest(folder: Path, plan: Plan) -> Manifest:
+    """Read the manifest, which must fit the plan, or begin one."""
+    recipe = {
+        "llvm": plan.llvm,
+        "compiler": f"{plan.recipe.compiler.name} {plan.recipe.compiler.version}"
+        if plan.recipe.compiler
+        else "",
+        "max_chars": plan.recipe.max_chars,
+        "alignment": plan.recipe.alignment,
+        "noundef": plan.recipe.noundef,
+    }
+    manifest = read_manifest(folder)
+    if manifest is None:
+        return Manifest(recipe)
+    differing = [name for name in recipe if manifest.recipe.get(name) != recipe[name]]
+    if differing:
+        name = differing[0]
+        what = f"{folder} was built with {name} {manifest.recipe.get(name)!r}, and now it is {recipe[name]!r}"
+        raise PlanishError(what, "Build in another folder, or with the same.")
+    return manifest
+
+
+@contextmanager
+def _ours(folder: Path) -> Generator[None]:
+    """Hold a folder against other builds, and tell in one line where it cannot be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / ".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise PlanishError(f"another process is building {folder}", "Wait for it to end.") from error
+            yield
+    except OSError as error:
+        what = f"cannot write {folder}: {error.strerror or error}"
+        hint = "Make room or name another folder; what is finished is kept, and the same command goes on."
+        raise PlanishError(what, hint) from error

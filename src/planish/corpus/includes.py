@@ -1,0 +1,201 @@
+"""C files compiled without their build system: include folders are guessed, missing headers made up.
+
+A package's own configuration takes longer than the compilation, and needs all that the package depends on.
+This way about half of the files compile.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from planish.corpus.stubs import configuration, made_up
+
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
+_CONFIG = re.compile(r"(^|[/_-])(auto)?conf(ig)?(ure)?\.h$")
+_FOREIGN = frozenset(
+    (
+        *(
+            "win",
+            "win32",
+            "win64",
+            "windows",
+            "msvc",
+            "vc",
+            "mingw",
+            "cygwin",
+            "wince",
+            "dos",
+            "djgpp",
+            "os2",
+        ),
+        *("mac", "macos", "macosx", "osx", "darwin", "ios", "amiga", "beos", "haiku", "android", "vms"),
+        *("solaris", "aix", "hpux", "wince", "debian", ".pc", ".git"),
+    )
+)
+_MOST_BYTES = 4_000_000  # larger "sources" are data
+_LENIENT = (
+    "-w",
+    "-Wno-implicit-function-declaration",
+    "-Wno-implicit-int",
+    "-Wno-int-conversion",
+    "-Wno-incompatible-function-pointer-types",
+    "-Wno-incompatible-pointer-types",
+    "-Wno-return-type",
+    "-Wno-return-mismatch",
+    "-ferror-limit=1",
+)
+_DEFINED = ("-D_GNU_SOURCE", "-DHAVE_CONFIG_H")
+
+
+class Tree:
+    """A package's sources.
+
+    Args:
+        root: their folder.
+        system: where the compiler's own headers are.
+        stubs: a folder for headers that are made up.
+    """
+
+    def __init__(self, root: Path, system: Sequence[Path], stubs: Path) -> None:
+        self._root = root
+        self._system = tuple(system)
+        self._stubs = stubs
+        self._including: dict[str, list[tuple[str, str]]] = {}
+        self._nearest_known: dict[tuple[str, str], str | None] = {}
+        self._system_known: dict[str, bool] = {}
+
+    def c_files(self) -> list[str]:
+        """List the C files, as paths within the tree, sorted."""
+        return [path for path in self._paths if path.endswith(".c") and not _foreign(path)]
+
+    def flags(self, file: str) -> tuple[str, ...]:
+        """Give the arguments with which a file has a chance to compile, and make up what it lacks.
+
+        Raises:
+            OSError: a made-up header cannot be written.
+        """
+        quoted: dict[str, None] = {}
+        angled: dict[str, None] = {}
+        for kind, folder in self._folders(file):
+            (quoted if kind == '"' else angled)[folder] = None
+        # After the system's folders, where <string.h> must not be some package's replacement of it.
+        found = [f"-iquote{self._root / folder}" for folder in quoted]
+        found += [f"-idirafter{self._root / folder}" for folder in (quoted | angled)]
+        return (*_LENIENT, *_DEFINED, *found, f"-idirafter{self._stubs}")
+
+    def _folders(self, file: str) -> Iterator[tuple[str, str]]:
+        """Give the folders to be searched for what a file includes, and what that includes in turn."""
+        waiting, seen = [file], {file}
+        for path in waiting:
+            for kind, name in self._includes(path):
+                target = self._target(posixpath.dirname(path), kind, name)
+                if target is None:
+                    continue
+                yield kind, target.removesuffix(name).rstrip("/") if target.endswith(name) else ""
+                if target not in seen:
+                    seen.add(target)
+                    waiting.append(target)
+
+    def _includes(self, path: str) -> list[tuple[str, str]]:
+        if path not in self._including:
+            found = _INCLUDE.findall(_read(self._root / path))
+            self._including[path] = [
+                (kind.decode(), name.decode(errors="replace").strip()) for kind, name in found
+            ]
+        return self._including[path]
+
+    def _target(self, here: str, kind: str, name: str) -> str | None:
+        """Find the file of the tree that is included; one that is nowhere is made up."""
+        beside = posixpath.normpath(posixpath.join(here, name))
+        if kind == '"' and beside in self._path_set:
+            return beside
+        if kind == "<" and self._is_system(name):
+            return None
+        target = self._nearest(here, name)
+        if target is None and not self._is_system(name):
+            self._make_up(here, kind, name)
+        return target
+
+    def _nearest(self, here: str, name: str) -> str | None:
+        key = (here, name)
+        if key not in self._nearest_known:
+            wanted = f"/{name}"
+            found = [path for path in self._by_name[posixpath.basename(name)] if f"/{path}".endswith(wanted)]
+            if _CONFIG.search(name):  # another program's configuration is worse than a made-up one
+                found = [path for path in found if _above(path.removesuffix(name).rstrip("/"), here)]
+            elif not _foreign(here):
+                found = [path for path in found if not _foreign(path)]
+            self._nearest_known[key] = min(found, key=lambda path: _distance(path, here), default=None)
+        return self._nearest_known[key]
+
+    def _is_system(self, name: str) -> bool:
+        if name not in self._system_known:
+            self._system_known[name] = any((folder / name).is_file() for folder in self._system)
+        return self._system_known[name]
+
+    def _make_up(self, here: str, kind: str, name: str) -> None:
+        """Write a header that is generated by the package's build, or of another package.
+
+        Headers in angle brackets are others' interfaces, without which nothing would compile, unless they
+        are the configuration.
+        """
+        config = _CONFIG.search(name) is not None
+        place = self._stubs / name
+        if ".." in name.split("/") or name.startswith("/") or place.exists() or (kind == "<" and not config):
+            return
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(configuration() if config else self._from_template(here, name))
+
+    def _from_template(self, here: str, name: str) -> str:
+        template = self._nearest(here, f"{name}.in")
+        return made_up(_read(self._root / template).decode(errors="replace")) if template else ""
+
+    @cached_property
+    def _paths(self) -> list[str]:
+        found: list[str] = []
+        for folder, folders, names in os.walk(self._root):
+            folders.sort()
+            below = os.path.relpath(folder, self._root)
+            found += [posixpath.normpath(posixpath.join(below, name)) for name in names]
+        return sorted(path for path in found if (self._root / path).is_file())
+
+    @cached_property
+    def _path_set(self) -> frozenset[str]:
+        return frozenset(self._paths)
+
+    @cached_property
+    def _by_name(self) -> defaultdict[str, list[str]]:
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for path in self._paths:
+            found[posixpath.basename(path)].append(path)
+        return found
+
+
+def _read(path: Path) -> bytes:
+    return path.read_bytes() if path.stat().st_size <= _MOST_BYTES else b""
+
+
+def _foreign(path: str) -> bool:
+    """Whether it belongs to another system than Linux, as far as folders' names tell."""
+    return not _FOREIGN.isdisjoint(path.lower().split("/")[:-1])
+
+
+def _above(folder: str, here: str) -> bool:
+    base = folder.removesuffix("include").rstrip("/")
+    return not base or here == base or here.startswith(f"{base}/")
+
+
+def _distance(path: str, here: str) -> tuple[int, int, str]:
+    theirs, ours = path.split("/")[:-1], here.split("/")
+    shared = 0
+    for a, b in zip(theirs, ours, strict=False):
+        if a != b:
+            break
+        shared += 1
+    return -shared, len(theirs), path

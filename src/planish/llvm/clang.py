@@ -1,0 +1,187 @@
+"""C to LLVM IR: a clang of this machine, else the one in the `ziglang` wheel."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+from planish.core import ProgramError, TargetError
+
+OLDEST = 17  # older ones write typed pointers
+VARIABLE = "PLANISH_CLANG"
+_SECONDS = 60.0
+_PLAIN = ("-g0", "-S", "-emit-llvm", "-fno-stack-protector", "-fno-ident", "-o", "-")
+_OF_LEVEL = {"O0": ("-O0", "-Xclang", "-disable-O0-optnone")}
+_VERSION = re.compile(r"clang version (\d+)\.(\d+)\.(\d+)")
+_ERROR = re.compile(r"^(?P<place>[^\n]*?):\s*(?:fatal )?error: (?P<what>.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C compiler that writes LLVM IR.
+
+    Args:
+        command: the program and the arguments that it always needs.
+        version: LLVM's version: "22.1.8".
+        environment: variables that it needs.
+    """
+
+    command: tuple[str, ...]
+    version: str
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def name(self) -> str:
+        """What users know it by: `clang-22` or `ziglang`."""
+        return "ziglang" if "ziglang" in self.command else Path(self.command[0]).name
+
+    def to_ir(
+        self,
+        path: Path | str,
+        flags: Sequence[str] = (),
+        level: str = "O0",
+        *,
+        source: str | None = None,
+        seconds: float = _SECONDS,
+    ) -> str:
+        """Compile a C file to textual IR.
+
+        Args:
+            path: the file; what errors call it where `source` is given.
+            flags: further arguments, as `-I` and `-D`.
+            level: of optimisation; at "O0" nothing forbids passes to optimise later.
+            source: the C text, instead of the file's.
+            seconds: after which the compiler is killed.
+
+        Returns:
+            The module without debug information.
+
+        Raises:
+            ProgramError: it does not compile; the message has the compiler's first error.
+        """
+        file = str(path) if source is None else "-"
+        levels = _OF_LEVEL.get(level, (f"-{level}",))
+        try:
+            done = self._run((*levels, *_PLAIN, *flags, file), source or "", seconds)
+        except subprocess.TimeoutExpired as error:
+            raise ProgramError(f"{path}: the compiler did not end within {seconds:g} s") from error
+        if done.returncode:
+            raise ProgramError(_first_error(str(path), done.stderr.decode(errors="replace"), done.returncode))
+        return done.stdout.decode(errors="backslashreplace")
+
+    def header_folders(self) -> list[Path]:
+        """List where `#include <...>` is looked up without further flags."""
+        done = self._run(("-E", "-v", "-"), "", _SECONDS)
+        _, _, listed = done.stderr.decode(errors="replace").partition("search starts here:\n#include <...>")
+        lines = listed.partition("End of search list")[0].splitlines()
+        return [Path(line.strip()) for line in lines if line.startswith(" ") and Path(line.strip()).is_dir()]
+
+    def _run(self, arguments: Sequence[str], text: str, seconds: float) -> subprocess.CompletedProcess[bytes]:
+        try:
+            return subprocess.run(
+                [*self.command, "-x", "c", *arguments],
+                input=text.encode(),
+                capture_output=True,
+                timeout=seconds,
+                check=False,
+                env={**os.environ, **self.environment, "LC_ALL": "C"},
+            )
+        except OSError as error:
+            raise TargetError(f"{self.command[0]} does not run: {error}", f"See {VARIABLE}.") from error
+
+
+def find_compiler(newest: int) -> Compiler:
+    """Find a C compiler whose IR can be read.
+
+    The one that PLANISH_CLANG names, else the newest `clang` or `clang-NN` on PATH, else the `ziglang` wheel.
+
+    Args:
+        newest: the back end's LLVM, as 22; IR of a newer one it may not read.
+
+    Raises:
+        TargetError: there is none.
+    """
+    if named := os.environ.get(VARIABLE):
+        return _named(named, newest)
+    found = [compiler for compiler in map(_asked, _on_path(newest)) if compiler and _fits(compiler, newest)]
+    if found:
+        return max(found, key=lambda compiler: _numbers(compiler.version))
+    zig = _ziglang()
+    if zig and _fits(zig, newest):
+        return zig
+    beside = f"; ziglang has {zig.version}" if zig else ""
+    what = f"no C compiler of LLVM {OLDEST} to {newest} is here{beside}"
+    raise TargetError(what, f"Install one: apt-get install clang-{newest}, or pip install 'planish[corpus]'.")
+
+
+def _named(text: str, newest: int) -> Compiler:
+    compiler = _asked(tuple(shlex.split(text)))
+    if compiler is None:
+        raise TargetError(f"{VARIABLE}={text} is no clang that runs", "Name one, or leave the variable out.")
+    if not _fits(compiler, newest):
+        what = f"{VARIABLE}={text} is of LLVM {compiler.version}; what can be read is {OLDEST} to {newest}"
+        raise TargetError(what, "Name another one.")
+    return compiler
+
+
+def _on_path(newest: int) -> Iterator[tuple[str, ...]]:
+    for name in ("clang", *(f"clang-{major}" for major in range(newest, OLDEST - 1, -1))):
+        if place := shutil.which(name):
+            yield (place,)
+
+
+def _fits(compiler: Compiler, newest: int) -> bool:
+    return OLDEST <= _numbers(compiler.version)[0] <= newest
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+def _asked(command: tuple[str, ...], environment: Mapping[str, str] | None = None) -> Compiler | None:
+    """Ask a command for its version; None where it is no clang. Apple's numbers are not LLVM's."""
+    variables = dict(environment or {})
+    try:
+        done = subprocess.run(
+            [*command, "--version"],
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+            env={**os.environ, **variables},
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = None if "Apple" in done.stdout else _VERSION.search(done.stdout)
+    return Compiler(command, ".".join(found.groups()), variables) if found else None
+
+
+def _ziglang() -> Compiler | None:
+    """Give the wheel's compiler, without the checks that it adds; its caches go where they may be lost."""
+    if find_spec("ziglang") is None:
+        return None
+    cache = str(Path(tempfile.gettempdir()) / f"planish-zig-{os.getuid()}")
+    environment = {"ZIG_LOCAL_CACHE_DIR": cache, "ZIG_GLOBAL_CACHE_DIR": cache}
+    asked = _asked((sys.executable, "-m", "ziglang", "cc"), environment)
+    if asked is None:
+        return None
+    target = f"{platform.machine()}-linux-gnu" if sys.platform == "linux" else "native"
+    return Compiler((*asked.command, "-target", target, "-fno-sanitize=all"), asked.version, environment)
+
+
+def _first_error(path: str, messages: str, code: int) -> str:
+    found = _ERROR.search(messages)
+    if found is None:
+        last = (messages.strip().splitlines() or [f"exit code {code}"])[-1]
+        return f"{path} does not compile: {last}"
+    return f"{path} does not compile: {found['place']}: {found['what']}"
