@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from planish import bench
 from planish.core import PlanishError
+from planish.llvm import running
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -31,6 +33,10 @@ def test_every_error_is_documented_with_its_exit_code() -> None:
         (name, int(code)) for code, name in re.findall(r"^\| (\d+) \| `(\w+)` \|", text, re.MULTILINE)
     ]
     assert sorted(documented) == sorted((error.__name__, error.exit_code) for error in _family(PlanishError))
+
+
+def test_errors_of_modules_that_load_late_are_known() -> None:
+    assert {bench.RegressionError, running.NotRunnableError} <= set(_family(PlanishError))
 
 
 def _family(error: type[PlanishError]) -> Iterator[type[PlanishError]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from planish.core import Candidate, Level, Objective, PlanishError, Task, Trial
-from planish.measure import Entrant, Plan, Standing, remeasure
+from planish.core import Candidate, EvaluatorFactory, Executor, Level, Objective, PlanishError, Task, Trial
+from planish.measure import Entrant, LocalExecutor, Plan, Standing, remeasure
 from planish.progress import Listener, Progress
 from planish.result import Ranked, Result
 from planish.settings import Settings
@@ -28,6 +29,8 @@ class Searched:
         trials: all that have an outcome.
         seconds: where the time went, by stage.
         stopped: whether the user ended the search.
+        notes: what the evaluators have to tell the user.
+        executor: live workers for a comparison that has no noise; None has fresh ones started.
     """
 
     level: Level
@@ -38,6 +41,8 @@ class Searched:
     trials: Sequence[Trial]
     seconds: dict[str, float]
     stopped: bool
+    notes: tuple[str, ...] = ()
+    executor: LocalExecutor | None = None
 
 
 def finish(search: Searched, listener: Listener) -> Result:
@@ -61,7 +66,7 @@ def finish(search: Searched, listener: Listener) -> Result:
         candidates = _finalists(search.level, task, search.trials, search.settings.finalists)
         if candidates:
             listener.comparing(progress, len(candidates) + 1)
-            standings = _compare(search.level, task, candidates, search.settings.seed)
+            standings = _compare(search, candidates)
     except KeyboardInterrupt:
         search.stopped = True
     except PlanishError:  # the baseline fails; what was searched is kept all the same
@@ -82,6 +87,7 @@ def finish(search: Searched, listener: Listener) -> Result:
         failures=progress.failures,
         seconds=search.seconds,
         stopped=search.stopped,
+        notes=search.notes,
     )
 
 
@@ -94,12 +100,30 @@ def _finalists(level: Level, task: Task, trials: Sequence[Trial], count: int) ->
     return list(dict.fromkeys((*best, *others)))
 
 
-def _compare(level: Level, task: Task, candidates: Sequence[Candidate], seed: int) -> list[Standing]:
+def _compare(search: Searched, candidates: Sequence[Candidate]) -> list[Standing]:
+    level, task = search.level, search.task
     factory = level.evaluator(task, final=True)
     entrants = [Entrant(f"#{i}", c, factory) for i, c in enumerate(candidates, 1)]
     baseline = Entrant("baseline", level.baseline(task), factory)
+    plan, objective = Plan(seed=search.settings.seed), task.objectives[0]
+    if search.executor is None or not objective.exact:
+        return remeasure(baseline, entrants, objective, plan)
+    return remeasure(baseline, entrants, objective, plan, partial(_lent, search.executor))
 
-    return remeasure(baseline, entrants, task.objectives[0], Plan(seed=seed))
+
+def _lent(executor: LocalExecutor, factory: EvaluatorFactory) -> Executor:
+    executor.restart_with(factory)
+    return _Lent(executor)
+
+
+class _Lent:
+    """Somebody else's executor: it is not ours to close."""
+
+    def __init__(self, executor: LocalExecutor) -> None:
+        self.submit = executor.submit
+
+    def close(self) -> None:
+        """Do nothing."""
 
 
 def _rank(

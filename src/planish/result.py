@@ -38,6 +38,7 @@ class Result:
         failures: "stage: reason" to how many failed so.
         seconds: where the run's time went, by stage.
         stopped: whether the user ended the search.
+        notes: what the evaluators have to tell the user of how candidates were measured.
     """
 
     task: Task
@@ -49,6 +50,7 @@ class Result:
     failures: Mapping[str, int]
     seconds: Mapping[str, float]
     stopped: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def objective(self) -> Objective:

@@ -79,9 +79,25 @@ def tune(
         AllFailedError: no candidate could be measured.
         StoppedError: Ctrl-C came before anything was measured.
     """
+    level, read = _read(program, settings or Settings(), options)
+    return tune_program(
+        level, read, budget=budget, settings=settings, store=store, listener=listener, executor=executor
+    )
+
+
+def tune_program(
+    level: Level,
+    program: Program,
+    *,
+    budget: Budget = DEFAULT_BUDGET,
+    settings: Settings | None = None,
+    store: Store | str | Path | None = None,
+    listener: Listener | None = None,
+    executor: LocalExecutor | None = None,
+) -> Result:
+    """Do as `tune` with a program that a level has read; it may have been told of a back end then."""
     chosen = settings or Settings()
-    level, read = _read(program, chosen, options)
-    task = _task(level, read, chosen)
+    task = task_of(level, program, chosen)
     with store_at(store) as opened:
         run = _begin(level, task, chosen, budget, opened, listener or Silent())
         return run.execute(executor)
@@ -104,6 +120,7 @@ class _Run:
     trials: dict[str, Trial] = field(default_factory=dict[str, Trial])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     stopped: bool = False
+    notes: tuple[str, ...] = ()
 
     def execute(self, executor: LocalExecutor | None) -> Result:
         """Search, compare the best few with the baseline, and store what was found."""
@@ -111,6 +128,7 @@ class _Run:
             self.listener.started(self.progress)
             with self._workers(executor) as ready:
                 self._search(ready)
+                self.notes = ready.notes
         except KeyboardInterrupt:
             self.stopped = True
         except BaseException:
@@ -129,18 +147,20 @@ class _Run:
             list(self.trials.values()),
             self.seconds,
             self.stopped,
+            self.notes,
+            executor,
         )
         return finish(done, self.listener)
 
     @contextmanager
-    def _workers(self, executor: LocalExecutor | None) -> Generator[Executor]:
+    def _workers(self, executor: LocalExecutor | None) -> Generator[LocalExecutor]:
         factory = self.level.evaluator(self.task)
         if executor is not None:
             executor.restart_with(factory)
             yield executor
             return
         with self._timed("workers"):
-            started = LocalExecutor(factory, workers=_count_workers(self.settings))
+            started = LocalExecutor(factory, workers=count_workers(self.settings))
         with closing(started):
             yield started
 
@@ -237,7 +257,8 @@ class _Run:
         )
 
 
-def _count_workers(settings: Settings) -> int:
+def count_workers(settings: Settings) -> int:
+    """Give the number of workers that settings ask for; 0 leaves it to the cores of this machine."""
     return settings.workers or max(1, min(8, usable_cores() - settings.cores + 1))
 
 
@@ -247,7 +268,12 @@ def _read(program: str | Program, settings: Settings, options: Mapping[str, str]
     return level_named(program.level), program
 
 
-def _task(level: Level, program: Program, settings: Settings) -> Task:
+def task_of(level: Level, program: Program, settings: Settings) -> Task:
+    """Make the task that settings ask for.
+
+    Raises:
+        PlanishError: the level has no such objective, or the machine lacks what is asked of it.
+    """
     names = settings.objectives or tuple(level.objectives)[:1]
     for name in names:
         if name not in level.objectives:

@@ -12,7 +12,10 @@ import planish as package
 from cli.conftest import Planish
 from planish.core import registry
 
-COMMANDS = ["tune", "show", "report", "validate", "export", "compare", "levels", "searchers", "targets"]
+COMMANDS = [
+    *("tune", "show", "report", "validate", "export", "compare", "bench-passes"),
+    *("levels", "searchers", "targets"),
+]
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 
 

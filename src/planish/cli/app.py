@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from planish import __version__
+from planish.cli.bench_passes import bench_passes
 from planish.cli.compare import compare
 from planish.cli.corpus import corpus
 from planish.cli.export import export
@@ -76,7 +77,7 @@ def front(
         typer.echo(context.get_help())
 
 
-for command in (tune, show, report, validate, export, compare, levels, searchers, targets):
+for command in (tune, show, report, validate, export, compare, bench_passes, levels, searchers, targets):
     app.command()(command)
 app.add_typer(corpus, name="corpus")
 

@@ -20,6 +20,8 @@ def compare(
     size: given.Size = None,
     shape: given.Shape = None,
     dtype: given.Dtype = "",
+    args: given.Args = "",
+    stdin: given.Stdin = "",
     option: given.LevelOption = None,
     level: given.LevelName = "",
     objective: given.Objective = "",
@@ -47,6 +49,6 @@ def compare(
         compare_runs(what, store, form)
         return
     settings = Settings(level, names(objective), seed=seed, cores=cores, workers=workers)
-    options = level_options(size, shape, dtype, option)
+    options = level_options(size, shape, option, dtype=dtype, args=args, stdin=stdin)
     everybody = contestants(what, searcher or [""], space or [""], settings, options)
     compare_programs(everybody, trials, seeds, store, form)

@@ -30,6 +30,15 @@ Format = Annotated[Form, typer.Option("--format", help="json writes one document
 Size = Annotated[Names, typer.Option("--size", metavar="m=192,...", help="loops: extents of axes.")]
 Shape = Annotated[Names, typer.Option("--shape", metavar="I=1x64x56x56", help="loops: a tensor's shape.")]
 Dtype = Annotated[str, typer.Option("--dtype", metavar="TYPE", help="loops: float32 (default) or float64.")]
+Args = Annotated[
+    str, typer.Option("--args", metavar="TEXT", help="llvm: what the program is run with, as in a shell.")
+]
+Stdin = Annotated[
+    str, typer.Option("--stdin", metavar="FILE", help="llvm: what the program reads from standard input.")
+]
+PerFunction = Annotated[
+    bool, typer.Option("--per-function", help="llvm: tune each function by itself; 1 s for each by default.")
+]
 LevelOption = Annotated[
     Names, typer.Option("--option", metavar="NAME=VALUE", help="Another option of the level.")
 ]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from planish.cli.output import facts, one_line, say, table
-from planish.core import Trial
+from planish.core import Objective, Trial
 from planish.report.failures import failure_groups
 from planish.report.stages import stage_times
 from planish.report.standings import Standing, standings, work_of
 from planish.report.story import Story
 from planish.report.verdict import verdict_of
-from planish.report.wording import amount, duration, label, multiple, number, title, when, words
+from planish.report.wording import amount, duration, label, multiple, number, saved, title, when, words
 
 _SHOWN = 5
 
@@ -32,7 +32,7 @@ def _plainly(story: Story, kind: str, headline: str) -> str:
     baseline = f"the baseline ({baseline_name(story)})"
     match kind:
         case "same" if story.objective.exact:
-            return f"No gain: the best candidate and {baseline} are equal."
+            return f"No gain: the best candidate and {baseline} are equal. Use the baseline."
         case "same":
             return f"No gain: the best candidate and {baseline} differ by no more than the noise."
         case "worse":
@@ -54,9 +54,10 @@ def _show_standings(story: Story, compared: Sequence[Standing]) -> None:
     ordered = [*(s for s in compared if s.candidate is None), *(s for s in compared if s.candidate)]
     rates = ["GFLOPS"] if work else []
     interval = [] if objective.exact else ["95 % interval"]
-    columns = ["", label(objective), *rates, "gain", *interval, "verdict"]
+    gain = "saved" if _counted(objective) else "gain"
+    columns = ["", label(objective), *rates, gain, *interval, "verdict"]
     rows = [_row(story, standing, work) for standing in ordered]
-    table(columns, rows, right=[label(objective), *rates, "gain"])
+    table(columns, rows, right=[label(objective), *rates, gain])
     say()
 
 
@@ -68,7 +69,13 @@ def _row(story: Story, standing: Standing, work: float | None) -> list[str]:
         return [name, value, *rates, "", "", *([] if story.objective.exact else [""])]
     ends = [] if story.objective.exact else [" to ".join(map(multiple, standing.interval or ()))]
     said = words(story.objective).get(standing.verdict, standing.verdict)
-    return [name, value, *rates, multiple(standing.gain), *ends, said]
+    gain = saved(standing.gain) if _counted(story.objective) else multiple(standing.gain)
+    return [name, value, *rates, gain, *ends, said]
+
+
+def _counted(objective: Objective) -> bool:
+    """Whether what is improved is a count of something that should be less."""
+    return objective.exact and objective.direction == "down"
 
 
 def show_failures(trials: Sequence[Trial]) -> None:
@@ -105,7 +112,8 @@ def _target(story: Story) -> str:
     return f"{target.processor}, {target.cores} core{'s' * (target.cores > 1)}"
 
 
-def show_winner(story: Story) -> None:
-    """Write what the winner does."""
-    for heading, text in story.winner.items():
+def show_winner(story: Story, titles: Collection[str] | None = None) -> None:
+    """Write what the winner does: all that the level tells of it, or what has one of these titles."""
+    shown = {h: text for h, text in story.winner.items() if titles is None or h in titles}
+    for heading, text in shown.items():
         say(f"\n{heading}\n{'-' * len(heading)}\n{text.rstrip()}")

@@ -18,6 +18,8 @@ def tune(
     size: given.Size = None,
     shape: given.Shape = None,
     dtype: given.Dtype = "",
+    args: given.Args = "",
+    stdin: given.Stdin = "",
     option: given.LevelOption = None,
     level: given.LevelName = "",
     objective: given.Objective = "",
@@ -31,6 +33,7 @@ def tune(
     cores: given.Cores = 1,
     workers: given.Workers = 0,
     finalists: given.Finalists = 3,
+    per_function: given.PerFunction = False,
     remeasure: given.Remeasure = False,
     report: given.ReportFile = None,
     export: given.ExportFolder = None,
@@ -43,15 +46,31 @@ def tune(
     goes on where the last one ended. Ctrl-C ends the search and keeps the best.
     """
     from planish.cli.request import Request, budget_of, level_options, names
+    from planish.parts import DEFAULT_BUDGET as OF_EACH
     from planish.search import split_settings
     from planish.settings import Settings
+    from planish.tune import DEFAULT_BUDGET as OF_ONE
 
-    options, set_options = level_options(size, shape, dtype, option), split_settings(setting or ())
+    options = level_options(size, shape, option, dtype=dtype, args=args, stdin=stdin)
+    set_options = split_settings(setting or ())
     settings = Settings(
         level, names(objective), searcher, space, set_options, seed, cores, workers, finalists, remeasure
     )
-    request = Request(program, options, settings, budget_of(trials, seconds, target_value))
-    _carry_out(request, store, form, report, export)
+    usual = OF_EACH if per_function else OF_ONE
+    request = Request(program, options, settings, budget_of(trials, seconds, target_value, usual))
+    if per_function:
+        _for_each_function(request, store, form, report or export)
+    else:
+        _carry_out(request, store, form, report, export)
+
+
+def _for_each_function(request: Request, store: str | None, form: given.Form, file: Path | None) -> None:
+    from planish.cli.parts import tune_each
+    from planish.core import PlanishError
+
+    if file is not None:
+        raise PlanishError(f"{file} is for one run", "Leave --per-function out, or name a run afterwards.")
+    tune_each(request, store, form)
 
 
 def _carry_out(
@@ -74,16 +93,20 @@ def _tell(store: Store, result: Result, form: given.Form, report: Path | None, e
     """Write the result; then the files that were asked for, so that it is seen even where those fail."""
     from planish.cli.documents import result_document
     from planish.cli.output import document, say
-    from planish.cli.summary import show_result
+    from planish.cli.summary import show_result, show_winner
     from planish.levels import level_named
     from planish.report.story import read_story
 
-    story = read_story(store, result.run_id, level_named(result.task.level))
+    level = level_named(result.task.level)
+    story = read_story(store, result.run_id, level)
     if form == "text":
         show_result(story)
+        show_winner(story, getattr(level, "telling", ()))
+        for note in result.notes:
+            say(f"\nNote: {note}.")
     files = _files(store, result, report, export)
     if form == "json":
-        document({**result_document(story), "files": [str(file) for file in files]})
+        document({**result_document(story), "notes": result.notes, "files": [*map(str, files)]})
         return
     for file in files:
         say(f"wrote {file}")

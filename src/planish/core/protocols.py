@@ -186,7 +186,12 @@ class EvaluatorFactory(Protocol):
 
 
 class Level(Protocol):
-    """A kind of program, with all that is particular to it."""
+    """A kind of program, with all that is particular to it.
+
+    A level may also have `machine()` (name to fact of this machine, for `planish targets`), `telling` (the
+    titles of `describe` that are shown at the end of a run) and `parts(program)` (name to program, for
+    programs that fall into parts which can be tuned alone).
+    """
 
     @property
     def name(self) -> str:

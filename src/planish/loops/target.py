@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import platform
 from functools import cache
 from importlib.metadata import version
-from pathlib import Path
 
-from planish.core import Target, TargetError, usable_cores
+from planish.core import Target, TargetError
+from planish.core.cores import processor, usable_cores
 
 BACKENDS = ("x86-avx512", "x86-avx2", "portable")
 """The code generators: LoopNest for x86-64 by instruction set, and LLVM for any processor."""
@@ -19,21 +18,6 @@ def available_backends() -> tuple[str, ...]:
     from planish.loops.x86 import cpu
 
     return (*(f"x86-{name}" for name in cpu.supported()), "portable")
-
-
-@cache
-def processor() -> str:
-    """Name the processor's model."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    wanted = ("model name", "cpu family", "model\t")
-    found = {
-        line.split(":")[0].strip(): line.split(":")[1].strip() for line in lines if line.startswith(wanted)
-    }
-    name = found.get("model name") or platform.processor() or platform.machine()
-    return f"{name} (family {found['cpu family']} model {found['model']})" if "model" in found else name
 
 
 def this_machine(cores: int, backend: str | None = None) -> Target:

@@ -38,6 +38,10 @@ class LocalExecutor:
             memory is that of the first factory: a process keeps it.
         lock: the file by which timed runs exclude each other.
 
+    Attributes:
+        notes: what the evaluators have to tell the user: texts of their attribute `notes`, where they have
+            one. Known once a candidate was answered for.
+
     Raises:
         PlanishError: fewer than 1 worker, the factory cannot be pickled, or the system starts no more
             processes.
@@ -58,6 +62,7 @@ class LocalExecutor:
         self._lock = lock
         self._factory = _pickled(factory)
         self._serial = 1
+        self.notes: tuple[str, ...] = ()
         self._crew = Crew(workers, self._limits.memory_bytes, lock)
         self._pace = _CHUNK_S / 4  # seconds that a candidate takes, lately
         self._next_look = 0.0
@@ -83,6 +88,7 @@ class LocalExecutor:
         self._factory = _pickled(factory)
         self._limits = self._given or Limits.of(factory)
         self._serial += 1
+        self.notes = ()
         self._feed(deque(), ())
 
     def submit(self, candidates: Sequence[Candidate]) -> Generator[Answer, None, None]:
@@ -174,6 +180,8 @@ class LocalExecutor:
 
     def _welcome(self, worker: WorkerProcess, reply: Made) -> None:
         if reply.error is None:
+            if reply.serial == self._serial:
+                self.notes = tuple(dict.fromkeys((*self.notes, *reply.notes)))
             return
         self._crew.fire(worker)
         if reply.serial == self._serial:

@@ -41,9 +41,17 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Made:
-    """The evaluator of this serial number is there, or could not be made."""
+    """The evaluator of this serial number is there, or could not be made.
+
+    Args:
+        serial: as in `Make`.
+        notes: what the evaluator has to tell the user.
+        error: why there is none.
+        traceback: of the error.
+    """
 
     serial: int
+    notes: tuple[str, ...] = ()
     error: PlanishError | None = None
     traceback: str = ""
 

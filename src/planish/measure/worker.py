@@ -57,7 +57,7 @@ def _make(message: Make, replies: int) -> Evaluator | None:
     except Exception as error:  # noqa: BLE001  (the parent raises it)
         send(replies, encode(_broken(message.serial, error)))
         return None
-    send(replies, encode(Made(message.serial)))
+    send(replies, encode(Made(message.serial, tuple(getattr(evaluator, "notes", ())))))
     return evaluator
 
 
@@ -73,15 +73,16 @@ def _evaluate(evaluator: Evaluator, chunk: Chunk, replies: int, clock: Clock) ->
 def _broken(serial: int, error: Exception) -> Made:
     """Tell the parent why there is no evaluator; an error made for the user goes as it is."""
     if isinstance(error, PlanishError):
-        return Made(serial, error, traceback.format_exc())
+        return Made(serial, error=error, traceback=traceback.format_exc())
     if isinstance(error, MemoryError):
         what = f"a worker may not have as much memory as this takes: {error}".removesuffix(": ")
-        return Made(serial, TargetError(what, "Give smaller sizes."), traceback.format_exc())
+        smaller = TargetError(what, "Give smaller sizes.")
+        return Made(serial, error=smaller, traceback=traceback.format_exc())
     wrapped = PlanishError(
         f"a worker cannot make its evaluator: {type(error).__name__}: {error}",
         "What is sent to workers must be importable there: not of __main__, no lambda, no closure.",
     )
-    return Made(serial, wrapped, traceback.format_exc())
+    return Made(serial, error=wrapped, traceback=traceback.format_exc())
 
 
 if __name__ == "__main__":

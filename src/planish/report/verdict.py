@@ -62,8 +62,8 @@ def _grounds(story: Story, kind: Kind, compared: Sequence[Standing]) -> list[str
     base = next((s for s in compared if s.candidate is None), None)
     if base is not None and winner.median is not None and base.median is not None:
         found.append(f"median {label(story.objective)} {_both(story, winner.median, base.median)}")
-    how = "in a fresh process" if exact else "interleaved, in fresh processes"
-    found.append(f"measured again at the end, {how}")
+    how = "" if exact else ", interleaved, in fresh processes"
+    found.append(f"measured again at the end{how}")
     return [*found, *(_other(story, winner, objective) for objective in story.task.objectives[1:])]
 
 

@@ -1,0 +1,100 @@
+"""`planish bench-passes`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from planish.cli import options as given
+
+if TYPE_CHECKING:
+    from planish.bench import Change
+    from planish.cli.parts import Found
+
+TRIALS = 200
+
+
+def bench_passes(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Modules: .ll, .bc or .c.")],
+    record: Annotated[
+        Path | None, typer.Option("--record", metavar="FILE", help="Write the results to a file.")
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", metavar="FILE", help="Compare with results that were recorded."),
+    ] = None,
+    option: given.LevelOption = None,
+    objective: given.Objective = "",
+    searcher: given.Searcher = "",
+    setting: given.Setting = None,
+    space: given.Space = "",
+    trials: given.Trials = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option("--seconds", help="For each file; 200 trials where neither is given."),
+    ] = None,
+    seed: given.Seed = 0,
+    workers: given.Workers = 0,
+    store: given.StorePlace = None,
+    form: given.Format = "text",
+) -> None:
+    """Tune many modules and compare with results on record, for continuous integration.
+
+    Ends with exit code 8 where a result is worse than the recorded one.
+    """
+    from planish.bench import changes, load_files, read_record, require_no_loss, write_record
+    from planish.budget import Budget
+    from planish.cli.failing import writing
+    from planish.cli.parts import gather, require_all
+    from planish.cli.request import level_options, names
+    from planish.core import StoppedError
+    from planish.parts import Part, tune_parts
+    from planish.search import split_settings
+    from planish.settings import Settings
+    from planish.store import open_store
+
+    before = read_record(against) if against else None
+    settings = Settings(
+        "llvm", names(objective), searcher, space, split_settings(setting or ()), seed, workers=workers
+    )
+    level, programs = load_files(files, settings.level, level_options(None, None, option))
+    budget = Budget(TRIALS if trials is None and seconds is None else trials, seconds)
+    with open_store(store) as opened:
+        tuned = tune_parts(level, programs, budget=budget, settings=settings, store=opened)
+        found, stopped = gather(tuned, len(programs), form)
+    if stopped:
+        raise StoppedError(
+            f"stopped after {len(found)} of {len(programs)} files", "The same command goes on."
+        )
+    parts = [part for part in found if isinstance(part, Part)]
+    compared = changes(parts, before) if before else []
+    _tell(found, compared, form)
+    if record and parts:
+        with writing(record):
+            write_record(record, parts, level.target(1).toolchain)
+    require_all(found)
+    require_no_loss(compared)
+
+
+def _tell(found: Found, compared: Sequence[Change], form: given.Form) -> None:
+    from dataclasses import asdict
+
+    from planish.cli.output import document, say, table
+    from planish.cli.parts import parts_document, show_parts
+
+    if form == "json":
+        document({**parts_document(found), "changes": [asdict(change) for change in compared]})
+        return
+    show_parts(found, "file")
+    changed = [change for change in compared if change.before != change.now]
+    if compared:
+        say(f"\n{len(compared)} on record, {len(changed)} changed")
+    if changed:
+        columns = ["file", "recorded", "now", ""]
+        rows = [
+            [c.name, f"{c.before:,.0f}", f"{c.now:,.0f}", "worse" if c.worse else "better"] for c in changed
+        ]
+        table(columns, rows, right=["recorded", "now"])

@@ -1,0 +1,111 @@
+"""What a pass list does to a module: sizes before and after, what each pass contributes, how to repeat it."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+
+from planish.core import Candidate, Failed, Measured, Outcome, Task
+from planish.llvm.commands import commands
+from planish.llvm.passes import candidate_of, passes_of
+from planish.llvm.program import IRProgram, ir_program
+from planish.llvm.recipe import baseline_passes, recipe_of
+from planish.measure import LocalExecutor
+
+PATIENCE_S = 10.0
+"""Seconds after which passes that are not yet left out one by one stay unmeasured."""
+
+Passes = tuple[str, ...]
+Found = Mapping[Passes, Outcome]
+
+
+def described(task: Task, candidate: Candidate) -> Mapping[str, str]:
+    """Show what a candidate does: `size`, `passes`, `verified` and `repeat`.
+
+    It is measured in a worker: to leave a pass out may crash LLVM.
+
+    Args:
+        task: the module and the objectives.
+        candidate: the pass list.
+    """
+    passes, base = passes_of(candidate), baseline_passes(task)
+    shorter = [passes[:i] + passes[i + 1 :] for i in range(len(passes))]
+    found = _measured(task, list(dict.fromkeys([(), base, passes, *shorter])))
+    return {
+        "size": _sizes(found, base, passes),
+        "passes": _contributions(found, passes, shorter, task),
+        "verified": _verified(ir_program(task.program)),
+        "repeat": commands(task, passes),
+    }
+
+
+def _measured(task: Task, lists: Sequence[Passes]) -> Found:
+    """Count the instructions and bytes that each list leaves; nothing is run."""
+    sizes = frozenset({"instructions", "text_bytes"})
+    factory = replace(recipe_of(task), running=None, objectives=sizes)
+    end = time.monotonic() + PATIENCE_S
+    found: dict[Passes, Outcome] = {}
+    with closing(LocalExecutor(factory)) as executor:
+        for answer in executor.submit([candidate_of(passes) for passes in lists]):
+            found[lists[answer.position]] = answer.outcome
+            if time.monotonic() > end:
+                break
+    return found
+
+
+def _sizes(found: Found, base: Passes, passes: Passes) -> str:
+    rows = [["", "instructions", ".text bytes"]]
+    rows += [
+        [name, *(_count(found.get(each), what) for what in ("instructions", "text_bytes"))]
+        for name, each in (("unoptimised", ()), (", ".join(base), base), ("this pass list", passes))
+    ]
+    return _aligned(rows, texts=(0,))
+
+
+def _contributions(found: Found, passes: Passes, shorter: Sequence[Passes], task: Task) -> str:
+    """List the passes, with the leading size that the list leaves without each of them."""
+    if not passes:
+        return "none: the module stays as it is"
+    what = "text_bytes" if task.objectives[0].name == "text_bytes" else "instructions"
+    whole = _value(found.get(passes), what)
+    rows = [[f"{what.replace('_', ' ')} without it", "", ""]]
+    for name, rest in zip(passes, shorter, strict=True):
+        value = _value(found.get(rest), what)
+        more = "" if value is None or whole is None else f"{value - whole:+,.0f}"
+        rows.append([_count(found.get(rest), what), more, name])
+    return _aligned(rows, texts=(2,))
+
+
+def _verified(program: IRProgram) -> str:
+    if not program.can_run:
+        return "by LLVM's verifier; it has no 'main' and was not run"
+    args = shlex.join(program.running.args)
+    how = f"with {args}" if args else "without arguments"
+    return (
+        f"by LLVM's verifier, and by its exit code and output: it was run {how}, beside the unoptimised one"
+    )
+
+
+def _value(outcome: Outcome | None, what: str) -> float | None:
+    return outcome.values.get(what) if isinstance(outcome, Measured) else None
+
+
+def _count(outcome: Outcome | None, what: str) -> str:
+    match outcome:
+        case Measured(values) if what in values:
+            return f"{values[what]:,.0f}"
+        case Failed(stage, reason):
+            return f"failed ({stage}: {reason})"
+        case _:
+            return "not measured"
+
+
+def _aligned(rows: Sequence[Sequence[str]], texts: Collection[int]) -> str:
+    """Set columns under each other: texts at the left, numbers at the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = [str.ljust if place in texts else str.rjust for place in range(len(widths))]
+    lines = ([side(cell, w) for side, cell, w in zip(sides, row, widths, strict=True)] for row in rows)
+    return "\n".join("  ".join(line).rstrip() for line in lines)

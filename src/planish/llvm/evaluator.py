@@ -1,0 +1,144 @@
+"""Transforms, verifies and measures one module; lives in a worker process."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+
+from planish.core import Candidate, Failed, Measured, Outcome, StageClock
+from planish.llvm.backend import Module, PassError, open_backend
+from planish.llvm.backend.elf import code_bytes
+from planish.llvm.passes import passes_of, print_pipeline
+from planish.llvm.program import Running
+from planish.llvm.running import Answer, NotRunnableError, Runner, reference_answer
+from planish.measure import Limits, Timing, time_call
+
+TIMING = Timing(budget_s=0.2, block_s=2e-3, fewest=3, most=30, slow_factor=2.0)
+LAST_TIMING = Timing(budget_s=0.2, block_s=2e-3, fewest=3, most=30, slow_factor=math.inf)
+"""For the comparison at the end: nothing is cut short."""
+
+_SLOWER = 20.0
+_LEAST_S = 2.0
+"""A candidate may run so many times longer than the unoptimised program did, and so many seconds at least."""
+
+
+@dataclass(frozen=True)
+class LlvmEvaluator:
+    """Makes an evaluator in a worker.
+
+    Args:
+        ir: the module, prepared for the objective.
+        running: how it is run; None where there is no `main`.
+        objectives: the names of what is measured; the count of instructions always is.
+        backend: the back end's name.
+        limits: of one evaluation.
+        timing: how long each candidate is timed.
+    """
+
+    ir: str
+    running: Running | None
+    objectives: frozenset[str]
+    backend: str
+    limits: Limits
+    timing: Timing = TIMING
+
+    def __call__(self) -> _Evaluator:
+        return _Evaluator(self)
+
+
+class _Evaluator:
+    """Evaluates pass lists on clones of one module.
+
+    Attributes:
+        notes: why the module is not run, though it has a `main`.
+
+    Raises:
+        NotRunnableError: the time is asked for, and the program cannot be run.
+    """
+
+    def __init__(self, recipe: LlvmEvaluator) -> None:
+        backend = open_backend(recipe.backend)
+        self._module = backend.parse(recipe.ir)
+        self._timing = recipe.timing
+        self._timed = "time_s" in recipe.objectives
+        self._sized = "text_bytes" in recipe.objectives
+        self._best = math.inf
+        self._known: dict[bytes, Outcome] = {}
+        self._runner: Runner | None = None
+        self._expected = Answer(0, b"", 0.0)
+        self.notes: tuple[str, ...] = ()
+        if recipe.running is not None:
+            self._try_to_run(Runner(recipe.running, backend))
+
+    def _try_to_run(self, runner: Runner) -> None:
+        try:
+            self._expected = reference_answer(self._module, runner)
+        except NotRunnableError as error:
+            if self._timed:
+                raise
+            self.notes = (f"not run, and checked by LLVM's verifier alone: {error}",)
+        else:
+            self._runner = runner
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        """Run the passes on a clone; verify, measure; code that was met before has the same outcome."""
+        with clock("transform"):
+            pipeline = print_pipeline(passes_of(candidate))
+            module = self._module.clone()
+        try:
+            return self._transformed(module, pipeline, clock)
+        finally:
+            module.close()
+
+    def _transformed(self, module: Module, pipeline: str, clock: StageClock) -> Outcome:
+        try:
+            with clock("transform"):
+                module.run(pipeline)
+        except PassError as error:
+            return Failed("transform", "refused by LLVM", error.message)
+        with clock("verify"):
+            wrong = module.verify()
+        if wrong:
+            return Failed("verify", "invalid IR", wrong)
+        values = {"instructions": float(module.instructions())}
+        if not self._sized and self._runner is None:
+            return Measured(values)
+        with clock("build"):
+            code = module.object_code()
+        if self._sized:
+            values["text_bytes"] = float(code_bytes(code))
+        return self._run(code, clock, values)
+
+    def _run(self, code: bytes, clock: StageClock, values: dict[str, float]) -> Outcome:
+        """Compare the answer with the unoptimised program's, and take the time, where it can run."""
+        if self._runner is None:
+            return Measured(values)
+        name = hashlib.sha256(code).digest()
+        if name not in self._known:
+            self._known[name] = self._tried(self._runner, code, clock)
+        found = self._known[name]
+        if isinstance(found, Failed):
+            return found
+        return Measured({**values, **found.values}, found.samples)
+
+    def _tried(self, runner: Runner, code: bytes, clock: StageClock) -> Outcome:
+        """Run code that is new: its answer, then its time where that is wanted."""
+        with ExitStack() as stack:
+            try:
+                with clock("build"):
+                    program = stack.enter_context(runner.executable(code))
+                with clock("verify"):
+                    answer = runner.answer(program, max(_LEAST_S, _SLOWER * self._expected.seconds))
+            except NotRunnableError as error:
+                return Failed("verify", "wrong answer", error.message)
+            if wrong := answer.differs(self._expected):
+                return Failed("verify", "wrong answer", wrong)
+            if not self._timed:
+                return Measured({})
+            with clock("run"):
+                timed = time_call(partial(runner.repeat, program), self._timing, self._best)
+        self._best = min(self._best, timed.median)
+        return Measured({"time_s": timed.median}, {"time_s": timed.seconds})

@@ -1,0 +1,135 @@
+"""The level `llvm`: modules of LLVM IR, whose candidates are pass lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planish.core import (
+    Candidate,
+    Objective,
+    Program,
+    ProgramError,
+    Space,
+    Step,
+    Target,
+    Task,
+    did_you_mean,
+)
+from planish.llvm.program import IRProgram, ir_program
+from planish.llvm.source import OPTIONS, SUFFIXES, is_ir
+
+if TYPE_CHECKING:
+    from planish.llvm.evaluator import LlvmEvaluator
+
+
+class LlvmLevel:
+    """Modules of LLVM IR; a candidate is a pass list, measured by the size of what it makes, or its time."""
+
+    name = "llvm"
+    version = "1"
+    objectives: Mapping[str, Objective] = {
+        "instructions": Objective("instructions", exact=True),
+        "text_bytes": Objective("text_bytes", "bytes", exact=True),
+        "time_s": Objective("time_s", "s"),
+    }
+    spaces = ("passes", "uniform", "safe")
+    searchers = ("portfolio", "random-minimise", "genetic", "random")
+    telling = ("size", "passes", "verified", "repeat")
+    """The parts of `describe` that a user sees at the end of a run."""
+
+    def __init__(self) -> None:
+        self._backend = ""
+
+    @property
+    def steps(self) -> Mapping[str, type[Step]]:
+        """Step name to class: a pass is the only one."""
+        from planish.llvm.passes import Pass
+
+        return {"Pass": Pass}
+
+    def accepts(self, source: str) -> bool:
+        """Whether it is IR, or a file named `*.ll`, `*.bc` or `*.c`."""
+        return source.endswith(SUFFIXES) or is_ir(source)
+
+    def load(self, source: str, options: Mapping[str, str]) -> IRProgram:
+        """Read a program.
+
+        Args:
+            source: the path of a `.ll`, `.bc` or `.c` file, IR itself, or a canonical text.
+            options: `function` (tune this one alone), `args` ("-n 5"), `stdin` (a file), `harness` (a `.c`
+                or `.ll` file with the `main` that a library lacks), and `backend` (libllvm or llvmlite).
+
+        Raises:
+            ProgramError: as `read_program`; an option is unknown.
+            TargetError: there is no such back end, or no compiler for C.
+        """
+        from planish.llvm.backend import open_backend
+        from planish.llvm.source import read_program
+
+        for name in options:
+            if name not in OPTIONS:
+                raise ProgramError(f"level 'llvm' has no option '{name}'", did_you_mean(name, OPTIONS))
+        self._backend = options.get("backend", "")
+        return read_program(source, options, open_backend(self._backend))
+
+    def target(self, cores: int) -> Target:
+        """Describe this machine; raises TargetError where it lacks what is asked of it."""
+        from planish.llvm.machine import this_machine
+
+        return this_machine(cores, self._backend)
+
+    def space(self, task: Task, name: str) -> Space:
+        """Make a space of pass lists; see `planish.llvm.passes.pass_space`."""
+        from planish.llvm.machine import elements_of
+        from planish.llvm.passes import pass_space
+
+        return pass_space(name, elements_of(task.target), task.objectives[0].name)
+
+    def evaluator(self, task: Task, *, final: bool = False) -> LlvmEvaluator:
+        """Make the recipe for the task's evaluator.
+
+        Raises:
+            ProgramError: the time is asked for, and there is no `main`.
+        """
+        from planish.llvm.recipe import recipe_of
+
+        return recipe_of(task, final=final)
+
+    def baseline(self, task: Task) -> Candidate:
+        """Give -Oz as clang means it, or -O3 where the time leads; see `baseline_passes`."""
+        from planish.llvm.passes import candidate_of
+        from planish.llvm.recipe import baseline_passes
+
+        return candidate_of(baseline_passes(task))
+
+    def variants(self, task: Task, candidate: Candidate) -> Sequence[Candidate]:
+        """Give the baseline where size leads: the winner then is never worse than it."""
+        del candidate
+        return (self.baseline(task),) if task.objectives[0].exact else ()
+
+    def describe(self, task: Task, candidate: Candidate) -> Mapping[str, str]:
+        """Show the sizes before and after, what each pass contributes, and the command that repeats it."""
+        from planish.llvm.describe import described
+
+        return described(task, candidate)
+
+    def export(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+        """Write the optimised module and its object, the module before, the pipeline, and the command."""
+        from planish.llvm.export import export_module
+
+        return export_module(task, candidate, path)
+
+    def parts(self, program: Program) -> Mapping[str, Program]:
+        """Give each function of a module as a program of its own."""
+        from planish.llvm.backend import open_backend
+        from planish.llvm.source import functions_of
+
+        return {**functions_of(ir_program(program), open_backend(self._backend))}
+
+    def machine(self) -> Mapping[str, str]:
+        """Tell what the level knows of this machine: name to fact."""
+        from planish.llvm.machine import machine_facts
+
+        return machine_facts()

@@ -1,0 +1,66 @@
+"""What this machine offers the level: a back end, its passes, compilers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+
+from planish.core import PlanishError, Target, TargetError
+from planish.core.cores import processor, usable_cores
+from planish.llvm.backend import facts, open_backend
+from planish.llvm.clang import find_compiler
+from planish.llvm.passes import Element, available, elements
+from planish.llvm.running import find_linker
+
+
+def this_machine(cores: int, backend: str = "") -> Target:
+    """Describe this machine.
+
+    Args:
+        cores: that the program may use.
+        backend: `libllvm` or `llvmlite`; empty for the preferred one.
+
+    Raises:
+        TargetError: there are not so many cores, or no such back end.
+    """
+    there = usable_cores()
+    if not 1 <= cores <= there:
+        raise TargetError(f"{cores} cores asked for, this machine offers {there}", "Use --cores.")
+    llvm = open_backend(backend)
+    return Target(processor(), frozenset(), cores, {"llvm": llvm.version, "backend": llvm.name})
+
+
+def elements_of(target: Target) -> Sequence[Element]:
+    """List the passes that a target's back end runs."""
+    return _elements(target.toolchain["backend"])
+
+
+@cache
+def _elements(backend: str) -> tuple[Element, ...]:
+    return available(open_backend(backend))
+
+
+def machine_facts() -> Mapping[str, str]:
+    """Tell what is here: the processor, each LLVM, the C compilers and the passes that can be run."""
+    llvm = open_backend()
+    newest = int(llvm.version.partition(".")[0])
+    return {
+        "processor": processor(),
+        **facts(),
+        "passes": f"{len(_elements(llvm.name))} of {len(elements())}",
+        "C to LLVM IR": _told(lambda: _compiler(newest)),
+        "linker": _told(lambda: " ".join(find_linker())),
+    }
+
+
+def _compiler(newest: int) -> str:
+    found = find_compiler(newest)
+    return f"{found.name} {found.version}"
+
+
+def _told(fact: Callable[[], str]) -> str:
+    """Give a fact, or why there is none."""
+    try:
+        return fact()
+    except PlanishError as error:
+        return str(error)

@@ -1,0 +1,113 @@
+"""Programs of this level: a module, and how it is run where it can be."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from planish.core import Program, canonical_json
+
+_SOURCE = re.compile(r'^source_filename = "([^"]*)"', re.MULTILINE)
+_DEFINITION = re.compile(r'^define [^\n]*?@("[^"]*"|[-\w$.]+)\(', re.MULTILINE)
+_RUN = "; planish runs it with "
+
+
+@dataclass(frozen=True)
+class Harness:
+    """Code with a `main` that calls the module.
+
+    Args:
+        kind: "c" or "ll".
+        text: the source.
+    """
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Running:
+    """How the program is run.
+
+    Args:
+        args: what follows the program's name on its command line.
+        stdin: what it reads from standard input.
+        harness: has the `main` where the module has none.
+    """
+
+    args: tuple[str, ...] = ()
+    stdin: bytes = b""
+    harness: Harness | None = None
+
+    @property
+    def text(self) -> str:
+        """The canonical JSON; empty where the program is run with nothing."""
+        if self == Running():
+            return ""
+        harness = self.harness and [self.harness.kind, self.harness.text]
+        return canonical_json({"args": self.args, "stdin": self.stdin.decode("latin-1"), "harness": harness})
+
+    @staticmethod
+    def read(text: str) -> Running:
+        """Read the canonical JSON back."""
+        if not text:
+            return Running()
+        data = json.loads(text)
+        harness = Harness(*data["harness"]) if data["harness"] else None
+        return Running(tuple(data["args"]), data["stdin"].encode("latin-1"), harness)
+
+
+@dataclass(frozen=True)
+class IRProgram:
+    """A module of LLVM IR.
+
+    Args:
+        ir: the module as the back end prints it.
+        instructions: how many it has.
+        running: how it is run.
+    """
+
+    ir: str
+    instructions: int
+    running: Running = field(default_factory=Running)
+    level: str = "llvm"
+
+    @property
+    def text(self) -> str:
+        """The canonical text: a line that names the module, how it is run, and the module."""
+        run = self.running.text
+        return f"; {self.title}\n" + (f"{_RUN}{run}\n" if run else "") + self.ir
+
+    @cached_property
+    def definitions(self) -> tuple[str, ...]:
+        """The names of all functions that it defines, in order, without sigil and quotes."""
+        return tuple(name.strip('"') for name in _DEFINITION.findall(self.ir))
+
+    @property
+    def title(self) -> str:
+        """What it is, in a few words: `inflate.c: 10 functions, 2,345 instructions`."""
+        source = _SOURCE.search(self.ir)
+        name = source[1].rpartition("/")[2] if source else ""
+        defined = self.definitions
+        what = f"@{defined[0]}" if len(defined) == 1 else f"{len(defined)} functions"
+        return f"{name}{': ' if name else ''}{what}, {self.instructions:,} instructions"
+
+    @property
+    def can_run(self) -> bool:
+        """Whether there is a `main`, here or in the harness."""
+        return self.running.harness is not None or "main" in self.definitions
+
+
+def ir_program(program: Program) -> IRProgram:
+    """Give a program of this level its type."""
+    assert isinstance(program, IRProgram)
+    return program
+
+
+def running_of(text: str) -> Running:
+    """Give how a program is run that was printed as a canonical text; nothing for any other IR."""
+    _, _, rest = text.partition("\n")
+    line, _, _ = rest.partition("\n")
+    return Running.read(line.removeprefix(_RUN)) if line.startswith(_RUN) else Running()

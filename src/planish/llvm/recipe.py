@@ -1,0 +1,83 @@
+"""What a task is measured with, and against: the prepared module, the evaluator, the baseline."""
+
+from __future__ import annotations
+
+from planish.core import ProgramError, Task
+from planish.llvm.backend import open_backend
+from planish.llvm.evaluator import LAST_TIMING, TIMING, LlvmEvaluator
+from planish.llvm.functions.attributes import for_size, without_optnone
+from planish.llvm.machine import elements_of
+from planish.llvm.program import ir_program
+from planish.measure import Limits
+
+_FAST = "default<O3>"
+_SMALL = ("default<Oz>", "default<O2>")
+_PACE = 1000.0
+"""Instructions for which each stage is given another second, beyond its usual limit."""
+
+
+def recipe_of(task: Task, *, final: bool = False) -> LlvmEvaluator:
+    """Make the recipe for a task's evaluator.
+
+    Args:
+        task: the program, the back end and the objectives.
+        final: for the comparison at the end: nothing is cut short.
+
+    Raises:
+        ProgramError: the time is asked for, and neither the module nor a harness has a `main`.
+    """
+    program = ir_program(task.program)
+    names = frozenset(objective.name for objective in task.objectives)
+    if "time_s" in names and not program.can_run:
+        raise ProgramError(
+            f"{program.title} has no 'main' that could be timed",
+            "Give one that calls it: --option harness=FILE.c.",
+        )
+    backend = task.target.toolchain["backend"]
+    return LlvmEvaluator(
+        prepared(task),
+        program.running if program.can_run else None,
+        names,
+        backend,
+        _limits(program.instructions, open_backend(backend).lifetime),
+        LAST_TIMING if final else TIMING,
+    )
+
+
+def prepared(task: Task) -> str:
+    """Give the module that every candidate starts from.
+
+    Where size leads, every definition is `minsize optsize`, as clang -Oz has it; `default<Oz>` alone is
+    weaker. Where time leads, they keep what they have. None is `optnone`.
+    """
+    change = without_optnone if _leads(task) == "time_s" else for_size
+    return change(ir_program(task.program).ir)
+
+
+def baseline_passes(task: Task) -> tuple[str, ...]:
+    """Give what a user has without planish.
+
+    For size this is -Oz as clang means it: `default<Oz>` on what `prepared` gives; `default<O2>` on the
+    same makes as small code where LLVM (from 23 on), or the back end, has no `default<Oz>`. For time it is
+    -O3: -Oz would flatter every gain.
+    """
+    if _leads(task) == "time_s":
+        return (_FAST,)
+    runs = {element.text for element in elements_of(task.target)}
+    return (next(text for text in _SMALL if text in runs),)
+
+
+def _leads(task: Task) -> str:
+    return task.objectives[0].name
+
+
+def _limits(instructions: int, lifetime: int | None) -> Limits:
+    more = instructions / _PACE
+    return Limits(
+        transform=10 + more,
+        build=10 + more,
+        verify=20 + more,
+        run=20 + more,
+        worker=60 + more,
+        lifetime=lifetime,
+    )

@@ -1,0 +1,204 @@
+"""Running programs: linked by the C compiler of this machine, in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from planish.core import ProgramError, TargetError
+from planish.llvm.backend.protocol import Backend, Module
+from planish.llvm.program import Harness, Running
+
+OUTPUT_MOST = 64 << 20
+LIMIT_S = 10.0
+"""Seconds that the unoptimised program may run when its answer is found."""
+_LINK_S = 60.0
+_PIECE = 1 << 16
+_SAID = 2000
+
+
+class NotRunnableError(ProgramError):
+    """The program cannot be linked, does not end, or gives different answers."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a run gave.
+
+    Args:
+        code: the exit code; negative for a signal.
+        output: standard output.
+        seconds: how long it took.
+    """
+
+    code: int
+    output: bytes
+    seconds: float
+
+    def differs(self, expected: Answer) -> str:
+        """Say how this answer is not the expected one; empty where it is."""
+        if self.code != expected.code:
+            return f"{_ending(self.code)}, and not {_ending(expected.code)}"
+        if self.output != expected.output:
+            return f"the output differs from byte {_common(self.output, expected.output) + 1:,} on"
+        return ""
+
+
+class Runner:
+    """Links modules of one program and runs them.
+
+    Args:
+        running: how the program is run.
+        backend: compiles a harness of IR.
+
+    Raises:
+        TargetError: there is no C compiler to link with.
+        ProgramError: the harness does not compile.
+    """
+
+    def __init__(self, running: Running, backend: Backend) -> None:
+        self._running = running
+        self._linker = find_linker()
+        self._others = [_compiled(running.harness, self._linker, backend)] if running.harness else []
+
+    @contextmanager
+    def executable(self, *codes: bytes) -> Generator[Path]:
+        """Link objects to one program; the executable is there within the context alone.
+
+        Raises:
+            NotRunnableError: it cannot be linked.
+        """
+        with tempfile.TemporaryDirectory(prefix="planish-", ignore_cleanup_errors=True) as name:
+            folder = Path(name)
+            objects = [folder / f"{number}.o" for number in range(len(codes) + len(self._others))]
+            for path, data in zip(objects, [*codes, *self._others], strict=True):
+                path.write_bytes(data)
+            program = folder / "program"
+            _call(self._linker, [*map(str, objects), "-o", str(program), "-lm"], "linked")
+            yield program
+
+    def answer(self, program: Path, seconds: float = LIMIT_S) -> Answer:
+        """Run an executable once, in its folder.
+
+        Raises:
+            NotRunnableError: it runs for longer, or writes more than `OUTPUT_MOST` bytes.
+        """
+        start = time.monotonic()
+        with self._started(program, subprocess.PIPE) as process:
+            try:
+                output = _read(process, start + seconds)
+                code = process.wait(max(0.01, start + seconds - time.monotonic()))
+            except (NotRunnableError, subprocess.TimeoutExpired) as error:
+                process.kill()
+                if isinstance(error, NotRunnableError):
+                    raise
+                raise NotRunnableError(f"it did not end within {seconds:g} s") from error
+        return Answer(code, output, time.monotonic() - start)
+
+    def repeat(self, program: Path, calls: int) -> None:
+        """Run an executable so many times, one after the other; what it writes is lost."""
+        for _ in range(calls):
+            with self._started(program, subprocess.DEVNULL) as process:
+                process.wait()
+
+    @contextmanager
+    def _started(self, program: Path, output: int) -> Generator[subprocess.Popen[bytes]]:
+        words = [str(program), *self._running.args]
+        with tempfile.TemporaryFile() as given:
+            given.write(self._running.stdin)
+            given.seek(0)
+            with subprocess.Popen(
+                words, stdin=given, stdout=output, stderr=subprocess.DEVNULL, cwd=program.parent
+            ) as process:
+                yield process
+
+
+def reference_answer(module: Module, runner: Runner) -> Answer:
+    """Run the unoptimised program twice, and give its answer.
+
+    Raises:
+        NotRunnableError: it cannot be linked or ended, or its two answers differ.
+    """
+    with runner.executable(module.object_code()) as path:
+        first, second = runner.answer(path), runner.answer(path)
+    if wrong := second.differs(first):
+        raise NotRunnableError(f"two runs of the unoptimised program differ: {wrong}")
+    return Answer(first.code, first.output, min(first.seconds, second.seconds))
+
+
+@cache
+def find_linker() -> tuple[str, ...]:
+    """Find a C compiler to link with: CC, else cc, gcc, clang, or the one in the `ziglang` wheel.
+
+    Raises:
+        TargetError: there is none.
+    """
+    for name in filter(None, (os.environ.get("CC"), "cc", "gcc", "clang")):
+        if path := shutil.which(name):
+            return (path,)
+    if find_spec("ziglang") is not None:
+        return (sys.executable, "-m", "ziglang", "cc")
+    raise TargetError("no C compiler to link with is found", "Install one: gcc, clang, or the wheel ziglang.")
+
+
+def _compiled(harness: Harness, linker: Sequence[str], backend: Backend) -> bytes:
+    if harness.kind == "ll":
+        module = backend.parse(harness.text, "the harness")
+        try:
+            return module.object_code()
+        finally:
+            module.close()
+    with tempfile.TemporaryDirectory(prefix="planish-", ignore_cleanup_errors=True) as name:
+        source, code = Path(name) / "harness.c", Path(name) / "harness.o"
+        source.write_text(harness.text)
+        _call(linker, ["-O1", "-c", str(source), "-o", str(code)], "compiled")
+        return code.read_bytes()
+
+
+def _call(linker: Sequence[str], words: Sequence[str], what: str) -> None:
+    try:
+        done = subprocess.run([*linker, *words], capture_output=True, timeout=_LINK_S, check=False)
+    except subprocess.TimeoutExpired as error:
+        why = f"{linker[0]} did not end within {_LINK_S:g} s"
+        raise NotRunnableError(f"it cannot be {what}: {why}") from error
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip()[:_SAID]
+        raise NotRunnableError(f"it cannot be {what}: {' '.join(said.split())}")
+
+
+def _read(process: subprocess.Popen[bytes], end: float) -> bytes:
+    """Take all that a process writes, until it closes its output."""
+    assert process.stdout is not None
+    output = bytearray()
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while selector.select(max(0.0, end - time.monotonic())):
+            piece = os.read(process.stdout.fileno(), _PIECE)
+            output += piece
+            if not piece:
+                return bytes(output)
+            if len(output) > OUTPUT_MOST:
+                raise NotRunnableError(f"it writes more than {OUTPUT_MOST >> 20} MiB")
+    raise subprocess.TimeoutExpired(process.args, 0)
+
+
+def _common(a: bytes, b: bytes) -> int:
+    """Count the bytes with which both begin."""
+    pairs = enumerate(zip(a, b, strict=False))
+    return next((i for i, (one, other) in pairs if one != other), min(len(a), len(b)))
+
+
+def _ending(code: int) -> str:
+    return f"killed by '{signal.strsignal(-code)}'" if code < 0 else f"exit code {code}"
