@@ -18,12 +18,13 @@ def remaining(tree: LoopTree, inside: Remaining, axis: str) -> int:
         inside: what remains at this place.
         axis: any axis of the tree.
     """
-    if axis in inside:
-        return inside[axis]
-    for derived, terms in tree.derived:
-        if derived == axis:
-            return 1 + sum(c * (remaining(tree, inside, other) - 1) for other, c in terms)
-    return tree.size[axis]
+    here = inside.get(axis)
+    if here is not None:
+        return here
+    terms = tree.window.get(axis)
+    if terms is None:
+        return tree.size[axis]
+    return 1 + sum([c * (remaining(tree, inside, other) - 1) for other, c in terms])
 
 
 def iterations(tree: LoopTree, inside: Remaining, loop: Loop) -> tuple[int, int]:

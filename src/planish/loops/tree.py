@@ -85,6 +85,11 @@ class Leaf:
     reduce: str | None
     value: Value
 
+    @cached_property
+    def refs(self) -> tuple[Ref, ...]:
+        """Its target, then what its value reads, left to right."""
+        return self.target, *refs(self.value)
+
 
 @dataclass(frozen=True)
 class Loop:
@@ -115,7 +120,12 @@ class Loop:
         Its body is leaves alone, and every element that one of them writes is touched by its own iteration
         only, or just reduced.
         """
-        return all(isinstance(n, Leaf) and _stands_alone(n, self) for n in self.body)
+        return self.innermost and all(_stands_alone(leaf, self) for leaf in leaves(self.body))
+
+    @cached_property
+    def innermost(self) -> bool:
+        """Whether its body is leaves alone."""
+        return all(isinstance(n, Leaf) for n in self.body)
 
 
 def _stands_alone(leaf: Leaf, loop: Loop) -> bool:
@@ -124,8 +134,8 @@ def _stands_alone(leaf: Leaf, loop: Loop) -> bool:
     moves = loop.id in target.stride
     if not (moves or leaf.reduce):
         return False
-    touched = (r for n in loop.body if isinstance(n, Leaf) for r in (n.target, *refs(n.value)))
-    return all(r.buffer != target.buffer or r is target or (moves and r == target) for r in touched)
+    touched = [r for other in leaves(loop.body) for r in other.refs if r.buffer == target.buffer]
+    return all(r is target or (moves and r == target) for r in touched)
 
 
 Node = Loop | Leaf
@@ -159,6 +169,11 @@ class LoopTree:
     def size(self) -> dict[str, int]:
         """Axis to extent at the root."""
         return dict(self.sizes)
+
+    @cached_property
+    def window(self) -> dict[str, tuple[tuple[str, int], ...]]:
+        """Derived axis to what it depends on."""
+        return dict(self.derived)
 
 
 def leaves(nodes: tuple[Node, ...]) -> Iterator[Leaf]:

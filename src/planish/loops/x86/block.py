@@ -7,6 +7,8 @@ no register is free, becomes a memory operand of its instruction where the proce
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from planish.core import TargetError
 from planish.loops.mathlib import EXPANDED
 from planish.loops.x86.assembler import Assembler
@@ -50,7 +52,7 @@ class Block:
         self.isa = isa
         self.forms = forms(isa)
         self._items: list[Item | MultiplyAdd] = []
-        self._elements: dict[tuple[int, int, int], dict[int, Element]] = {}
+        self._elements: dict[tuple[int, int], dict[tuple[int, int], Element]] = {}
         self._numbers: dict[float, Number] = {}
         self._number = 0
         self._registers = Registers(registers, self._next_use)
@@ -59,9 +61,9 @@ class Block:
         self.load_number = self.transfers.load_number
         self._first_vector = isa.vector(0)
 
-    def elements(self, pointer: Pointer, stride: int, lanes: int) -> dict[int, Element]:
-        """The block's elements of one kind, by displacement; `element` fills it."""
-        return self._elements.setdefault((id(pointer), stride, lanes), {})
+    def elements(self, pointer: Pointer, stride: int) -> dict[tuple[int, int], Element]:
+        """The block's elements of one kind, by displacement and lanes; the caller adds to them."""
+        return self._elements.setdefault((id(pointer), stride), {})
 
     def number(self, value: float) -> Number:
         """The block's object for a constant."""
@@ -75,13 +77,27 @@ class Block:
             load.last = len(self._items)
         self._items.append(Item(target, reduce, value, lanes, loads))
 
-    def add_product(self, register: int, left: Loaded, right: Loaded, lanes: int) -> None:
-        """Append `register += left * right`."""
+    def add_products(
+        self,
+        registers: Sequence[int],
+        lefts: Sequence[Loaded],
+        rights: Sequence[Loaded],
+        lanes: Sequence[int],
+    ) -> None:
+        """Append `register += left * right` for each of some registers, factors and lanes."""
         items = self._items
-        left.uses += 1
-        right.uses += 1
-        left.last = right.last = len(items)
-        items.append(MultiplyAdd(register, (left, right), lanes))
+        number = len(items)
+        for register, left, right, count in zip(registers, lefts, rights, lanes, strict=True):
+            left.uses += 1
+            right.uses += 1
+            left.last = right.last = number
+            items.append(MultiplyAdd(register, (left, right), count))
+            number += 1
+
+    def fill(self, registers: Sequence[int], value: float) -> None:
+        """Put a constant into all lanes of registers."""
+        for register in registers:
+            self.load_number(register, value)
 
     def flush(self) -> None:
         """Write the items; afterwards no loaded value is held."""

@@ -10,10 +10,9 @@ from planish.loops.x86.assembler import JL, JLE, JNE, Assembler, Imm, Mem
 from planish.loops.x86.counting import Counting
 from planish.loops.x86.inside import RegionCode
 from planish.loops.x86.isa import Isa
-from planish.loops.x86.paths import vector_loop
+from planish.loops.x86.paths import Inside
 from planish.loops.x86.pointers import RSP, SCRATCH, Pointers
-from planish.loops.x86.region import Analyser
-from planish.loops.x86.unrolling import Inside
+from planish.loops.x86.region import Analyser, Region
 
 SAVED = tuple(int(getattr(Register, name)) for name in ("RBX", "RBP", "R12", "R13", "R14", "R15"))
 ARGS, BEGIN, END = int(Register.RDI), int(Register.RSI), int(Register.RDX)
@@ -85,9 +84,9 @@ class Function:
 
     # Loops over memory
 
-    def _nodes(self, nodes: tuple[Node, ...], inside: Inside) -> None:
+    def _nodes(self, nodes: tuple[Node, ...], inside: Inside, planned: Region | None = None) -> None:
         with self.pointers.in_registers(self.asm, nodes, spare=4):
-            region = self.analyser.region(nodes, inside)
+            region = planned or self.analyser.region(nodes, inside)
             if region is not None:
                 code = RegionCode(region, self.analyser, self._counting, self.masks)
                 code.write(nodes, inside)
@@ -100,10 +99,10 @@ class Function:
 
     def _outer_loop(self, loop: Loop, inside: Inside) -> None:
         here = remaining(self.tree, inside, loop.axis)
-        step, body, moved = loop.step, loop.body, loop
-        if vector_loop((loop,)) is not None:
-            step = self._strip(loop, here, inside)
-            if not step:
+        step, body, moved, region = loop.step, loop.body, loop, None
+        if loop.side_by_side:
+            step, region = self._strip(loop, here, inside)
+            if region is None:
                 self._leaf_by_leaf(loop, inside)
                 return
             moved = self.pointers.inject(loop, step)
@@ -111,18 +110,19 @@ class Function:
         full, tail = divmod(here, step)
         if full:
             inner = {**inside, loop.axis: step}
-            self._counting.repeat(moved, full, lambda: self._nodes(body, inner))
+            self._counting.repeat(moved, full, lambda: self._nodes(body, inner, region))
         if tail:
             with self.pointers.shifted(loop, moved.id, full):
                 self._nodes(body, {**inside, loop.axis: tail})
 
-    def _strip(self, loop: Loop, here: int, inside: Inside) -> int:
-        """How many elements of a vector loop too long to unroll go into one iteration; 0 if none do."""
+    def _strip(self, loop: Loop, here: int, inside: Inside) -> tuple[int, Region | None]:
+        """How many elements of a vector loop too long to unroll go into one iteration, and their region."""
         lanes = self.isa.lanes
         for elements in (8 * lanes, 4 * lanes, 2 * lanes, lanes):
-            if elements < here and self.analyser.region((loop,), {**inside, loop.axis: elements}):
-                return elements
-        return 0
+            region = elements < here and self.analyser.region((loop,), {**inside, loop.axis: elements})
+            if region:
+                return elements, region
+        return 0, None
 
     def _leaf_by_leaf(self, loop: Loop, inside: Inside) -> None:
         """Execute a vector's worth of each leaf in turn, where one leaf reads what another writes."""

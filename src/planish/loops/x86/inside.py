@@ -12,10 +12,11 @@ from planish.loops.x86.counting import Counting
 from planish.loops.x86.horizontal import reduce_lanes
 from planish.loops.x86.isa import Isa, forms
 from planish.loops.x86.items import Items
-from planish.loops.x86.paths import instances, vector_loop
+from planish.loops.x86.paths import Inside, instances
 from planish.loops.x86.pointers import Pointers
-from planish.loops.x86.region import UNROLLED_MAX, Analyser, Key, Region
-from planish.loops.x86.unrolling import Inside, Unroller, still
+from planish.loops.x86.region import Analyser, Region
+from planish.loops.x86.scope import UNROLLED_MAX
+from planish.loops.x86.unrolling import Unroller
 from planish.loops.x86.vectors import Element
 
 LOOP_WORK = 32
@@ -36,32 +37,28 @@ class RegionCode:
 
     def __init__(self, region: Region, analyser: Analyser, counting: Counting, masks: dict[int, int]) -> None:
         self._region = region
+        self._held = region.held
         self._analyser = analyser
         self._tree: LoopTree = analyser.tree
         self._isa: Isa = analyser.isa
         self._counting = counting
         self._asm = counting.asm
         self._pointers: Pointers = counting.pointers
-        held = [r for group in region.registers.values() for r in group]
-        free = list(range(min(held, default=self._isa.registers)))
+        free = list(range(region.free))
         self._block = Block(self._asm, self._isa, self._pointers, free, masks)
         self._items = Items(region, self._block, self._pointers, self._isa)
-        self._unroller = Unroller(self._tree, self._pointers, analyser, self._items, self._isa.lanes)
-        self._copies = max((len(r) for r in region.registers.values()), default=1)
+        self._unroller = Unroller(self._tree, self._pointers, self._items, self._isa.lanes)
+        self._copies = region.copies
 
     def write(self, nodes: tuple[Node, ...], inside: Inside) -> None:
         """Load what is held, run the nodes, and store it."""
-        region = self._region
         with self._pointers.strides_in_registers(self._asm, self._row_strides(nodes), spare=3):
-            for key, registers in region.registers.items():
-                self._begin(key, registers)
+            self._begin()
             for node in nodes:
                 self._node(node, inside, None)
                 self._block.flush()
                 self._combine(node)
-            for key, registers in region.registers.items():
-                if key[0] not in region.local:
-                    self._block.transfers.store(registers[0], self._home(key))
+            self._end()
 
     def _row_strides(self, nodes: tuple[Node, ...]) -> list[int]:
         """The strides, in bytes, by which unrolled loops make displacements long."""
@@ -69,57 +66,69 @@ class RegionCode:
         found: dict[int, None] = {}
         for loop in _loops(nodes):
             if self._analyser.moves_target(loop):
-                found.update((s, None) for _, s in self._pointers.moved(loop, loop.id) if s >= far)
+                found.update([(s, None) for _, s in self._pointers.moved(loop, loop.id) if s >= far])
         return list(found)
 
     # Results
 
-    def _home(self, key: Key) -> Element:
-        """Where a held vector is in memory."""
-        buffer, offset, lanes = key
-        pointer = self._pointers.of(self._region.homes[key])
-        disp = offset * self._isa.itemsize + pointer.shift - pointer.drift
-        return Element(pointer, disp, self._region.stride.get(buffer, 1), lanes)
+    def _homes(self, buffer: str) -> list[Element]:
+        """Where a buffer's held vectors are in memory."""
+        size, stride = self._isa.itemsize, self._held.stride.get(buffer, 1)
+        found: list[Element] = []
+        for (offset, lanes), ref in self._region.homes[buffer].items():
+            pointer = self._pointers.of(ref)
+            disp = offset * size + pointer.shift - pointer.drift
+            found.append(Element(pointer, disp, stride, lanes))
+        return found
 
-    def _begin(self, key: Key, registers: list[int]) -> None:
-        """Give a held vector its first value."""
-        region = self._region
-        reduce = region.reduce.get(key[0])
-        if reduce is None:
-            return
-        first, *parts = registers
-        if key[0] in region.fresh or key[0] in region.lanewise:
-            parts = registers
-        else:
-            self._block.transfers.load(first, self._home(key))
-        for register in parts:
-            self._block.load_number(register, IDENTITY[reduce])
+    def _begin(self) -> None:
+        """Give held vectors their first values."""
+        held, block = self._held, self._block
+        for buffer, groups in self._region.registers.items():
+            reduce = held.reduce.get(buffer)
+            if reduce is None:
+                continue
+            if buffer in held.fresh or buffer in held.lanewise:
+                block.fill(
+                    [register for registers in groups.values() for register in registers], IDENTITY[reduce]
+                )
+                continue
+            for home, (first, *parts) in zip(self._homes(buffer), groups.values(), strict=True):
+                block.transfers.load(first, home)
+                block.fill(parts, IDENTITY[reduce])
 
     def _combine(self, node: Node) -> None:
         """Make whole the sums that were kept in parts or lane by lane, once a node has made them."""
-        region = self._region
-        if self._copies == 1 and not region.lanewise:
+        held, v = self._held, self._isa.vector
+        if self._copies == 1 and not held.lanewise:
             return
         made = {leaf.target.buffer for leaf in leaves((node,)) if leaf.reduce}
-        v = self._isa.vector
-        for key, registers in region.registers.items():
-            if key[0] in made:
-                code = REDUCE[region.reduce[key[0]]]
-                first, *parts = registers
-                for register in parts:
-                    self._asm.emit(forms(self._isa).arithmetic[code], v(first), v(first), v(register))
-                del registers[1:]
-                if key[0] in region.lanewise:
-                    self._sum_lanes(key, first, code)
+        for buffer, groups in self._region.registers.items():
+            if buffer in made:
+                code = REDUCE[held.reduce[buffer]]
+                for home, registers in zip(self._homes(buffer), groups.values(), strict=True):
+                    first, *parts = registers
+                    for register in parts:
+                        self._asm.emit(forms(self._isa).arithmetic[code], v(first), v(first), v(register))
+                    del registers[1:]
+                    if buffer in held.lanewise:
+                        self._sum_lanes(buffer, first, code, home)
 
-    def _sum_lanes(self, key: Key, register: int, code: str) -> None:
+    def _sum_lanes(self, buffer: str, register: int, code: str, home: Element) -> None:
         """Reduce a vector to one element in all lanes, with what memory holds if it did not begin here."""
         reduce_lanes(self._asm, self._isa, register, code)
-        if key[0] not in self._region.fresh:
-            self._block.transfers.load(0, self._home(key))
+        if buffer not in self._held.fresh:
+            self._block.transfers.load(0, home)
             x = self._isa.xmm
             self._asm.emit(forms(self._isa).arithmetic_xmm[code], x(register), x(register), x(0))
         self._asm.emit(forms(self._isa).repeat_lowest, self._isa.vector(register), self._isa.xmm(register))
+
+    def _end(self) -> None:
+        """Store held vectors that live on."""
+        for buffer, groups in self._region.registers.items():
+            if buffer not in self._held.local:
+                for home, registers in zip(self._homes(buffer), groups.values(), strict=True):
+                    self._block.transfers.store(registers[0], home)
 
     # Loops
 
@@ -127,11 +136,11 @@ class RegionCode:
         if isinstance(node, Leaf):
             make = self._items.maker(node, inner)
             if make is not None:
-                make(1 if inner is None else inside[inner.axis], still(node))
-        elif self._unroller.unrolls(node):
-            for make, lanes, deltas in self._unroller.items(node, inside):
-                make(lanes, deltas)
-        elif vector_loop((node,)) is not None:
+                make((1 if inner is None else inside[inner.axis],), ((0,),) * len(node.refs))
+        elif self._analyser.unrolls(node):
+            for make, lanes, moves in self._unroller.items(node, inside):
+                make(lanes, moves)
+        elif node.side_by_side:
             self._vectors(node, inside)
         else:
             self._loop(node, inside)

@@ -1,21 +1,24 @@
-"""From the leaves of a region to the items of its straight-line code."""
+"""From the leaves of a region to the items of straight-line code."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
 
 from planish.loops.program import Const
 from planish.loops.tree import Call, Leaf, Loop, Ref, Value
 from planish.loops.x86.block import Block
 from planish.loops.x86.isa import Isa
 from planish.loops.x86.pointers import Pointers
-from planish.loops.x86.region import Key, Region
+from planish.loops.x86.region import Place, Region
 from planish.loops.x86.vectors import Accumulator, Element, Operation, Vector
 
-Deltas = tuple[int, ...]
-"""How far unrolled iterations have moved a leaf's references, in bytes: its target, then what it reads."""
-Make = Callable[[int, Deltas], None]
-"""Appends a leaf's item for so many lanes, at a place."""
+Lanes = Sequence[int]
+"""How many lanes each unrolled iteration of a leaf has."""
+Moves = Sequence[Sequence[int]]
+"""For each reference of a leaf, its target first: how far each of these iterations has moved it, in bytes."""
+Make = Callable[[Lanes, Moves], None]
+"""Appends a leaf's items for some unrolled iterations."""
 
 
 class Items:
@@ -29,12 +32,14 @@ class Items:
     """
 
     def __init__(self, region: Region, block: Block, pointers: Pointers, isa: Isa) -> None:
-        self._region = region
+        self._registers = region.registers
+        self._held = region.held
+        self._copies = region.copies
         self._block = block
         self._pointers = pointers
         self._isa = isa
         self._made: dict[tuple[int, int], Make | None] = {}
-        self._turns: dict[Key, int] = {}
+        self._turns: dict[tuple[str, Place], int] = {}
 
     def maker(self, leaf: Leaf, inner: Loop | None) -> Make | None:
         """Prepare a leaf, vectorised along the loop `inner`; None if it has nothing to do."""
@@ -46,45 +51,39 @@ class Items:
     def _is_start(self, leaf: Leaf) -> bool:
         """Whether the leaf gives held vectors their first value, which they have from the beginning."""
         buffer = leaf.target.buffer
-        held = buffer in self._region.fresh and buffer in self._region.reduce
-        return held and isinstance(leaf.value, Const)
+        return buffer in self._held.fresh and buffer in self._held.reduce and isinstance(leaf.value, Const)
 
     def _maker(self, leaf: Leaf, inner: Loop | None) -> Make:
-        region, full = self._region, self._isa.lanes
-        buffer = leaf.target.buffer
-        add, reduce = self._block.add, leaf.reduce
-        if buffer not in region.reduce and buffer not in region.local:
-            value = self._vector(leaf.value, inner, iter(range(1, 100)))
-            place = self._element(leaf.target, inner, 1, 0)
-            if reduce is not None:
-                return self._in_memory(reduce, place, value)
-            return lambda lanes, deltas: add(place(lanes, deltas), None, value(lanes, deltas), full)
-        lanewise = buffer in region.lanewise
+        reduce, full, add = leaf.reduce, self._isa.lanes, self._block.add
+        lanewise = leaf.target.buffer in self._held.lanewise
+        if not self._is_held(leaf.target):
+            return self._in_memory(leaf, inner)
         if self._is_product(leaf) and (self._isa.wide or not lanewise):
             return self._product(leaf, inner, lanewise)
-        value = self._vector(leaf.value, inner, iter(range(1, 100)))
-        held = self._register(leaf.target, inner)
+        values = self._vectors(leaf.value, inner, iter(range(1, 100)))
+        held = self._targets(leaf.target, inner)
 
-        def accumulate(lanes: int, deltas: Deltas) -> None:
-            target = Accumulator(held(lanes, deltas))
-            add(target, reduce, value(lanes, deltas), lanes if lanewise else full)
+        def accumulate(lanes: Lanes, moves: Moves) -> None:
+            counts = lanes if lanewise else repeat(full)
+            for register, value, count in zip(held(lanes, moves), values(lanes, moves), counts, strict=False):
+                add(Accumulator(register), reduce, value, count)
 
         return accumulate
 
-    def _in_memory(
-        self, reduce: str, place: Callable[[int, Deltas], Element], value: Callable[[int, Deltas], Vector]
-    ) -> Make:
-        """Reduce into an element that no register holds."""
-        add, full = self._block.add, self._isa.lanes
+    def _in_memory(self, leaf: Leaf, inner: Loop | None) -> Make:
+        """Write, or reduce into, elements that no register holds."""
+        reduce, full, add = leaf.reduce, self._isa.lanes, self._block.add
+        values = self._vectors(leaf.value, inner, iter(range(1, 100)))
+        places = self._elements(leaf.target, inner, 1, 0)
 
-        def make(lanes: int, deltas: Deltas) -> None:
-            target = place(lanes, deltas)
-            add(target, None, Operation(reduce, (target, value(lanes, deltas))), full)
+        def write(lanes: Lanes, moves: Moves) -> None:
+            for target, value in zip(places(lanes, moves), values(lanes, moves), strict=True):
+                add(target, None, Operation(reduce, (target, value)) if reduce else value, full)
 
-        return make
+        return write
 
     def _is_held(self, ref: Ref) -> bool:
-        return ref.buffer in self._region.reduce or ref.buffer in self._region.local
+        return ref.buffer in self._registers
 
     def _is_product(self, leaf: Leaf) -> bool:
         value = leaf.value
@@ -96,81 +95,92 @@ class Items:
         )
 
     def _product(self, leaf: Leaf, inner: Loop | None, lanewise: bool) -> Make:
-        assert isinstance(leaf.value, Call)
-        a, b = leaf.value.args
-        assert isinstance(a, Ref)
-        assert isinstance(b, Ref)
-        full, add = self._isa.lanes, self._block.add_product
-        held = self._register(leaf.target, inner)
-        left, right = self._element(a, inner, full, 1), self._element(b, inner, full, 2)
+        full, add = self._isa.lanes, self._block.add_products
+        _, a, b = leaf.refs
+        held = self._targets(leaf.target, inner)
+        left, right = self._elements(a, inner, full, 1), self._elements(b, inner, full, 2)
 
-        def multiply_add(lanes: int, deltas: Deltas) -> None:
-            add(held(lanes, deltas), left(lanes, deltas), right(lanes, deltas), lanes if lanewise else full)
+        def multiply_add(lanes: Lanes, moves: Moves) -> None:
+            counts = lanes if lanewise else [full] * len(lanes)
+            add(held(lanes, moves), left(lanes, moves), right(lanes, moves), counts)
 
         return multiply_add
 
-    def _register(self, ref: Ref, inner: Loop | None) -> Callable[[int, Deltas], int]:
-        """Prepare which register a target has; sums that are kept in parts take their registers by turns."""
-        key, registers, turns = self._key(ref, inner, 0), self._region.registers, self._turns
+    def _targets(self, ref: Ref, inner: Loop | None) -> Callable[[Lanes, Moves], Sequence[int]]:
+        """Prepare which registers a target has; sums that are kept in parts take theirs by turns."""
+        groups, buffer, turns = self._groups(ref, inner, 0), ref.buffer, self._turns
+        if self._copies == 1:
+            return lambda lanes, moves: [registers[0] for _, registers in groups(lanes, moves)]
 
-        def register(lanes: int, deltas: Deltas) -> int:
-            here = key(lanes, deltas)
-            parts = registers[here]
-            if len(parts) == 1:
-                return parts[0]
-            turn = turns[here] = turns.get(here, -1) + 1
-            return parts[turn % len(parts)]
+        def by_turns(lanes: Lanes, moves: Moves) -> list[int]:
+            found: list[int] = []
+            for place, registers in groups(lanes, moves):
+                turn = 0
+                if len(registers) > 1:
+                    turn = turns[buffer, place] = turns.get((buffer, place), -1) + 1
+                found.append(registers[turn % len(registers)])
+            return found
 
-        return register
+        return by_turns
 
-    def _key(self, ref: Ref, inner: Loop | None, number: int) -> Callable[[int, Deltas], Key]:
-        """Prepare which held vector a reference names."""
+    def _groups(
+        self, ref: Ref, inner: Loop | None, number: int
+    ) -> Callable[[Lanes, Moves], list[tuple[Place, list[int]]]]:
+        """Prepare which held vectors a reference names, and their registers."""
         pointer, size = self._pointers.of(ref), self._isa.itemsize
         start = ref.offset * size - pointer.shift
         moving = inner is not None and inner.id in ref.stride
-        buffer = ref.buffer
+        table = self._registers[ref.buffer]
 
-        def key(lanes: int, deltas: Deltas) -> Key:
-            return buffer, (start + pointer.shift + deltas[number]) // size, lanes if moving else 1
+        def groups(lanes: Lanes, moves: Moves) -> list[tuple[Place, list[int]]]:
+            base = start + pointer.shift
+            counts = lanes if moving else repeat(1)
+            places = [
+                ((base + move) // size, count) for move, count in zip(moves[number], counts, strict=False)
+            ]
+            return [(place, table[place]) for place in places]
 
-        return key
+        return groups
 
-    def _element(
+    def _elements(
         self, ref: Ref, inner: Loop | None, still: int, number: int
-    ) -> Callable[[int, Deltas], Element]:
+    ) -> Callable[[Lanes, Moves], list[Element]]:
         """Prepare where a reference is; it has `still` lanes if the vector's loop does not move it."""
         pointer = self._pointers.of(ref)
         offset = ref.offset * self._isa.itemsize
         stride = ref.stride.get(inner.id, 0) if inner else 0
-        elements = self._block.elements
-        tables: dict[int, dict[int, Element]] = {}
+        known = self._block.elements(pointer, stride)
 
-        def element(lanes: int, deltas: Deltas) -> Element:
-            count = lanes if stride else still
-            known = tables.get(count)
-            if known is None:
-                known = tables[count] = elements(pointer, stride, count)
-            disp = offset + pointer.shift - pointer.drift + deltas[number]
-            found = known.get(disp)
-            if found is None:
-                found = known[disp] = Element(pointer, disp, stride, count)
+        def elements(lanes: Lanes, moves: Moves) -> list[Element]:
+            base = offset + pointer.shift - pointer.drift
+            counts = lanes if stride else repeat(still)
+            found: list[Element] = []
+            for move, count in zip(moves[number], counts, strict=False):
+                place = base + move, count
+                element = known.get(place)
+                if element is None:
+                    element = known[place] = Element(pointer, base + move, stride, count)
+                found.append(element)
             return found
 
-        return element
+        return elements
 
-    def _vector(
+    def _vectors(
         self, value: Value, inner: Loop | None, numbers: Iterator[int]
-    ) -> Callable[[int, Deltas], Vector]:
-        """Prepare a leaf's value; `numbers` are the places of its references among the deltas."""
+    ) -> Callable[[Lanes, Moves], Sequence[Vector]]:
+        """Prepare a leaf's value; `numbers` are the places of its references among the moves."""
         match value:
             case Const(number):
-                return lambda _lanes, _deltas: self._block.number(number)
+                return lambda lanes, _moves: [self._block.number(number)] * len(lanes)
             case Call(function, args):
-                parts = [self._vector(arg, inner, numbers) for arg in args]
-                return lambda lanes, deltas: Operation(function, tuple([p(lanes, deltas) for p in parts]))
+                parts = [self._vectors(arg, inner, numbers) for arg in args]
+                return lambda lanes, moves: [
+                    Operation(function, found)
+                    for found in zip(*[part(lanes, moves) for part in parts], strict=True)
+                ]
             case Ref():
                 place = next(numbers)
                 if not self._is_held(value):
-                    return self._element(value, inner, self._isa.lanes, place)
-                key, held = self._key(value, inner, place), self._region.registers
-                return lambda lanes, deltas: Accumulator(held[key(lanes, deltas)][0])
+                    return self._elements(value, inner, self._isa.lanes, place)
+                groups = self._groups(value, inner, place)
+                return lambda lanes, moves: [Accumulator(r[0]) for _, r in groups(lanes, moves)]

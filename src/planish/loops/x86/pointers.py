@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from iced_x86 import Code, Register
 
-from planish.loops.tree import Leaf, Loop, LoopId, Node, Ref, leaves, refs
+from planish.loops.tree import Leaf, Loop, LoopId, Node, Ref, leaves
 from planish.loops.x86.assembler import Assembler, Imm, Mem
 
 RSP = int(Register.RSP)
@@ -56,9 +56,10 @@ class Pointers:
         self._by_key: dict[tuple[str, tuple[tuple[LoopId, int], ...]], Pointer] = {}
         self._live: dict[int, tuple[Node, list[Pointer]]] = {}
         self._of_leaf: dict[int, list[Pointer]] = {}
+        self._moved: dict[tuple[int, LoopId], list[tuple[Pointer, int]]] = {}
         self._injected: dict[tuple[int, int], Loop] = {}
         for leaf in leaves(nodes):
-            for ref in leaf_refs(leaf):
+            for ref in leaf.refs:
                 key = (ref.buffer, ref.strides)
                 if key not in self._by_key:
                     strides = {loop: n * itemsize for loop, n in ref.strides}
@@ -74,7 +75,7 @@ class Pointers:
         """The pointers of a leaf's references: its target's, then those of what it reads."""
         known = self._of_leaf.get(id(leaf))
         if known is None:
-            known = self._of_leaf[id(leaf)] = [self.of(ref) for ref in leaf_refs(leaf)]
+            known = self._of_leaf[id(leaf)] = [self.of(ref) for ref in leaf.refs]
         return known
 
     def live(self, nodes: tuple[Node, ...]) -> list[Pointer]:
@@ -86,7 +87,7 @@ class Pointers:
     def _below(self, node: Node) -> list[Pointer]:
         found = self._live.get(id(node))
         if found is None:
-            pointers = self.live(node.body) if isinstance(node, Loop) else map(self.of, leaf_refs(node))
+            pointers = self.live(node.body) if isinstance(node, Loop) else map(self.of, node.refs)
             found = self._live[id(node)] = node, list(dict.fromkeys(pointers))
         return found[1]
 
@@ -160,7 +161,11 @@ class Pointers:
 
     def moved(self, loop: Loop, as_loop: LoopId) -> list[tuple[Pointer, int]]:
         """The pointers below a loop that some loop moves, with the bytes per iteration."""
-        return [(p, p.strides[as_loop]) for p in self.live((loop,)) if as_loop in p.strides]
+        known = self._moved.get((id(loop), as_loop))
+        if known is None:
+            found = [(p, p.strides[as_loop]) for p in self._below(loop) if as_loop in p.strides]
+            known = self._moved[id(loop), as_loop] = found
+        return known
 
     @contextmanager
     def shifted(self, loop: Loop, as_loop: LoopId, iterations: int) -> Generator[None]:
@@ -171,9 +176,3 @@ class Pointers:
         yield
         for pointer, stride in moved:
             pointer.shift -= stride * iterations
-
-
-def leaf_refs(leaf: Leaf) -> Iterator[Ref]:
-    """The references of a leaf: its target, then what it reads."""
-    yield leaf.target
-    yield from refs(leaf.value)

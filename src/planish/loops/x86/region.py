@@ -7,82 +7,34 @@ pass between its leaves, have a register each, and the processor keeps enough ot
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from itertools import pairwise
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from planish.loops.extent import remaining
-from planish.loops.mathlib import EXPANDED
-from planish.loops.program import IDENTITY, Const
-from planish.loops.tree import Call, Leaf, Loop, LoopId, LoopTree, Node, Ref, Value, leaves, refs
+from planish.loops.tree import Leaf, Loop, LoopTree, Node, Ref
 from planish.loops.x86.isa import Isa
-from planish.loops.x86.paths import Path, instances, leaf_paths, positions, vector_loop
-from planish.loops.x86.pointers import leaf_refs
+from planish.loops.x86.paths import Inside, Path, Site, instances
+from planish.loops.x86.scope import STREAM_MAX, UNROLLED_MAX, Held, Scope
 
-Key = tuple[str, int, int]
-"""(buffer, offset in elements relative to the scope, lanes): one vector that a register holds."""
-
-UNROLLED_MAX = 320
-STREAM_MAX = 8
+Place = tuple[int, int]
+"""(offset in elements relative to the scope, lanes): a vector of a buffer that a register holds."""
 
 
-@dataclass
-class Region:
+class Region(NamedTuple):
     """A scope whose results live in registers.
 
     Args:
+        held: what they are.
+        homes: for each buffer's vectors, one reference that tells where they are in memory.
         registers: each vector's registers; several where sums are kept in parts to hide latency.
-        reduce: how the parts of a buffer's vectors are combined, for buffers that are reduced.
-        lanewise: vectors that are summed lane by lane until the scope's end, as reduced buffers' scalars.
-        fresh: buffers that the scope initialises, so that memory is not read.
-        local: buffers that live inside the scope only, so that memory is not written.
-        homes: one reference for each vector, which tells where it is in memory.
-        stride: elements between lanes of each held buffer.
-        listed: targets whose vectors are in `homes`, with the loops that move them.
+        copies: how many each sum has.
+        free: how many registers, from the first one, are left for operands.
     """
 
-    registers: dict[Key, list[int]] = field(default_factory=dict[Key, list[int]])
-    reduce: dict[str, str] = field(default_factory=dict[str, str])
-    lanewise: set[str] = field(default_factory=set[str])
-    fresh: set[str] = field(default_factory=set[str])
-    local: set[str] = field(default_factory=set[str])
-    homes: dict[Key, Ref] = field(default_factory=dict[Key, Ref])
-    stride: dict[str, int] = field(default_factory=dict[str, int])
-    listed: set[tuple[Ref, tuple[LoopId, ...], LoopId | None]] = field(
-        default_factory=set[tuple[Ref, tuple[LoopId, ...], LoopId | None]]
-    )
-
-
-def _is_multiply(value: Value) -> bool:
-    return isinstance(value, Call) and value.function == "mul" and all(isinstance(a, Ref) for a in value.args)
-
-
-def _depth(value: Value) -> int:
-    return 1 + max(map(_depth, value.args)) if isinstance(value, Call) else 0
-
-
-def _expanded(value: Value) -> bool:
-    return isinstance(value, Call) and (value.function in EXPANDED or any(map(_expanded, value.args)))
-
-
-class _Scope(NamedTuple):
-    """What there is to know of a scope, whatever remains of its axes.
-
-    Args:
-        nodes: what it holds.
-        found: its leaves, with the loops inside the scope that lead to them.
-        held: the buffers to be held in registers.
-        local: those of them that nothing outside uses.
-        telling: the loops of one leaf, which mostly tells by itself that the scope is too large.
-        most: how many vectors that leaf may write.
-    """
-
-    nodes: tuple[Node, ...]
-    found: list[tuple[Leaf, Path]]
-    held: set[str]
-    local: set[str]
-    telling: Path
-    most: int
+    held: Held
+    homes: dict[str, dict[Place, Ref]]
+    registers: dict[str, dict[Place, list[int]]]
+    copies: int
+    free: int
 
 
 class Analyser:
@@ -96,226 +48,134 @@ class Analyser:
     def __init__(self, tree: LoopTree, isa: Isa) -> None:
         self.tree = tree
         self.isa = isa
-        self._total: dict[str, int] = {}
-        self._scopes: dict[tuple[int, ...], _Scope] = {}
-        self._moves: dict[int, tuple[Loop, bool]] = {}
-        for leaf in (*leaves(tree.body), *leaves(tree.ahead)):
-            for ref in leaf_refs(leaf):
-                self._total[ref.buffer] = self._total.get(ref.buffer, 0) + 1
+        self._uses: dict[str, int] = {}
+        self._below: dict[int, tuple[Node, int, list[Site]]] = {}
+        self._moves: dict[int, bool] = {}
+        self._unrolls: dict[int, bool] = {}
+        self._scopes: dict[tuple[int, ...], Scope] = {}
+        for node in (*tree.body, *tree.ahead):
+            for site in self._enter(node):
+                for ref in site.leaf.refs:
+                    self._uses[ref.buffer] = self._uses.get(ref.buffer, 0) + 1
 
     def moves_target(self, loop: Loop) -> bool:
         """Whether some leaf below writes along the loop; if not, the loop only reduces."""
-        known = self._moves.get(id(loop))
-        if known is None:
-            moves = any(loop.id in leaf.target.stride for leaf in leaves(loop.body))
-            known = self._moves[id(loop)] = loop, moves
-        return known[1]
+        return self._moves[id(loop)]
 
-    def region(self, nodes: tuple[Node, ...], inside: dict[str, int]) -> Region | None:
+    def unrolls(self, node: Node) -> bool:
+        """Whether no loop of the node only reduces."""
+        return self._unrolls[id(node)]
+
+    def region(self, nodes: tuple[Node, ...], inside: Inside) -> Region | None:
         """Plan the registers of a scope; None if it does not fit. A single element always does."""
         planned = self._planned(nodes, inside)
         if planned is None and len(nodes) == 1 and isinstance(nodes[0], Leaf):
-            return Region()
+            return Region(Held(set()), {}, {}, 1, self.isa.registers)
         return planned
 
-    def _planned(self, nodes: tuple[Node, ...], inside: dict[str, int]) -> Region | None:
+    def _planned(self, nodes: tuple[Node, ...], inside: Inside) -> Region | None:
         scope = self._scope(nodes)
-        if self._unrolled(scope.telling, inside) > scope.most:
+        if scope.too_large(inside) or not self._fits(scope, nodes, inside):
             return None
-        found, held = scope.found, scope.held
-        if not self._small(nodes, inside, found, bool(held)):
+        held = scope.held
+        if held is None or any(site.begins_again(inside, scope.depth) for site in held.starts):
             return None
-        budget = max(1, self.isa.registers - max(self._operands(leaf, path) for leaf, path in found))
-        if held and not self._fits([(leaf, path) for leaf, path in found if leaf.reduce], inside, budget):
+        homes = self._homes(held, inside)
+        if homes is None:
             return None
-        region = Region(local=scope.local)
-        if not self._collect(region, found, held, inside) or len(region.homes) > budget:
+        number = sum(map(len, homes.values()))
+        if number > scope.budget:
             return None
-        early = _read_early(found, region)
-        if early & region.lanewise:
-            return None
-        self._assign(region, nodes, inside, 0 if early else budget)
-        return region
+        few = 0 < sum([len(homes[buffer]) for buffer in held.reduce]) < 8
+        crowd = few and instances(self.tree, nodes, inside, self.isa.lanes, UNROLLED_MAX) > 2 * number
+        return self._region(held, homes, scope.budget if crowd and not held.early else 0)
 
-    def _scope(self, nodes: tuple[Node, ...]) -> _Scope:
+    def _scope(self, nodes: tuple[Node, ...]) -> Scope:
         key = tuple(map(id, nodes))
-        if key not in self._scopes:
-            found = list(leaf_paths(nodes))
-            held, local = self._held(found)
-            telling = next((path for leaf, path in found if leaf.reduce), found[0][1])
-            reduces = any(leaf.reduce for leaf, _ in found)
-            most = self.isa.registers if reduces else UNROLLED_MAX if held else STREAM_MAX
-            self._scopes[key] = _Scope(nodes, found, held, local, telling, most)
-        return self._scopes[key]
+        known = self._scopes.get(key)
+        if known is None:
+            for node in nodes:
+                if id(node) not in self._below:
+                    self._enter(node)
+            depth = self._below[key[0]][1]
+            sites = [site for node in key for site in self._below[node][2]]
+            known = self._scopes[key] = Scope(self.tree, self.isa, sites, depth, self._uses)
+        return known
 
-    def _held(self, found: list[tuple[Leaf, Path]]) -> tuple[set[str], set[str]]:
-        """The buffers to be held in registers, and those of them that nothing outside uses."""
-        counts: dict[str, int] = {}
-        for leaf, _ in found:
-            for ref in leaf_refs(leaf):
-                counts[ref.buffer] = counts.get(ref.buffer, 0) + 1
-        written = {leaf.target.buffer for leaf, _ in found}
-        reduced = {leaf.target.buffer for leaf, _ in found if leaf.reduce}
-        local = {
-            b for b in written if self.tree.buffer[b].kind == "temporary" and counts[b] == self._total[b]
-        }
-        return reduced | local, local
+    def _enter(self, top: Node) -> list[Site]:
+        """Note what is below a node that has not been seen."""
+        found = self._sites(top, ())
+        for site in found:
+            site.mark(self._moves, self.isa.lanes)
+        return found
 
-    def _small(
-        self, nodes: tuple[Node, ...], inside: dict[str, int], found: list[tuple[Leaf, Path]], held: bool
-    ) -> bool:
-        """Whether what must be unrolled is short enough."""
+    def _sites(self, node: Node, path: Path) -> list[Site]:
+        if isinstance(node, Leaf):
+            found = [Site(self.tree, node, path)]
+            self._unrolls[id(node)] = True
+        else:
+            inner = (*path, node)
+            found = [site for below in node.body for site in self._sites(below, inner)]
+            moves = any(node.id in site.leaf.target.stride for site in found)
+            self._moves[id(node)] = moves
+            self._unrolls[id(node)] = moves and all(self._unrolls[id(below)] for below in node.body)
+        self._below[id(node)] = node, len(path), found
+        return found
+
+    def _fits(self, scope: Scope, nodes: tuple[Node, ...], inside: Inside) -> bool:
+        """Whether what must be unrolled is short enough, and the reductions' results are few enough."""
+        if not scope.buffers:
+            return instances(self.tree, nodes, inside, self.isa.lanes, STREAM_MAX) <= STREAM_MAX
+        for site in scope.sites:
+            if site.copies(inside, scope.depth) > (scope.budget if site.leaf.reduce else UNROLLED_MAX):
+                return False
+        return True
+
+    def _homes(self, held: Held, inside: Inside) -> dict[str, dict[Place, Ref]] | None:
+        """List the vectors to hold; None if they overlap, or something else is read."""
         lanes = self.isa.lanes
-        if not held:
-            return instances(self.tree, nodes, inside, lanes, STREAM_MAX) <= STREAM_MAX
-        return all(self._unrolled(path, inside) <= UNROLLED_MAX for _, path in found)
+        homes: dict[str, dict[Place, Ref]] = {}
+        for walk in held.written:
+            places = homes.setdefault(walk.ref.buffer, {})
+            for place in walk.vectors(lanes, inside):
+                places[place] = walk.ref
+        for walk in held.read:
+            known = homes[walk.ref.buffer].keys()
+            if not known >= set(walk.vectors(lanes, inside)):
+                return None
+        if any(_overlap(places, held.stride.get(buffer, 1)) for buffer, places in homes.items()):
+            return None
+        return homes
 
-    def _unrolled(self, path: Path, inside: dict[str, int]) -> int:
-        left = dict(inside)
-        vector = vector_loop(path)
-        count = 1
-        for loop in path:
-            here = remaining(self.tree, left, loop.axis)
-            step = self.isa.lanes if loop is vector else loop.step
-            if self.moves_target(loop):
-                count *= -(-here // step)
-            left[loop.axis] = min(loop.step, here)
-        return count
-
-    def _operands(self, leaf: Leaf, path: Path) -> int:
-        """Vector registers that a leaf needs besides those that hold results."""
-        vector = vector_loop(path)
-        strided = vector is not None and any(r.stride.get(vector.id, 0) > 1 for r in leaf_refs(leaf))
-        spare = strided + (not self.isa.wide)
-        if leaf.reduce == "add" and _is_multiply(leaf.value):
-            return 2 + spare
-        base = 3 if self.isa.wide else 5
-        return base + _depth(leaf.value) + spare + (6 if _expanded(leaf.value) else 0)
-
-    def _fits(self, reducing: list[tuple[Leaf, Path]], inside: dict[str, int], budget: int) -> bool:
-        return all(self._unrolled(path, inside) <= budget for _, path in reducing)
-
-    def _collect(
-        self, region: Region, found: list[tuple[Leaf, Path]], held: set[str], inside: dict[str, int]
-    ) -> bool:
-        """List the vectors to hold; false if the leaves do not agree on them."""
-        outer: dict[str, tuple[tuple[tuple[str, int], int], ...]] = {}
-        written = {leaf.target.buffer for leaf, _ in found}
-        for leaf, path in found:
-            inner = {loop.id for loop in path}
-            vector = vector_loop(path)
-            for ref in leaf_refs(leaf):
-                if ref.buffer not in held:
-                    if ref is not leaf.target and ref.buffer in written:
-                        return False
-                    continue
-                outside = tuple(item for item in ref.strides if item[0] not in inner)
-                if outer.setdefault(ref.buffer, outside) != outside:
-                    return False
-            if leaf.target.buffer in held and not self._collect_target(region, leaf, path, vector, inside):
-                return False
-        return not _overlaps(region) and all(
-            self._agrees(region, leaf, path, held, inside) for leaf, path in found
-        )
-
-    def _collect_target(
-        self, region: Region, leaf: Leaf, path: Path, vector: Loop | None, inside: dict[str, int]
-    ) -> bool:
-        target = leaf.target
-        stride = target.stride.get(vector.id, 0) if vector else 0
-        if leaf.reduce:
-            if region.reduce.setdefault(target.buffer, leaf.reduce) != leaf.reduce:
-                return False
-            if vector is not None and stride == 0:
-                region.lanewise.add(target.buffer)
-        elif isinstance(leaf.value, Const):
-            if self._begins_again(target, path, inside):
-                return False
-            region.fresh.add(target.buffer)
-        elif target.buffer not in region.local:
-            return False
-        if stride and region.stride.setdefault(target.buffer, stride) != stride:
-            return False
-        self._list(region, target, path, vector, inside)
-        return True
-
-    def _list(
-        self, region: Region, target: Ref, path: Path, vector: Loop | None, inside: dict[str, int]
-    ) -> None:
-        """Note the vectors that a target names, unless it is known from another leaf."""
-        moving = tuple(loop.id for loop in path if loop.id in target.stride)
-        still = {loop.axis for loop in path if loop.id not in target.stride}
-        listed = target, moving, vector and vector.id
-        if listed not in region.listed:
-            for offset, lanes in positions(self.tree, path, target, vector, self.isa.lanes, inside):
-                region.homes[target.buffer, offset, lanes] = target
-        if still.isdisjoint(axis for axis, _ in moving):
-            region.listed.add(listed)
-
-    def _begins_again(self, target: Ref, path: Path, inside: dict[str, int]) -> bool:
-        """Whether an element is initialised several times here: then it is several results in turn."""
-        left = dict(inside)
-        for loop in path:
-            here = remaining(self.tree, left, loop.axis)
-            if loop.id not in target.stride and here > loop.step:
-                return True
-            left[loop.axis] = min(here, loop.step)
-        return False
-
-    def _agrees(self, region: Region, leaf: Leaf, path: Path, held: set[str], inside: dict[str, int]) -> bool:
-        """Whether every held vector that a leaf reads is one that some leaf writes."""
-        vector = vector_loop(path)
-        target = leaf.target.buffer
-        if isinstance(leaf.value, Const) and target in region.reduce:
-            if leaf.value.value != IDENTITY[region.reduce[target]]:
-                return False
-        elif not leaf.reduce and target in region.reduce:
-            return False
-        for ref in refs(leaf.value):
-            if ref.buffer not in held:
-                continue
-            if ref.buffer in region.lanewise and vector is not None and vector.id in ref.stride:
-                return False
-            stride = ref.stride.get(vector.id, 0) if vector else 0
-            if stride != region.stride.get(ref.buffer, 0) and (stride or ref.buffer in region.stride):
-                return False
-            for offset, lanes in positions(self.tree, path, ref, vector, self.isa.lanes, inside):
-                if (ref.buffer, offset, lanes) not in region.homes:
-                    return False
-        return True
-
-    def _assign(self, region: Region, nodes: tuple[Node, ...], inside: dict[str, int], budget: int) -> None:
-        """Give each vector its registers, and sums several where few of them would wait for each other."""
-        reduced = [key for key in region.homes if key[0] in region.reduce]
-        others = [key for key in region.homes if key[0] not in region.reduce]
+    def _region(self, held: Held, homes: Mapping[str, dict[Place, Ref]], budget: int) -> Region:
+        """Give each vector its registers, and sums several, within a budget, so that they do not wait."""
+        reduced = {buffer: places for buffer, places in homes.items() if buffer in held.reduce}
+        others = {buffer: places for buffer, places in homes.items() if buffer not in held.reduce}
         copies = 1
-        few = 0 < len(reduced) < 8
-        if few and instances(self.tree, nodes, inside, self.isa.lanes, UNROLLED_MAX) > 2 * len(region.homes):
-            copies = max(1, min(4, -(-8 // len(reduced)), (budget - len(others)) // len(reduced)))
+        if budget:
+            sums, rest = (sum(map(len, part.values())) for part in (reduced, others))
+            copies = max(1, min(4, -(-8 // sums), (budget - rest) // sums))
+        registers: dict[str, dict[Place, list[int]]] = {}
         number = self.isa.registers
-        for key in (*reduced, *others):
-            take = copies if key in reduced else 1
-            region.registers[key] = [number - 1 - i for i in range(take)]
-            number -= take
+        for part, take in ((reduced, copies), (others, 1)):
+            for buffer, places in part.items():
+                first = number - 1
+                number -= take * len(places)
+                tops = range(first, number - 1, -take)
+                registers[buffer] = {
+                    p: list(range(top, top - take, -1)) for p, top in zip(places, tops, strict=True)
+                }
+        return Region(held, {**reduced, **others}, registers, copies, number)
 
 
-def _overlaps(region: Region) -> bool:
-    places: dict[str, list[tuple[int, int]]] = {}
-    for buffer, offset, lanes in region.homes:
-        places.setdefault(buffer, []).append((offset, lanes))
-    return any(_overlap(vectors, region.stride.get(buffer, 1)) for buffer, vectors in places.items())
-
-
-def _overlap(vectors: list[tuple[int, int]], stride: int) -> bool:
+def _overlap(places: Iterable[Place], stride: int) -> bool:
+    """Whether vectors of a buffer share elements."""
     if stride > 1:
-        elements = [offset + i * stride for offset, lanes in vectors for i in range(lanes)]
+        elements = [offset + i * stride for offset, lanes in places for i in range(lanes)]
         return len(set(elements)) < len(elements)
-    vectors.sort()
-    return any(offset + lanes > after for (offset, lanes), (after, _) in pairwise(vectors))
-
-
-def _read_early(found: list[tuple[Leaf, Path]], region: Region) -> set[str]:
-    """The reduced buffers that are read in the very node that reduces them, before it has ended."""
-    tops = {(leaf.target.buffer, id(path[0])) for leaf, path in found if leaf.reduce and path}
-    read = {(ref.buffer, id(path[0])) for leaf, path in found if path for ref in refs(leaf.value)}
-    return {buffer for buffer, _ in tops & read} & region.reduce.keys()
+    end = None
+    for offset, lanes in sorted(places):
+        if end is not None and end > offset:
+            return True
+        end = offset + lanes
+    return False

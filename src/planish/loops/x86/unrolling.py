@@ -7,23 +7,17 @@ from typing import NamedTuple
 
 from planish.loops.extent import remaining
 from planish.loops.tree import Leaf, Loop, LoopTree, Node
-from planish.loops.x86.items import Deltas, Items, Make
-from planish.loops.x86.paths import vector_loop
-from planish.loops.x86.pointers import Pointers, leaf_refs
-from planish.loops.x86.region import Analyser
-
-Inside = dict[str, int]
-"""What remains of the axes that have an enclosing loop."""
-Moves = dict[int, int]
-"""How far each pointer, by identity, has moved, in bytes."""
+from planish.loops.x86.items import Items, Lanes, Make, Moves
+from planish.loops.x86.paths import Inside
+from planish.loops.x86.pointers import Pointers
 
 
 class Unrolled(NamedTuple):
-    """One item of an unrolled nest: what makes it, its lanes, and where its references are."""
+    """Iterations of one leaf in an unrolled nest: what makes their items, their lanes and their places."""
 
     make: Make
-    lanes: int
-    deltas: Deltas
+    lanes: Lanes
+    moves: Moves
 
 
 class _Prepared(NamedTuple):
@@ -32,13 +26,13 @@ class _Prepared(NamedTuple):
     Args:
         vector: whether it is executed a vector at a time.
         step: elements of an iteration.
-        moved: pointers that it moves, by identity, with the bytes per iteration.
+        moved: pointers that it moves, by identity, to the bytes per iteration.
         body: loops, and for leaves with something to do their maker and pointers.
     """
 
     vector: bool
     step: int
-    moved: list[tuple[int, int]]
+    moved: dict[int, int]
     body: list[Loop | tuple[Make, list[int]]]
 
 
@@ -48,31 +42,25 @@ class Unroller:
     Args:
         tree: the whole tree.
         pointers: which loops move.
-        analyser: knows what a loop does.
         items: makes the items.
         lanes: of a vector register.
     """
 
-    def __init__(
-        self, tree: LoopTree, pointers: Pointers, analyser: Analyser, items: Items, lanes: int
-    ) -> None:
+    def __init__(self, tree: LoopTree, pointers: Pointers, items: Items, lanes: int) -> None:
         self._tree = tree
         self._pointers = pointers
-        self._analyser = analyser
         self._items = items
         self._lanes = lanes
         self._loops: dict[int, _Prepared] = {}
+        self._axes: dict[int, list[str]] = {}
         self._known: dict[tuple[int, tuple[int | None, ...]], list[Unrolled]] = {}
-
-    def unrolls(self, node: Node) -> bool:
-        """Whether no loop of the node only reduces."""
-        if isinstance(node, Leaf):
-            return True
-        return self._analyser.moves_target(node) and all(map(self.unrolls, node.body))
 
     def items(self, loop: Loop, inside: Inside) -> list[Unrolled]:
         """List a nest's items in their order."""
-        key = id(loop), tuple(inside.get(axis) for axis in _axes(loop))
+        axes = self._axes.get(id(loop))
+        if axes is None:
+            axes = self._axes[id(loop)] = _axes(loop)
+        key = id(loop), tuple([inside.get(axis) for axis in axes])
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = self._chained(loop, inside)
@@ -99,11 +87,11 @@ class Unroller:
         last, firsts = chain[-1]
         lanes = [min(last.step, extent - first) if last.vector else 1 for first in firsts]
         moves = [_moves(chain, pointer) for pointer in pointers]
-        return [
-            Unrolled(make, lanes[i % len(lanes)], deltas) for i, deltas in enumerate(zip(*moves, strict=True))
-        ]
+        return [Unrolled(make, lanes * (len(moves[0]) // len(lanes)), moves)]
 
-    def _walk(self, loop: Loop, inside: Inside, moves: Moves, add: Callable[[Unrolled], None]) -> None:
+    def _walk(
+        self, loop: Loop, inside: Inside, places: dict[int, int], add: Callable[[Unrolled], None]
+    ) -> None:
         vector, step, moved, body = self._prepared(loop)
         if not body:
             return
@@ -112,22 +100,21 @@ class Unroller:
             count = min(step, here - first)
             for node in body:
                 if isinstance(node, Loop):
-                    self._walk(node, {**inside, loop.axis: count}, moves, add)
+                    self._walk(node, {**inside, loop.axis: count}, places, add)
                 else:
                     make, pointers = node
-                    deltas = tuple([moves[pointer] for pointer in pointers])
-                    add(Unrolled(make, count if vector else 1, deltas))
-            for pointer, stride in moved:
-                moves[pointer] += stride
-        for pointer, stride in moved:
-            moves[pointer] -= stride * -(-here // step)
+                    add(Unrolled(make, (count if vector else 1,), [(places[p],) for p in pointers]))
+            for pointer, stride in moved.items():
+                places[pointer] += stride
+        for pointer, stride in moved.items():
+            places[pointer] -= stride * -(-here // step)
 
     def _prepared(self, loop: Loop) -> _Prepared:
         known = self._loops.get(id(loop))
         if known is None:
-            inner = vector_loop((loop,))
+            inner = loop if loop.side_by_side else None
             as_loop = self._pointers.inject(loop, self._lanes) if inner else loop
-            moved = [(id(p), s) for p, s in self._pointers.moved(loop, as_loop.id)]
+            moved = {id(p): s for p, s in self._pointers.moved(loop, as_loop.id)}
             body = [self._body(node, inner) for node in loop.body]
             step = self._lanes if inner else loop.step
             known = _Prepared(inner is not None, step, moved, [node for node in body if node])
@@ -146,7 +133,7 @@ def _moves(chain: Sequence[tuple[_Prepared, range]], pointer: int) -> list[int]:
     """How far a chain of loops moves a pointer, iteration by iteration."""
     found = [0]
     for prepared, firsts in chain:
-        stride = next((s for p, s in prepared.moved if p == pointer), 0)
+        stride = prepared.moved.get(pointer, 0)
         steps = [i * stride for i in range(len(firsts))]
         found = [move + step for move in found for step in steps]
     return found
@@ -156,8 +143,3 @@ def _axes(node: Node) -> list[str]:
     if isinstance(node, Leaf):
         return []
     return [node.axis, *(axis for below in node.body for axis in _axes(below))]
-
-
-def still(leaf: Leaf) -> Deltas:
-    """The deltas of a leaf outside of all unrolled nests."""
-    return tuple(0 for _ in leaf_refs(leaf))

@@ -71,12 +71,15 @@ class Item(NamedTuple):
     loads: tuple[Loaded, ...]
 
 
-class MultiplyAdd(NamedTuple):
-    """`register += left * right`: the item that most code is made of."""
+class MultiplyAdd:
+    """`register += left * right`: the item that most code is made of; `loads` are the two factors."""
 
-    register: int
-    loads: tuple[Loaded, Loaded]
-    lanes: int
+    __slots__ = ("lanes", "loads", "register")
+
+    def __init__(self, register: int, loads: tuple[Loaded, Loaded], lanes: int) -> None:
+        self.register = register
+        self.loads = loads
+        self.lanes = lanes
 
 
 def loads_of(value: Vector) -> list[Loaded]:
