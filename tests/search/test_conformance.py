@@ -13,7 +13,9 @@ from planish.search import (
     Genetic,
     Greedy1,
     Greedy2,
+    Portfolio,
     Random,
+    RandomMinimise,
     make_searcher,
 )
 from planish.testing.driving import drive
@@ -64,6 +66,16 @@ class TestGenetic(SearcherConformance):
 class TestAnnealing(SearcherConformance):
     def searcher(self, space: Lattice, objectives: Sequence[Objective], seed: int) -> Searcher:
         return Annealing(space, objectives, seed)
+
+
+class TestRandomMinimise(SearcherConformance):
+    def searcher(self, space: Lattice, objectives: Sequence[Objective], seed: int) -> Searcher:
+        return RandomMinimise(space, objectives, seed, samples=20)
+
+
+class TestPortfolio(SearcherConformance):
+    def searcher(self, space: Lattice, objectives: Sequence[Objective], seed: int) -> Searcher:
+        return Portfolio(space, objectives, seed, stage=10)
 
 
 def test_the_ridge_is_lower_than_the_bowls_are_steep() -> None:

@@ -7,7 +7,18 @@ from planish.search import Genetic, describe_searcher, fitting_searchers, make_s
 from planish.testing.lattice import Lattice
 from search.trail import TIME, Trail
 
-OURS = ["annealing", "beam-bfs", "beam-dfs", "exhaustive", "genetic", "greedy1", "greedy2", "random"]
+OURS = [
+    "annealing",
+    "beam-bfs",
+    "beam-dfs",
+    "exhaustive",
+    "genetic",
+    "greedy1",
+    "greedy2",
+    "portfolio",
+    "random",
+    "random-minimise",
+]
 TRAIL = Trail([[1], [0]], {0: 1, 1: 2})
 
 

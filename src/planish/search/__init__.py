@@ -6,6 +6,8 @@ from planish.search.factory import SearcherInfo, describe_searcher, fitting_sear
 from planish.search.genetic import Genetic
 from planish.search.greedy import Greedy1, Greedy2
 from planish.search.options import Option, OptionInfo, OptionValue, split_settings
+from planish.search.portfolio import Portfolio
+from planish.search.random_minimise import RandomMinimise
 from planish.search.recording import Recording, load_recording, save_recording
 from planish.search.rounds import Costs, Rounds, RoundSearcher
 from planish.search.simulation import SimulationExecutor, record
@@ -23,7 +25,9 @@ __all__ = [
     "Option",
     "OptionInfo",
     "OptionValue",
+    "Portfolio",
     "Random",
+    "RandomMinimise",
     "Recording",
     "RoundSearcher",
     "Rounds",

@@ -108,6 +108,15 @@ class Lattice:
         point = int(rng.integers(len(here) + 1))
         return self.at(here[:point] + there[point:]), self.at(there[:point] + here[point:])
 
+    def seeds(self) -> list[Candidate]:
+        """Give the first value of each knob but 0, then the start."""
+        return [self.at([1] * len(self.sizes)), self.start()]
+
+    def shorter(self, candidate: Candidate) -> list[Candidate]:
+        """Turn one knob back to 0."""
+        steps = candidate.steps
+        return [Candidate(steps[:knob] + steps[knob + 1 :]) for knob in range(len(steps))]
+
     def size(self) -> int:
         """Count the candidates."""
         return math.prod(self.sizes)

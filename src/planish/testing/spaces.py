@@ -10,7 +10,10 @@ from planish.core import (
     Candidate,
     CanEnumerate,
     CanEvolve,
+    CanFocus,
     CanSample,
+    CanSeed,
+    CanShrink,
     CanStep,
     Space,
     Step,
@@ -98,6 +101,35 @@ class SpaceConformance:
             for child in children:
                 self._check(space, child)
 
+    def test_seeds_are_legal_unique_and_in_a_fixed_order(self) -> None:
+        space, again = self._seeding(), self._seeding()
+        seeds = list(space.seeds())
+        assert list(again.seeds()) == seeds, "two equal spaces have different seeds"
+        assert len(set(seeds)) == len(seeds), "a seed is listed twice"
+        for seed in seeds:
+            self._check(space, seed)
+
+    def test_shorter_candidates_are_legal_and_lack_one_step(self) -> None:
+        space, again = self._shrinking(), self._shrinking()
+        for candidate in self._some(space):
+            shorter = list(space.shorter(candidate))
+            assert list(again.shorter(candidate)) == shorter, f"the shorter ones of {candidate} differ"
+            for child in shorter:
+                self._check(space, child)
+                assert len(child.steps) == len(candidate.steps) - 1, f"{child} is not one shorter"
+
+    def test_a_focused_space_gives_legal_candidates_that_belong_to_their_generator(self) -> None:
+        space, again = self._focusing(), self._focusing()
+        shown = [space.sample(rng(10, index)) for index in range(3)]
+        focused, same = space.focused(shown), again.focused(shown)
+        for index in range(DRAWS):
+            candidate = focused.sample(rng(11, index))
+            neighbour = focused.mutate(candidate, rng(12, index))
+            self._check(space, candidate)
+            self._check(space, neighbour)
+            assert same.sample(rng(11, index)) == candidate, f"draw {index} differs in an equal space"
+            assert same.mutate(candidate, rng(12, index)) == neighbour, f"neighbour {index} differs"
+
     def test_the_list_is_unique_and_in_a_fixed_order(self) -> None:
         space, again = self._enumerating(), self._enumerating()
         listed = list(islice(space.candidates(), 10_000))
@@ -145,6 +177,25 @@ class SpaceConformance:
     def _evolving(self) -> CanEvolve:
         space = self.space()
         return space if isinstance(space, CanEvolve) else pytest.skip("the space does not evolve")
+
+    def _seeding(self) -> CanSeed:
+        space = self.space()
+        return space if isinstance(space, CanSeed) else pytest.skip("the space has no seeds")
+
+    def _shrinking(self) -> CanShrink:
+        space = self.space()
+        return space if isinstance(space, CanShrink) else pytest.skip("the space does not shorten")
+
+    def _focusing(self) -> CanFocus:
+        space = self.space()
+        return space if isinstance(space, CanFocus) else pytest.skip("the space has no focus")
+
+    def _some(self, space: Space) -> Iterator[Candidate]:
+        """List the start, the seeds and samples, of what the space offers."""
+        yield space.start()
+        yield from space.seeds() if isinstance(space, CanSeed) else ()
+        if isinstance(space, CanSample):
+            yield from (space.sample(rng(13, index)) for index in range(DRAWS))
 
     def _enumerating(self) -> CanEnumerate:
         space = self.space()

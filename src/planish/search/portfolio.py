@@ -1,0 +1,124 @@
+"""What is known to be good, then local search around the best few with minimisation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Annotated, Protocol
+
+from planish.core import Candidate, CanEvolve, CanFocus, CanSeed, CanShrink, Objective, rng
+from planish.search.ledger import Ledger
+from planish.search.minimise import minimise
+from planish.search.options import Option
+from planish.search.rounds import Rounds, RoundSearcher
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+
+CROSSED = 0.25
+"""The share of variations that begin with two of the best."""
+
+
+class Varied(CanEvolve, CanSeed, CanShrink, Protocol):
+    """What `Portfolio` needs of a space."""
+
+
+class Portfolio(RoundSearcher):
+    """Known good candidates first, then variations of the best few, minimised after each stage."""
+
+    needs = Varied
+
+    def __init__(
+        self,
+        space: Varied,
+        objectives: Sequence[Objective],
+        seed: int,
+        *,
+        stage: Annotated[int, Option("new candidates before each minimisation", least=1)] = 64,
+        few: Annotated[int, Option("best candidates that are varied", least=1)] = 8,
+        explore: Annotated[float, Option("share of new candidates drawn afresh", least=0, most=1)] = 0.3,
+    ) -> None:
+        super().__init__(objectives, portfolio(space, seed, Mixture(stage, few, explore)))
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """What a stage is made of.
+
+    Args:
+        stage: new candidates of each stage.
+        few: how many of the best are varied.
+        explore: the share of new candidates that are samples; the others vary one of the best.
+    """
+
+    stage: int
+    few: int
+    explore: float
+
+
+def portfolio(space: Varied, seed: int, mixture: Mixture) -> Rounds:
+    """Measure the space's seeds, then stages of samples and variations, until nothing new is found.
+
+    At the end of a stage the best candidate is minimised, if it is a new one. A space that can be focused
+    draws the steps of the best few more often in the next stage, so the draws follow what improved.
+
+    Args:
+        space: where to search.
+        seed: the i-th new candidate is made with `rng(seed, i)`.
+        mixture: what a stage is made of.
+    """
+    ledger, minimised = Ledger(space, mixture.few), None
+    yield from ledger.measure_new(space.seeds())
+    for first in count(0, mixture.stage):
+        best = ledger.best()
+        variation = _Variation(_focused(space, best), best, mixture.explore)
+        generators = (rng(seed, first + place) for place in range(mixture.stage))
+        new = list(variation.draw(generators, ledger))
+        yield from ledger.measure(new)
+        if ledger.best()[:1] not in ([], [minimised]):
+            yield from minimise(space, ledger, ledger.best()[0])
+            minimised = ledger.best()[0]
+        if len(new) < mixture.stage:
+            return
+
+
+def _focused(space: CanEvolve, best: Sequence[Candidate]) -> CanEvolve:
+    return space.focused(best) if best and isinstance(space, CanFocus) else space
+
+
+@dataclass(frozen=True)
+class _Variation:
+    """Makes new candidates by sampling, and from the best few."""
+
+    space: CanEvolve
+    best: Sequence[Candidate]
+    explore: float
+
+    def draw(self, generators: Iterator[Generator], ledger: Ledger) -> Iterator[Candidate]:
+        """Make one new candidate by each generator, until none is new."""
+        for generator in generators:
+            new = self._new(generator, ledger)
+            if new is None:
+                return
+            yield new
+
+    def _new(self, generator: Generator, ledger: Ledger) -> Candidate | None:
+        space = self.space
+        if not self.best or generator.random() < self.explore:
+            return ledger.visited.fresh(space.sample(generator), lambda _: space.sample(generator))
+        return ledger.visited.fresh(self._child(generator), lambda child: space.mutate(child, generator))
+
+    def _child(self, generator: Generator) -> Candidate:
+        """Change one of the best, or a cross of two, once or more: each time more is half as likely."""
+        one, other = self._parent(generator), self._parent(generator)
+        crossed = one != other and generator.random() < CROSSED
+        child = self.space.crossover(one, other, generator)[0] if crossed else one
+        for _ in range(int(generator.geometric(0.5))):
+            child = self.space.mutate(child, generator)
+        return child
+
+    def _parent(self, generator: Generator) -> Candidate:
+        """Draw one of the best few: each half as likely as the one before it."""
+        return self.best[(int(generator.geometric(0.5)) - 1) % len(self.best)]

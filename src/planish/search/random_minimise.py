@@ -1,0 +1,65 @@
+"""Random search with minimisation: the thesis's autotuner for one program (4.3.2)."""
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Annotated, Protocol
+
+from planish.core import Candidate, CanSample, CanShrink, Objective, rng
+from planish.search.ledger import Ledger
+from planish.search.minimise import minimise
+from planish.search.options import Option
+from planish.search.rounds import Rounds, RoundSearcher
+
+
+class Shrinkable(CanSample, CanShrink, Protocol):
+    """What `RandomMinimise` needs of a space."""
+
+
+class RandomMinimise(RoundSearcher):
+    """Random search that then leaves out what does not contribute, again and again (thesis 4.3.2)."""
+
+    needs = Shrinkable
+
+    def __init__(
+        self,
+        space: Shrinkable,
+        objectives: Sequence[Objective],
+        seed: int,
+        *,
+        samples: Annotated[int, Option("random candidates before each minimisation", least=1)] = 1000,
+    ) -> None:
+        super().__init__(objectives, random_minimise(space, seed, samples))
+
+
+def random_minimise(space: Shrinkable, seed: int, samples: int) -> Rounds:
+    """Sample, minimise the best so far, and begin again, until the space seems used up.
+
+    The thesis samples for 780 seconds and minimises once; here the budget belongs to the loop, so a stage
+    is counted in samples.
+
+    Args:
+        space: where to search.
+        seed: the i-th sample is drawn by `rng(seed, i)`.
+        samples: random candidates of each stage.
+    """
+    ledger = Ledger(space)
+    for first in count(0, samples):
+        drawn: list[Candidate] = []
+        yield from ledger.measure(_draw(space, seed, range(first, first + samples), ledger, drawn))
+        for best in ledger.best():
+            yield from minimise(space, ledger, best)
+        if len(drawn) < samples:
+            return
+
+
+def _draw(
+    space: CanSample, seed: int, places: range, ledger: Ledger, drawn: list[Candidate]
+) -> Iterator[Candidate]:
+    """Draw new candidates, and note them, until none is new."""
+    for place in places:
+        generator = rng(seed, place)
+        new = ledger.visited.fresh(space.sample(generator), lambda _, g=generator: space.sample(g))
+        if new is None:
+            return
+        drawn.append(new)
+        yield new

@@ -1,0 +1,99 @@
+"""A space of words, with a cost that is written as a function of the word."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from numpy.random import Generator
+
+from planish.core import Candidate, Failed, Measured, Outcome, Step
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True)
+class Letter(Step):
+    """Write a letter."""
+
+    name: str
+
+
+def word(candidate: Candidate) -> str:
+    return "".join(step.name for step in candidate.steps if isinstance(step, Letter))
+
+
+def spell(text: str) -> Candidate:
+    return Candidate(tuple(map(Letter, text)))
+
+
+def holds(text: str, parts: str) -> int:
+    """Count how many of these letters stand in a text in this order, from the first."""
+    place = 0
+    for found, part in enumerate(parts):
+        place = text.find(part, place) + 1
+        if not place:
+            return found
+    return len(parts)
+
+
+class Words:
+    """Words of at most `longest` letters.
+
+    Args:
+        cost: word to its time; None where it fails.
+        seeds: words that the search begins with.
+        longest: letters of the longest word.
+        letters: what words are made of.
+    """
+
+    def __init__(
+        self,
+        cost: Callable[[str], float | None],
+        seeds: Sequence[str] = (),
+        longest: int = 12,
+        letters: str = LETTERS,
+    ) -> None:
+        self._cost, self._seeds, self._longest, self._letters = cost, seeds, longest, letters
+
+    def start(self) -> Candidate:
+        return Candidate()
+
+    def sample(self, rng: Generator) -> Candidate:
+        return spell("".join(self._letter(rng) for _ in range(rng.integers(1, self._longest + 1))))
+
+    def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
+        text = word(candidate)
+        place, keep = int(rng.integers(len(text) + 1)), int(rng.integers(2))
+        middle = self._letter(rng) if rng.random() < 0.7 else ""
+        return spell((text[:place] + middle + text[place + 1 - keep :])[: self._longest])
+
+    def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
+        one, other = word(a), word(b)
+        cut = int(rng.integers(min(len(one), len(other)) + 1))
+        return spell(one[:cut] + other[cut:]), spell(other[:cut] + one[cut:])
+
+    def seeds(self) -> Sequence[Candidate]:
+        return [spell(text) for text in self._seeds]
+
+    def shorter(self, candidate: Candidate) -> Sequence[Candidate]:
+        text = word(candidate)
+        return [spell(text[:place] + text[place + 1 :]) for place in range(len(text))]
+
+    def outcome(self, candidate: Candidate) -> Outcome:
+        cost = self._cost(word(candidate))
+        return Failed("run", "crash") if cost is None else Measured({"time_s": cost})
+
+    def _letter(self, rng: Generator) -> str:
+        return self._letters[int(rng.integers(len(self._letters)))]
+
+
+class Focusable(Words):
+    """Words that note what they were focused on, and then draw only the letters of that."""
+
+    def __init__(self, cost: Callable[[str], float | None], seeds: Sequence[str] = ()) -> None:
+        super().__init__(cost, seeds)
+        self.shown: list[list[str]] = []
+
+    def focused(self, candidates: Sequence[Candidate]) -> Words:
+        words = [word(each) for each in candidates]
+        self.shown.append(words)
+        return Words(self._cost, letters="".join(words) or LETTERS)
