@@ -1,55 +1,5 @@
-"""Real IR: what clang makes of C and C++."""
+"""Real IR, for the tests here."""
 
-import os
-import shutil
-import subprocess
-from collections.abc import Callable
-from pathlib import Path
+from llvm.functions.real import clang, real
 
-import pytest
-
-from llvm.functions.samples import SOURCES
-
-Compile = Callable[[str], str]
-
-FLAGS = {
-    "plain": ("c", "-O0", "-Xclang", "-disable-O0-optnone", "-g0"),
-    "debug": ("c", "-O0", "-g"),
-    "named": ("c", "-O0", "-fno-discard-value-names"),
-    "optimised": ("c", "-O2", "-g"),
-    "lifetimes": ("c", "-Oz", "-Xclang", "-disable-llvm-passes"),
-    "vectors": ("c", "-O3", "-mavx2"),
-    "cxx": ("c++", "-O0", "-g"),
-    "cxx-optimised": ("c++", "-O2"),
-}
-
-
-@pytest.fixture(scope="session")
-def clang(tmp_path_factory: pytest.TempPathFactory) -> Compile:
-    """Give a function that compiles the sample source, by the name of its flags, to IR's text."""
-    program = shutil.which("clang-22") or shutil.which("clang")
-    if program is None:
-        reason = "clang is not installed: apt-get install clang-22"
-        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
-    return _Compiled(program, tmp_path_factory.mktemp("clang"))
-
-
-@pytest.fixture(params=sorted(FLAGS))
-def real(request: pytest.FixtureRequest, clang: Compile) -> str:
-    """Give a real module's text, compiled in each of several ways."""
-    return clang(request.param)
-
-
-class _Compiled:
-    """Compiles each variant once."""
-
-    def __init__(self, program: str, folder: Path) -> None:
-        self._program, self._folder = program, folder
-
-    def __call__(self, flags: str) -> str:
-        output = self._folder / f"{flags}.ll"
-        if not output.exists():
-            language, *options = FLAGS[flags]
-            command = [self._program, *options, "-S", "-emit-llvm", SOURCES[language], "-o", output]
-            subprocess.run(command, check=True)
-        return output.read_text()
+__all__ = ["clang", "real"]

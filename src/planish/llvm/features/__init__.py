@@ -1,0 +1,1 @@
+"""Feature vectors of LLVM IR."""

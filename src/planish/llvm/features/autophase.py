@@ -1,0 +1,129 @@
+"""AutoPhase's 56 features: counts of instructions, blocks and edges."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from planish.llvm.features.blocks import BINARY, CASTS, Block, Instruction, read_blocks
+from planish.llvm.features.constants import binary_operands, constants
+from planish.llvm.functions.statements import statements
+from planish.llvm.functions.syntax import NAME
+
+FEATURES = (
+    "BBNumArgsHi", "BBNumArgsLo", "onePred", "onePredOneSuc", "onePredTwoSuc", "oneSuccessor", "twoPred",
+    "twoPredOneSuc", "twoEach", "twoSuccessor", "morePreds", "BB03Phi", "BBHiPhi", "BBNoPhi", "BeginPhi",
+    "BranchCount", "returnInt", "CriticalCount", "NumEdges", "const32Bit", "const64Bit", "numConstZeroes",
+    "numConstOnes", "UncondBranches", "binaryConstArg", "NumAShrInst", "NumAddInst", "NumAllocaInst",
+    "NumAndInst", "BlockMid", "BlockLow", "NumBitCastInst", "NumBrInst", "NumCallInst",
+    "NumGetElementPtrInst", "NumICmpInst", "NumLShrInst", "NumLoadInst", "NumMulInst", "NumOrInst",
+    "NumPHIInst", "NumRetInst", "NumSExtInst", "NumSelectInst", "NumShlInst", "NumStoreInst", "NumSubInst",
+    "NumTruncInst", "NumXorInst", "NumZExtInst", "TotalBlocks", "TotalInsts", "TotalMemInst", "TotalFuncs",
+    "ArgsPhi", "testUnary",
+)  # fmt: skip
+"""The names, in the order in which they were published."""
+
+_COUNTED = {
+    "ashr": "AShr", "add": "Add", "alloca": "Alloca", "and": "And", "bitcast": "BitCast", "br": "Br",
+    "call": "Call", "getelementptr": "GetElementPtr", "icmp": "ICmp", "lshr": "LShr", "load": "Load",
+    "mul": "Mul", "or": "Or", "phi": "PHI", "ret": "Ret", "sext": "SExt", "select": "Select", "shl": "Shl",
+    "store": "Store", "sub": "Sub", "trunc": "Trunc", "xor": "Xor", "zext": "ZExt",
+}  # fmt: skip
+_MEMORY = ("getelementptr", "load", "store", "call", "invoke", "alloca")
+_UNARY = CASTS | {"fneg", "alloca", "load", "va_arg", "extractvalue", "freeze"}
+_PREDECESSORS = {1: "onePred", 2: "twoPred"}
+_SUCCESSORS = {1: "oneSuccessor", 2: "twoSuccessor"}
+_BOTH = {(1, 1): "onePredOneSuc", (1, 2): "onePredTwoSuc", (2, 1): "twoPredOneSuc", (2, 2): "twoEach"}
+_INCOMING = re.compile(rf", %{NAME} \]", re.ASCII)
+_CALLED_FOR_INT = re.compile(rf"(?:^|\s)i\d+ (?:\([^@%]*\) )?(@{NAME})\(", re.ASCII)
+
+
+def autophase(ir_text: str) -> npt.NDArray[np.int64]:
+    """Count AutoPhase's features (Huang et al., FCCM 2019) over all definitions of a module.
+
+    They are CompilerGym's, in its order, with these notes. `TotalFuncs` counts definitions, as it is
+    described, where CompilerGym counts declarations too. Calls of debug and lifetime intrinsics are
+    instructions. A constant is an integer operand, not a part of a vector or an expression; an alloca of
+    one element has a constant 1. With opaque pointers (since LLVM 15) casts between pointers are gone, so
+    that `NumBitCastInst`, `testUnary` and `TotalInsts` are lower than the paper's on the same source.
+
+    Args:
+        ir_text: a module as LLVM prints it.
+
+    Returns:
+        Shape (56,), in the order of `FEATURES`.
+
+    Raises:
+        IRError: the text is not laid out as LLVM prints it.
+    """
+    read = list(statements(ir_text))
+    functions = {s.name for s in read if s.kind in ("define", "declare")}
+    counts = Counter[str]()
+    for statement in read:
+        if statement.kind == "define":
+            counts["TotalFuncs"] += 1
+            _count(read_blocks(statement.text), functions, counts)
+    return np.array([counts[name] for name in FEATURES], np.int64)
+
+
+def _count(blocks: Sequence[Block], functions: set[str], counts: Counter[str]) -> None:
+    opcodes = Counter(i.opcode for block in blocks for i in block.instructions)
+    counts.update({f"Num{name}Inst": opcodes[opcode] for opcode, name in _COUNTED.items()})
+    counts["TotalBlocks"] += len(blocks)
+    counts["TotalInsts"] += opcodes.total()
+    counts["TotalMemInst"] += sum(opcodes[opcode] for opcode in _MEMORY)
+    counts["testUnary"] += sum(opcodes[opcode] for opcode in _UNARY)
+    counts["BranchCount"] += opcodes["br"]
+    _count_edges(blocks, counts)
+    for block in blocks:
+        _count_phis(block, counts)
+        counts["BlockLow" if len(block.instructions) < 15 else _long(block)] += 1
+        for instruction in block.instructions:
+            counts.update(_found(instruction, functions))
+
+
+def _long(block: Block) -> str:
+    return "BlockMid" if len(block.instructions) <= 500 else "BlockHigh"
+
+
+def _count_edges(blocks: Sequence[Block], counts: Counter[str]) -> None:
+    following = [block.targets() for block in blocks]
+    entering = Counter(label for labels in following for label in labels)
+    for block, labels in zip(blocks, following, strict=True):
+        after, before = len(labels), entering[block.label]
+        counts["NumEdges"] += after
+        counts["CriticalCount"] += sum(entering[label] > 1 for label in labels) if after > 1 else 0
+        counts[_SUCCESSORS.get(after, "moreSuccessors")] += 1
+        counts[_PREDECESSORS.get(before, "morePreds" if before else "noPreds")] += 1
+        counts[_BOTH.get((before, after), "otherBoth")] += 1
+
+
+def _count_phis(block: Block, counts: Counter[str]) -> None:
+    phis = [len(_INCOMING.findall(i.text)) for i in block.instructions if i.opcode == "phi"]
+    counts["ArgsPhi"] += sum(phis)
+    counts["BeginPhi"] += bool(phis)
+    counts["BBNoPhi" if not phis else "BB03Phi" if len(phis) <= 3 else "BBHiPhi"] += 1
+    if phis:
+        counts["BBNumArgsHi" if sum(phis) > 5 else "BBNumArgsLo"] += 1
+
+
+def _found(instruction: Instruction, functions: set[str]) -> Iterator[str]:
+    """Name the features that one instruction's operands add to."""
+    for width, value in constants(instruction):
+        if width in (32, 64):
+            yield f"const{width}Bit"
+        if value in (0, 1):
+            yield "numConstOnes" if value else "numConstZeroes"
+    opcode = instruction.opcode
+    if opcode == "br" and instruction.text.startswith(" label"):
+        yield "UncondBranches"
+    elif opcode == "call":
+        called = _CALLED_FOR_INT.search(instruction.text)
+        if called and called[1] in functions:
+            yield "returnInt"
+    elif opcode in BINARY and any(not operand.startswith("%") for operand in binary_operands(instruction)):
+        yield "binaryConstArg"
