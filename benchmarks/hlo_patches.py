@@ -1,0 +1,185 @@
+"""Random patches of 1 to 12 edits: how many verify, compile and run, and whether they replay to equal bytes.
+
+Half are made by mutation, which verifies each edit, and half by one crossover of two such patches.
+XLA compiles and runs them in a process of its own, with a time limit. `python benchmarks/hlo_patches.py`
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from planish.core import Candidate, ScheduleError, candidate_from_json, content_hash, rng
+from planish.hlo import Program, read_program
+from planish.hlo.crossing import children
+from planish.hlo.edits import EDITS
+from planish.hlo.ir import TensorType, entry_text
+from planish.hlo.patch import replay
+from planish.hlo.signature import signature
+from planish.hlo.space import PatchSpace
+
+FOLDER = Path(__file__).parents[1] / "examples" / "hlo"
+LONGEST = 12
+DTYPES = {"f32": "float32", "i32": "int32"}
+
+
+def patches(program: Program, count: int, seed: int) -> Iterator[tuple[str, Candidate]]:
+    """Make patches, with how each was made."""
+    space = PatchSpace(program)
+    for index in range(0, count, 2):
+        draw = rng(seed, index)
+        a, b = (grown(space, int(draw.integers(1, LONGEST + 1)), draw) for _ in range(2))
+        yield "mutation", a
+        yield "crossover", max(children(a, b, draw), key=lambda child: len(child.steps))
+
+
+def grown(space: PatchSpace, length: int, draw: Any) -> Candidate:
+    candidate = space.start()
+    for _ in range(length):
+        candidate = space.mutate(candidate, draw)
+    return candidate
+
+
+def digest(program: Program, candidate: Candidate) -> str:
+    """Name the bytes that a patch replays to; empty where it is not valid."""
+    try:
+        return content_hash(replay(program, candidate).text())
+    except ScheduleError:
+        return ""
+
+
+def digests_elsewhere(path: Path, made: list[Candidate]) -> list[str]:
+    """Replay patches in another process."""
+    lines = "\n".join(candidate.text for candidate in made)
+    command = [sys.executable, __file__, "--replay", str(path)]
+    return subprocess.run(
+        command, input=lines, text=True, check=True, stdout=subprocess.PIPE
+    ).stdout.splitlines()
+
+
+def replay_lines(path: Path) -> None:
+    """Replay the patches of the standard input."""
+    program = read_program(path)
+    for line in sys.stdin:
+        print(digest(program, candidate_from_json(json.loads(line), EDITS)))
+
+
+@dataclass
+class Xla:
+    """XLA in a process of its own, which is replaced when it takes too long or dies."""
+
+    types: tuple[TensorType, ...]
+    limit: float
+    process: Any = None
+    pipe: Connection | None = None
+
+    def run(self, text: str) -> str:
+        """Compile a module and run it on ones; gives "runs", or what went wrong."""
+        if self.pipe is None:
+            context = multiprocessing.get_context("spawn")
+            self.pipe, other = context.Pipe()
+            self.process = context.Process(target=serve, args=(other, self.types), daemon=True)
+            self.process.start()
+            other.close()
+        self.pipe.send(text)
+        try:
+            answer = self.pipe.recv() if self.pipe.poll(self.limit) else "too slow"
+        except EOFError:
+            answer = "crash"
+        if answer in {"too slow", "crash"}:
+            self.close()
+        return answer
+
+    def close(self) -> None:
+        """End the process."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.join()
+        self.pipe = self.process = None
+
+
+def serve(pipe: Connection, types: tuple[TensorType, ...]) -> None:
+    """Compile and run what comes, for ever."""
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "1"
+    import jax
+    from jaxlib import xla_client
+
+    device = jax.devices("cpu")[0]
+    arguments = [jax.device_put(value, device) for value in ones(types)]
+    while True:
+        text = pipe.recv()
+        stage, devices = "compile", xla_client.DeviceList((device,))
+        try:
+            compiled = device.client.compile_and_load(text.encode(), devices, xla_client.CompileOptions())
+            stage = "run"
+            jax.block_until_ready(compiled.execute(arguments))
+            pipe.send("runs")
+        except jax.errors.JaxRuntimeError as error:
+            pipe.send(f"does not {stage}: {str(error).splitlines()[0][:100]}")
+
+
+def ones(types: tuple[TensorType, ...]) -> list[Any]:
+    """Make arguments of ones."""
+    import numpy as np
+
+    return [np.ones(type_.shape, DTYPES[type_.element]) for type_ in types]
+
+
+def measure(name: str, count: int, seed: int, limit: float) -> None:
+    path = FOLDER / f"{name}.mlir"
+    program = read_program(path)
+    made = list(patches(program, count, seed))
+    here = [digest(program, candidate) for _, candidate in made]
+    differ = sum(map(str.__ne__, here, digests_elsewhere(path, [candidate for _, candidate in made])))
+    shares, failures, xla = (
+        Counter[tuple[str, str]](),
+        Counter[str](),
+        Xla(signature(program).arguments, limit),
+    )
+    for (origin, candidate), bytes_ in zip(made, here, strict=True):
+        shares[origin, "patches"] += 1
+        if not bytes_:
+            continue
+        shares[origin, "verify"] += 1
+        answer = xla.run(entry_text(replay(program, candidate).root, "main"))
+        shares[origin, "compile"] += not answer.startswith("does not compile")
+        shares[origin, "run"] += answer == "runs"
+        failures[answer] += answer != "runs"
+    xla.close()
+    for origin in ("mutation", "crossover"):
+        total = shares[origin, "patches"]
+        parts = "".join(f"{shares[origin, part] / total:>10.1%}" for part in ("verify", "compile", "run"))
+        print(f"{name:<12}{origin:<12}{total:>8}{parts}")
+    print(f"{'':<12}replayed elsewhere to other bytes: {differ}")
+    for answer, times in failures.most_common(8):
+        print(f"{'':<12}{times} x {answer}")
+
+
+def main() -> None:
+    """Make patches of both modules, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--patches", type=int, default=1000, help="in all, of both modules")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--limit", type=float, default=60, help="seconds to compile and run one")
+    parser.add_argument("--replay", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.replay:
+        replay_lines(options.replay)
+        return
+    print(f"{'module':<12}{'made by':<12}{'patches':>8}{'verify':>10}{'compile':>10}{'run':>10}")
+    for name in ("2fcnet", "mobilenet"):
+        measure(name, options.patches // 2, options.seed, options.limit)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""The order and the types of a function's operations, in Python, for asking the module itself is slow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from planish.core import ScheduleError
+from planish.hlo.ir import TensorType, ir, tensor_type, uid_of
+
+Types = tuple[TensorType | None, ...]
+"""Types of values; None for what is no tensor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What never changes about an operation.
+
+    Args:
+        name: as "stablehlo.add".
+        operands: their types.
+        results: their types.
+        block: the block that it is in: empty for the function's, else "12^1" for the second region of 12.
+        regions: how many it has.
+    """
+
+    name: str
+    operands: Types
+    results: Types
+    block: str
+    regions: int
+
+
+@dataclass
+class Mirror:
+    """What is known of the operations of a function.
+
+    Args:
+        facts: by id.
+        blocks: the ids of each block's operations, in order.
+        arguments: the types of each block's arguments.
+    """
+
+    facts: dict[str, Fact] = field(default_factory=dict[str, Fact])
+    blocks: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    arguments: dict[str, Types] = field(default_factory=dict[str, Types])
+
+    def copy(self) -> Mirror:
+        """Copy it."""
+        blocks = {block: list(order) for block, order in self.blocks.items()}
+        return Mirror(dict(self.facts), blocks, dict(self.arguments))
+
+    def fact(self, uid: str) -> Fact:
+        """Tell of an operation; raises ScheduleError where it is missing."""
+        if uid not in self.facts:
+            raise ScheduleError(
+                f"there is no operation '{uid}'", "An edit before this one removed it, or none made it."
+            )
+        return self.facts[uid]
+
+    def position(self, uid: str) -> int:
+        """Give an operation's place in its block, from 0."""
+        return self.blocks[self.fact(uid).block].index(uid)
+
+    def ancestor(self, uid: str, block: str) -> str:
+        """Give the operation of a block that is, or holds, another; raises ScheduleError where none is."""
+        while self.fact(uid).block != block:
+            uid = holder(self.facts[uid].block)
+        return uid
+
+    def visible(self, before: str) -> Iterator[tuple[str, TensorType | None]]:
+        """List the values that an operation just there may use, with their types, nearest block first."""
+        while before:
+            block = self.fact(before).block
+            form = f"{block}#" if block else "arg"
+            yield from ((f"{form}{i}", type_) for i, type_ in enumerate(self.arguments[block]))
+            for uid in self.blocks[block][: self.position(before)]:
+                yield from ((f"{uid}#{i}", type_) for i, type_ in enumerate(self.facts[uid].results))
+            before = holder(block)
+
+    def learn(self, owner: ir.Operation, name: str) -> None:
+        """Take in the operations of an operation's regions; the name is empty for the function."""
+        for number, region in enumerate(owner.regions):
+            block = f"{name}^{number}" if name else ""
+            content = region.blocks[0]
+            self.arguments[block] = tuple(tensor_type(argument.type) for argument in content.arguments)
+            operations = [op.operation for op in content.operations]
+            self.blocks[block] = [uid_of(op) for op in operations]
+            for op, uid in zip(operations, self.blocks[block], strict=True):
+                self._know(op, uid, block)
+
+    def insert(self, op: ir.Operation, uid: str, before: str) -> None:
+        """Take in an operation that stands before another."""
+        block = self.fact(before).block
+        self.blocks[block].insert(self.position(before), uid)
+        self._know(op, uid, block)
+
+    def move(self, uid: str, before: str) -> None:
+        """Put an operation before another of its block."""
+        order = self.blocks[self.fact(uid).block]
+        order.remove(uid)
+        order.insert(order.index(before), uid)
+
+    def remove(self, uid: str) -> None:
+        """Take an operation out, and those inside it."""
+        self.blocks[self.fact(uid).block].remove(uid)
+        self._forget(uid)
+
+    def _know(self, op: ir.Operation, uid: str, block: str) -> None:
+        operands = tuple(tensor_type(value.type) for value in op.operands)
+        results = tuple(tensor_type(value.type) for value in op.results)
+        self.facts[uid] = Fact(op.name, operands, results, block, len(op.regions))
+        self.learn(op, uid)
+
+    def _forget(self, uid: str) -> None:
+        for region in range(self.facts.pop(uid).regions):
+            for inner in self.blocks.pop(f"{uid}^{region}"):
+                self._forget(inner)
+            del self.arguments[f"{uid}^{region}"]
+
+
+def holder(block: str) -> str:
+    """Give the operation whose region a block is; empty for the function's."""
+    return block.rpartition("^")[0]

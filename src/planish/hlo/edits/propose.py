@@ -1,0 +1,184 @@
+"""Random edits, with their repairs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from planish.core import ScheduleError
+from planish.hlo.edits import rules
+from planish.hlo.edits.attributes import other_attributes
+from planish.hlo.edits.choosing import Visible, free_operands, pick, repairs, replacement, targets
+from planish.hlo.edits.constants import can_scale, splat_value
+from planish.hlo.edits.draft import Draft
+from planish.hlo.edits.resize import plan_resize
+from planish.hlo.edits.steps import (
+    CopyOp,
+    DeleteOp,
+    Edit,
+    MoveOp,
+    ReplaceConstant,
+    ReplaceOperand,
+    ScaleConstant,
+    SetAttribute,
+    SwapOps,
+)
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+TRIES = 200
+SCALE_LIMIT = 32.0
+PLAIN_VALUES = (0.0, 1.0, -1.0, 0.5, 2.0)
+
+
+def propose(draft: Draft, rng: Generator, kinds: Sequence[str] = ()) -> tuple[Edit, Draft]:
+    """Draw an edit that gives a valid module.
+
+    Args:
+        draft: a module; it is not changed.
+        rng: where randomness comes from.
+        kinds: names of the edits to draw from, each as likely; all when empty.
+
+    Returns:
+        The edit, and the module that it gives.
+
+    Raises:
+        ScheduleError: no valid edit was found in many tries.
+    """
+    known = tuple(kinds) or tuple(PROPOSALS)
+    for _ in range(TRIES):
+        try:
+            edit = PROPOSALS[pick(known, rng)](draft, rng)
+            return edit, applied(draft, edit)
+        except ScheduleError:
+            continue
+    raise ScheduleError(f"no valid edit was found in {TRIES} tries", "The module may be too small to edit.")
+
+
+def applied(draft: Draft, edit: Edit) -> Draft:
+    """Give the module after an edit; raises ScheduleError where that is not legal or not valid."""
+    changed = draft.clone()
+    edit.apply(changed)
+    changed.verify()
+    return changed
+
+
+def _copy(draft: Draft, rng: Generator) -> CopyOp:
+    uid, before = pick(targets(draft), rng), pick(_places(draft), rng)
+    fact, visible = draft.mirror.facts[uid], list(draft.mirror.visible(before))
+    operands = repairs(fact, free_operands(fact), visible, rng, free=True)
+    return CopyOp(uid, before, operands, *_user(draft, uid, before, rng))
+
+
+def _user(
+    draft: Draft, uid: str, before: str, rng: Generator
+) -> tuple[str, int, tuple[tuple[object, ...], ...]]:
+    """Choose a later use for a copy: of the same type, else of the same element type."""
+    type_ = draft.mirror.facts[uid].results[0] if draft.mirror.facts[uid].results else None
+    later = draft.mirror.blocks[draft.mirror.facts[before].block][draft.mirror.position(before) :]
+    uses = [
+        (user, i)
+        for user in later
+        if rules.is_target(draft, user)
+        for i in free_operands(draft.mirror.facts[user])
+    ]
+    typed = [(user, i, draft.mirror.facts[user].operands[i]) for user, i in uses]
+    same = [(user, i, t) for user, i, t in typed if t == type_]
+    alike = [(u, i, t) for u, i, t in typed if t and type_ and t.plain and t.element == type_.element]
+    if type_ is None or not (same or alike):
+        return "", 0, ()
+    user, index, wanted = pick(same or alike, rng)
+    assert wanted is not None
+    return user, index, plan_resize(type_, wanted)
+
+
+def _delete(draft: Draft, rng: Generator) -> DeleteOp:
+    uid = pick(targets(draft), rng)
+    visible = list(draft.mirror.visible(uid))
+    return DeleteOp(uid, tuple(replacement(visible, type_, rng) for type_ in draft.mirror.facts[uid].results))
+
+
+def _replace_operand(draft: Draft, rng: Generator) -> ReplaceOperand:
+    uid = pick(targets(draft), rng)
+    index = pick(free_operands(draft.mirror.facts[uid]), rng)
+    source = replacement(
+        list(draft.mirror.visible(uid)), draft.mirror.facts[uid].operands[index], rng, free=True
+    )
+    return ReplaceOperand(uid, index, *source)
+
+
+def _move(draft: Draft, rng: Generator) -> MoveOp:
+    uid = pick(targets(draft), rng)
+    fact = draft.mirror.facts[uid]
+    before = pick([other for other in draft.mirror.blocks[fact.block] if other != uid], rng)
+    if draft.mirror.position(before) > draft.mirror.position(uid):
+        visible = list(draft.mirror.visible(uid))
+        return MoveOp(uid, before, (), tuple(replacement(visible, type_, rng) for type_ in fact.results))
+    return MoveOp(uid, before, repairs(fact, *_hidden(draft, uid, before), rng, free=False))
+
+
+def _swap(draft: Draft, rng: Generator) -> SwapOps:
+    one = pick(targets(draft), rng)
+    block = [
+        uid
+        for uid in draft.mirror.blocks[draft.mirror.facts[one].block]
+        if uid != one and rules.is_target(draft, uid)
+    ]
+    a, b = sorted((one, pick(block, rng)), key=draft.mirror.position)
+    types = [draft.mirror.facts[uid].results for uid in (a, b)]
+    of_a, of_b = (found[0] if len(found) == 1 else None for found in types)
+    if of_a is None or of_b is None or (of_a != of_b and not (of_a.plain and of_b.plain)):
+        raise ScheduleError("only tensors are exchanged")
+    operands = repairs(draft.mirror.facts[b], *_hidden(draft, b, a), rng, free=False)
+    return SwapOps(a, b, operands, plan_resize(of_b, of_a), plan_resize(of_a, of_b))
+
+
+def _set_attribute(draft: Draft, rng: Generator) -> SetAttribute:
+    uid = pick(targets(draft), rng)
+    return SetAttribute(uid, other_attributes(draft.op(uid), rng))
+
+
+def _scale_constant(draft: Draft, rng: Generator) -> ScaleConstant:
+    scalable = [uid for uid in _constants(draft) if can_scale(draft.op(uid))]
+    factor = math.exp(rng.uniform(-math.log(SCALE_LIMIT), math.log(SCALE_LIMIT)))
+    return ScaleConstant(pick(scalable, rng), float(f"{factor:.3g}"))
+
+
+def _replace_constant(draft: Draft, rng: Generator) -> ReplaceConstant:
+    constants = _constants(draft)
+    found = {splat_value(draft.op(uid)) for uid in constants}
+    values = sorted(
+        {*PLAIN_VALUES, *(value for value in found if value is not None and math.isfinite(value))}
+    )
+    return ReplaceConstant(pick(constants, rng), pick(values, rng))
+
+
+PROPOSALS: Mapping[str, Callable[[Draft, Generator], Edit]] = {
+    "CopyOp": _copy,
+    "DeleteOp": _delete,
+    "ReplaceOperand": _replace_operand,
+    "SwapOps": _swap,
+    "MoveOp": _move,
+    "SetAttribute": _set_attribute,
+    "ScaleConstant": _scale_constant,
+    "ReplaceConstant": _replace_constant,
+}
+"""Name of an edit to what draws one; they raise ScheduleError where they find none."""
+
+
+def _places(draft: Draft) -> list[str]:
+    return [uid for uid, fact in draft.mirror.facts.items() if rules.is_open(draft, fact)]
+
+
+def _constants(draft: Draft) -> list[str]:
+    return [uid for uid in targets(draft) if draft.mirror.facts[uid].name == "stablehlo.constant"]
+
+
+def _hidden(draft: Draft, uid: str, before: str) -> tuple[list[int], Visible]:
+    """List the operands of an operation that are not there at an earlier place, and what is."""
+    visible = list(draft.mirror.visible(before))
+    names = {name for name, _ in visible}
+    hidden = [i for i, value in enumerate(draft.op(uid).operands) if draft.name(value) not in names]
+    return hidden, visible

@@ -1,0 +1,84 @@
+"""What edits leave alone: terminators, the regions of reductions, and what reductions start from.
+
+XLA drops the start of a reduction over one element and reorders the others, so that a changed start or region
+means different things to different compilers: such a win would be none.
+"""
+
+from __future__ import annotations
+
+from planish.core import ScheduleError
+from planish.hlo.edits.draft import Draft
+from planish.hlo.edits.mirror import Fact, holder
+from planish.hlo.ir import ir, uid_of, walk
+
+OPEN = frozenset({"stablehlo.while", "stablehlo.case", "stablehlo.if"})
+"""Operations inside whose regions edits may happen."""
+
+TERMINATORS = frozenset({"func.return", "stablehlo.return"})
+
+_STARTED = frozenset({"stablehlo.reduce", "stablehlo.reduce_window"})
+
+
+def starts(name: str, operands: int) -> range:
+    """Give which operands of an operation are what a reduction starts from."""
+    if name in _STARTED:
+        return range(operands // 2, operands)
+    if name == "stablehlo.select_and_scatter":
+        return range(2, 3)
+    return range(0)
+
+
+def fixed_operations(function: ir.Operation | ir.OpView) -> frozenset[str]:
+    """Find the operations that the starts of reductions are computed from."""
+    fixed: set[str] = set()
+    waiting = [op.operands[i] for op in walk(function) for i in starts(op.name, len(op.operands))]
+    while waiting:
+        owner = waiting.pop().owner
+        if isinstance(owner, ir.Block) or uid_of(owner) in fixed:
+            continue
+        fixed.add(uid_of(owner))
+        waiting.extend(owner.operands)
+    return frozenset(fixed)
+
+
+def is_open(draft: Draft, fact: Fact) -> bool:
+    """Whether edits may happen in the block that an operation is in."""
+    while fact.block:
+        fact = draft.mirror.facts[holder(fact.block)]
+        if fact.name not in OPEN:
+            return False
+    return True
+
+
+def is_target(draft: Draft, uid: str) -> bool:
+    """Whether an operation may be changed."""
+    fact = draft.mirror.facts[uid]
+    return fact.name not in TERMINATORS and uid not in draft.fixed and is_open(draft, fact)
+
+
+def target(draft: Draft, uid: str) -> Fact:
+    """Tell of an operation that is to be changed; raises ScheduleError where it may not be."""
+    fact = place(draft, uid)
+    if not is_target(draft, uid):
+        raise ScheduleError(
+            f"operation '{uid}' ({fact.name}) may not be changed", "It ends a block or starts a sum."
+        )
+    return fact
+
+
+def place(draft: Draft, uid: str) -> Fact:
+    """Tell of an operation that something is put before; raises ScheduleError where nothing may be."""
+    fact = draft.mirror.fact(uid)
+    if not is_open(draft, fact):
+        raise ScheduleError(
+            f"operation '{uid}' ({fact.name}) is inside a reduction", "Edit the reduction itself."
+        )
+    return fact
+
+
+def use(draft: Draft, uid: str, index: int) -> Fact:
+    """Tell of an operation whose operand is to be replaced; raises ScheduleError where it may not be."""
+    fact = target(draft, uid)
+    if index in starts(fact.name, len(fact.operands)):
+        raise ScheduleError(f"operand {index} of operation '{uid}' ({fact.name}) is what it starts from")
+    return fact

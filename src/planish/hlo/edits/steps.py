@@ -1,0 +1,317 @@
+"""The edits of GEVO-ML, as steps: each carries its repair, so that a patch replays to the same module.
+
+`CopyOp` and `DeleteOp` are those of the paper (section 4.1); `ReplaceOperand`, `SwapOps` and `MoveOp` are of
+its predecessor GEVO; the others are what its section 7 leaves to the future. Operations are named by their
+ids, values as `planish.hlo.edits.draft` says. What an edit makes has ids that begin with the edit's content
+hash, the same in every patch, so that other edits may refer to them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from planish.core import ScheduleError, Step, canonical_json, content_hash
+from planish.hlo.edits import rules
+from planish.hlo.edits.constants import replaced, scaled
+from planish.hlo.edits.draft import Draft, Source
+from planish.hlo.edits.resize import Resize
+from planish.hlo.ir import context, ir
+
+Repair = tuple[int, str, Resize]
+"""Which operand takes which value, resized how."""
+
+
+@dataclass(frozen=True)
+class Edit(Step):
+    """A change of a module."""
+
+    @cached_property
+    def mark(self) -> str:
+        """What the ids of new operations begin with."""
+        return content_hash(canonical_json(self.to_json()))[:8]
+
+    def apply(self, draft: Draft) -> None:
+        """Change a draft, which is not verified here.
+
+        Raises:
+            ScheduleError: the edit is illegal here; the draft is of no use then.
+        """
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class CopyOp(Edit):
+    """Copy an operation to another place, and let an operation use the copy.
+
+    ::
+
+        a = f(x); b = g(y); c = h(b)   -- CopyOp("a", "c", ((0, "b#0", ()),), "c", 0) -->
+        a = f(x); b = g(y); d = f(b); c = h(d)
+
+    Args:
+        op: what is copied.
+        before: the operation that the copy is put before.
+        operands: what the copy uses instead of the original's operands.
+        user: the operation that uses the copy's first result; empty for none.
+        index: which of its operands.
+        resize: how the result is resized for it.
+    """
+
+    op: str
+    before: str
+    operands: tuple[Repair, ...] = ()
+    user: str = ""
+    index: int = 0
+    resize: Resize = ()
+
+    def apply(self, draft: Draft) -> None:
+        fact = rules.target(draft, self.op)
+        rules.place(draft, self.before)
+        draft.copy(self.op, self.mark, self.before)
+        _repair(draft, self.mark, fact.name, self.operands, self.mark)
+        if self.user:
+            rules.use(draft, self.user, self.index)
+            block = draft.mirror.fact(self.before).block
+            value = draft.resized(
+                (f"{self.mark}#0", self.resize), draft.mirror.ancestor(self.user, block), f"{self.mark}.u"
+            )
+            draft.set_operand(self.user, self.index, value)
+
+
+@dataclass(frozen=True)
+class DeleteOp(Edit):
+    """Delete an operation; other values take the places of its results.
+
+    ::
+
+        a = f(x); b = g(a)   -- DeleteOp("a", (("arg0", ()),)) -->   b = g(x)
+
+    Args:
+        op: what is deleted.
+        values: for each result, what its users take instead, and how it is resized.
+    """
+
+    op: str
+    values: tuple[Source, ...]
+
+    def apply(self, draft: Draft) -> None:
+        rules.target(draft, self.op)
+        _replace_uses(draft, self.op, self.values, draft.users(self.op), self.mark)
+        draft.erase(self.op)
+
+
+@dataclass(frozen=True)
+class ReplaceOperand(Edit):
+    """Let an operation use another value.
+
+    ::
+
+        b = g(a)   -- ReplaceOperand("b", 0, "arg0") -->   b = g(x)
+
+    Args:
+        op: the user.
+        index: which of its operands, from 0.
+        value: what it uses.
+        resize: how that is resized.
+    """
+
+    op: str
+    index: int
+    value: str
+    resize: Resize = ()
+
+    def apply(self, draft: Draft) -> None:
+        rules.use(draft, self.op, self.index)
+        draft.set_operand(self.op, self.index, draft.resized((self.value, self.resize), self.op, self.mark))
+
+
+@dataclass(frozen=True)
+class MoveOp(Edit):
+    """Put an operation elsewhere in its block.
+
+    ::
+
+        a = f(x); b = g(a)   -- MoveOp("b", "a", ((0, "arg0", ()),)) -->   b = g(x); a = f(x)
+
+    Args:
+        op: what is moved.
+        before: the operation that it is put before.
+        operands: what it uses instead of values that come later than its new place.
+        values: for each result, what users before its new place take instead; may be left out when moving up.
+    """
+
+    op: str
+    before: str
+    operands: tuple[Repair, ...] = ()
+    values: tuple[Source, ...] = ()
+
+    def apply(self, draft: Draft) -> None:
+        fact = rules.target(draft, self.op)
+        if rules.place(draft, self.before).block != fact.block:
+            raise ScheduleError(
+                f"cannot move operation '{self.op}' before '{self.before}'", "Both are of one block."
+            )
+        _replace_uses(draft, self.op, self.values, self._broken(draft, fact.block), self.mark)
+        draft.move(self.op, self.before)
+        _repair(draft, self.op, fact.name, self.operands, self.mark)
+
+    def _broken(self, draft: Draft, block: str) -> list[list[tuple[str, int]]]:
+        """List the uses that stand before the new place."""
+        limit = draft.mirror.position(self.before)
+        return [
+            [(uid, i) for uid, i in users if draft.mirror.position(draft.mirror.ancestor(uid, block)) < limit]
+            for users in draft.users(self.op)
+        ]
+
+
+@dataclass(frozen=True)
+class SwapOps(Edit):
+    """Exchange two operations of a block: each stands in the other's place and has the other's users.
+
+    ::
+
+        a = f(x); b = g(a); c = h(b)   -- SwapOps("a", "b", ((0, "arg0", ()),)) -->
+        b = g(x); a = f(x); c = h(a)
+
+    Args:
+        a: the earlier one, with one result.
+        b: the later one, with one result.
+        operands: what `b` uses instead of values that come later than its new place.
+        to_a: how the result of `b` is resized for the users of `a`.
+        to_b: how the result of `a` is resized for the users of `b`.
+    """
+
+    a: str
+    b: str
+    operands: tuple[Repair, ...] = ()
+    to_a: Resize = ()
+    to_b: Resize = ()
+
+    def apply(self, draft: Draft) -> None:
+        a, b = rules.target(draft, self.a), rules.target(draft, self.b)
+        if a.block != b.block or draft.mirror.position(self.a) >= draft.mirror.position(self.b):
+            raise ScheduleError(f"cannot swap operations '{self.a}' and '{self.b}'", "The first comes first.")
+        order = draft.mirror.blocks[a.block]
+        after_a, after_b = (order[order.index(uid) + 1] for uid in (self.a, self.b))
+        of_a = [(uid, i) for uid, i in draft.users(self.a)[0] if uid != self.b]
+        of_b = draft.users(self.b)[0]
+        draft.move(self.b, self.a)
+        _repair(draft, self.b, b.name, self.operands, self.mark)
+        draft.move(self.a, after_b)
+        as_a = draft.resized(
+            (f"{self.b}#0", self.to_a), self.a if after_a == self.b else after_a, f"{self.mark}.a"
+        )
+        as_b = draft.resized((f"{self.a}#0", self.to_b), after_b, f"{self.mark}.b")
+        for value, users in ((as_a, of_a), (as_b, of_b)):
+            for uid, index in users:
+                draft.set_operand(uid, index, value)
+
+
+@dataclass(frozen=True)
+class SetAttribute(Edit):
+    """Give an operation other attributes, with the same types.
+
+    ::
+
+        b = iota dim = 0   -- SetAttribute("b", (("iota_dimension", "1 : i64"),)) -->   b = iota dim = 1
+
+    Args:
+        op: what is changed.
+        attributes: names with values, as MLIR writes them.
+    """
+
+    op: str
+    attributes: tuple[tuple[str, str], ...]
+
+    def apply(self, draft: Draft) -> None:
+        rules.target(draft, self.op)
+        op = draft.op(self.op)
+        for name, text in self.attributes:
+            # Any other name would be taken, and mean nothing.
+            if not hasattr(type(op.opview), name):
+                raise ScheduleError(f"operation '{self.op}' ({op.name}) has no attribute '{name}'")
+            try:
+                op.attributes[name] = ir.Attribute.parse(text, context())
+            except ir.MLIRError as error:
+                raise ScheduleError(f"'{text}' is no attribute") from error
+
+
+@dataclass(frozen=True)
+class ScaleConstant(Edit):
+    """Multiply a constant of floats.
+
+    ::
+
+        c = 0.01   -- ScaleConstant("c", 2.0) -->   c = 0.02
+
+    Args:
+        op: the constant.
+        factor: by what.
+    """
+
+    op: str
+    factor: float
+
+    def apply(self, draft: Draft) -> None:
+        rules.target(draft, self.op)
+        scaled(draft.op(self.op), self.factor)
+
+
+@dataclass(frozen=True)
+class ReplaceConstant(Edit):
+    """Give all elements of a constant one value.
+
+    ::
+
+        c = 0.01   -- ReplaceConstant("c", 1.0) -->   c = 1.0
+
+    Args:
+        op: the constant, of floats, integers or booleans.
+        value: the new value; whole for integers, 0 or 1 for booleans.
+    """
+
+    op: str
+    value: float
+
+    def apply(self, draft: Draft) -> None:
+        rules.target(draft, self.op)
+        replaced(draft.op(self.op), self.value)
+
+
+EDITS: dict[str, type[Edit]] = {
+    edit.__name__: edit
+    for edit in (
+        CopyOp,
+        DeleteOp,
+        ReplaceOperand,
+        SwapOps,
+        MoveOp,
+        SetAttribute,
+        ScaleConstant,
+        ReplaceConstant,
+    )
+}
+"""Name to class of every edit."""
+
+
+def _repair(draft: Draft, uid: str, name: str, repairs: tuple[Repair, ...], mark: str) -> None:
+    """Let operands take the recorded values."""
+    for index, value, resize in repairs:
+        if index in rules.starts(name, len(draft.mirror.facts[uid].operands)):
+            raise ScheduleError(f"operand {index} of operation '{uid}' ({name}) is what it starts from")
+        draft.set_operand(uid, index, draft.resized((value, resize), uid, f"{mark}.{index}"))
+
+
+def _replace_uses(
+    draft: Draft, uid: str, values: tuple[Source, ...], users: list[list[tuple[str, int]]], mark: str
+) -> None:
+    """Let the users of each result take the recorded value; it is resized just before the operation."""
+    for number, uses in enumerate(users):
+        if not uses:
+            continue
+        if number >= len(values):
+            raise ScheduleError(f"nothing is given for the users of '{uid}#{number}'")
+        value = draft.resized(values[number], uid, f"{mark}.{number}")
+        for user, index in uses:
+            draft.set_operand(user, index, value)

@@ -1,0 +1,30 @@
+"""StableHLO modules by the bindings of jaxlib: reading, ids, normal form, hashing and printing."""
+
+from planish.hlo.ir.context import context, ir
+from planish.hlo.ir.entry import entry_text
+from planish.hlo.ir.hashing import canonical_hash
+from planish.hlo.ir.normal import chosen_function, load, named_location, normal_text
+from planish.hlo.ir.reading import first_line
+from planish.hlo.ir.types import TensorType, mlir_type, tensor_type
+from planish.hlo.ir.uids import UID, functions, number, set_uid, uid_of, walk
+
+__all__ = [
+    "UID",
+    "TensorType",
+    "canonical_hash",
+    "chosen_function",
+    "context",
+    "entry_text",
+    "first_line",
+    "functions",
+    "ir",
+    "load",
+    "mlir_type",
+    "named_location",
+    "normal_text",
+    "number",
+    "set_uid",
+    "tensor_type",
+    "uid_of",
+    "walk",
+]

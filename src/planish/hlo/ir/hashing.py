@@ -1,0 +1,56 @@
+"""The canonical hash of a module: equal for modules that differ in names, order and dead code alone."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from jaxlib.mlir import passmanager
+
+from planish.core import content_hash
+from planish.hlo.ir.context import context, ir
+from planish.hlo.ir.uids import functions, strip_uids, walk
+
+
+def canonical_hash(root: ir.Operation | ir.OpView) -> str:
+    """Name what a module computes: without common subexpressions, dead code and ids, in order of use."""
+    copy = root.operation.clone().operation
+    strip_uids(copy)
+    _simplify().run(copy)
+    for _, function in functions(copy):
+        _order_by_use(function.regions[0].blocks[0])
+    text = copy.get_asm(assume_verified=True)
+    assert isinstance(text, str)
+    return content_hash(text)
+
+
+@cache
+def _simplify() -> passmanager.PassManager:
+    passes = passmanager.PassManager.parse("builtin.module(func.func(cse,trivial-dce))", context())
+    passes.enable_verifier(False)
+    return passes
+
+
+def _order_by_use(block: ir.Block) -> None:
+    """Put the operations into the order in which those without users, and then the last one, need them."""
+    operations = [op.operation for op in block.operations]
+    end, here, placed = operations[-1], set(operations), set[ir.Operation]()
+    unused = [op for op in operations[:-1] if not any(True for result in op.results for _ in result.uses)]
+    stack = [(op, False) for op in (end, *reversed(unused))]
+    while stack:
+        op, ready = stack.pop()
+        if op in placed:
+            continue
+        if ready:
+            placed.add(op)
+            if op != end:
+                op.move_before(end)
+            continue
+        stack.append((op, True))
+        stack.extend((needed, False) for needed in reversed(_needed(op)) if needed in here)
+
+
+def _needed(op: ir.Operation) -> list[ir.Operation]:
+    """List what made the operands of an operation, and of those inside it."""
+    users = walk(op) if len(op.regions) else [op]
+    owners = [value.owner for user in users for value in user.operands]
+    return [owner.operation for owner in owners if not isinstance(owner, ir.Block)]

@@ -1,0 +1,110 @@
+"""The space of patches: lists of edits of a StableHLO module (GEVO-ML, section 4)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from planish.core import Candidate, ScheduleError
+from planish.hlo.crossing import children
+from planish.hlo.edits import Draft, propose
+from planish.hlo.ir import canonical_hash
+from planish.hlo.patch import extended, replay
+from planish.hlo.program import Program
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+MUTATIONS = 3
+"""Edits of an initial individual (section 4)."""
+
+CROSSOVER_TRIES = 10
+REMEMBERED = 64
+
+
+class PatchSpace:
+    """Patches of a module, each of which replays and verifies.
+
+    Args:
+        program: what is changed.
+        kinds: names of the edits that mutation draws from; all when empty. The paper has CopyOp and DeleteOp.
+    """
+
+    def __init__(self, program: Program, kinds: Sequence[str] = ()) -> None:
+        self.program = program
+        self._kinds = tuple(kinds)
+        self._drafts: OrderedDict[Candidate, Draft] = OrderedDict()
+
+    def start(self) -> Candidate:
+        """Give the unchanged module."""
+        return Candidate()
+
+    def sample(self, rng: Generator) -> Candidate:
+        """Draw a patch of three edits."""
+        candidate = self.start()
+        for _ in range(MUTATIONS):
+            candidate = self.mutate(candidate, rng)
+        return candidate
+
+    def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
+        """Append an edit, drawn until the module is valid.
+
+        Raises:
+            ScheduleError: no valid edit is found.
+        """
+        edit, draft = propose(self.draft(candidate), rng, self._kinds)
+        child = candidate.then(edit)
+        self._remember(child, draft)
+        return child
+
+    def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
+        """Exchange edits of two patches until both children are valid (section 4.2).
+
+        A parent stands in for a child that is not valid in many tries.
+        """
+        found: list[Candidate] = []
+        for _ in range(CROSSOVER_TRIES):
+            pair = children(a, b, rng)
+            valid = [child for child in pair if self._is_valid(child)]
+            if len(valid) == 2:
+                return pair
+            found = found or valid
+        one, other = [*found, a, b][:2]
+        return one, other
+
+    def shorter(self, candidate: Candidate) -> Sequence[Candidate]:
+        """List the patches with one edit less that are valid still, the last edit left out first."""
+        steps = candidate.steps
+        without = (Candidate(steps[:i] + steps[i + 1 :]) for i in reversed(range(len(steps))))
+        return [patch for patch in without if self._is_valid(patch)]
+
+    def state(self, candidate: Candidate) -> str:
+        """Name what the module computes: its canonical hash, not the patch's."""
+        return canonical_hash(self.draft(candidate).root)
+
+    def draft(self, candidate: Candidate) -> Draft:
+        """Give the module of a patch, not to be changed; raises ScheduleError where the patch is illegal."""
+        if candidate in self._drafts:
+            self._drafts.move_to_end(candidate)
+            return self._drafts[candidate]
+        parent = Candidate(candidate.steps[:-1])
+        if parent in self._drafts and candidate.steps:
+            draft = extended(self._drafts[parent], candidate.steps[-1:])
+        else:
+            draft = replay(self.program, candidate)
+        self._remember(candidate, draft)
+        return draft
+
+    def _is_valid(self, candidate: Candidate) -> bool:
+        try:
+            self.draft(candidate)
+        except ScheduleError:
+            return False
+        return True
+
+    def _remember(self, candidate: Candidate, draft: Draft) -> None:
+        """Keep the modules that were needed last: a child is made from its parent's."""
+        self._drafts[candidate] = draft
+        if len(self._drafts) > REMEMBERED:
+            self._drafts.popitem(last=False)
