@@ -72,6 +72,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         ("gvn,,dce", "character 5: found ','. Expected the name of a pass"),
         ("gvn<no-pre", "character 4: found '<no-pre'. Expected a name, a comma or a bracket"),
         ("function()", r"character 10: found '\)'. Expected the name"),
+        ("module(" * 5_000, "character 63: found '\\('. Expected at most 8 managers within each other"),
         ("function(globalopt)", r"'globalopt' stands in function\(...\). Write globalopt"),
         ("function(indvars)", r"Write function\(loop\(indvars\)\)"),
         ("loop(licm)", r"stands in loop\(...\). Write function\(loop-mssa\(licm<allowspeculation>\)\)"),

@@ -10,6 +10,9 @@ from planish.core import ProgramError
 
 _TOKEN = re.compile(r"\s*([^\s,()<>]+(?:<[^<>()]*>)?|[,()])\s*")
 
+DEEPEST = 8
+"""Managers within each other; LLVM's own nest four deep, as in module(cgscc(function(loop(...))))."""
+
 
 @dataclass(frozen=True)
 class Item:
@@ -68,22 +71,24 @@ class _Reader:
         self._token, self._place = next(self._tokens)
         return taken
 
-    def items(self) -> tuple[Item, ...]:
-        """Read items with commas between them."""
-        found = [self._item()]
+    def items(self, depth: int = 0) -> tuple[Item, ...]:
+        """Read items with commas between them, within so many managers."""
+        found = [self._item(depth)]
         while self.ahead() == ",":
             self._take()
-            found.append(self._item())
+            found.append(self._item(depth))
         return tuple(found)
 
-    def _item(self) -> Item:
+    def _item(self, depth: int) -> Item:
         if not self.ahead() or self.ahead() in ",()":
             raise self.error("the name of a pass")
         name = self._take()
         if self.ahead() != "(":
             return Item(name)
+        if depth == DEEPEST:
+            raise self.error(f"at most {DEEPEST} managers within each other")
         self._take()
-        inner = self.items()
+        inner = self.items(depth + 1)
         if self.ahead() != ")":
             raise self.error("a closing bracket")
         self._take()
