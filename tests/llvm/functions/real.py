@@ -27,9 +27,9 @@ FLAGS = {
 @pytest.fixture(scope="session")
 def clang(tmp_path_factory: pytest.TempPathFactory) -> Compile:
     """Give a function that compiles the sample source, by the name of its flags, to IR's text."""
-    program = shutil.which("clang-22") or shutil.which("clang")
+    program = shutil.which("clang-22")
     if program is None:
-        reason = "clang is not installed: apt-get install clang-22"
+        reason = "clang-22 is not installed: apt-get install clang-22"
         pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
     return _Compiled(program, tmp_path_factory.mktemp("clang"))
 

@@ -76,6 +76,12 @@ def test_names_of_other_functions_and_external_globals_count() -> None:
     assert identity(text) != identity(text.replace("i32 9]", "i32 10]"))
 
 
+def test_the_data_layout_counts_and_the_triple_does_not() -> None:
+    text = NORMAL["callee"]
+    assert identity(text) == identity(text.replace("x86_64-pc-linux-gnu", "x86_64-unknown-linux-musl"))
+    assert identity(text) != identity(text.replace("-S128", ""))
+
+
 def test_a_types_fields_count_and_its_name_does_not() -> None:
     text = NORMAL["callee"]
     assert identity(text) == identity(text.replace("%struct.deep", "%struct.other"))

@@ -1,5 +1,6 @@
 """Splitting: every function stands alone, unchanged, with what it refers to and no more."""
 
+import contextlib
 import re
 from collections import Counter
 
@@ -8,6 +9,8 @@ import pytest
 from llvm.functions.reference import definitions, printed
 from llvm.functions.samples import ODD
 from planish.llvm.backend.protocol import IRError
+from planish.llvm.functions.attributes import for_size
+from planish.llvm.functions.normalise import normalise
 from planish.llvm.functions.split import split_module
 
 ALONE = {f.name: f.text for f in split_module(ODD)}
@@ -131,6 +134,19 @@ def test_debug_information_goes_and_other_metadata_stays() -> None:
 def test_other_layouts_are_refused_with_their_line(text: str, line: int) -> None:
     with pytest.raises(IRError, match=f"line {line} "):
         list(split_module(text))
+
+
+@pytest.mark.parametrize(
+    "statement", ["@x = global ", "@x = constant [2 x i32", "@x 1", "declare void @x(", "@x = global ?"]
+)
+def test_broken_statements_are_no_crash(statement: str) -> None:
+    text = f"{statement}\ndefine ptr @f() {{\n  call void @x()\n  ret ptr @x\n}}\n"
+    with contextlib.suppress(IRError):
+        list(split_module(text))
+    with contextlib.suppress(IRError):
+        normalise(text)
+    with contextlib.suppress(IRError):
+        for_size(text)
 
 
 def test_modules_without_definitions_give_none() -> None:

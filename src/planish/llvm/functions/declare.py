@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 
+from planish.llvm.backend.protocol import IRError
 from planish.llvm.functions.statements import Statement
-from planish.llvm.functions.syntax import NAME, closing, items, type_end
+from planish.llvm.functions.syntax import NAME, PRINT_FIRST, QUOTED, closing, items, type_end
 
 LINKAGES = (
     "private|internal|available_externally|linkonce|weak|common|appending|extern_weak|linkonce_odr|weak_odr"
     "|external"
 )
+VISIBILITIES = "dso_local|dso_preemptable|default|hidden|protected|dllimport|dllexport"
+COMDAT = rf" comdat(?:\(\$(?:{QUOTED}|[^)]*)\))?(?= )"
 # A strong constant of at most so many characters keeps its value. Optimisations read it (strlen of a text,
 # an element of a small table), as they do when the whole module is compiled; longer tables would only
 # swell the text that a model reads.
 CONSTANT_CHARS = 256
 
-_DEFINE = re.compile(rf"define (?:(?:{LINKAGES}|dso_local|default|hidden|protected|dllimport|dllexport) )*")
+_DEFINE = re.compile(rf"define (?:(?:{LINKAGES}|{VISIBILITIES}) )*")
 _GROUPS = re.compile(r'"[^"]*"|( #\d+)')
 _PARAMETER = re.compile(rf"(.*\S) %{NAME}", re.ASCII | re.DOTALL)
 _GLOBAL = re.compile(rf"(@{NAME}) = ((?:[a-z_]+(?:\(\w+\))? )*)(global|constant|alias|ifunc) ", re.ASCII)
@@ -57,11 +60,11 @@ def global_head(text: str) -> tuple[re.Match[str], int]:
         groups of a match; and the position behind its type.
 
     Raises:
-        ValueError: it is no global.
+        IRError: it is no global.
     """
     found = _GLOBAL.match(text)
     if not found:
-        raise ValueError(f"no global: {text[:80]}")
+        raise IRError(f"this is no global: '{text[:60]}'", PRINT_FIRST)
     return found, type_end(text, found.end())
 
 

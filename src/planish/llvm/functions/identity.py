@@ -17,7 +17,8 @@ def identity(text: str) -> str:
 
     The names of the function itself, of struct types, of local values and blocks, and of globals with a
     value count for nothing, nor do the numbers of attribute groups and metadata, and the order of the
-    other statements. Names of other functions and of external globals count: LLVM knows many.
+    other statements. Names of other functions and of external globals count: LLVM knows many. So does the
+    data layout, but not the triple: two compilers for one machine call it by different vendors.
 
     Args:
         text: a normalised module of one function (with several, all count, in their order).
@@ -36,7 +37,7 @@ def _canonical(read: list[Statement]) -> Iterator[str]:
     known = {s.name: s for s in read if s.name and s.kind != "define"}
     defined = [s for s in read if s.kind == "define"]
     given = {s.name: f"@={i}" for i, s in enumerate(defined)}
-    yield from (s.text for s in read if s.kind == "target" or s.text.startswith("module asm"))
+    yield from (s.text for s in read if s.text.startswith(("target datalayout", "module asm")))
     for function in defined:
         yield _function(function.text, known, given)
     used = (name for function in defined for name in references(function.text))

@@ -7,19 +7,17 @@ from collections.abc import Mapping
 
 from planish.llvm.functions.attached import binding
 from planish.llvm.functions.debug import without_debug
-from planish.llvm.functions.declare import global_head, without_home
+from planish.llvm.functions.declare import COMDAT, VISIBILITIES, global_head, without_home
 from planish.llvm.functions.statements import Statement, statements
 from planish.llvm.functions.syntax import NAME, QUOTED, reachable, references
 
-_VISIBLE = "dso_local|dso_preemptable|default|hidden|protected|dllimport|dllexport"
 _LINKED = "private|internal|available_externally|linkonce_odr|weak_odr|linkonce|weak|common"
-_HEAD = re.compile(rf"(define|declare)((?: extern_weak)?)(?: (?:external|{_LINKED}|{_VISIBLE})\b)*", re.ASCII)
-_GLOBAL_WORDS = re.compile(rf"\b(?:{_LINKED}|{_VISIBLE}|unnamed_addr|local_unnamed_addr) ")
-# Quoted text is matched first, and kept.
-_PLACED = re.compile(
-    rf"({QUOTED})| (?:local_)?unnamed_addr\b| (?:section|partition) {QUOTED}"
-    rf"| comdat(?:\(\$(?:{QUOTED}|[^)]*)\))?(?= )"
+_HEAD = re.compile(
+    rf"(define|declare)((?: extern_weak)?)(?: (?:external|{_LINKED}|{VISIBILITIES})\b)*", re.ASCII
 )
+_GLOBAL_WORDS = re.compile(rf"\b(?:{_LINKED}|{VISIBILITIES}|unnamed_addr|local_unnamed_addr) ")
+# Quoted text is matched first, and kept.
+_PLACED = re.compile(rf"({QUOTED})| (?:local_)?unnamed_addr\b| (?:section|partition) {QUOTED}|{COMDAT}")
 _ATTACHED = re.compile(
     rf"({QUOTED})|[ \t]*;[^\n]*|,? ![A-Za-z_][-\w.$]* !(?:\d+|\{{[^\n]*?\}})|( #\d+)", re.ASCII
 )
@@ -97,7 +95,8 @@ def _global(text: str) -> str:
     text = _attached(text, {})
     found, end = global_head(text)
     words = _GLOBAL_WORDS.sub("", found[2])
-    return f"{found[1]} = {words}{without_home(text, end)[found.end(2) :]}"
+    whole = text if found[3] in ("alias", "ifunc") else without_home(text, end)
+    return f"{found[1]} = {words}{whole[found.end(2) :]}"
 
 
 def _attached(text: str, groups: Mapping[str, str]) -> str:

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from planish.llvm.functions.debug import without_debug
-from planish.llvm.functions.declare import LINKAGES, declaration, taken
+from planish.llvm.functions.declare import COMDAT, LINKAGES, declaration, taken
 from planish.llvm.functions.statements import Kind, Statement, statements
 from planish.llvm.functions.syntax import QUOTED, reachable, references
 
 _ORDER: tuple[Kind, ...] = ("type", "global", "declare", "define", "attributes", "metadata")
 _LINKAGE = re.compile(rf"^define (?:{LINKAGES}) ")
-_COMDAT = re.compile(rf"({QUOTED})| comdat(?:\(\$(?:{QUOTED}|[^)]*)\))?(?= )")
+_COMDAT = re.compile(rf"({QUOTED})|{COMDAT}")
 
 
 @dataclass(frozen=True, slots=True)

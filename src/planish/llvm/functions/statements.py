@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from planish.llvm.backend.protocol import IRError
-from planish.llvm.functions.syntax import NAME, QUOTED
+from planish.llvm.functions.syntax import NAME, PRINT_FIRST, QUOTED
 
 Kind = Literal["target", "type", "global", "declare", "define", "attributes", "metadata", "other"]
 
@@ -98,5 +98,5 @@ def _unread(text: str, at: int, end: int) -> IRError:
     line = text.count("\n", 0, at) + 1
     return IRError(
         f"line {line} is not laid out as LLVM prints it: '{text[at:end][:60]}'",
-        "Print the module first: opt -S -o printed.ll FILE",
+        PRINT_FIRST,
     )

@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from planish.llvm.backend.protocol import IRError
+
+PRINT_FIRST = "Print the module first: opt -S -o printed.ll FILE"
+
 QUOTED = r'"[^"]*"'  # a quote inside is written \22
 NAME = rf"(?:{QUOTED}|[-\w.$]+)"
 
@@ -56,14 +60,14 @@ def closing(text: str, start: int) -> int:
         The position behind the bracket that closes it.
 
     Raises:
-        ValueError: nothing closes it.
+        IRError: nothing closes it.
     """
     depth = 0
     for found in _DELIMITER.finditer(text, start):
         depth += _depth(found[0])
         if not depth:
             return found.end()
-    raise ValueError(f"nothing closes '{text[start]}' at {start}")
+    raise IRError(f"nothing closes the bracket of '{text[start : start + 60]}'", PRINT_FIRST)
 
 
 def items(text: str) -> Iterator[str]:
@@ -82,16 +86,16 @@ def type_end(text: str, start: int) -> int:
     """Find the position behind the type that begins at `start`; a function type counts with its arguments.
 
     Raises:
-        ValueError: no type begins there.
+        IRError: no type begins there.
     """
-    if text[start] in "[{<":
+    if text.startswith(("[", "{", "<"), start):
         end = closing(text, start)
     elif word := _WORD_TYPE.match(text, start):
         end = word.end()
         if text.startswith("(", end):  # target("name", ...)
             end = closing(text, end)
     else:
-        raise ValueError(f"no type at {start}: {text[start : start + 20]}")
+        raise IRError(f"no type begins '{text[start : start + 60]}'", PRINT_FIRST)
     if space := _POINTER_SPACE.match(text, end):
         end = space.end()
     return closing(text, end + 1) if text.startswith(" (", end) else end
