@@ -38,11 +38,12 @@ def open_backend(name: str = "") -> Backend:
     Raises:
         TargetError: there is none of this name here; the hint says how to get it.
     """
-    return _open(name or os.environ.get(VARIABLE) or next(iter(available()), "libllvm"))
+    return open_named(name or os.environ.get(VARIABLE) or next(iter(available()), "libllvm"))
 
 
 @cache
-def _open(name: str) -> Backend:
+def open_named(name: str) -> Backend:
+    """Open a back end by its name; raises as `open_backend` does."""
     if name not in _MENDS:
         raise TargetError(f"unknown LLVM back end '{name}'", did_you_mean(name, _MENDS))
     if name == "libllvm" and (path := libllvm.find()):

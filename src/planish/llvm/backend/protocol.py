@@ -105,7 +105,7 @@ class Backend(Protocol):
 
         Args:
             ir: text, or bitcode's bytes.
-            name: what errors call it; a file's path. Text that names no `source_filename` gets it, too.
+            name: what errors call it; a file's path.
 
         Returns:
             The module. Where it lacks a target triple or data layout, it has this host's.

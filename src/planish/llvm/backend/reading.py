@@ -10,7 +10,7 @@ _PRODUCER = re.compile(rb"\(Producer: 'LLVM(\d+)[^']*' Reader:")
 _IDENT = re.compile(rb'!"[^"\n]*\bclang version (\d+)\.')
 
 
-def ir_error(name: str, ir: bytes, said: str, version: str, lines_before: int) -> IRError:
+def unreadable(name: str, ir: bytes, said: str, version: str, lines_before: int) -> IRError:
     """Make the error of IR that cannot be read.
 
     Args:
@@ -20,22 +20,35 @@ def ir_error(name: str, ir: bytes, said: str, version: str, lines_before: int) -
         version: this LLVM's: "22.1.8".
         lines_before: how many lines were put before the user's.
     """
-    message = f"{name}:{_what(name, said, lines_before)}"
-    writer = _writer(ir, said)
-    if writer > int(version.partition(".")[0]):
-        return IRError(
-            f"{message}; it is of a newer LLVM ({writer}) than this one ({version})",
-            f"Install LLVM {writer}, or name its library by PLANISH_LIBLLVM.",
-        )
-    return IRError(message)
-
-
-def _what(name: str, said: str, lines_before: int) -> str:
     first = said.strip().partition("\n")[0].removeprefix(f"{name}:").strip()
     place = re.fullmatch(r"(\d+):(\d+): (?:error: )?(.*)", first)
     if place:
-        return f"{int(place[1]) - lines_before}:{place[2]}: {place[3]}"
-    return " " + (first.removeprefix("error: ") or "it is no LLVM IR")
+        message = f"{name}:{int(place[1]) - lines_before}:{place[2]}: {place[3]}"
+    else:
+        message = f"{name}: {first.removeprefix('error: ') or 'it is no LLVM IR'}"
+    return _error(message, _writer(ir, said), version)
+
+
+def invalid(name: str, ir: bytes, told: str, version: str) -> IRError:
+    """Make the error of IR that breaks LLVM's rules.
+
+    Args:
+        name: what the user calls it.
+        ir: the text or bitcode.
+        told: what the verifier objects to: a rule, and mostly in the next line the place.
+        version: this LLVM's.
+    """
+    where = " ".join(line.strip() for line in told.splitlines()[:2])
+    return _error(f"{name}: the IR is invalid: {where}", _writer(ir, ""), version)
+
+
+def _error(message: str, writer: int, version: str) -> IRError:
+    if writer <= int(version.partition(".")[0]):
+        return IRError(message)
+    return IRError(
+        f"{message}; it is of a newer LLVM ({writer}) than this one ({version})",
+        f"Install LLVM {writer}, or name its library by PLANISH_LIBLLVM.",
+    )
 
 
 def _writer(ir: bytes, said: str) -> int:

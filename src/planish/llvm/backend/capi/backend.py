@@ -9,8 +9,8 @@ from planish.llvm.backend.capi.context import Context
 from planish.llvm.backend.capi.machine import Machine
 from planish.llvm.backend.capi.module import CModule
 from planish.llvm.backend.capi.session import Session
-from planish.llvm.backend.protocol import IRError, PassError
-from planish.llvm.backend.reading import ir_error
+from planish.llvm.backend.protocol import PassError
+from planish.llvm.backend.reading import invalid, unreadable
 from planish.llvm.backend.target_line import target_line
 
 
@@ -51,7 +51,7 @@ class CBackend:
             handle = self._read(context, data, name)
             module = CModule(self._session, context, handle, self._aim(handle))
             if told := module.verify():
-                raise IRError(f"{name}: the IR is invalid: {' '.join(told.split())}")
+                raise invalid(name, data, told, self.version)
         except PlanishError:
             context.release()  # which frees what is in it, too
             raise
@@ -64,7 +64,7 @@ class CBackend:
         buffer = functions.LLVMCreateMemoryBufferWithMemoryRangeCopy(whole, len(whole), name.encode())
         if functions.LLVMParseIRInContext(context.handle, buffer, byref(handle), byref(message)):
             said = functions.take(message) or "; ".join(self._session.diagnostics.taken())
-            raise ir_error(name, data, said, self.version, bool(line))
+            raise unreadable(name, data, said, self.version, bool(line))
         return handle.value or 0
 
     def _aim(self, handle: int) -> Machine:

@@ -17,6 +17,7 @@ class Functions:
     """The functions of one LLVM, each an attribute by its name.
 
     Args:
+        where: the library that they lie in, as errors name it.
         address: finds them.
         more: what is needed beside the common ones.
 
@@ -24,7 +25,8 @@ class Functions:
         TargetError: one is missing.
     """
 
-    def __init__(self, address: Address, more: Signatures) -> None:
+    def __init__(self, where: str, address: Address, more: Signatures) -> None:
+        self._where = where
         self._address = address
         for name, signature in {**COMMON, **more}.items():
             setattr(self, name, self.bind(name, signature))
@@ -36,7 +38,7 @@ class Functions:
         """Make a function callable that was not asked for at the start; raises as the class does."""
         address = self._address(name)
         if address is None:
-            raise TargetError(f"this LLVM lacks the function {name}", "Use LLVM 18 or newer.")
+            raise TargetError(f"{self._where} lacks the function {name}", "Use LLVM 18 or newer.")
         return CFUNCTYPE(*signature)(address)
 
     def has(self, name: str) -> bool:

@@ -73,7 +73,7 @@ def open_libllvm(path: Path) -> CBackend:
         library = CDLL(str(path))
     except OSError as error:
         raise TargetError(f"{path} cannot be loaded: {error}", f"Name another by {VARIABLE}.") from error
-    functions = Functions(lambda name: _address(library, name), SIGNATURES)
+    functions = Functions(str(path), lambda name: _address(library, name), SIGNATURES)
     if int(version(functions).partition(".")[0]) < OLDEST:
         raise TargetError(f"{path} is LLVM {version(functions)}", f"Install LLVM {OLDEST} or newer.")
     return CBackend("libllvm", Session(functions, RunPasses(functions)), lifetime=None)

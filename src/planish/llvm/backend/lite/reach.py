@@ -8,6 +8,7 @@ the reduced back end is used.
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import warnings
@@ -36,7 +37,7 @@ def reach(wheel: Wheel) -> CBackend | str:
         return f"llvmlite {wheel.version} is not {KNOWN}x"
     try:
         address = _addresses(wheel)
-        return _open(address) if _survives(address) else "it did not pass its self-test"
+        return _open(address) if survives(address) else "it did not pass its self-test"
     except TargetError as error:
         return error.message
 
@@ -45,18 +46,19 @@ def _addresses(wheel: Wheel) -> Address:
     wanted = {_ANCHOR, *NAMES, *SIGNATURES}
     found = elf.functions(wheel.library, wanted)
     if _ANCHOR not in found:
-        raise TargetError(f"{wheel.library} has no table of symbols")
+        raise TargetError(f"{wheel.library} names no local symbols")
     library = CDLL(str(wheel.library))
     base = (cast(library[_ANCHOR], c_void_p).value or 0) - found[_ANCHOR]
     return lambda name: base + found[name] if name in found else None
 
 
 def _open(address: Address) -> CBackend:
-    functions = Functions(address, SIGNATURES)
+    functions = Functions("llvmlite", address, SIGNATURES)
     return CBackend("llvmlite", Session(functions, ParsePipelines(functions)), LIFETIME)
 
 
-def _survives(address: Address) -> bool:
+def survives(address: Address) -> bool:
+    """Try what is found at these addresses, in a child process; tells whether that went well."""
     with warnings.catch_warnings():
         # With other threads, a fork may find a lock held for ever; what the child does takes none.
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -69,6 +71,7 @@ def _survives(address: Address) -> bool:
 def _try_and_exit(address: Address) -> None:
     passed = False
     try:
+        faulthandler.disable()  # it writes where a test or a service may look
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(_PATIENCE_S)
         silence = os.open(os.devnull, os.O_WRONLY)

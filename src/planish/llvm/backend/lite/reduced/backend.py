@@ -7,11 +7,12 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from planish.core import TargetError
+from planish.core import PlanishError, TargetError
+from planish.llvm.backend.lite.reduced.context import Context
 from planish.llvm.backend.lite.reduced.elements import elements
 from planish.llvm.backend.lite.reduced.module import ReducedModule
-from planish.llvm.backend.protocol import IRError, PassError
-from planish.llvm.backend.reading import ir_error
+from planish.llvm.backend.protocol import PassError
+from planish.llvm.backend.reading import invalid, unreadable
 from planish.llvm.backend.target_line import is_bitcode, processor, target_line
 
 _HEADLINE = "parsing error\n"
@@ -43,16 +44,25 @@ class ReducedBackend:
 
     def parse(self, ir: str | bytes, name: str = "module") -> ReducedModule:
         data = ir.encode("utf-8", "surrogateescape") if isinstance(ir, str) else ir
-        context = llvm.create_context()
         line = target_line(data, _target_text)
+        context = Context()
         try:
-            module = _read(line + data, context)
+            module = _read(line + data, context.ref)
         except RuntimeError as error:
+            context.release()
             said = str(error).partition(_HEADLINE)[2].replace(_READER, name, 1)
-            raise ir_error(name, data, said, self.version, bool(line)) from error
-        parsed = ReducedModule(module, _aim(module))
-        if told := parsed.verify():
-            raise IRError(f"{name}: the IR is invalid: {' '.join(told.split())}")
+            raise unreadable(name, data, said, self.version, bool(line)) from error
+        return self._checked(module, context, data, name)
+
+    def _checked(self, module: Any, context: Context, data: bytes, name: str) -> ReducedModule:
+        try:
+            parsed = ReducedModule(module, _aim(module), context)
+            if told := parsed.verify():
+                raise invalid(name, data, told, self.version)
+        except PlanishError:
+            module.close()
+            context.release()
+            raise
         return parsed
 
 

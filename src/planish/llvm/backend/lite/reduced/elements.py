@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from planish.llvm.backend.protocol import PassError
 
 _FUNCTION = {
@@ -108,13 +110,13 @@ def flatten(pipeline: str) -> list[str]:
     """
     flat: list[str] = []
     for part in _split(pipeline):
-        nesting, _, inner = part.removesuffix(")").partition("(")
-        if nesting == "module":
-            flat += flatten(inner)
-        elif nesting == "function":
-            flat += [f"function({item})" for item in flatten(inner)]
-        else:
+        manager = re.fullmatch(r"(module|function)\((.*)\)", part)
+        if manager is None:
             flat.append(part)
+        elif manager[1] == "module":
+            flat += flatten(manager[2])
+        else:
+            flat += [f"function({item})" for item in flatten(manager[2])]
     return flat
 
 

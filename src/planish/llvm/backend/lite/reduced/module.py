@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from planish.llvm.backend.elf import code_bytes
+from planish.llvm.backend.lite.reduced.context import Context
 from planish.llvm.backend.lite.reduced.counting import count
 from planish.llvm.backend.lite.reduced.elements import elements
 from planish.llvm.backend.lite.reduced.run import run
@@ -15,13 +16,15 @@ class ReducedModule:
     """A module; see the protocol `Module`.
 
     Args:
-        module: llvmlite's, which holds its context.
+        module: llvmlite's.
         machine: llvmlite's, of the module's target.
+        context: its own and its clones'; it has been counted there.
     """
 
-    def __init__(self, module: Any, machine: Any) -> None:
+    def __init__(self, module: Any, machine: Any, context: Context) -> None:
         self._open = module
         self._machine = machine
+        self._context = context
 
     @property
     def _module(self) -> Any:
@@ -30,7 +33,7 @@ class ReducedModule:
         return self._open
 
     def clone(self) -> ReducedModule:
-        return ReducedModule(self._module.clone(), self._machine)
+        return ReducedModule(self._module.clone(), self._machine, self._context.share())
 
     def run(self, pipeline: str) -> None:
         run(self._module, self._machine, elements(pipeline))
@@ -68,3 +71,4 @@ class ReducedModule:
         if self._open is not None:
             self._open.close()
             self._open = None
+            self._context.release()

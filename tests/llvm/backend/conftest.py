@@ -1,0 +1,51 @@
+"""The back ends of this machine."""
+
+import os
+import shutil
+
+import pytest
+
+from planish.llvm.backend import Backend, available, open_backend
+
+ALL = ("libllvm", "llvmlite", "llvmlite-reduced")
+WHOLE = ALL[:2]
+
+
+def lacking(reason: str) -> None:
+    """Skip the test; where everything should be installed, fail it."""
+    pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+
+
+def opened(name: str) -> Backend:
+    if name == "libllvm" and name not in available():
+        lacking("libLLVM is not installed: apt-get install libllvm22")
+    return open_backend(name)
+
+
+@pytest.fixture(params=ALL)
+def backend(request: pytest.FixtureRequest) -> Backend:
+    """Give each back end in turn."""
+    return opened(request.param)
+
+
+@pytest.fixture(params=WHOLE)
+def whole(request: pytest.FixtureRequest) -> Backend:
+    """Give each back end that runs every pass in turn."""
+    return opened(request.param)
+
+
+@pytest.fixture
+def libllvm() -> Backend:
+    """Give LLVM's own library."""
+    return opened("libllvm")
+
+
+@pytest.fixture
+def opt(libllvm: Backend) -> str:
+    """Give the path of the `opt` of LLVM's own library."""
+    major = libllvm.version.partition(".")[0]
+    path = shutil.which(f"opt-{major}")
+    if path is None:
+        lacking(f"opt is not installed: apt-get install llvm-{major}")
+    assert path
+    return path
