@@ -15,6 +15,7 @@ from planish.core import (
     AllFailedError,
     Candidate,
     Evaluation,
+    EvaluatorFactory,
     Executor,
     Level,
     PlanishError,
@@ -116,6 +117,7 @@ class _Run:
     searcher: Searcher
     progress: Progress
     known: dict[str, Trial]
+    factory: EvaluatorFactory
     started: float = field(default_factory=time.monotonic)
     trials: dict[str, Trial] = field(default_factory=dict[str, Trial])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
@@ -154,13 +156,12 @@ class _Run:
 
     @contextmanager
     def _workers(self, executor: LocalExecutor | None) -> Generator[LocalExecutor]:
-        factory = self.level.evaluator(self.task)
         if executor is not None:
-            executor.restart_with(factory)
+            executor.restart_with(self.factory)
             yield executor
             return
         with self._timed("workers"):
-            started = LocalExecutor(factory, workers=count_workers(self.settings))
+            started = LocalExecutor(self.factory, workers=count_workers(self.settings))
         with closing(started):
             yield started
 
@@ -291,6 +292,7 @@ def _begin(
     name = settings.searcher or level.searchers[0]
     searcher = make_searcher(name, space, task.objectives, settings.seed, settings.searcher_options)
     decides = {k: str(v) for k, v in settings.searcher_options.items()}
+    factory = level.evaluator(task)  # may raise, and then no run has begun
     run_id = None if settings.remeasure else _same_run(store, task, name, space_name, settings.seed, decides)
     known: dict[str, Trial] = {}
     if run_id is None:
@@ -302,7 +304,7 @@ def _begin(
         store.resume_run(run_id)
         known = {t.candidate.hash: t for t in store.run_trials(run_id, level.steps)}
     progress = Progress(task, run_id)
-    return _Run(level, task, settings, budget, store, listener, searcher, progress, known)
+    return _Run(level, task, settings, budget, store, listener, searcher, progress, known, factory)
 
 
 def _same_run(

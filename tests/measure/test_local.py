@@ -3,6 +3,7 @@
 import fcntl
 import os
 import signal
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -117,6 +118,34 @@ def test_children_die_at_close(executor: LocalExecutor, book: Path) -> None:
     assert len(living(group)) == 2
     executor.close()
     assert dies_out(group)
+
+
+@pytest.mark.parametrize("last", ["crash", "measure", "spin"])
+def test_temporary_files_end_with_their_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str
+) -> None:
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    with LocalExecutor(Actor, limits=LIMITS, lock=tmp_path / "lock") as executor:
+        list(executor.submit([Candidate((Act("litter"), Act(last)))]))
+        assert len(list(place.glob("*/*/file"))) == (last == "measure")
+    assert list(place.iterdir()) == []
+
+
+def test_what_an_evaluator_has_to_tell_is_known(tmp_path: Path) -> None:
+    with LocalExecutor(Telling, workers=2, lock=tmp_path / "lock") as executor:
+        list(executor.submit([act("sleep", 0.02)] * 20))
+        assert executor.notes == ("it is late",)
+        executor.restart_with(Actor)
+        list(executor.submit([act()]))
+        assert executor.notes == ()
+
+
+class Telling(Actor):
+    """An actor with something to say."""
+
+    notes = ("it is late",)
 
 
 def test_a_worker_that_closes_its_pipes_is_replaced(executor: LocalExecutor) -> None:

@@ -18,6 +18,8 @@ from planish.measure import LocalExecutor
 PATIENCE_S = 10.0
 """Seconds after which passes that are not yet left out one by one stay unmeasured."""
 
+_WHAT = (_COUNT, _BYTES) = ("instructions", "text_bytes")
+
 Passes = tuple[str, ...]
 Found = Mapping[Passes, Outcome]
 
@@ -33,43 +35,46 @@ def described(task: Task, candidate: Candidate) -> Mapping[str, str]:
     """
     passes, base = passes_of(candidate), baseline_passes(task)
     shorter = [passes[:i] + passes[i + 1 :] for i in range(len(passes))]
-    found = _measured(task, list(dict.fromkeys([(), base, passes, *shorter])))
+    leads = _BYTES if task.objectives[0].name == _BYTES else _COUNT
+    recipe = replace(recipe_of(task), running=None, objectives=frozenset({_COUNT}))
+    found: dict[str, Found] = {}
+    with closing(LocalExecutor(recipe)) as executor:
+        for what in _WHAT:
+            executor.restart_with(replace(recipe, objectives=frozenset({what})))
+            lists = [(), base, passes, *(shorter if what == leads else ())]
+            found[what] = _measured(executor, list(dict.fromkeys(lists)))
     return {
         "size": _sizes(found, base, passes),
-        "passes": _contributions(found, passes, shorter, task),
+        "passes": _contributions(found[leads], passes, shorter, leads),
         "verified": _verified(ir_program(task.program)),
         "repeat": commands(task, passes),
     }
 
 
-def _measured(task: Task, lists: Sequence[Passes]) -> Found:
-    """Count the instructions and bytes that each list leaves; nothing is run."""
-    sizes = frozenset({"instructions", "text_bytes"})
-    factory = replace(recipe_of(task), running=None, objectives=sizes)
+def _measured(executor: LocalExecutor, lists: Sequence[Passes]) -> Found:
+    """Measure what each list leaves, as long as there is patience."""
     end = time.monotonic() + PATIENCE_S
     found: dict[Passes, Outcome] = {}
-    with closing(LocalExecutor(factory)) as executor:
-        for answer in executor.submit([candidate_of(passes) for passes in lists]):
-            found[lists[answer.position]] = answer.outcome
-            if time.monotonic() > end:
-                break
+    for answer in executor.submit([candidate_of(passes) for passes in lists]):
+        found[lists[answer.position]] = answer.outcome
+        if time.monotonic() > end:
+            break
     return found
 
 
-def _sizes(found: Found, base: Passes, passes: Passes) -> str:
+def _sizes(found: Mapping[str, Found], base: Passes, passes: Passes) -> str:
     rows = [["", "instructions", ".text bytes"]]
     rows += [
-        [name, *(_count(found.get(each), what) for what in ("instructions", "text_bytes"))]
+        [name, *(_count(found[what].get(each), what) for what in _WHAT)]
         for name, each in (("unoptimised", ()), (", ".join(base), base), ("this pass list", passes))
     ]
     return _aligned(rows, texts=(0,))
 
 
-def _contributions(found: Found, passes: Passes, shorter: Sequence[Passes], task: Task) -> str:
+def _contributions(found: Found, passes: Passes, shorter: Sequence[Passes], what: str) -> str:
     """List the passes, with the leading size that the list leaves without each of them."""
     if not passes:
         return "none: the module stays as it is"
-    what = "text_bytes" if task.objectives[0].name == "text_bytes" else "instructions"
     whole = _value(found.get(passes), what)
     rows = [[f"{what.replace('_', ' ')} without it", "", ""]]
     for name, rest in zip(passes, shorter, strict=True):

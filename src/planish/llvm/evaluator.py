@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from planish.core import Candidate, Failed, Measured, Outcome, StageClock
-from planish.llvm.backend import Module, PassError, open_backend
+from planish.llvm.backend import IRError, Module, PassError, open_backend
 from planish.llvm.backend.elf import code_bytes
 from planish.llvm.passes import passes_of, print_pipeline
 from planish.llvm.program import Running
@@ -36,6 +36,7 @@ class LlvmEvaluator:
         backend: the back end's name.
         limits: of one evaluation.
         timing: how long each candidate is timed.
+        remember: whether code that was run already is not run again, whatever list made it.
     """
 
     ir: str
@@ -44,6 +45,7 @@ class LlvmEvaluator:
     backend: str
     limits: Limits
     timing: Timing = TIMING
+    remember: bool = True
 
     def __call__(self) -> _Evaluator:
         return _Evaluator(self)
@@ -63,6 +65,7 @@ class _Evaluator:
         backend = open_backend(recipe.backend)
         self._module = backend.parse(recipe.ir)
         self._timing = recipe.timing
+        self._remember = recipe.remember
         self._timed = "time_s" in recipe.objectives
         self._sized = "text_bytes" in recipe.objectives
         self._best = math.inf
@@ -84,7 +87,7 @@ class _Evaluator:
             self._runner = runner
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
-        """Run the passes on a clone; verify, measure; code that was met before has the same outcome."""
+        """Run the passes on a clone; verify it and measure."""
         with clock("transform"):
             pipeline = print_pipeline(passes_of(candidate))
             module = self._module.clone()
@@ -106,8 +109,11 @@ class _Evaluator:
         values = {"instructions": float(module.instructions())}
         if not self._sized and self._runner is None:
             return Measured(values)
-        with clock("build"):
-            code = module.object_code()
+        try:
+            with clock("build"):
+                code = module.object_code()
+        except IRError as error:
+            return Failed("build", "no code is made of it", error.message)
         if self._sized:
             values["text_bytes"] = float(code_bytes(code))
         return self._run(code, clock, values)
@@ -117,7 +123,7 @@ class _Evaluator:
         if self._runner is None:
             return Measured(values)
         name = hashlib.sha256(code).digest()
-        if name not in self._known:
+        if name not in self._known or not self._remember:
             self._known[name] = self._tried(self._runner, code, clock)
         found = self._known[name]
         if isinstance(found, Failed):

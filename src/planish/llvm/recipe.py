@@ -41,6 +41,7 @@ def recipe_of(task: Task, *, final: bool = False) -> LlvmEvaluator:
         backend,
         _limits(program.instructions, open_backend(backend).lifetime),
         LAST_TIMING if final else TIMING,
+        remember=not final,
     )
 
 

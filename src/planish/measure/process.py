@@ -2,6 +2,7 @@
 
 import mmap
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,6 +26,8 @@ _DEATH_S = 0.2  # for a worker that closed its pipe to be dead
 class WorkerProcess:
     """A worker process, started at once in a session and process group of its own.
 
+    Temporary files of it, and of what it starts, go to a folder of its own, which ends with it.
+
     Args:
         setup: how the worker shall live.
 
@@ -45,6 +48,7 @@ class WorkerProcess:
         lifeline_end, self._lifeline = os.pipe()
         dial = _shared_memory()
         inherited = (command_end, reply_end, lifeline_end, dial)
+        self._scratch = tempfile.mkdtemp(prefix="planish-")
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "planish.measure.worker", *map(str, inherited)],
             stdin=subprocess.DEVNULL,
@@ -52,6 +56,7 @@ class WorkerProcess:
             stderr=error_end,
             pass_fds=inherited,
             start_new_session=True,
+            env={**os.environ, "TMPDIR": self._scratch},
         )
         self.dial = Dial(memoryview(mmap.mmap(dial, DIAL_BYTES)))
         for descriptor in (*inherited, error_end):
@@ -148,6 +153,7 @@ class WorkerProcess:
         for descriptor in (self._commands, self.replies, self.errors, self._lifeline):
             with suppress(OSError):
                 os.close(descriptor)
+        shutil.rmtree(self._scratch, ignore_errors=True)  # who litters from a session of its own, keeps it
 
     def dismiss(self) -> None:
         """Ask it to end; `kill` must follow."""

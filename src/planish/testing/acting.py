@@ -4,6 +4,7 @@ import ctypes
 import os
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -105,6 +106,11 @@ def _spew(megabytes: float) -> None:
         sys.stderr.write(line.decode())
 
 
+def _litter(_: float) -> None:
+    """Leave a temporary folder with a file."""
+    (Path(tempfile.mkdtemp()) / "file").write_text("litter")
+
+
 def _fork(_: float) -> None:
     """Leave a child that sleeps; it inherits every pipe."""
     if os.fork() == 0:
@@ -135,6 +141,7 @@ ACTS: dict[str, Callable[[float], None]] = {
     "spin in C": _spin_in_c,
     "eat": _eat,
     "spew": _spew,
+    "litter": _litter,
     "fork": _fork,
     "split": _split,
     "mute": _mute,
