@@ -34,6 +34,35 @@ class Apt:
 
     folder: Path
 
+    def configure(self, system: Path, codename: str) -> None:
+        """Write the configuration anew.
+
+        Args:
+            system: where the system's is.
+            codename: of the release: "bookworm".
+
+        Raises:
+            TargetError: the system has no repository of this release.
+        """
+        texts = list(_source_entries(system, codename))
+        if not texts:
+            raise TargetError(f"{system} names no repository of this distribution", "Use --folder.")
+        parts, lists, cache = (self.folder / name for name in ("sources", "lists", "cache"))
+        shutil.rmtree(parts, ignore_errors=True)
+        for made in (parts, lists / "partial", cache / "archives" / "partial"):
+            made.mkdir(parents=True, exist_ok=True)
+        for number, (suffix, text) in enumerate(texts):
+            (parts / f"{number}{suffix}").write_text(text)
+        user = 'APT::Sandbox::User "root";\n' if os.geteuid() == 0 else ""
+        (self.folder / "apt.conf").write_text(
+            f'Dir::Etc::sourcelist "/dev/null";\nDir::Etc::sourceparts "{parts}";\n'
+            f'Dir::State::lists "{lists}";\nDir::Cache "{cache}";\nDebug::NoLocking "true";\n{user}'
+        )
+
+    def update(self) -> None:
+        """Fetch the lists of source packages anew."""
+        self._run("apt-get", "--quiet", "update")
+
     def names(self) -> frozenset[str]:
         """Name every source package that can be had."""
         files = self._run("apt-get", "indextargets", "--format", "$(FILENAME)", "Created-By: Sources")
@@ -78,11 +107,13 @@ class Apt:
         return done.stdout.decode(errors="replace")
 
 
-def open_apt(folder: Path) -> Apt:
+def open_apt(folder: Path, system: Path = _SYSTEM, codename: str = "") -> Apt:
     """Make the private configuration, and fetch the lists of source packages once a day.
 
     Args:
         folder: where to keep both; made where it is missing.
+        system: where apt's configuration is.
+        codename: of the release whose sources are wanted; the default is the system's.
 
     Raises:
         TargetError: apt or dpkg-source is not installed, or no Debian or Ubuntu sources are configured.
@@ -93,10 +124,10 @@ def open_apt(folder: Path) -> Apt:
             what = f"source packages need {program}, which this machine lacks"
             raise TargetError(what, "On Debian: apt-get install dpkg-dev. Elsewhere: use --folder.")
     apt = Apt(folder)
-    _configure(folder)
+    apt.configure(system, codename or _codename())
     stamp = folder / "updated"
     if not stamp.exists() or time.time() - stamp.stat().st_mtime > _DAY_S:
-        apt._run("apt-get", "--quiet", "update")  # pyright: ignore[reportPrivateUsage]  (its maker)
+        apt.update()
         stamp.touch()
     return apt
 
@@ -105,23 +136,6 @@ def unknown_packages(apt: Apt, wanted: Iterable[str]) -> dict[str, str]:
     """Give the names that no source package has, each with a hint."""
     known = apt.names()
     return {name: did_you_mean(name, known) for name in wanted if name not in known}
-
-
-def _configure(folder: Path) -> None:
-    parts = folder / "sources"
-    for made in (parts, folder / "lists" / "partial", folder / "cache" / "archives" / "partial"):
-        made.mkdir(parents=True, exist_ok=True)
-    texts = list(_source_entries(_SYSTEM, _codename()))
-    if not texts:
-        raise TargetError(f"{_SYSTEM} names no repository of this distribution", "Use --folder.")
-    for number, (suffix, text) in enumerate(texts):
-        (parts / f"{number}{suffix}").write_text(text)
-    user = 'APT::Sandbox::User "root";\n' if os.geteuid() == 0 else ""
-    (folder / "apt.conf").write_text(
-        f'Dir::Etc::sourcelist "/dev/null";\nDir::Etc::sourceparts "{parts}";\n'
-        f'Dir::State::lists "{folder / "lists"}";\nDir::Cache "{folder / "cache"}";\n'
-        f'Debug::NoLocking "true";\n{user}'
-    )
 
 
 def _source_entries(system: Path, codename: str) -> Iterator[tuple[str, str]]:

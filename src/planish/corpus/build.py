@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import shutil
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,6 +13,7 @@ from typing import Any, Protocol
 from planish.core import PlanishError, usable_cores
 from planish.corpus.card import CARD, write_card
 from planish.corpus.deduplicate import deduplicate
+from planish.corpus.folder import ours
 from planish.corpus.manifest import Entry, Manifest, key_of, read_manifest, write_manifest
 from planish.corpus.pipeline import Passage, Pipeline
 from planish.corpus.row import Row, split_of
@@ -100,13 +100,13 @@ def build_corpus(folder: Path, plan: Plan, listener: Listener) -> Mapping[str, A
         PlanishError: the folder cannot be written, is in use, or was built otherwise.
     """
     arrow()
-    with _ours(folder):
+    with ours(folder):
         manifest = _manifest(folder, plan)
         wanted = [p for p in plan.packages if not manifest.is_done(key_of(p.kind, p.name))]
         known = len(plan.packages) - len(wanted)
         tally = Tally(len(plan.packages), done=known, known=known)
+        (folder / CARD).unlink(missing_ok=True)  # until all is there again
         if wanted:
-            (folder / CARD).unlink(missing_ok=True)
             _work(folder, plan, wanted, manifest, tally, listener)
         deduplicate(folder, manifest.done())
         return write_card(folder, manifest, plan.command)
@@ -217,20 +217,3 @@ def _manifest(folder: Path, plan: Plan) -> Manifest:
         what = f"{folder} was built with {name} {manifest.recipe.get(name)!r}, and now it is {recipe[name]!r}"
         raise PlanishError(what, "Build in another folder, or with the same.")
     return manifest
-
-
-@contextmanager
-def _ours(folder: Path) -> Generator[None]:
-    """Hold a folder against other builds, and tell in one line where it cannot be written."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / ".lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise PlanishError(f"another process is building {folder}", "Wait for it to end.") from error
-            yield
-    except OSError as error:
-        what = f"cannot write {folder}: {error.strerror or error}"
-        hint = "Make room or name another folder; what is finished is kept, and the same command goes on."
-        raise PlanishError(what, hint) from error

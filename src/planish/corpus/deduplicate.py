@@ -50,7 +50,7 @@ def _first_ones(table: Table, places: Counter[str], seen: set[str]) -> Table:
     names: list[str] = table["identity"].to_pylist()
     fresh = [name not in seen for name in names]
     seen.update(names)
-    kept = table.filter(arrow().array(fresh))
+    kept = table.filter(arrow().array(fresh, arrow().bool_()))
     counts = [places[name] - 1 for name, is_fresh in zip(names, fresh, strict=True) if is_fresh]
     column = kept.schema.get_field_index("duplicates")
     return kept.set_column(column, kept.schema.field(column), arrow().array(counts, arrow().int32()))

@@ -1,0 +1,47 @@
+"""A C compiler, a listener that remembers, and corpora of small C files."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corpus.sources import Build, Notes, lacking
+from planish.core import TargetError
+from planish.corpus import Plan, Recipe, build_corpus
+from planish.corpus.source import Package, SourceFolder
+from planish.llvm.backend import open_backend
+from planish.llvm.clang import Compiler, find_compiler
+
+
+@pytest.fixture(scope="session")
+def llvm() -> str:
+    """Give the version of the LLVM in this process."""
+    return open_backend().version
+
+
+@pytest.fixture(scope="session")
+def compiler(llvm: str) -> Compiler:
+    """Give a C compiler."""
+    try:
+        return find_compiler(int(llvm.partition(".")[0]))
+    except TargetError as error:
+        lacking(str(error))
+
+
+@pytest.fixture
+def notes() -> Notes:
+    return Notes()
+
+
+@pytest.fixture
+def build(compiler: Compiler, llvm: str, notes: Notes) -> Build:
+    """Give a function that builds a corpus of packages, or of folders."""
+
+    def build(
+        out: Path, *sources: Package | Path, jobs: int = 1, max_chars: int = 20_000
+    ) -> Mapping[str, Any]:
+        packages = [SourceFolder(s.name, s) if isinstance(s, Path) else s for s in sources]
+        return build_corpus(out, Plan(packages, Recipe(compiler, max_chars), llvm, jobs), notes)
+
+    return build

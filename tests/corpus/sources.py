@@ -1,0 +1,60 @@
+"""Small C sources, what a build tells, and what to do where the machine lacks something."""
+
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from planish.corpus import Tally
+from planish.corpus.row import Kind
+from planish.corpus.source import Prepared
+
+Build = Callable[..., Mapping[str, Any]]
+
+
+def lacking(what: str) -> NoReturn:
+    """Skip a test for what the machine lacks; fail it where everything should be."""
+    pytest.fail(what) if os.environ.get("CI") else pytest.skip(what)
+
+
+class Notes:
+    """Remembers what a build tells."""
+
+    def __init__(self) -> None:
+        self.tallies: list[Tally] = []
+        self.notes: list[str] = []
+
+    def progress(self, tally: Tally) -> None:
+        self.tallies.append(tally)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+@dataclass(frozen=True)
+class Deadly:
+    """A package that kills the worker."""
+
+    name: str = "deadly"
+    kind: Kind = "folder"
+
+    def prepare(self, work: Path, system: Sequence[Path]) -> Prepared:
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError(work, system)
+
+
+def write(folder: Path, **files: str) -> Path:
+    """Write C files, whose names are given without their suffix."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / f"{name}.c").write_text(text)
+    return folder
+
+
+def numbered(number: int) -> str:
+    """Write a C function that no other number gives."""
+    return f"int f{number}(int x) {{ return x * {number} + {number + 1}; }}\n"
