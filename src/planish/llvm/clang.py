@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import re
@@ -20,7 +21,8 @@ from planish.core import ProgramError, TargetError
 OLDEST = 17  # older ones write typed pointers
 VARIABLE = "PLANISH_CLANG"
 _SECONDS = 60.0
-_PLAIN = ("-g0", "-S", "-emit-llvm", "-fno-stack-protector", "-fno-ident", "-o", "-")
+_FULL = os.strerror(errno.ENOSPC)
+_PLAIN = ("-g0", "-S", "-emit-llvm", "-fno-stack-protector", "-fno-ident")
 _OF_LEVEL = {"O0": ("-O0", "-Xclang", "-disable-O0-optnone")}
 _VERSION = re.compile(r"clang version (\d+)\.(\d+)\.(\d+)")
 _ERROR = re.compile(r"^(?P<place>[^\n]*?):\s*(?:fatal )?error: (?P<what>.*)$", re.MULTILINE)
@@ -34,11 +36,13 @@ class Compiler:
         command: the program and the arguments that it always needs.
         version: LLVM's version: "22.1.8".
         environment: variables that it needs.
+        writes_files: whether it cannot write to standard output.
     """
 
     command: tuple[str, ...]
     version: str
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    writes_files: bool = False
 
     @property
     def name(self) -> str:
@@ -68,16 +72,20 @@ class Compiler:
 
         Raises:
             ProgramError: it does not compile; the message has the compiler's first error.
+        OSError: the disk is full.
         """
-        file = str(path) if source is None else "-"
-        levels = _OF_LEVEL.get(level, (f"-{level}",))
-        try:
-            done = self._run((*levels, *_PLAIN, *flags, file), source or "", seconds)
-        except subprocess.TimeoutExpired as error:
-            raise ProgramError(f"{path}: the compiler did not end within {seconds:g} s") from error
-        if done.returncode:
-            raise ProgramError(_first_error(str(path), done.stderr.decode(errors="replace"), done.returncode))
-        return done.stdout.decode(errors="backslashreplace")
+        arguments = (
+            *_OF_LEVEL.get(level, (f"-{level}",)),
+            *_PLAIN,
+            *flags,
+            str(path) if source is None else "-",
+        )
+        if not self.writes_files:
+            return self._compiled(path, (*arguments, "-o", "-"), source or "", seconds)
+        with tempfile.TemporaryDirectory(prefix="planish-") as folder:
+            written = Path(folder) / "module.ll"
+            self._compiled(path, (*arguments, "-o", str(written)), source or "", seconds)
+            return written.read_text(errors="backslashreplace")
 
     def header_folders(self) -> list[Path]:
         """List where `#include <...>` is looked up without further flags."""
@@ -85,6 +93,18 @@ class Compiler:
         _, _, listed = done.stderr.decode(errors="replace").partition("search starts here:\n#include <...>")
         lines = listed.partition("End of search list")[0].splitlines()
         return [Path(line.strip()) for line in lines if line.startswith(" ") and Path(line.strip()).is_dir()]
+
+    def _compiled(self, path: Path | str, arguments: Sequence[str], source: str, seconds: float) -> str:
+        try:
+            done = self._run(arguments, source, seconds)
+        except subprocess.TimeoutExpired as error:
+            raise ProgramError(f"{path}: the compiler did not end within {seconds:g} s") from error
+        messages = done.stderr.decode(errors="replace")
+        if done.returncode and _FULL in messages:
+            raise OSError(errno.ENOSPC, _FULL, self.command[0])
+        if done.returncode:
+            raise ProgramError(_first_error(str(path), messages, done.returncode))
+        return done.stdout.decode(errors="backslashreplace")
 
     def _run(self, arguments: Sequence[str], text: str, seconds: float) -> subprocess.CompletedProcess[bytes]:
         try:
@@ -176,7 +196,8 @@ def _ziglang() -> Compiler | None:
     if asked is None:
         return None
     target = f"{platform.machine()}-linux-gnu" if sys.platform == "linux" else "native"
-    return Compiler((*asked.command, "-target", target, "-fno-sanitize=all"), asked.version, environment)
+    command = (*asked.command, "-target", target, "-fno-sanitize=all")
+    return Compiler(command, asked.version, environment, writes_files=True)
 
 
 def _first_error(path: str, messages: str, code: int) -> str:
