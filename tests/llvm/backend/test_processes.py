@@ -16,8 +16,8 @@ module.run(sys.argv[3])
 print("survived")
 """
 
-# 3,000 evaluations: each parses, clones, transforms, fails and closes. Printed is by how many bytes the last 2,000
-# made the process grow.
+# 3,000 evaluations: each parses, clones, transforms, fails and closes. Printed is by how many bytes the last
+# 2,000 made the process grow.
 LIVE_LONG = """
 import resource, sys
 from contextlib import suppress

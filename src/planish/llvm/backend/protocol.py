@@ -74,7 +74,7 @@ class Module(Protocol):
 
 
 class Backend(Protocol):
-    """One LLVM in this process."""
+    """One LLVM in this process, for one thread at a time."""
 
     @property
     def name(self) -> str:

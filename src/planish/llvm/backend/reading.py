@@ -53,5 +53,5 @@ def _error(message: str, writer: int, version: str) -> IRError:
 
 def _writer(ir: bytes, said: str) -> int:
     # Bitcode tells who wrote it, and the reader repeats that; text does by the metadata llvm.ident only.
-    told = _PRODUCER.search(said.encode()) or _IDENT.search(ir)
+    told = _PRODUCER.search(said.encode(errors="surrogateescape")) or _IDENT.search(ir)
     return int(told[1]) if told else 0

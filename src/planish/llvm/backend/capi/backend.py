@@ -45,7 +45,7 @@ class CBackend:
         return True
 
     def parse(self, ir: str | bytes, name: str = "module") -> CModule:
-        data = ir.encode("utf-8", "surrogateescape") if isinstance(ir, str) else ir
+        data = _bytes(ir) if isinstance(ir, str) else ir
         context = Context(self._session.functions, self._session.diagnostics)
         try:
             handle = self._read(context, data, name)
@@ -61,7 +61,7 @@ class CBackend:
         functions, handle, message = self._session.functions, c_void_p(), c_void_p()
         line = target_line(data, self._session.machines.text)
         whole = line + data
-        buffer = functions.LLVMCreateMemoryBufferWithMemoryRangeCopy(whole, len(whole), name.encode())
+        buffer = functions.LLVMCreateMemoryBufferWithMemoryRangeCopy(whole, len(whole), _bytes(name))
         if functions.LLVMParseIRInContext(context.handle, buffer, byref(handle), byref(message)):
             said = functions.take(message) or "; ".join(self._session.diagnostics.taken())
             raise unreadable(name, data, said, self.version, bool(line))
@@ -76,3 +76,7 @@ class CBackend:
         if not functions.LLVMGetDataLayoutStr(handle):
             functions.LLVMSetModuleDataLayout(handle, machine.layout)
         return machine
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
