@@ -89,6 +89,8 @@ def test_ziglang_gives_what_clang_gives(
     assert functions(zig.to_ir("f.c", ["-DK=3"], source=SOURCE)) == functions(
         compiler.to_ir("f.c", ["-DK=3"], source=SOURCE)
     )
+    wide = '__attribute__((target("avx2"))) int f(int x) { return x; }'
+    assert "+avx2" in functions(zig.to_ir("f.c", source=wide))[0]
 
 
 def test_header_folders_have_the_headers(compiler: Compiler) -> None:

@@ -25,6 +25,11 @@ _FULL = os.strerror(errno.ENOSPC)
 _PLAIN = ("-g0", "-S", "-emit-llvm", "-fno-stack-protector", "-fno-ident")
 _OF_LEVEL = {"O0": ("-O0", "-Xclang", "-disable-O0-optnone")}
 _VERSION = re.compile(r"clang version (\d+)\.(\d+)\.(\d+)")
+_TRIPLE = re.compile(r'^(target triple = )"x86_64-\w+-linux[^"]*-gnu[^"]*"', re.MULTILINE)
+_FEATURES = re.compile(r'"target-features"="([^"]*)"')
+_LIKED = frozenset(
+    ("+64bit", "+idivq-to-divl", "+macrofusion", "+nopl", "+slow-3ops-lea", "+slow-incdec", "+vzeroupper")
+)
 _ERROR = re.compile(r"^(?P<place>[^\n]*?):\s*(?:fatal )?error: (?P<what>.*)$", re.MULTILINE)
 
 
@@ -85,7 +90,7 @@ class Compiler:
         with tempfile.TemporaryDirectory(prefix="planish-") as folder:
             written = Path(folder) / "module.ll"
             self._compiled(path, (*arguments, "-o", str(written)), source or "", seconds)
-            return written.read_text(errors="backslashreplace")
+            return _plain(written.read_text(errors="backslashreplace"))
 
     def header_folders(self) -> list[Path]:
         """List where `#include <...>` is looked up without further flags."""
@@ -198,6 +203,21 @@ def _ziglang() -> Compiler | None:
     target = f"{platform.machine()}-linux-gnu" if sys.platform == "linux" else "native"
     command = (*asked.command, "-target", target, "-fno-sanitize=all")
     return Compiler(command, asked.version, environment, writes_files=True)
+
+
+def _plain(text: str) -> str:
+    """Name the target as clang does.
+
+    zig gives the versions of a kernel and a library, and spells out what the processor lacks and likes.
+    """
+    if platform.machine() != "x86_64":
+        return text
+    return _FEATURES.sub(_features, _TRIPLE.sub(r'\1"x86_64-pc-linux-gnu"', text))
+
+
+def _features(found: re.Match[str]) -> str:
+    kept = [name for name in found[1].split(",") if name.startswith("+") and name not in _LIKED]
+    return f'"target-features"="{",".join(kept)}"'
 
 
 def _first_error(path: str, messages: str, code: int) -> str:
