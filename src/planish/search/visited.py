@@ -12,12 +12,13 @@ class Visited:
     """The candidates seen so far, by state where the space names states, else by hash."""
 
     def __init__(self, space: Space) -> None:
-        self._space = space
+        # Asked once: a look at a protocol costs as much as the search itself.
+        self._state = space.state if isinstance(space, CanStep) else None
         self._names: set[str] = set()
 
     def name(self, candidate: Candidate) -> str:
         """Name what a candidate stands for: equal names need one measurement."""
-        return self._space.state(candidate) if isinstance(self._space, CanStep) else candidate.hash
+        return self._state(candidate) if self._state else candidate.hash
 
     def add(self, candidate: Candidate) -> bool:
         """Note a candidate; tells whether it is new."""
