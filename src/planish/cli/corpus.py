@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from planish.cli import options as given
+from planish.cli.corpus_label import coreset, label
 
 if TYPE_CHECKING:
     from planish.llvm.clang import Compiler
 
-corpus = typer.Typer(help="Make corpora of LLVM IR functions.")
+corpus = typer.Typer(help="Make corpora of LLVM IR functions, and label them.")
+corpus.command()(label)
+corpus.command()(coreset)
 
 Debian = Annotated[
     given.Names, typer.Option("--debian", metavar="NAME", help="A Debian source package; may be repeated.")

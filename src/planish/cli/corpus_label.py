@@ -1,0 +1,103 @@
+"""`planish corpus label` and `planish corpus coreset`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from planish.cli import options as given
+
+Corpus = Annotated[Path, typer.Argument(metavar="CORPUS", help="A corpus: its folder, or a .jsonl.gz file.")]
+Labels = Annotated[Path, typer.Argument(metavar="DIR", help="Where labels go, or are.")]
+Evaluations = Annotated[
+    int,
+    typer.Option("--evaluations", min=2, help="Pass lists that are run on each function by its own search."),
+]
+Lists = Annotated[
+    int, typer.Option("--lists", min=0, help="Best lists of all that are run on every function.")
+]
+Candidates = Annotated[
+    int, typer.Option("--candidates", min=1, help="Of how many lists the best are chosen.")
+]
+Sample = Annotated[
+    int, typer.Option("--sample", min=1, help="On how many training functions they are chosen.")
+]
+LabelObjective = Annotated[
+    str, typer.Option("--objective", metavar="NAME", help="instructions (default) or text_bytes.")
+]
+LabelSearcher = Annotated[
+    str,
+    typer.Option("--searcher", metavar="NAME", help="portfolio (default), or random-minimise: the thesis's."),
+]
+Splits = Annotated[
+    given.Names, typer.Option("--split", metavar="NAME", help="What is labelled; may be repeated.")
+]
+Jobs = Annotated[int, typer.Option("--jobs", min=0, help="Processes; 0: as many as there are cores.")]
+Size = Annotated[int, typer.Option("--size", min=1, help="At most so many lists.")]
+CoresetFile = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the coreset goes.")]
+
+
+def label(
+    corpus: Corpus,
+    out: Labels,
+    evaluations: Evaluations = 300,
+    lists: Lists = 60,
+    candidates: Candidates = 200,
+    sample: Sample = 1000,
+    objective: LabelObjective = "instructions",
+    searcher: LabelSearcher = "portfolio",
+    split: Splits = None,
+    seed: given.Seed = 0,
+    jobs: Jobs = 0,
+    form: given.Format = "text",
+) -> None:
+    """Find the best pass list of each function of a corpus.
+
+    First a search on each function by itself, then the best lists of all on every one. Ctrl-C loses no
+    more than the functions of a minute: the same command goes on where the last one ended.
+    """
+    from planish.cli.label_watching import watching
+    from planish.cli.output import document, say
+    from planish.corpus.labelling import Plan, label_corpus, label_page
+    from planish.corpus.row import SPLITS
+
+    splits = tuple(split or SPLITS)
+    plan = Plan(objective, evaluations, lists, candidates, sample, searcher, splits, seed, jobs)
+    with watching(form) as listener:
+        card = label_corpus(corpus, out, plan, listener, shlex.join(["planish", *sys.argv[1:]]))
+    if form == "json":
+        document(card)
+    else:
+        say(label_page(card))
+
+
+def coreset(
+    corpus: Corpus,
+    labels: Labels,
+    output: CoresetFile,
+    size: Size = 20,
+    candidates: Candidates = 200,
+    sample: Sample = 1000,
+    seed: given.Seed = 0,
+    jobs: Jobs = 0,
+) -> None:
+    """Choose the few pass lists that together save most on the training functions of a labelled corpus.
+
+    Each choice is the list that saves most beside those before it and -Oz.
+    """
+    import json
+
+    from planish.cli.failing import writing
+    from planish.cli.output import say
+    from planish.corpus.labelling import Plan, build_coreset, read_label_card
+
+    card = read_label_card(labels)
+    plan = Plan(card["plan"]["objective"], candidates=candidates, sample=sample, seed=seed, jobs=jobs)
+    made = build_coreset(corpus, labels, plan, size)
+    with writing(output):
+        output.write_text(json.dumps(made, indent=1) + "\n")
+    say(f"wrote {output}: {len(made['lists'])} lists")

@@ -1,0 +1,38 @@
+"""Labelling a corpus: the best pass list of each function (thesis 4.3.2)."""
+
+from planish.corpus.labelling.card import label_page, read_label_card
+from planish.corpus.labelling.choice import build_coreset, choose, cost_table, most_saving
+from planish.corpus.labelling.cover import greedy_cover
+from planish.corpus.labelling.label import Label
+from planish.corpus.labelling.one import Searching
+from planish.corpus.labelling.plan import Bench, Plan, Progress, bench
+from planish.corpus.labelling.run import label_corpus
+from planish.corpus.labelling.search import Budget
+from planish.corpus.labelling.shards import read_labels
+from planish.corpus.labelling.summary import Effect, Summary, summarise
+from planish.corpus.labelling.ward import Done, Ward, forked
+
+__all__ = [
+    "Bench",
+    "Budget",
+    "Done",
+    "Effect",
+    "Label",
+    "Plan",
+    "Progress",
+    "Searching",
+    "Summary",
+    "Ward",
+    "bench",
+    "build_coreset",
+    "choose",
+    "cost_table",
+    "forked",
+    "greedy_cover",
+    "label_corpus",
+    "label_page",
+    "most_saving",
+    "read_label_card",
+    "read_labels",
+    "summarise",
+]

@@ -1,0 +1,98 @@
+"""Choosing the lists that are good for many functions: the coreset, and what is broadcast."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from planish.corpus.labelling.cover import greedy_cover
+from planish.corpus.labelling.examiner import Passes
+from planish.corpus.labelling.label import Label
+from planish.corpus.labelling.one import Costing
+from planish.corpus.labelling.plan import Bench, Plan, bench
+from planish.corpus.labelling.shards import read_labels
+from planish.corpus.labelling.ward import forked
+from planish.corpus.reading import read_corpus
+from planish.corpus.row import Row
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def most_saving(labels: Iterable[Label], count: int) -> list[Passes]:
+    """List the lists that saved most over -Oz on training functions, summed over those they are best for."""
+    saved: Counter[Passes] = Counter()
+    for label in labels:
+        if label.split == "train" and label.saved:
+            saved[label.passes] += label.saved
+    return [passes for passes, _ in saved.most_common(count)]
+
+
+def choose(bench: Bench, rows: Iterable[Row], lists: Sequence[Passes], size: int) -> list[Passes]:
+    """Choose by greedy cover.
+
+    Args:
+        bench: what with.
+        rows: training functions.
+        lists: the candidates.
+        size: at most so many are chosen.
+
+    Returns:
+        The chosen ones, the most useful first.
+    """
+    baseline, costs = cost_table(bench, rows, lists)
+    return [lists[place] for place in greedy_cover(costs, baseline, size)]
+
+
+def build_coreset(corpus: Path, labels: Path, plan: Plan, size: int) -> dict[str, Any]:
+    """Choose a coreset from a labelled corpus, on training functions alone.
+
+    Args:
+        corpus: what was labelled.
+        labels: its labels.
+        plan: the objective, how many candidates, and on how many functions.
+        size: at most so many lists.
+
+    Returns:
+        What `load_coreset` of `planish.llvm.passes` reads: the LLVM, the objective, and the lists.
+
+    Raises:
+        PlanishError: there is no corpus, or it has no labels.
+    """
+    made = bench(plan)
+    rows = drawn(read_corpus(corpus, "train"), plan.sample, plan.seed)
+    lists = choose(made, rows, most_saving(read_labels(labels), plan.candidates), size)
+    return {
+        "llvm": made.backend.version,
+        "objective": plan.objective,
+        "lists": [list(each) for each in lists],
+    }
+
+
+def drawn(rows: Iterable[Row], size: int, seed: int) -> list[Row]:
+    """Draw so many rows; they are all of them where there are no more."""
+    every = list(rows)
+    return random.Random(seed).sample(every, min(size, len(every)))
+
+
+def cost_table(
+    bench: Bench, rows: Iterable[Row], lists: Sequence[Passes]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Run each list on each function.
+
+    Returns:
+        The costs after -Oz, by function; and those after each list, functions x lists, infinite where it
+        failed. Functions that cannot be measured are left out; their order is not that of the rows.
+    """
+    import numpy as np
+
+    work, plan = Costing(bench, lists), bench.plan
+    done = forked(rows, work, plan.processes, at_once=bench.at_once(len(lists)))
+    known = [(d.answer[0], d.answer[1]) for d in done if d.answer and d.answer[0] is not None]
+    baseline = np.array([first for first, _ in known], float)
+    costs = np.array([[np.inf if c is None else c for c in each] for _, each in known], float)
+    return baseline, costs.reshape(len(known), len(lists))

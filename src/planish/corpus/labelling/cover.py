@@ -1,0 +1,33 @@
+"""Greedy cover: the few lists that, each function taking its best, leave the least."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def greedy_cover(costs: NDArray[np.float64], baseline: NDArray[np.float64], size: int) -> list[int]:
+    """Choose lists one after the other, each the one that saves most beside those before it.
+
+    Args:
+        costs: functions x lists; infinite where a list failed.
+        baseline: functions; what each costs without any list of these.
+        size: at most so many lists.
+
+    Returns:
+        Places of the lists in the order of their choice; fewer than `size` where no more of them save.
+    """
+    import numpy as np
+
+    least, chosen = baseline.astype(float), list[int]()
+    for _ in range(size):
+        saved = np.maximum(least[:, None] - costs, 0.0).sum(axis=0)
+        best = int(saved.argmax())
+        if saved[best] <= 0:
+            break
+        chosen.append(best)
+        least = np.minimum(least, costs[:, best])
+    return chosen

@@ -1,0 +1,126 @@
+"""How a corpus is labelled, and how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from planish.core import Objective, PlanishError, did_you_mean, usable_cores
+from planish.corpus.row import SPLITS
+from planish.llvm.backend import Backend, open_backend
+from planish.llvm.passes import PassSpace, available, pass_space
+
+OBJECTIVES = ("instructions", "text_bytes")
+SEARCHERS = ("portfolio", "random-minimise")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How functions are labelled.
+
+    Args:
+        objective: one of `OBJECTIVES`.
+        evaluations: pass lists that are run on each function by its own search.
+        lists: how many of all the best lists are then run on every function; 0: none.
+        candidates: of how many of the best lists these are chosen.
+        sample: on how many training functions they are chosen.
+        searcher: one of `SEARCHERS`.
+        splits: what of the corpus is labelled.
+        seed: of all randomness.
+        jobs: processes; 0: as many as there are cores.
+
+    Raises:
+        PlanishError: a name is unknown.
+    """
+
+    objective: str = "instructions"
+    evaluations: int = 300
+    lists: int = 60
+    candidates: int = 200
+    sample: int = 1000
+    searcher: str = "portfolio"
+    splits: tuple[str, ...] = SPLITS
+    seed: int = 0
+    jobs: int = 0
+
+    def __post_init__(self) -> None:
+        for name, known in ((self.objective, OBJECTIVES), (self.searcher, SEARCHERS)):
+            if name not in known:
+                raise PlanishError(f"labels cannot be made by '{name}'", did_you_mean(name, known))
+        for name in self.splits:
+            if name not in SPLITS:
+                raise PlanishError(f"unknown split '{name}'", did_you_mean(name, SPLITS))
+
+    @property
+    def processes(self) -> int:
+        """Processes side by side."""
+        return self.jobs or usable_cores()
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What all functions are labelled with; made once, before children are forked.
+
+    Args:
+        plan: how.
+        backend: of LLVM.
+    """
+
+    plan: Plan
+    backend: Backend
+
+    @cached_property
+    def objective(self) -> Objective:
+        """What is made less."""
+        return Objective(self.plan.objective, exact=True)
+
+    @cached_property
+    def space(self) -> PassSpace:
+        """Where lists are searched: the thesis's even draws for its own searcher."""
+        name = "passes" if self.plan.searcher == "portfolio" else "uniform"
+        return pass_space(name, available(self.backend), self.plan.objective)
+
+    @cached_property
+    def baseline(self) -> tuple[str, ...]:
+        """-Oz, by the name that this LLVM has for it."""
+        texts = {element.text for element in self.space.elements}
+        return ("default<Oz>",) if "default<Oz>" in texts else ("default<O2>",)
+
+    def at_once(self, evaluations: int) -> int:
+        """How many functions a child does before it is replaced, since some back ends leak."""
+        lifetime = self.backend.lifetime
+        return 32 if lifetime is None else max(1, lifetime // max(1, evaluations))
+
+
+def bench(plan: Plan) -> Bench:
+    """Open the back end, and find what it runs before children are forked."""
+    made = Bench(plan, open_backend())
+    _ = made.space, made.baseline
+    return made
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far labelling is.
+
+    Args:
+        stage: "searching", "choosing" lists, or "broadcasting" them.
+        done: functions of this stage.
+        total: of them.
+        known: how many were done before.
+        saved: over -Oz so far.
+        baseline: what the functions done cost after -Oz.
+        refused: evaluations that ended LLVM's process.
+    """
+
+    stage: str
+    done: int
+    total: int
+    known: int
+    saved: int
+    baseline: int
+    refused: int
+
+
+Listener = Callable[[Progress], None]

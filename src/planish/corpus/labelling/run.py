@@ -1,0 +1,206 @@
+"""Labelling a corpus, which can be broken off at any moment and goes on from there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+from planish.core import PlanishError
+from planish.corpus.card import read_card
+from planish.corpus.folder import ours
+from planish.corpus.labelling.card import write_label_card
+from planish.corpus.labelling.choice import choose, drawn, most_saving
+from planish.corpus.labelling.examiner import Passes
+from planish.corpus.labelling.label import Label
+from planish.corpus.labelling.one import Broadcasting, Searching
+from planish.corpus.labelling.plan import Bench, Listener, Plan, Progress, bench
+from planish.corpus.labelling.search import Budget
+from planish.corpus.labelling.shards import LABELS, read_shard, write_labels
+from planish.corpus.labelling.ward import Ward, forked
+from planish.corpus.manifest import replace_text
+from planish.corpus.reading import read_corpus
+from planish.corpus.row import SPLITS, Row
+
+SEARCHED = "searched"
+LISTS = "lists.json"
+RECIPE = "recipe.json"
+_SHARD = 1024
+_Item = TypeVar("_Item")
+
+
+def label_corpus(
+    corpus: Path, folder: Path, plan: Plan, listener: Listener, command: str = ""
+) -> dict[str, Any]:
+    """Find a good pass list for each function of a corpus, or go on with it.
+
+    As in the thesis (4.3.2): a search on each function, its best list minimised; then the best of all
+    lists are run on all functions ("broadcast"). There all unique lists are, here those of a greedy cover,
+    chosen on training functions alone.
+
+    Args:
+        corpus: the folder of a corpus, or a file of JSON lines.
+        folder: where labels go; made where it is missing.
+        plan: how.
+        listener: is told how it goes.
+        command: the command that asks for it, for the card.
+
+    Returns:
+        The card, as card.json holds it.
+
+    Raises:
+        PlanishError: there is no corpus; the folder cannot be written, is in use, or was made otherwise.
+    """
+    made = bench(plan)
+    total = _count(corpus, plan)
+    with ours(folder):
+        _keep_recipe(folder, corpus, made, total)
+        run = _Run(corpus, folder, made, total, listener)
+        run.search()
+        run.broadcast(run.lists())
+        return write_label_card(folder, made, command)
+
+
+@dataclass
+class _Tally:
+    """Counts a stage's labels."""
+
+    stage: str
+    total: int
+    done: int = 0
+    known: int = 0
+    saved: int = 0
+    baseline: int = 0
+    refused: int = 0
+
+    def know(self, items: int, labels: Iterable[Label]) -> None:
+        """Count what was done before."""
+        before = self.done
+        for label in labels:
+            self.add(label)
+        self.done = before + items
+        self.known += items
+
+    def add(self, label: Label | None) -> None:
+        """Count a function that is over."""
+        self.done += 1
+        if label is not None:
+            self.saved += label.saved
+            self.baseline += label.baseline
+            self.refused += label.refused
+
+    @property
+    def progress(self) -> Progress:
+        """Give the state as a listener takes it."""
+        return Progress(**vars(self))
+
+
+@dataclass
+class _Run:
+    corpus: Path
+    folder: Path
+    bench: Bench
+    total: int
+    listener: Listener
+
+    def search(self) -> None:
+        """Search on each function by itself."""
+        work = Searching(self.bench, Budget(self.bench.plan.evaluations))
+        self._stage("searching", SEARCHED, self._rows, work, self.bench.plan.evaluations)
+
+    def lists(self) -> list[Passes]:
+        """Choose what is broadcast, once."""
+        plan, file = self.bench.plan, self.folder / LISTS
+        if file.is_file():
+            return [tuple(passes) for passes in json.loads(file.read_text())]
+        labels = [label for shard in self._shards(SEARCHED) for label in read_shard(shard)]
+        tally = _Tally("choosing", self.total)
+        tally.know(0, labels)
+        self.listener(tally.progress)
+        candidates = most_saving(labels, plan.candidates)
+        rows = drawn((row for row in self._every_row() if row.split == "train"), plan.sample, plan.seed)
+        lists = choose(self.bench, rows, candidates, plan.lists) if candidates and plan.lists else []
+        replace_text(file, json.dumps(lists, indent=1))
+        return lists
+
+    def broadcast(self, lists: Sequence[Passes]) -> None:
+        """Run the chosen lists on every function."""
+        work = Broadcasting(self.bench, lists)
+        self._stage("broadcasting", LABELS, self._labelled, work, len(lists))
+
+    def _stage(
+        self,
+        name: str,
+        where: str,
+        read: Callable[[], Iterator[list[_Item]]],
+        work: Callable[[_Item, Ward], Label | None],
+        evaluations: int,
+    ) -> None:
+        """Do what is not done yet of a stage, shard by shard."""
+        tally = _Tally(name, self.total)
+        for number, items in enumerate(read()):
+            path = self.folder / where / f"{number:05}.parquet"
+            if path.is_file():
+                tally.know(len(items), read_shard(path))
+                continue
+            fresh: dict[int, Label] = {}
+            places = {id(item): place for place, item in enumerate(items)}
+            at_once = self.bench.at_once(evaluations)
+            with closing(forked(items, work, self.bench.plan.processes, at_once=at_once)) as over:
+                for one in over:
+                    label = _noted(one.answer, one.refused)
+                    if label is not None:
+                        fresh[places[id(one.item)]] = label
+                    tally.add(label)
+                    self.listener(tally.progress)
+            write_labels([fresh[place] for place in sorted(fresh)], path)
+
+    def _every_row(self) -> Iterator[Row]:
+        for split in self.bench.plan.splits:
+            yield from read_corpus(self.corpus, split)
+
+    def _rows(self) -> Iterator[list[Row]]:
+        rows = self._every_row()
+        while shard := list(islice(rows, _SHARD)):
+            yield shard
+
+    def _labelled(self) -> Iterator[list[tuple[Row, Label]]]:
+        for rows, shard in zip(self._rows(), self._shards(SEARCHED), strict=True):
+            labels = {label.identity: label for label in read_shard(shard)}
+            yield [(row, labels[row.identity]) for row in rows if row.identity in labels]
+
+    def _shards(self, where: str) -> list[Path]:
+        return sorted((self.folder / where).glob("*.parquet"))
+
+
+def _noted(label: Label | None, refused: Sequence[str]) -> Label | None:
+    return replace(label, refused=label.refused + len(refused)) if label else None
+
+
+def _count(corpus: Path, plan: Plan) -> int:
+    """Count the functions, without reading those of a folder."""
+    if corpus.is_file():
+        return sum(1 for split in plan.splits for _ in read_corpus(corpus, split))
+    splits = read_card(corpus)["splits"]
+    return sum(splits[name]["functions"] for name in SPLITS if name in plan.splits)
+
+
+def _keep_recipe(folder: Path, corpus: Path, made: Bench, total: int) -> None:
+    """Write what the labels are made with, or see that it is the same as before."""
+    plan = {key: value for key, value in asdict(made.plan).items() if key != "jobs"}
+    recipe = {"llvm": made.backend.version, "corpus": corpus.name, "functions": total, **plan}
+    recipe = json.loads(json.dumps(recipe))
+    file = folder / RECIPE
+    if not file.is_file():
+        replace_text(file, json.dumps(recipe, indent=1))
+        return
+    held = json.loads(file.read_text())
+    differing = [name for name in recipe if held.get(name) != recipe[name]]
+    if differing:
+        name = differing[0]
+        what = f"the labels in {folder} were made with {name} {held.get(name)}, and now it is {recipe[name]}"
+        raise PlanishError(what, "Label in another folder, or in the same way.")
