@@ -27,6 +27,7 @@ def test_malformed_ir_is_told_with_its_place(
         backend.parse(ir, "a.ll")
     assert caught.value.message.startswith(message)
     assert "\n" not in str(caught.value)
+    backend.parse(SUM).run("globalopt")  # which a past error does not disturb
     assert capfd.readouterr() == ("", "")
 
 

@@ -16,8 +16,8 @@ module.run(sys.argv[3])
 print("survived")
 """
 
-# 3,000 evaluations: each parses, clones, transforms, fails and closes. Printed is by how many bytes the last
-# 2,000 made the process grow.
+# 1,500 evaluations: each parses, clones, transforms, fails and closes. Printed is by how many bytes the last
+# 1,000 made the process grow.
 LIVE_LONG = """
 import resource, sys
 from contextlib import suppress
@@ -40,10 +40,10 @@ def evaluate():
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
-for _ in range(1000):
+for _ in range(500):
     evaluate()
 before = resident()
-for _ in range(2000):
+for _ in range(1000):
     evaluate()
 print(resident() - before)
 """
@@ -91,7 +91,7 @@ def test_libllvm_leaks_nothing(libllvm: Backend):
     assert libllvm.lifetime is None
     grown = python(LIVE_LONG, "libllvm", SUM)
     assert grown.returncode == 0, grown.stderr
-    # A leak of one module an evaluation would be 20 MB.
+    # A leak of one module an evaluation would be 10 MB.
     assert int(grown.stdout) < 2_000_000
 
 

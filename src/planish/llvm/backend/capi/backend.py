@@ -63,7 +63,8 @@ class CBackend:
         whole = line + data
         buffer = functions.LLVMCreateMemoryBufferWithMemoryRangeCopy(whole, len(whole), _bytes(name))
         if functions.LLVMParseIRInContext(context.handle, buffer, byref(handle), byref(message)):
-            said = functions.take(message) or "; ".join(self._session.diagnostics.taken())
+            reported = "; ".join(self._session.diagnostics.taken())
+            said = functions.take(message) or reported
             raise unreadable(name, data, said, self.version, bool(line))
         return handle.value or 0
 

@@ -30,7 +30,9 @@ class Diagnostics:
 
     def _report(self, info: int, _: int | None) -> None:
         if self._functions.LLVMGetDiagInfoSeverity(info) == _ERROR:
-            self._errors.append(self._functions.take(self._functions.LLVMGetDiagInfoDescription(info)))
+            # The lines after the first quote the code.
+            told = self._functions.take(self._functions.LLVMGetDiagInfoDescription(info))
+            self._errors.append(told.partition("\n")[0])
 
 
 class Context:

@@ -26,7 +26,7 @@ _FOLDERS = (
     "opt/homebrew/opt/llvm*/lib",
     "usr/local/opt/llvm*/lib",
 )
-_FILES = ("libLLVM.so.*", "libLLVM-*.so", "libLLVM.so", "libLLVM.dylib")
+_FILES = ("libLLVM.so.*", "libLLVM-[0-9]*.so", "libLLVM.so", "libLLVM.dylib")
 _VERSION = re.compile(r"libLLVM(?:-|\.so\.)(\d+)(?:\.(\d+))?")
 
 
