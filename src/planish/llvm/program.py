@@ -9,7 +9,7 @@ from functools import cached_property
 
 from planish.core import Program, canonical_json
 
-_SOURCE = re.compile(r'^source_filename = "([^"]*)"', re.MULTILINE)
+SOURCE = re.compile(r'^source_filename = "([^"]*)"', re.MULTILINE)
 _DEFINITION = re.compile(r'^define [^\n]*?@("[^"]*"|[-\w$.]+)\(', re.MULTILINE)
 _RUN = "; planish runs it with "
 
@@ -88,11 +88,12 @@ class IRProgram:
     @property
     def title(self) -> str:
         """What it is, in a few words: `inflate.c: 10 functions, 2,345 instructions`."""
-        source = _SOURCE.search(self.ir)
-        name = source[1].rpartition("/")[2] if source else ""
+        source = SOURCE.search(self.ir)
+        name = source[1] if source else ""
         defined = self.definitions
-        what = f"@{defined[0]}" if len(defined) == 1 else f"{len(defined)} functions"
-        return f"{name}{': ' if name else ''}{what}, {self.instructions:,} instructions"
+        what = f"@{defined[0]}" if len(defined) == 1 else f"{len(defined):,} functions"
+        size = f"{self.instructions:,} instruction{'s' * (self.instructions != 1)}"
+        return f"{name}{': ' if name else ''}{what}, {size}"
 
     @property
     def can_run(self) -> bool:

@@ -10,12 +10,14 @@ from pathlib import Path
 
 from planish.core import ProgramError, did_you_mean
 from planish.llvm.backend.protocol import Backend
-from planish.llvm.program import Harness, IRProgram, Running, running_of
+from planish.llvm.program import SOURCE, Harness, IRProgram, Running, running_of
 
 SUFFIXES = (".ll", ".bc", ".c")
 OPTIONS = ("function", "args", "stdin", "harness", "backend")
 STDIN_MOST = 16 << 20
+# What depends on where a file lies is no part of the program.
 _NAMED = re.compile(r"^; ModuleID = .*\n", re.MULTILINE)
+_FOLDER = re.compile(r'^(source_filename = ")[^"\n]*/', re.MULTILINE)
 
 
 def is_ir(source: str) -> bool:
@@ -75,15 +77,20 @@ def functions_of(
     """
     from planish.llvm.functions.split import split_module
 
+    found = SOURCE.search(program.ir)
+    source = f"{found[0]}\n" if found else ""
     split = split_module(program.ir)
-    return {f.name: _printed(f.text, f.name, backend) for f in split if names is None or f.name in names}
+    return {
+        f.name: _printed(source + f.text, f.name, backend) for f in split if names is None or f.name in names
+    }
 
 
 def _printed(code: str | bytes, name: str, backend: Backend) -> IRProgram:
     """Have the back end print a module: one text for one module, however it was written."""
     module = backend.parse(code, name)
     try:
-        program = IRProgram(_NAMED.sub("", module.text(), count=1), module.instructions())
+        text = _FOLDER.sub(r"\1", _NAMED.sub("", module.text(), count=1), count=1)
+        program = IRProgram(text, module.instructions())
     finally:
         module.close()
     if not program.definitions:

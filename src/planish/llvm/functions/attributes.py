@@ -75,7 +75,10 @@ def _without(found: re.Match[str], groups: _Groups, spare: Set[str]) -> str:
     word: str = found[1] or ""
     if word in spare:
         return ""
-    return f" {groups.less(word, spare)}" if spare & groups.names(word) else found[0]
+    if not spare & groups.names(word):
+        return found[0]
+    less = groups.less(word, spare)
+    return f" {less}" if less else ""
 
 
 def _words(text: str) -> set[str]:
@@ -97,11 +100,15 @@ class _Groups:
         return self._names.get(group, set())
 
     def less(self, group: str, spare: Set[str]) -> str:
-        """Give the group that has all but some attributes, added where it is new."""
+        """Give the group that has all but some attributes, added where it is new; "" where none is left."""
         key = group, frozenset(spare)
         if key not in self._less:
-            self._less[key] = f"#{self._next}"
-            self._next += 1
             listed = _TOKEN.sub(lambda found: "" if found[1] in spare else found[0], self._listed[group])
-            self.added.append(f"attributes {self._less[key]} = {{{listed}}}\n")
+            self._less[key] = self._add(listed) if listed.strip() else ""
         return self._less[key]
+
+    def _add(self, listed: str) -> str:
+        name = f"#{self._next}"
+        self._next += 1
+        self.added.append(f"attributes {name} = {{{listed}}}\n")
+        return name

@@ -1,0 +1,191 @@
+"""What becomes of candidates: counts, bytes, answers, times, and everything that can go wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from llvm.modules import ASSEMBLY, COUNTED, ECHO, HARNESS, SUM, require_linker
+from planish.core import Candidate, Evaluator, Failed, Measured, Outcome, Task
+from planish.llvm import evaluator as module
+from planish.llvm.backend import open_backend
+from planish.llvm.backend.elf import code_bytes
+from planish.llvm.evaluator import LlvmEvaluator
+from planish.llvm.level import LlvmLevel
+from planish.llvm.passes import candidate_of
+from planish.llvm.recipe import prepared, recipe_of
+from planish.llvm.running import Answer, NotRunnableError, Runner
+from planish.measure import InlineExecutor, LocalExecutor, Timing
+from planish.settings import Settings
+from planish.tune import task_of
+
+SMALL = candidate_of(["default<Oz>"])
+ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=1, most=1)
+
+
+def make(text: str, *objectives: str, **options: str) -> Task:
+    level = LlvmLevel()
+    return task_of(level, level.load(text, options), Settings(objectives=objectives))
+
+
+def evaluate(task: Task, *candidates: Candidate) -> list[Outcome]:
+    evaluator = replace(recipe_of(task), timing=ONCE)()
+    return [answer.outcome for answer in InlineExecutor(evaluator).submit(candidates)]
+
+
+def test_counts_are_those_of_the_transformed_module() -> None:
+    task = make(SUM, "instructions", "text_bytes")
+    start, small = evaluate(task, Candidate(), SMALL)
+    other = open_backend().parse(prepared(task))
+    assert start == Measured({"instructions": 27.0, "text_bytes": float(code_bytes(other.object_code()))})
+    other.run("default<Oz>")
+    assert small == Measured(
+        {"instructions": float(other.instructions()), "text_bytes": float(other.text_bytes())}
+    )
+    assert other.instructions() < 20
+
+
+def test_candidates_do_not_meet() -> None:
+    task = make(SUM)
+    first, _, again = evaluate(task, SMALL, Candidate(), SMALL)
+    assert first == again
+
+
+def test_for_size_every_definition_is_to_be_small_and_for_time_none() -> None:
+    text = "define void @f() noinline optnone {\n  ret void\n}\n" + ECHO
+    small, fast = (_attributes(make(text, objective)) for objective in ("instructions", "time_s"))
+    assert small.count(" #0 {") == 2
+    assert "attributes #0 = { minsize optsize }" in small
+    assert "optsize" not in fast
+    assert "optnone" not in small + fast
+
+
+def _attributes(task: Task) -> str:
+    """Give the attributes that definitions have."""
+    text = open_backend().parse(prepared(task)).text()
+    return "\n".join(line for line in text.splitlines() if line.startswith(("attributes", "define")))
+
+
+def test_the_answer_is_the_unoptimised_programs(tmp_path: Path) -> None:
+    """A module that lies about a function it calls gives another answer where the lie is believed."""
+    require_linker()
+    (tmp_path / "h.c").write_text(HARNESS)
+    task = make(COUNTED, harness=str(tmp_path / "h.c"))
+    right, wrong = evaluate(task, candidate_of(["instsimplify"]), candidate_of(["early-cse"]))
+    assert isinstance(right, Measured)
+    assert wrong == Failed("verify", "wrong answer", "the output differs from byte 1 on")
+
+
+def test_a_harness_may_be_ir(tmp_path: Path) -> None:
+    require_linker()
+    (tmp_path / "h.ll").write_text(
+        "declare i32 @counted()\n@count = global i32 40\n"
+        "define i32 @bump() {\n  %c = load i32, ptr @count\n  ret i32 %c\n}\n"
+        "define i32 @main() {\n  %c = call i32 @counted()\n  ret i32 %c\n}\n"
+    )
+    task = make(COUNTED, "time_s", harness=str(tmp_path / "h.ll"))
+    (outcome,) = evaluate(task, SMALL)
+    assert isinstance(outcome, Measured)
+    assert set(outcome.values) == {"instructions", "time_s"}
+    assert 0 < outcome.values["time_s"] < 10
+
+
+def test_a_program_is_run_with_its_arguments() -> None:
+    require_linker()
+    for words, code, output in (("x", 2, b"x\n"), ("'a b' c", 3, b"a b\n")):
+        evaluator = recipe_of(make(ECHO, "time_s", args=words))()
+        expected = evaluator._expected  # pyright: ignore[reportPrivateUsage]
+        assert (expected.code, expected.output) == (code, output)
+
+
+def test_code_that_was_run_is_not_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    require_linker()
+    runs: list[Path] = []
+    answer = Runner.answer
+
+    def counted(runner: Runner, program: Path, seconds: float = 9.0) -> Answer:
+        runs.append(program)
+        return answer(runner, program, seconds)
+
+    monkeypatch.setattr(Runner, "answer", counted)
+    lists = [candidate_of(["sroa<modify-cfg>"]), candidate_of(["sroa<modify-cfg>", "dce"])]
+    first, second = evaluate(make(ECHO, args="x"), *lists)
+    assert first == second
+    assert len(runs) == 3  # two of the unoptimised program
+
+
+def test_a_program_that_cannot_be_linked_is_checked_by_the_verifier_alone() -> None:
+    require_linker()
+    text = "declare void @nowhere()\ndefine i32 @main() {\n  call void @nowhere()\n  ret i32 0\n}\n"
+    evaluator = recipe_of(make(text))()
+    (note,) = evaluator.notes
+    assert "nowhere" in note
+    (answer,) = InlineExecutor(evaluator).submit([SMALL])
+    assert answer.outcome == Measured({"instructions": 2.0})
+    with pytest.raises(NotRunnableError, match="cannot be linked"):
+        recipe_of(make(text, "time_s"))()
+
+
+def test_inline_assembly_is_carried_along() -> None:
+    task = make(ASSEMBLY.replace("TEXT", "nop"), "instructions", "text_bytes")
+    (outcome,) = evaluate(task, SMALL)
+    assert isinstance(outcome, Measured)
+    assert outcome.values["instructions"] == 2
+    assert outcome.values["text_bytes"] > 1
+
+
+def test_assembly_that_is_none_fails_where_code_is_made() -> None:
+    text = ASSEMBLY.replace("TEXT", "no such instruction")
+    assert evaluate(make(text), SMALL) == [Measured({"instructions": 2.0})]
+    (outcome,) = evaluate(make(text, "text_bytes"), SMALL)
+    assert isinstance(outcome, Failed)
+    assert (outcome.stage, outcome.reason) == ("build", "no code is made of it")
+
+
+def test_an_unknown_pass_is_an_illegal_step() -> None:
+    (outcome,) = evaluate(make(SUM), candidate_of(["sroa<modify-cfg>", "newgwn"]))
+    assert isinstance(outcome, Failed)
+    assert (outcome.stage, outcome.reason) == ("transform", "illegal step")
+    assert "Did you mean 'newgvn'" in outcome.detail
+
+
+def _as_it_is(texts: tuple[str, ...]) -> str:
+    return ",".join(texts)
+
+
+@dataclass(frozen=True)
+class Unguarded:
+    """Makes an evaluator that takes pipelines as they are, legal or not."""
+
+    recipe: LlvmEvaluator
+
+    def __call__(self) -> Evaluator:
+        setattr(module, "print_pipeline", _as_it_is)  # noqa: B010
+        return self.recipe()
+
+
+def test_an_llvm_that_ends_the_process_costs_one_candidate(tmp_path: Path) -> None:
+    """`loop(licm)` lacks MemorySSA, of which LLVM makes a fatal error."""
+    factory = Unguarded(recipe_of(make(SUM)))
+    lists = [["default<Oz>"], ["function(loop(licm))"], ["no-such-pass"], ["default<Oz>"]]
+    with LocalExecutor(factory, lock=tmp_path / "lock") as executor:
+        answers = sorted(executor.submit([*map(candidate_of, lists)]), key=lambda answer: answer.position)
+    first, crashed, refused, last = (answer.outcome for answer in answers)
+    assert isinstance(first, Measured)
+    assert first == last
+    assert isinstance(crashed, Failed)
+    assert (crashed.stage, crashed.reason) == ("transform", "crash")
+    assert isinstance(refused, Failed)
+    assert (refused.stage, refused.reason) == ("transform", "refused by LLVM")
+    assert "no-such-pass" in refused.detail
+
+
+def test_limits_grow_with_the_module() -> None:
+    task = make(SUM)
+    program = LlvmLevel().load(SUM, {})
+    huge = replace(task, program=replace(program, instructions=100_000))
+    assert recipe_of(huge).limits.transform > 100
+    assert recipe_of(task).limits.transform < 15
+    assert recipe_of(task).limits.lifetime == open_backend().lifetime

@@ -1,0 +1,198 @@
+"""The level as a whole: tuned, described, exported, validated; as a user does."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from llvm.modules import ASSEMBLY, ECHO, SUM, require_linker
+from planish import finals, tune, validate
+from planish.budget import Budget
+from planish.core import Candidate, Measured, PlanishError, ProgramError
+from planish.levels import level_of
+from planish.llvm.backend import open_backend
+from planish.llvm.level import LlvmLevel
+from planish.llvm.passes import candidate_of, passes_of
+from planish.llvm.recipe import baseline_passes
+from planish.measure import Plan
+from planish.result import Result
+from planish.settings import Settings
+from planish.store import open_store
+from planish.tune import task_of
+
+QUICK = Settings(workers=1, finalists=2)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A result, and the store that it is in."""
+
+    result: Result
+    store: Path
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
+    store = tmp_path_factory.mktemp("tuned") / "store.db"
+    return Tuned(tune(SUM, budget=Budget(trials=40), settings=QUICK, store=store), store)
+
+
+def test_sources_find_the_level() -> None:
+    for source in ("a.ll", "b.bc", "c.c", SUM):
+        assert level_of(source).name == "llvm"
+    assert level_of("C[m] += A[m,k] * B[k]").name == "loops"
+
+
+def test_the_winner_is_never_worse_than_the_baseline(tuned: Tuned) -> None:
+    result = tuned.result
+    assert result.baseline is not None
+    assert result.value <= result.baseline.median
+    assert {len(ranked.standing.samples) for ranked in result.ranked} == {0}
+    assert [len(row) for row in result.baseline.values] == [1]
+    bad = tune(
+        SUM,
+        budget=Budget(trials=1),
+        settings=replace(QUICK, searcher="random", space="uniform"),
+        store=tuned.store,
+    )
+    assert bad.baseline is not None
+    assert bad.value <= bad.baseline.median
+
+
+def test_the_result_is_what_the_back_end_counts(tuned: Tuned) -> None:
+    level, result = LlvmLevel(), tuned.result
+    files = {
+        path.name: path for path in level.export(result.task, result.candidate, tuned.store.parent / "out")
+    }
+    module = open_backend().parse(files["optimised.ll"].read_text())
+    assert module.instructions() == result.value
+    assert module.text_bytes() == open_backend().parse(files["optimised.ll"].read_bytes()).text_bytes()
+    assert files["optimised.o"].read_bytes()[:4] == b"\x7fELF"
+    assert files["pipeline.txt"].read_text().strip() in files["README.txt"].read_text()
+
+
+def test_opt_makes_the_same_of_what_is_exported(tuned: Tuned, tmp_path: Path) -> None:
+    backend = open_backend()
+    opt = shutil.which(f"opt-{backend.version.partition('.')[0]}")
+    if opt is None or backend.name != "libllvm":
+        pytest.skip("there is no opt of the same LLVM")
+    tuned.result.export(tmp_path)
+    command = next(
+        line for line in (tmp_path / "README.txt").read_text().splitlines() if line.startswith("opt ")
+    )
+    subprocess.run([opt + command.removeprefix("opt")], shell=True, check=True, cwd=tmp_path, env={})
+    again = (tmp_path / "optimised.ll").read_text()
+    tuned.result.export(tmp_path)
+    assert again == (tmp_path / "optimised.ll").read_text()
+
+
+def test_what_each_pass_contributes(tuned: Tuned) -> None:
+    level, task = LlvmLevel(), tuned.result.task
+    texts = level.describe(task, candidate_of(["sroa<modify-cfg>", "early-cse", "instsimplify"]))
+    assert list(texts) == ["size", "passes", "verified", "repeat"]
+    start, base, this = texts["size"].splitlines()[1:]
+    assert start.split()[:2] == ["unoptimised", "27"]
+    assert base.split()[0] == "default<Oz>"
+    whole = _count("sroa<modify-cfg>", "early-cse", "instsimplify")
+    assert this.split()[:4] == ["this", "pass", "list", str(whole)]
+    sroa, cse, _ = (line.split() for line in texts["passes"].splitlines()[1:])
+    without = _count("early-cse", "instsimplify")
+    assert sroa == [str(without), f"{without - whole:+}", "sroa<modify-cfg>"]
+    assert cse[0] == str(_count("sroa<modify-cfg>", "instsimplify"))
+    assert "no 'main'" in texts["verified"]
+    assert "opt -passes='function(sroa<modify-cfg>,early-cse,instsimplify)' prepared.ll" in texts["repeat"]
+
+
+def _count(*passes: str) -> int:
+    module = open_backend().parse(SUM)
+    module.run(f"function({','.join(passes)})")
+    return module.instructions()
+
+
+def test_nothing_done_is_described(tuned: Tuned, tmp_path: Path) -> None:
+    level, task = LlvmLevel(), tuned.result.task
+    assert level.describe(task, Candidate())["passes"] == "none: the module stays as it is"
+    level.export(task, Candidate(), tmp_path)
+    assert open_backend().parse((tmp_path / "optimised.ll").read_text()).instructions() == 27
+
+
+def test_what_cannot_be_compiled_is_described_and_not_exported(tmp_path: Path) -> None:
+    text = ASSEMBLY.replace("TEXT", "no such instruction")
+    result = tune(text, budget=Budget(trials=2), settings=QUICK, store=tmp_path / "store.db")
+    assert result.describe()["size"].count("failed (build: no code is made of it)") == 3
+    with pytest.raises(PlanishError, match=r"cannot make .*optimised"):
+        result.export(tmp_path / "out")
+
+
+def test_a_stored_winner_holds(tuned: Tuned) -> None:
+    found = validate(tuned.result.run_id, store=tuned.store)
+    assert [check.verdict for check in found.checks] == ["holds"] * 3
+
+
+def test_bytes_of_code_can_lead(tmp_path: Path) -> None:
+    settings = replace(QUICK, objectives=("text_bytes", "instructions"))
+    result = tune(SUM, budget=Budget(trials=10), settings=settings, store=tmp_path / "store.db")
+    assert isinstance(result.best.outcome, Measured)
+    assert set(result.best.outcome.values) == {"text_bytes", "instructions"}
+    assert result.describe()["passes"].startswith("text bytes without it")
+
+
+def test_time_is_compared_with_the_fast_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_linker()
+    monkeypatch.setattr(finals, "Plan", partial(Plan, processes=1))
+    settings = replace(QUICK, objectives=("time_s",), finalists=1)
+    result = tune(ECHO, budget=Budget(trials=2), settings=settings, store=tmp_path / "store.db", args="x")
+    assert baseline_passes(result.task) == ("default<O3>",)
+    assert result.baseline is not None
+    assert len(result.baseline.samples) >= 3 * 3
+    assert "it was run with x" in result.describe()["verified"]
+
+
+def test_time_without_a_main_asks_for_a_harness(tmp_path: Path) -> None:
+    settings = replace(QUICK, objectives=("time_s",))
+    with pytest.raises(ProgramError, match="harness=FILE"):
+        tune(SUM, budget=Budget(trials=2), settings=settings, store=tmp_path / "store.db")
+    with open_store(tmp_path / "store.db") as store:
+        assert list(store.runs()) == []
+
+
+def test_that_it_was_not_run_is_told(tmp_path: Path) -> None:
+    require_linker()
+    text = "declare void @nowhere()\ndefine i32 @main() {\n  call void @nowhere()\n  ret i32 0\n}\n"
+    result = tune(text, budget=Budget(trials=2), settings=QUICK, store=tmp_path / "store.db")
+    (note,) = result.notes
+    assert note.startswith("not run, and checked by LLVM's verifier alone: it cannot be linked")
+
+
+@pytest.mark.parametrize(
+    "searcher", ["random", "greedy1", "beam-dfs", "genetic", "annealing", "random-minimise"]
+)
+def test_every_searcher_runs(tmp_path: Path, searcher: str) -> None:
+    settings = replace(QUICK, searcher=searcher, finalists=0)
+    result = tune(SUM, budget=Budget(trials=12), settings=settings, store=tmp_path / "store.db")
+    assert result.trials == 12
+    assert not result.failures
+
+
+def test_the_same_seed_finds_the_same(tuned: Tuned, tmp_path: Path) -> None:
+    again = tune(SUM, budget=Budget(trials=40), settings=QUICK, store=tmp_path / "store.db")
+    assert passes_of(again.candidate) == passes_of(tuned.result.candidate)
+
+
+def test_targets_tell_of_llvm() -> None:
+    facts = LlvmLevel().machine()
+    assert "LLVM" in facts[open_backend().name]
+    runs, _, known = facts["passes"].partition(" of ")
+    assert 0 < int(runs) <= int(known)
+
+
+def test_the_back_end_is_part_of_the_target() -> None:
+    level = LlvmLevel()
+    task = task_of(level, level.load(SUM, {"backend": "llvmlite"}), QUICK)
+    assert task.target.toolchain["backend"] == "llvmlite"
+    assert task.target.toolchain["llvm"] == open_backend("llvmlite").version
