@@ -1,0 +1,176 @@
+"""Whether the passes of the catalogue keep what programs mean: real and random programs, transformed and run.
+
+    python experiments/llvm_soundness.py --programs 20 --lists 200
+
+Each pass in five contexts, random lists of 2 to 20 passes, and the shipped coreset are tried on the small
+programs that ship with planish, on random programs of csmith, and on Lua's interpreter (Debian's package
+lua5.4) with a script. Each answer is compared with that of the unoptimised program. The exit code is 1 if one
+is wrong; what shows it again lies in the output folder, with the list made short.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, count, cycle
+from pathlib import Path
+
+from planish.corpus.apt import open_apt
+from planish.corpus.csmith import find_csmith
+from planish.llvm.backend import Backend, open_backend
+from planish.llvm.clang import Compiler, find_compiler
+from planish.llvm.passes import Element, available
+from planish.llvm.program import Running
+from planish.llvm.running import NotRunnableError
+from planish.llvm.soundness.campaign import Tally, try_cases
+from planish.llvm.soundness.cases import Case, coreset_lists, in_contexts, random_lists
+from planish.llvm.soundness.csmith import csmith_program
+from planish.llvm.soundness.report import write_table
+from planish.llvm.soundness.subject import Form, Subject, compile_subject, samples
+
+FORMS: tuple[Form, ...] = ("size", "typed", "size", "plain")
+"""The forms of the random programs, in turn."""
+SMALLEST, LARGEST = 500, 5000
+"""Instructions of a random program: fewer try little, more take long."""
+SCRIPT = Path(__file__).with_suffix(".lua")
+LUA, LUA_PLACE = "lua5.4", 1_000_000
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What everything is tried with."""
+
+    backend: Backend
+    compiler: Compiler
+    elements: Sequence[Element]
+    out: Path
+    seed: int
+
+    @property
+    def small(self) -> str:
+        """LLVM's pipeline for small code: from LLVM 23 on there is no default<Oz>."""
+        texts = {element.text for element in self.elements}
+        return "default<Oz>" if "default<Oz>" in texts else "default<O2>"
+
+
+def main() -> int:
+    options = _options()
+    backend = open_backend(options.backend)
+    compiler = find_compiler(int(backend.version.partition(".")[0]))
+    bench = Bench(backend, compiler, available(backend), options.out, options.seed)
+    print(
+        f"LLVM {backend.version} ({backend.name}), {compiler.name} {compiler.version},"
+        f" {len(bench.elements)} passes"
+    )
+    options.out.mkdir(parents=True, exist_ok=True)
+    total = Tally()
+    for form in ("size", "typed"):
+        _try(samples(compiler, form), _cases(bench, options.lists, 0), bench, total)
+    for place, subject in enumerate(_random_programs(bench, options.programs), start=1):
+        _try(subject, _cases(bench, options.lists, place), bench, total)
+    if not options.no_lua:
+        _try_lua(bench, options, total)
+    print(*write_table(total), sep="\n")
+    return 1 if total.unsound else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--programs", type=int, default=20, help="random programs of csmith")
+    parser.add_argument("--lists", type=int, default=200, help="random lists for each program")
+    parser.add_argument("--lua-lists", type=int, default=50, help="random lists for Lua")
+    parser.add_argument("--no-lua", action="store_true", help="leave Lua out: it needs Debian's sources")
+    parser.add_argument("--seed", type=int, default=0, help="of programs and lists")
+    parser.add_argument("--backend", default="", help="libllvm or llvmlite")
+    parser.add_argument("--out", type=Path, default=Path("out/llvm_soundness"), help="for reproducers")
+    return parser.parse_args()
+
+
+def _cases(bench: Bench, lists: int, place: int) -> Iterator[Case]:
+    contexts = chain.from_iterable(in_contexts(element, bench.small) for element in bench.elements)
+    return chain(
+        contexts, coreset_lists(bench.elements), random_lists(bench.elements, lists, bench.seed, place)
+    )
+
+
+def _try(subject: Subject, cases: Iterator[Case], bench: Bench, total: Tally) -> None:
+    start = time.perf_counter()
+    try:
+        tally = try_cases(subject, cases, bench.backend, bench.out)
+    except NotRunnableError as error:
+        print(f"{subject.name}: left out: {error}", flush=True)
+        return
+    total.add(tally)
+    print(
+        f"{subject.name}: {tally.kinds.total()} lists, {tally.executed} different programs,"
+        f" {len(tally.failures)} failures, {len(tally.unsound)} of them unsound,"
+        f" {time.perf_counter() - start:.0f} s",
+        flush=True,
+    )
+
+
+def _random_programs(bench: Bench, wanted: int) -> Iterator[Subject]:
+    """Make random programs of a fair size; some that csmith makes do nearly nothing."""
+    program, headers = find_csmith()
+    forms = cycle(FORMS)
+    form = next(forms)
+    for seed in count(bench.seed * 1_000_000 + 1):
+        if not wanted:
+            return
+        subject = csmith_program(program, headers, seed, bench.compiler, form)
+        if _fair(subject, bench):
+            yield subject
+            wanted, form = wanted - 1, next(forms)
+
+
+def _fair(subject: Subject, bench: Bench) -> bool:
+    module = bench.backend.parse(subject.modules[0])
+    before = module.instructions()
+    module.run(bench.small)
+    after = module.instructions()
+    module.close()
+    return SMALLEST <= before <= LARGEST and after >= SMALLEST // 5
+
+
+def _try_lua(bench: Bench, options: argparse.Namespace, total: Tally) -> None:
+    sources = _lua_sources(bench.out / "lua")
+    running = Running(args=(str(SCRIPT.resolve()),))
+    flags = ("-w", f"-I{bench.out / 'lua'}")
+    sized, typed = (
+        compile_subject("lua", sources, bench.compiler, form, flags, running) for form in ("size", "typed")
+    )
+    # A list takes a second here, so each pass has one context in each form.
+    _try(sized, _in_context("after sroa", bench), bench, total)
+    many = chain(
+        coreset_lists(bench.elements),
+        random_lists(bench.elements, options.lua_lists, bench.seed, LUA_PLACE),
+        _in_context(f"before {bench.small}", bench),
+    )
+    _try(typed, many, bench, total)
+
+
+def _in_context(context: str, bench: Bench) -> Iterator[Case]:
+    cases = chain.from_iterable(in_contexts(element, bench.small) for element in bench.elements)
+    return (case for case in cases if case.context == context)
+
+
+def _lua_sources(folder: Path) -> list[Path]:
+    """Fetch Lua's sources: the interpreter without its compiler luac."""
+    tree = folder / "tree"
+    if not tree.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        _, version = open_apt(folder.with_name("apt")).unpack(LUA, folder)
+        print(f"{LUA} {version}")
+        # Debian's build writes this header.
+        (folder / "lua5.4-deb-multiarch.h").write_text('#define DEB_HOST_MULTIARCH "here"\n')
+    return sorted(path for path in (tree / "src").glob("*.c") if path.name != "luac.c")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

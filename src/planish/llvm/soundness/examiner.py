@@ -1,0 +1,167 @@
+"""Examines pass lists on one subject: transforms it, links it, runs it, and compares its answer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from planish.llvm.backend import Backend, Module, PassError
+from planish.llvm.backend.protocol import IRError
+from planish.llvm.running import Answer, NotRunnableError, Runner
+from planish.llvm.soundness.forked import Ended, in_child
+from planish.llvm.soundness.subject import Subject
+
+Kind = Literal["right", "refused", "crashed", "hung", "invalid", "wrong"]
+"""How a list did: LLVM refuses it, crashes, does not end, makes invalid IR, or the answer is wrong."""
+
+UNSOUND: tuple[Kind, ...] = ("invalid", "wrong")
+"""What must not happen. A list that LLVM crashes on costs one candidate only."""
+
+COMPILE_S = 20
+"""Seconds of the processor for all modules of a subject."""
+MEMORY_BYTES = 4 << 30
+REFERENCE_S = 1.0
+"""Seconds that the subject may run as it is."""
+_SLOWER = 20.0
+_LEAST_S = 5.0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of a list.
+
+    Args:
+        kind: how it did.
+        code: names the transformed program by its content; empty where there is none.
+        detail: what LLVM said, or how the answers differ.
+        answer: the program's, where it ended.
+    """
+
+    kind: Kind
+    code: str = ""
+    detail: str = ""
+    answer: Answer | None = None
+
+
+class Examiner:
+    """Examines pass lists on one subject.
+
+    Args:
+        subject: the program.
+        backend: transforms and compiles it.
+        folder: an empty folder for objects; it is left to the caller.
+
+    Attributes:
+        expected: the unoptimised program's answer.
+
+    Raises:
+        NotRunnableError: the subject cannot be linked, or runs longer than `REFERENCE_S`, or is killed.
+    """
+
+    def __init__(self, subject: Subject, backend: Backend, folder: Path) -> None:
+        self.subject = subject
+        self._folder = folder
+        self._modules = [backend.parse(ir, subject.name) for ir in subject.modules]
+        self._runner = Runner(subject.running, backend)
+        self._verdicts: dict[str, Verdict] = {}
+        self._known: dict[str, Verdict] = {}
+        self._limit_s = REFERENCE_S
+        self.expected = Answer(0, b"", 0.0)
+        self.expected = self._reference()
+        self._limit_s = max(_LEAST_S, _SLOWER * self.expected.seconds)
+
+    @property
+    def executed(self) -> int:
+        """How many programs were run, the unoptimised one left out; equal code is run once."""
+        return len(self._known)
+
+    def close(self) -> None:
+        """Free the modules."""
+        for module in self._modules:
+            module.close()
+
+    def examine(self, pipeline: str, only: Collection[int] | None = None) -> Verdict:
+        """Try a pipeline.
+
+        Args:
+            pipeline: as `opt -passes=` takes it.
+            only: the places of the modules that are transformed; all of them by default.
+        """
+        key = f"{pipeline} {sorted(only) if only is not None else ''}"
+        if key not in self._verdicts:
+            self._verdicts[key] = self._verdict(pipeline, only)
+        return self._verdicts[key]
+
+    def _reference(self) -> Answer:
+        objects = self._compiled("", None)
+        if isinstance(objects, Verdict):
+            raise NotRunnableError(f"{self.subject.name} does not compile: {objects.detail}")
+        answer = self._answer(objects)
+        if answer.code < 0:
+            raise NotRunnableError(f"{self.subject.name} ends by signal {-answer.code}")
+        return answer
+
+    def _verdict(self, pipeline: str, only: Collection[int] | None) -> Verdict:
+        objects = self._compiled(pipeline, only)
+        if isinstance(objects, Verdict):
+            return objects
+        code = hashlib.sha256(b"".join(hashlib.sha256(data).digest() for data in objects)).hexdigest()
+        if code not in self._known:
+            self._known[code] = self._judged(objects, code)
+        return self._known[code]
+
+    def _judged(self, objects: Sequence[bytes], code: str) -> Verdict:
+        try:
+            answer = self._answer(objects)
+        except NotRunnableError as error:
+            return Verdict("wrong", code, error.message)
+        different = answer.differs(self.expected)
+        return Verdict("wrong" if different else "right", code, different, answer)
+
+    def _answer(self, objects: Sequence[bytes]) -> Answer:
+        with self._runner.executable(*objects) as program:
+            return self._runner.answer(program, self._limit_s)
+
+    def _compiled(self, pipeline: str, only: Collection[int] | None) -> list[bytes] | Verdict:
+        """Transform and compile the modules in a child."""
+        work = partial(self._in_child, pipeline, only)
+        told = in_child(work, self._folder, COMPILE_S, MEMORY_BYTES)
+        if isinstance(told, Ended):
+            return Verdict("hung" if told.hung else "crashed", detail=told.why)
+        kind, names, detail = json.loads(told)
+        if kind != "right":
+            return Verdict(kind, detail=detail)
+        return [self._object(name).read_bytes() for name in names]
+
+    def _in_child(self, pipeline: str, only: Collection[int] | None) -> str:
+        names: list[str] = []
+        for place, module in enumerate(self._modules):
+            try:
+                module.run(pipeline if only is None or place in only else "")
+            except PassError as error:
+                return json.dumps(["refused", [], error.message])
+            if objection := module.verify():
+                return json.dumps(["invalid", [], objection])
+            try:
+                names.append(self._kept(module))
+            except IRError as error:
+                return json.dumps(["crashed", [], error.message])
+        return json.dumps(["right", names, ""])
+
+    def _kept(self, module: Module) -> str:
+        """Compile a module, unless one like it was compiled before; gives the object's name."""
+        name = hashlib.sha256(module.bitcode()).hexdigest()
+        path = self._object(name)
+        if not path.exists():
+            made = path.with_suffix(".made")
+            made.write_bytes(module.object_code())
+            made.rename(path)
+        return name
+
+    def _object(self, name: str) -> Path:
+        return self._folder / f"{name}.o"

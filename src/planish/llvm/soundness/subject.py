@@ -1,0 +1,76 @@
+"""Programs that the passes are tried on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Literal
+
+from planish.llvm.clang import Compiler
+from planish.llvm.functions.attributes import for_size
+from planish.llvm.program import Running
+
+Form = Literal["size", "typed", "plain"]
+"""What the passes are given.
+
+`size` is what the level tunes for size: code of -O0, with `minsize optsize`. `typed` is what clang -Oz gives
+its passes: with these attributes, types of memory accesses, lifetimes, and functions that may be inlined.
+`plain` is code of -O0.
+"""
+
+_UNOPTIMISED = ("-Xclang", "-disable-llvm-passes")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A program that can be run.
+
+    Args:
+        name: for people, and for the folders of reproducers.
+        modules: the IR of its modules; passes transform each by itself.
+        running: how it is run.
+    """
+
+    name: str
+    modules: tuple[str, ...]
+    running: Running = field(default_factory=Running)
+
+
+def compile_subject(
+    name: str,
+    sources: Sequence[Path],
+    compiler: Compiler,
+    form: Form,
+    flags: Sequence[str] = (),
+    running: Running | None = None,
+) -> Subject:
+    """Compile C files to a subject.
+
+    Args:
+        name: its name; the form is added to it.
+        sources: one for each module.
+        compiler: makes the IR.
+        form: what the passes are given.
+        flags: further arguments of the compiler.
+        running: how it is run.
+
+    Raises:
+        ProgramError: a file does not compile.
+    """
+    modules = tuple(_compiled(source, compiler, form, flags) for source in sources)
+    return Subject(f"{name}-{form}", modules, running or Running())
+
+
+def _compiled(source: Path, compiler: Compiler, form: Form, flags: Sequence[str]) -> str:
+    if form == "typed":
+        return compiler.to_ir(source, (*_UNOPTIMISED, *flags), "Oz")
+    ir = compiler.to_ir(source, flags)
+    return for_size(ir) if form == "size" else ir
+
+
+def samples(compiler: Compiler, form: Form) -> Subject:
+    """Compile the programs that ship with planish: small ones in one executable, a module each."""
+    with as_file(files("planish.llvm.soundness") / "samples") as folder:
+        return compile_subject("samples", sorted(folder.glob("*.c")), compiler, form)

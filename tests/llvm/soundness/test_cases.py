@@ -1,0 +1,35 @@
+"""The lists that are tried."""
+
+from planish.llvm.passes import elements, load_coreset, print_pipeline
+from planish.llvm.soundness.cases import coreset_lists, in_contexts, random_lists
+
+ALL = tuple(elements().values())
+
+
+def test_each_context_adds_the_pass_to_what_stands_without_it() -> None:
+    cases = list(in_contexts(elements()["gvn"], "default<Oz>"))
+    assert [case.passes for case in cases] == [
+        ("gvn",),
+        ("sroa<modify-cfg>", "gvn"),
+        ("sroa<modify-cfg>", "gvn", "gvn"),
+        ("gvn", "default<Oz>"),
+        ("default<Oz>", "gvn"),
+    ]
+    for case in cases:
+        assert case.without == tuple(text for text in case.passes if text != "gvn")
+
+
+def test_random_lists_have_2_to_20_passes_and_come_again() -> None:
+    lists = [case.passes for case in random_lists(ALL, 300, 7, 1)]
+    assert {len(passes) for passes in lists} == set(range(2, 21))
+    assert len({text for passes in lists for text in passes}) == len(ALL)
+    assert lists == [case.passes for case in random_lists(ALL, 300, 7, 1)]
+    assert lists != [case.passes for case in random_lists(ALL, 300, 7, 2)]
+    assert all(map(print_pipeline, lists))
+
+
+def test_the_coreset_is_tried_without_what_the_back_end_lacks() -> None:
+    assert [case.passes for case in coreset_lists(ALL)] == [tuple(passes) for passes in load_coreset()]
+    few = [element for element in ALL if element.text != "default<Oz>"]
+    assert all("default<Oz>" not in case.passes for case in coreset_lists(few))
+    assert any(True for _ in coreset_lists(few))
