@@ -29,7 +29,7 @@ from planish.corpus.row import SPLITS, Row
 SEARCHED = "searched"
 LISTS = "lists.json"
 RECIPE = "recipe.json"
-_SHARD = 1024
+_SHARD = 256
 _Item = TypeVar("_Item")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import mmap
 import os
 import resource
@@ -193,6 +194,7 @@ def forked(
 
 
 def _settle() -> None:
+    faulthandler.disable()  # a crash is no news here
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -1,0 +1,183 @@
+"""Labels of a small corpus, by the LLVM that is here."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from planish.core import PlanishError
+from planish.corpus import Row
+from planish.corpus.labelling import Label, Plan, build_coreset, label_corpus, most_saving, read_labels
+from planish.llvm.backend import open_backend
+from planish.llvm.functions.attributes import for_size
+from planish.llvm.functions.identity import identity
+from planish.llvm.functions.normalise import normalise
+from planish.llvm.passes import print_pipeline
+
+# -Oz leaves a return in each arm; a list with mergereturn has one.
+SWITCH = """
+define i32 @f(i32 %x, ptr %p) {{
+  %slot = alloca i32
+  store i32 %x, ptr %slot
+  switch i32 %x, label %d [ i32 0, label %a
+    i32 {case}, label %b ]
+a:
+  call void @g(ptr %p)
+  call void @h(i32 {case})
+  ret i32 {case}
+b:
+  call void @g(ptr %p)
+  call void @h(i32 8)
+  ret i32 8
+d:
+  %l = load i32, ptr %slot
+  %m = mul i32 %l, {case}
+  ret i32 %m
+}}
+declare void @g(ptr)
+declare void @h(i32)
+"""
+PLAN = Plan(evaluations=60, lists=3, candidates=5, sample=5, jobs=2)
+
+
+def _rows(count: int) -> Iterator[Row]:
+    for case in range(3, 3 + count):
+        ir = normalise(open_backend().parse(SWITCH.format(case=case)).text())
+        package = "one" if case % 2 else "other"
+        yield Row(
+            identity(ir),
+            package,
+            "1",
+            "f.c",
+            "f",
+            "MIT",
+            "folder",
+            "train" if case % 3 else "test",
+            ir,
+            17,
+            len(ir),
+            0,
+        )
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("corpus") / "rows.jsonl.gz"
+    with gzip.open(file, "wt") as lines:
+        lines.writelines(f"{json.dumps(asdict(row))}\n" for row in _rows(12))
+    return file
+
+
+def _label(corpus: Path, folder: Path, plan: Plan = PLAN) -> list[Label]:
+    label_corpus(corpus, folder, plan, lambda _: None)
+    return list(read_labels(folder))
+
+
+@pytest.fixture(scope="module")
+def labels(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Label]:
+    return _label(corpus, tmp_path_factory.mktemp("labels"))
+
+
+def _after(row: Row, passes: tuple[str, ...]) -> int:
+    module = open_backend().parse(for_size(row.ir))
+    module.run(print_pipeline(passes))
+    assert not module.verify()
+    return module.instructions()
+
+
+def test_labels_are_what_their_lists_give(labels: list[Label]) -> None:
+    rows = {row.identity: row for row in _rows(12)}
+
+    assert [label.identity for label in labels] == [
+        row.identity for split in ("train", "test") for row in rows.values() if row.split == split
+    ]
+    for label in labels:
+        row = rows[label.identity]
+        assert label.unoptimised == _after(row, ())
+        assert label.best == _after(row, label.passes) <= label.baseline == _after(row, ("default<Oz>",))
+        assert label.found_by == "baseline" or label.saved > 0
+
+
+def test_no_pass_of_a_label_can_be_left_out(labels: list[Label]) -> None:
+    rows = {row.identity: row for row in _rows(12)}
+    for label in labels:
+        if label.saved:
+            for place in range(len(label.passes)):
+                less = label.passes[:place] + label.passes[place + 1 :]
+                assert _after(rows[label.identity], less) > label.best
+
+
+def test_the_same_plan_gives_the_same_labels_however_many_work(
+    corpus: Path, tmp_path: Path, labels: list[Label]
+) -> None:
+    assert _label(corpus, tmp_path, replace(PLAN, jobs=1)) == labels
+
+
+def test_labels_made_otherwise_are_not_mixed(corpus: Path, tmp_path: Path) -> None:
+    plan = replace(PLAN, evaluations=4, lists=0)
+    _label(corpus, tmp_path, plan)
+
+    with pytest.raises(PlanishError, match="made with seed 0, and now it is 1"):
+        _label(corpus, tmp_path, replace(plan, seed=1))
+
+
+def test_a_run_that_is_killed_goes_on(corpus: Path, tmp_path: Path, labels: list[Label]) -> None:
+    program = (
+        "import sys, time; from pathlib import Path\n"
+        "from planish.corpus.labelling import Plan, label_corpus, run\n"
+        "from planish.corpus.labelling import run\n"
+        "run._SHARD = 4\n"
+        "def show(progress):\n"
+        "    print(progress.done, flush=True)\n"
+        "    time.sleep(0.05)\n"
+        f"label_corpus(Path(sys.argv[1]), Path(sys.argv[2]), Plan(**{asdict(PLAN)!r}), show)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, str(corpus), str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    while not list((tmp_path / "searched").glob("*.parquet")):
+        assert process.stdout.readline()
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    first = next((tmp_path / "searched").glob("*.parquet"))
+    written = first.stat().st_mtime_ns
+    time.sleep(0.05)
+
+    subprocess.run(
+        [sys.executable, "-c", program, str(corpus), str(tmp_path)], check=True, stdout=subprocess.DEVNULL
+    )
+
+    assert first.stat().st_mtime_ns == written
+    assert list(read_labels(tmp_path)) == labels
+
+
+def test_a_coreset_is_chosen_by_training_functions_alone(labels: list[Label]) -> None:
+    trained = {label.passes for label in labels if label.split == "train" and label.saved}
+    spoiled = [replace(label, split="test") for label in labels]
+
+    assert set(most_saving(labels, 100)) == trained
+    assert most_saving(spoiled, 100) == []
+
+
+def test_the_coreset_saves_what_it_says(corpus: Path, tmp_path: Path) -> None:
+    _label(corpus, tmp_path)
+
+    made = build_coreset(corpus, tmp_path, PLAN, 2)
+
+    assert made["objective"] == "instructions"
+    assert 1 <= len(made["lists"]) <= 2
+    rows = [row for row in _rows(12) if row.split == "train"]
+    best = tuple(made["lists"][0])
+    assert sum(_after(row, best) for row in rows) < sum(_after(row, ("default<Oz>",)) for row in rows)
