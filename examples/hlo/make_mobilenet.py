@@ -4,8 +4,8 @@ The weights are arguments. Each batch normalisation is a scale, `gamma / sqrt(va
 shift, `beta - mean * scale`. The two modules compute the same and take the same arguments:
 
 - `mobilenet_original.mlir` has convolutions alone, as frameworks export it;
-- `mobilenet.mlir` is the honest best form for CPUs, where XLA's depthwise convolution is so slow that to delete
-  it would be a gain: depthwise convolutions are sums of nine slices, 1x1 convolutions are matrix products.
+- `mobilenet.mlir` is the honest best form for CPUs, where XLA's depthwise convolution is so slow that to
+  delete it would be a gain: depthwise convolutions are sums of nine slices, 1x1 ones are matrix products.
 
 `python examples/hlo/make_mobilenet.py`
 """

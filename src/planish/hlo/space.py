@@ -6,9 +6,9 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, ScheduleError
+from planish.core import Candidate, ScheduleError, did_you_mean
 from planish.hlo.crossing import children
-from planish.hlo.edits import Draft, propose
+from planish.hlo.edits import EDITS, Draft, propose
 from planish.hlo.ir import canonical_hash
 from planish.hlo.patch import extended, replay
 from planish.hlo.program import Program
@@ -29,10 +29,16 @@ class PatchSpace:
     Args:
         program: what is changed.
         kinds: names of the edits that mutation draws from; all when empty. The paper has CopyOp and DeleteOp.
+
+    Raises:
+        ScheduleError: there is no such kind of edit.
     """
 
     def __init__(self, program: Program, kinds: Sequence[str] = ()) -> None:
         self.program = program
+        for kind in kinds:
+            if kind not in EDITS:
+                raise ScheduleError(f"there is no edit '{kind}'", did_you_mean(kind, EDITS))
         self._kinds = tuple(kinds)
         self._drafts: OrderedDict[Candidate, Draft] = OrderedDict()
 

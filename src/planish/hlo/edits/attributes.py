@@ -18,11 +18,8 @@ COMPARISONS = ("EQ", "NE", "GE", "GT", "LE", "LT")
 
 
 def other_attributes(op: ir.Operation, rng: Generator) -> Attributes:
-    """Draw new attributes for an operation; raises ScheduleError where it has none to change."""
-    change = _CHANGES.get(op.name)
-    if change is None:
-        raise ScheduleError(f"{op.name} has no attribute to change")
-    return change(op, rng)
+    """Draw new attributes for one of the `CHANGEABLE`; raises ScheduleError where it has none to change."""
+    return _CHANGES[op.name](op, rng)
 
 
 def _compare(op: ir.Operation, rng: Generator) -> Attributes:
@@ -104,6 +101,8 @@ _CHANGES: Mapping[str, Callable[[ir.Operation, Generator], Attributes]] = {
     "stablehlo.broadcast_in_dim": _order("broadcast_dimensions"),
     "stablehlo.iota": _iota,
 }
+CHANGEABLE = frozenset(_CHANGES)
+"""Operations that may have an attribute to change."""
 
 
 def _integers(op: ir.Operation, name: str) -> list[int]:

@@ -20,8 +20,8 @@ T = TypeVar("T")
 Visible = Sequence[tuple[str, TensorType | None]]
 
 RESIZED_SHARE = 0.25
-"""How often a free choice takes a value of another type although there are some of the right one, as the paper's
-figure 5 does for the operand of a copy."""
+"""How often a free choice takes a value of another type although there are some of the right one, as figure 5
+of the paper does for the operand of a copy."""
 
 
 def pick(items: Sequence[T], rng: Generator) -> T:

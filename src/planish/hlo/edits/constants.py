@@ -28,6 +28,8 @@ def can_scale(op: ir.Operation | ir.OpView) -> bool:
     type_ = tensor_type(op.results[0].type)
     if type_ is None or not type_.plain or "f" not in type_.element:
         return False
+    if not isinstance(op.attributes["value"], ir.DenseElementsAttr):
+        return False
     return splat_value(op) is not None or (
         type_.element in {"f32", "f64"} and math.prod(type_.shape) <= LARGEST
     )
@@ -48,7 +50,8 @@ def scaled(op: ir.Operation, factor: float) -> None:
 
     type_ = op.results[0].type
     values: Any = np.array(op.attributes["value"]) * factor
-    op.attributes["value"] = ir.DenseElementsAttr.get(values, type=type_.element_type, shape=type_.shape)
+    element, shape = type_.element_type, type_.shape
+    op.attributes["value"] = ir.DenseElementsAttr.get(values, type=element, shape=shape, context=context())
 
 
 def replaced(op: ir.Operation, value: float) -> None:

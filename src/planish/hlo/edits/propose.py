@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from planish.core import ScheduleError
 from planish.hlo.edits import rules
-from planish.hlo.edits.attributes import other_attributes
+from planish.hlo.edits.attributes import CHANGEABLE, other_attributes
 from planish.hlo.edits.choosing import Visible, free_operands, pick, repairs, replacement, targets
 from planish.hlo.edits.constants import can_scale, splat_value
 from planish.hlo.edits.draft import Draft
@@ -136,7 +136,7 @@ def _swap(draft: Draft, rng: Generator) -> SwapOps:
 
 
 def _set_attribute(draft: Draft, rng: Generator) -> SetAttribute:
-    uid = pick(targets(draft), rng)
+    uid = pick([uid for uid in targets(draft) if draft.mirror.facts[uid].name in CHANGEABLE], rng)
     return SetAttribute(uid, other_attributes(draft.op(uid), rng))
 
 

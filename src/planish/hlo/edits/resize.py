@@ -48,7 +48,8 @@ def resized_type(source: TensorType, step: Sequence[Any]) -> TensorType:
     """Give the type after one operation of a resize."""
     match step:
         case ("slice", starts, limits):
-            return TensorType(tuple(b - a for a, b in zip(starts, limits, strict=True)), source.element)
+            bounds = zip(source.shape, starts, limits, strict=True)
+            return TensorType(tuple(end - start for _, start, end in bounds), source.element)
         case ("pad", lows, highs):
             sizes = zip(source.shape, lows, highs, strict=True)
             return TensorType(tuple(map(sum, sizes)), source.element)

@@ -60,8 +60,12 @@ def normal_text(root: ir.Operation | ir.OpView) -> str:
 
 
 def named_location(location: ir.Location) -> str:
-    """Give a location's name; empty where it has none."""
-    return location.name_str if isinstance(location, ir.NameLoc) else ""
+    """Give a location's name, of an inlined operation else its call's; empty where it has none."""
+    if isinstance(location, ir.NameLoc):
+        return location.name_str or named_location(location.child_loc)
+    if isinstance(location, ir.CallSiteLoc):
+        return named_location(location.callee) or named_location(location.caller)
+    return ""
 
 
 def _clean(root: ir.Operation) -> None:

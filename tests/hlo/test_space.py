@@ -1,0 +1,108 @@
+"""The space of patches: as every space, and what is particular to it."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from hlo.modules import EXAMPLES, chain, summing
+from planish.core import Candidate, CanEvolve, ScheduleError, Space, Step, rng
+from planish.hlo import program_from, read_program
+from planish.hlo.crossing import children
+from planish.hlo.edits import EDITS, CopyOp, MoveOp, ReplaceConstant, ReplaceOperand, ScaleConstant, propose
+from planish.hlo.patch import original, replay
+from planish.hlo.space import PatchSpace
+from planish.testing.spaces import SpaceConformance
+
+
+class TestPatchSpace(SpaceConformance):
+    def space(self) -> Space:
+        return PatchSpace(read_program(EXAMPLES / "2fcnet.mlir"))
+
+    def known_steps(self) -> Mapping[str, type[Step]]:
+        return EDITS
+
+    def replay(self, space: Space, candidate: Candidate) -> None:
+        assert isinstance(space, PatchSpace)
+        replay(space.program, candidate)
+
+
+COPY = CopyOp("1", "3", ((0, "2#0", ()), (1, "arg0", ())), "3", 0)
+ON_COPY = ReplaceOperand(COPY.mark, 1, "arg1")
+SCALE = ScaleConstant("0", 0.5)
+
+
+def test_it_evolves() -> None:
+    assert isinstance(PatchSpace(chain()), CanEvolve)
+
+
+def test_a_sample_has_three_edits() -> None:
+    assert len(PatchSpace(chain()).sample(rng(1)).steps) == 3
+
+
+def test_mutation_appends_one_edit_of_the_kinds_asked_for() -> None:
+    space = PatchSpace(summing(), kinds=("DeleteOp", "ScaleConstant"))
+    candidate = Candidate((ScaleConstant("1", 3.0),))
+    drawn = [space.mutate(candidate, rng(2, i)).steps for i in range(20)]
+    assert {steps[:-1] for steps in drawn} == {candidate.steps}
+    assert {type(steps[-1]).__name__ for steps in drawn} == {"DeleteOp", "ScaleConstant"}
+
+
+def test_an_unknown_kind_of_edit_is_named() -> None:
+    with pytest.raises(ScheduleError, match="Did you mean 'DeleteOp'"):
+        PatchSpace(chain(), kinds=("DeletOp",))
+
+
+def test_every_kind_of_edit_is_drawn() -> None:
+    draft = original(read_program(EXAMPLES / "2fcnet.mlir"))
+    drawn = {type(propose(draft, rng(3, i))[0]).__name__ for i in range(150)}
+    assert drawn == set(EDITS)
+
+
+def test_a_module_without_operations_has_no_edits() -> None:
+    empty = program_from("func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }")
+    with pytest.raises(ScheduleError, match="no valid edit"):
+        PatchSpace(empty).mutate(Candidate(), rng(1))
+
+
+def test_children_share_out_the_edits_and_both_keep_the_common_ones() -> None:
+    a, b = (COPY, SCALE), (ON_COPY, SCALE, ReplaceConstant("0", 3.0))
+    for index in range(20):
+        one, two = children(Candidate(a), Candidate(b), rng(4, index))
+        assert one.steps[0] == two.steps[0] == SCALE
+        assert {*one.steps[1:], *two.steps[1:]} == {COPY, ON_COPY, b[2]}
+        assert len(one.steps) + len(two.steps) == 2 + 3
+
+
+def test_an_edit_needs_what_another_made() -> None:
+    space = PatchSpace(chain())
+    space.draft(Candidate((COPY, ON_COPY)))
+    with pytest.raises(ScheduleError, match=f"no operation '{COPY.mark}'"):
+        space.draft(Candidate((ON_COPY,)))
+
+
+def test_a_parent_stands_in_where_no_child_is_valid() -> None:
+    a, b = Candidate((COPY, ON_COPY)), Candidate((COPY, ON_COPY, SCALE))
+    for index in range(10):
+        assert set(PatchSpace(chain()).crossover(a, b, rng(5, index))) <= {a, b}
+
+
+def test_shorter_patches_are_those_that_are_valid_without_an_edit() -> None:
+    space = PatchSpace(chain())
+    found = space.shorter(Candidate((COPY, ON_COPY, SCALE)))
+    assert list(found) == [Candidate((COPY, ON_COPY)), Candidate((COPY, SCALE))]
+    assert list(space.shorter(Candidate())) == []
+
+
+def test_the_state_is_that_of_the_module_and_not_of_the_patch() -> None:
+    space = PatchSpace(chain())
+    same = [Candidate(), Candidate((MoveOp("0", "2"),)), Candidate((ReplaceConstant("0", 2.0),))]
+    assert len({space.state(candidate) for candidate in same}) == 1
+    assert space.state(Candidate((SCALE,))) != space.state(Candidate())
+    assert space.state(Candidate((SCALE,))) == space.state(Candidate((ReplaceConstant("0", 1.0),)))
+
+
+def test_what_is_remembered_does_not_matter() -> None:
+    space, long = PatchSpace(chain()), Candidate()
+    for index in range(8):
+        long = space.mutate(long, rng(6, index))
+    assert PatchSpace(chain()).state(long) == space.state(long)
