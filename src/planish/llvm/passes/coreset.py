@@ -7,7 +7,7 @@ from importlib.resources import files
 
 @cache
 def load_coreset(objective: str = "instructions") -> tuple[tuple[str, ...], ...]:
-    """Give the shipped coreset: 37 lists by greedy cover over 450 functions, the most useful first.
+    """Give the shipped coreset: lists by greedy cover over training functions, the most useful first.
 
     Args:
         objective: what is to be made less. A file `coreset-OBJECTIVE.json` of this package is read where
