@@ -67,7 +67,7 @@ def test_invalid_code_is_not_run(typed: Subject, backend: Backend, tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("text", "why"),
-    [("int main(void) { for (;;); }", "1 s"), ("int main(void) { __builtin_trap(); }", "signal")],
+    [("int main(void) { for (;;); }", "2 s"), ("int main(void) { __builtin_trap(); }", "signal")],
 )
 def test_a_program_that_does_not_run_is_no_subject(
     text: str, why: str, compiler: Compiler, backend: Backend, tmp_path: Path

@@ -81,12 +81,13 @@ def try_cases(subject: Subject, cases: Iterable[Case], backend: Backend, out: Pa
         NotRunnableError: the subject cannot be linked, or runs too long as it is.
     """
     tally = Tally()
-    with tempfile.TemporaryDirectory(prefix="planish-soundness-") as folder:
-        examiner = Examiner(subject, backend, Path(folder))
-        with closing(examiner):
-            for case in cases:
-                _try_case(examiner, case, tally, out)
-            tally.executed = examiner.executed
+    with (
+        tempfile.TemporaryDirectory(prefix="planish-soundness-") as folder,
+        closing(Examiner(subject, backend, Path(folder))) as examiner,
+    ):
+        for case in cases:
+            _try_case(examiner, case, tally, out)
+        tally.executed = examiner.executed
     return tally
 
 
@@ -101,7 +102,8 @@ def _try_case(examiner: Examiner, case: Case, tally: Tally, out: Path) -> None:
         tally.lists.update((text, "lists") for text in set(case.passes))
     if verdict.kind != "right":
         known = next((f for f in tally.failures if _explains(f, case, verdict)), None)
-        tally.failures.append(known or _failure(examiner, case, verdict, out / str(len(tally.failures))))
+        name = f"{examiner.subject.name}-{len(tally.failures)}-{verdict.kind}"
+        tally.failures.append(known or _failure(examiner, case, verdict, out / name))
 
 
 def _explains(failure: Failure, case: Case, verdict: Verdict) -> bool:
@@ -110,8 +112,6 @@ def _explains(failure: Failure, case: Case, verdict: Verdict) -> bool:
     return failure.kind == verdict.kind and all(text in passes for text in failure.short)
 
 
-def _failure(examiner: Examiner, case: Case, verdict: Verdict, out: Path) -> Failure:
-    name = examiner.subject.name
-    folder = out.with_name(f"{name}-{out.name}-{verdict.kind}")
+def _failure(examiner: Examiner, case: Case, verdict: Verdict, folder: Path) -> Failure:
     short = reproduce(examiner, case, verdict, folder)
-    return Failure(name, verdict.kind, short, verdict.detail, folder)
+    return Failure(examiner.subject.name, verdict.kind, short, verdict.detail, folder)

@@ -25,10 +25,11 @@ UNSOUND: tuple[Kind, ...] = ("invalid", "wrong")
 COMPILE_S = 20
 """Seconds of the processor for all modules of a subject."""
 MEMORY_BYTES = 4 << 30
-REFERENCE_S = 1.0
+REFERENCE_S = 2.0
 """Seconds that the subject may run as it is."""
 _SLOWER = 20.0
-_LEAST_S = 5.0
+_LEAST_S = 10.0
+"""How much longer a transformed program may run; long enough for a machine that is busy."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,6 @@ class Examiner:
         self._runner = Runner(subject.running, backend)
         self._verdicts: dict[str, Verdict] = {}
         self._known: dict[str, Verdict] = {}
-        self._limit_s = REFERENCE_S
-        self.expected = Answer(0, b"", 0.0)
         self.expected = self._reference()
         self._limit_s = max(_LEAST_S, _SLOWER * self.expected.seconds)
 
@@ -101,7 +100,7 @@ class Examiner:
         objects = self._compiled("", None)
         if isinstance(objects, Verdict):
             raise NotRunnableError(f"{self.subject.name} does not compile: {objects.detail}")
-        answer = self._answer(objects)
+        answer = self._answer(objects, REFERENCE_S)
         if answer.code < 0:
             raise NotRunnableError(f"{self.subject.name} ends by signal {-answer.code}")
         return answer
@@ -117,15 +116,15 @@ class Examiner:
 
     def _judged(self, objects: Sequence[bytes], code: str) -> Verdict:
         try:
-            answer = self._answer(objects)
+            answer = self._answer(objects, self._limit_s)
         except NotRunnableError as error:
             return Verdict("wrong", code, error.message)
         different = answer.differs(self.expected)
         return Verdict("wrong" if different else "right", code, different, answer)
 
-    def _answer(self, objects: Sequence[bytes]) -> Answer:
+    def _answer(self, objects: Sequence[bytes], seconds: float) -> Answer:
         with self._runner.executable(*objects) as program:
-            return self._runner.answer(program, self._limit_s)
+            return self._runner.answer(program, seconds)
 
     def _compiled(self, pipeline: str, only: Collection[int] | None) -> list[bytes] | Verdict:
         """Transform and compile the modules in a child."""
