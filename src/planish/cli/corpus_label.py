@@ -36,6 +36,9 @@ LabelSearcher = Annotated[
 Splits = Annotated[
     given.Names, typer.Option("--split", metavar="NAME", help="What is labelled; may be repeated.")
 ]
+Functions = Annotated[
+    int, typer.Option("--functions", min=0, help="About so many functions, drawn evenly; 0: all.")
+]
 Jobs = Annotated[int, typer.Option("--jobs", min=0, help="Processes; 0: as many as there are cores.")]
 Size = Annotated[int, typer.Option("--size", min=1, help="At most so many lists.")]
 CoresetFile = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the coreset goes.")]
@@ -51,6 +54,7 @@ def label(
     objective: LabelObjective = "instructions",
     searcher: LabelSearcher = "portfolio",
     split: Splits = None,
+    functions: Functions = 0,
     seed: given.Seed = 0,
     jobs: Jobs = 0,
     form: given.Format = "text",
@@ -66,7 +70,7 @@ def label(
     from planish.corpus.row import SPLITS
 
     splits = tuple(split or SPLITS)
-    plan = Plan(objective, evaluations, lists, candidates, sample, searcher, splits, seed, jobs)
+    plan = Plan(objective, evaluations, lists, candidates, sample, searcher, splits, functions, seed, jobs)
     with watching(form) as listener:
         card = label_corpus(corpus, out, plan, listener, shlex.join(["planish", *sys.argv[1:]]))
     if form == "json":

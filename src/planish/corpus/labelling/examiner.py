@@ -62,6 +62,10 @@ class Examiner:
         )
         return min(costs, default=None)
 
+    def trace(self) -> list[int | None]:
+        """List the costs of all lists, in the order in which they were run."""
+        return list(self._costs.values())
+
     def close(self) -> None:
         """Free the function."""
         self._module.close()

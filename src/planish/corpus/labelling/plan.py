@@ -27,6 +27,7 @@ class Plan:
         sample: on how many training functions they are chosen.
         searcher: one of `SEARCHERS`.
         splits: what of the corpus is labelled.
+        functions: about so many are, drawn by their identity; 0: all.
         seed: of all randomness.
         jobs: processes; 0: as many as there are cores.
 
@@ -41,6 +42,7 @@ class Plan:
     sample: int = 1000
     searcher: str = "portfolio"
     splits: tuple[str, ...] = SPLITS
+    functions: int = 0
     seed: int = 0
     jobs: int = 0
 

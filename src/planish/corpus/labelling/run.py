@@ -30,6 +30,7 @@ SEARCHED = "searched"
 LISTS = "lists.json"
 RECIPE = "recipe.json"
 _SHARD = 256
+_DIGITS = 12
 _Item = TypeVar("_Item")
 
 
@@ -57,12 +58,30 @@ def label_corpus(
     """
     made = bench(plan)
     total = _count(corpus, plan)
+    draw = Draw(min(plan.functions or total, total), total)
     with ours(folder):
         _keep_recipe(folder, corpus, made, total)
-        run = _Run(corpus, folder, made, total, listener)
+        run = _Run(corpus, folder, made, draw, listener)
         run.search()
         run.broadcast(run.lists())
         return write_label_card(folder, made, command)
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Draws functions by their identity, so that they are the same in every run.
+
+    Args:
+        wanted: about so many.
+        total: of so many.
+    """
+
+    wanted: int
+    total: int
+
+    def holds(self, row: Row) -> bool:
+        """Whether a function is drawn."""
+        return int(row.identity[:_DIGITS], 16) * self.total < self.wanted * 16**_DIGITS
 
 
 @dataclass
@@ -104,7 +123,7 @@ class _Run:
     corpus: Path
     folder: Path
     bench: Bench
-    total: int
+    draw: Draw
     listener: Listener
 
     def search(self) -> None:
@@ -118,7 +137,7 @@ class _Run:
         if file.is_file():
             return [tuple(passes) for passes in json.loads(file.read_text())]
         labels = [label for shard in self._shards(SEARCHED) for label in read_shard(shard)]
-        tally = _Tally("choosing", self.total)
+        tally = _Tally("choosing", self.draw.wanted)
         tally.know(0, labels)
         self.listener(tally.progress)
         candidates = most_saving(labels, plan.candidates)
@@ -141,7 +160,7 @@ class _Run:
         evaluations: int,
     ) -> None:
         """Do what is not done yet of a stage, shard by shard."""
-        tally = _Tally(name, self.total)
+        tally = _Tally(name, self.draw.wanted)
         for number, items in enumerate(read()):
             path = self.folder / where / f"{number:05}.parquet"
             if path.is_file():
@@ -161,7 +180,7 @@ class _Run:
 
     def _every_row(self) -> Iterator[Row]:
         for split in self.bench.plan.splits:
-            yield from read_corpus(self.corpus, split)
+            yield from (row for row in read_corpus(self.corpus, split) if self.draw.holds(row))
 
     def _rows(self) -> Iterator[list[Row]]:
         rows = self._every_row()

@@ -21,7 +21,7 @@ class Budget:
 
     Args:
         evaluations: lists that are run, the minimisation at the end apart.
-        seconds: none by default; with it, results depend on the machine.
+        seconds: of the processor, from the start of the search; with it, results depend on the machine.
     """
 
     evaluations: int
@@ -71,8 +71,8 @@ def _shortened(space: PassSpace, best: Candidate) -> Rounds:
 
 def drive(searcher: Searcher, examiner: Examiner, objective: Objective, budget: Budget) -> None:
     """Ask and tell until the budget or the search is at its end."""
-    end = time.monotonic() + budget.seconds
-    while (left := budget.evaluations - examiner.evaluations) > 0 and time.monotonic() < end:
+    end = time.process_time() + budget.seconds
+    while (left := budget.evaluations - examiner.evaluations) > 0 and time.process_time() < end:
         asked = searcher.ask(min(_ASKED, left))
         if not asked:
             return
