@@ -36,8 +36,7 @@ class Code:
     """A tree, compiled.
 
     Args:
-        entries: the body, to be run in order: one entry if no root node is parallel, else one for
-            each root node.
+        entries: the body, to be run in order; a parallel root node has an entry of its own.
         ahead_entries: likewise for the part that fills the ahead buffers; empty if there is none.
         owner: what owns the memory of the functions; they live as long as it does.
         assembly: given a prefix P, writes assembly that defines the entries as P_run0, P_run1, ...

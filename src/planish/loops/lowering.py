@@ -51,7 +51,17 @@ class _Lowering:
         derived = tuple(
             (run.loop[0], run.derived) for _, copy in copies for run in copy.packed.runs if run.derived
         )
-        return LoopTree(body, ahead, self.memory.buffers, tuple(self.sizes.items()), derived)
+        return LoopTree(body, ahead, self.memory.buffers, tuple(self.sizes.items()), derived, self._views())
+
+    def _views(self) -> int:
+        """Count the first nodes, which copy padded inputs."""
+        count = 0
+        for item in self.placement.root.items:
+            copy = self.plan.copies.get(item) if isinstance(item, str) else None
+            if copy is None or not copy.whole:
+                break
+            count += len(self._copy(copy.packed.name))
+        return count
 
     def _body(self, around: Place, path: Order) -> tuple[Node, ...]:
         nodes: list[Node] = []

@@ -152,6 +152,8 @@ class LoopTree:
         sizes: (axis, extent at the root).
         derived: (axis, ((other axis, coefficient), ...)): axes that copy a window of a tensor. Where such an
             axis has its outermost loop, `1 + sum(coefficient * (remaining of other - 1))` elements remain.
+        views: how many of the body's first nodes copy padded inputs as a whole: they are the same for all
+            schedules of a program.
     """
 
     body: tuple[Node, ...]
@@ -159,6 +161,7 @@ class LoopTree:
     buffers: tuple[Buffer, ...]
     sizes: tuple[tuple[str, int], ...]
     derived: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
+    views: int = 0
 
     @cached_property
     def buffer(self) -> dict[str, Buffer]:
@@ -183,6 +186,12 @@ def leaves(nodes: tuple[Node, ...]) -> Iterator[Leaf]:
             yield node
         else:
             yield from leaves(node.body)
+
+
+def loops(nodes: tuple[Node, ...]) -> list[Loop]:
+    """List the loops below, each before those inside it."""
+    found = [node for node in nodes if isinstance(node, Loop)]
+    return found + [loop for node in found for loop in loops(node.body)]
 
 
 def refs(value: Value) -> Iterator[Ref]:

@@ -183,3 +183,15 @@ def test_a_processor_without_vectors_is_told_what_to_use(monkeypatch: pytest.Mon
     monkeypatch.setattr(cpu, "features", frozenset[str])
     with pytest.raises(TargetError, match="portable"):
         cpu.best()
+
+
+@pytest.mark.parametrize("isa", SETS)
+def test_code_that_schedules_share_is_of_the_very_padding(isa: IsaName) -> None:
+    for size, pad in ((40, 0.0), (40, 1.0), (41, 1.0), (40, 0.0)):
+        program = parse(f"y[i] max= pad(x[i + r - 1], {pad})", {"i": size, "r": 3}, {"x": (size,)})
+        tree = lower(unscheduled(program))
+        assert tree.views
+        y = aligned(program.type["y"])
+        Kernel(program, tree, compile_tree(tree, isa)).bind({"x": np.full(size, -1, np.float32)}, {"y": y})()
+        assert y[0] == y[-1] == pad
+        assert (y[1:-1] == -1).all()

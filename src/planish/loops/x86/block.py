@@ -22,9 +22,9 @@ from planish.loops.x86.vectors import (
     Element,
     Item,
     Loaded,
-    MultiplyAdd,
     Number,
     Operation,
+    Product,
     Vector,
     loads_of,
 )
@@ -51,7 +51,8 @@ class Block:
         self.asm = asm
         self.isa = isa
         self.forms = forms(isa)
-        self._items: list[Item | MultiplyAdd] = []
+        self._items: list[Item | Product] = []
+        self._loads: list[tuple[Loaded, ...]] = []
         self._elements: dict[tuple[int, int], dict[tuple[int, int], Element]] = {}
         self._numbers: dict[float, Number] = {}
         self._number = 0
@@ -60,6 +61,7 @@ class Block:
         self.take, self.give = self._registers.take, self._registers.give
         self.load_number = self.transfers.load_number
         self._first_vector = isa.vector(0)
+        self._lanes = isa.lanes
 
     def elements(self, pointer: Pointer, stride: int) -> dict[tuple[int, int], Element]:
         """The block's elements of one kind, by displacement and lanes; the caller adds to them."""
@@ -75,7 +77,8 @@ class Block:
         for load in loads:
             load.uses += 1
             load.last = len(self._items)
-        self._items.append(Item(target, reduce, value, lanes, loads))
+        self._loads.append(loads)
+        self._items.append(Item(target, reduce, value, lanes))
 
     def add_products(
         self,
@@ -85,13 +88,13 @@ class Block:
         lanes: Sequence[int],
     ) -> None:
         """Append `register += left * right` for each of some registers, factors and lanes."""
-        items = self._items
-        number = len(items)
-        for register, left, right, count in zip(registers, lefts, rights, lanes, strict=True):
+        number = len(self._items)
+        self._items.extend(zip(registers, lanes, strict=True))
+        for left, right in zip(lefts, rights, strict=True):
             left.uses += 1
             right.uses += 1
             left.last = right.last = number
-            items.append(MultiplyAdd(register, (left, right), count))
+            self._loads.append((left, right))
             number += 1
 
     def fill(self, registers: Sequence[int], value: float) -> None:
@@ -101,41 +104,40 @@ class Block:
 
     def flush(self) -> None:
         """Write the items; afterwards no loaded value is held."""
-        items = self._items
-        if not items:
+        if not self._items:
             return
-        ahead, count = 0, len(items)
-        for number, item in enumerate(items):
+        ahead, end = 0, len(self._items)
+        for number, (item, loads) in enumerate(zip(self._items, self._loads, strict=True)):
             self._number = number
-            while ahead < count and ahead < number + LOOK_AHEAD and self._load_early(items[ahead].loads):
-                ahead += 1
-            if ahead <= number:
-                ahead = number + 1
-            if isinstance(item, MultiplyAdd):
-                self._multiply_add(item)
-            else:
+            ahead = max(self._load_early(ahead, min(number + LOOK_AHEAD, end)), number + 1)
+            if isinstance(item, Item):
                 self._write(item)
-            for load in item.loads:
+            else:
+                self._multiply_add(*item, *loads)
+            for load in loads:
                 if load.last == number and load.register >= 0:
                     self._registers.let_go(load)
-        items.clear()
+        self._items.clear()
+        self._loads.clear()
         self._registers.let_all_go()
         for table in self._elements.values():
             table.clear()
         self._numbers.clear()
 
+    def _load_early(self, first: int, end: int) -> int:
+        """Load what a range of items will need and others too; gives where registers run out, or the end."""
+        free = self._registers.free
+        for number in range(first, end):
+            for load in self._loads[number]:
+                if load.register < 0 and load.uses > 1:
+                    if len(free) < 2:
+                        return number
+                    self._hold(load)
+        return end
+
     def _next_use(self, load: Loaded) -> int:
         numbers = range(self._number, load.last + 1)
-        return next(n for n in numbers if load in self._items[n].loads)
-
-    def _load_early(self, loads: tuple[Loaded, ...]) -> bool:
-        """Load what an item will need and others too; false when registers run out."""
-        for load in loads:
-            if load.register < 0 and load.uses > 1:
-                if len(self._registers.free) < 2:
-                    return False
-                self._hold(load)
-        return True
+        return next(n for n in numbers if load in self._loads[n])
 
     def _hold(self, load: Loaded) -> int:
         """Load a value into a register that stays its own until its last use."""
@@ -197,22 +199,22 @@ class Block:
             self.give(neutral)
         return result
 
-    def _multiply_add(self, item: MultiplyAdd) -> None:
-        asm, base = self.asm, self._first_vector
-        left, right = item.loads
-        mask = self.transfers.mask(item.lanes) if item.lanes < self.isa.lanes else 0
-        if self._better_in_memory(left) and not self._better_in_memory(right):
+    def _multiply_add(self, register: int, lanes: int, left: Loaded, right: Loaded) -> None:
+        base = self._first_vector
+        mask = self.transfers.mask(lanes) if lanes < self._lanes else 0
+        if left.register < 0 and self._better_in_memory(left) and not self._better_in_memory(right):
             left, right = right, left
         held = left.register if left.register >= 0 else self._hold(left)
-        if self._better_in_memory(right):
+        if right.register >= 0:
+            operand = base + right.register
+        elif self._better_in_memory(right):
             assert isinstance(right, Element)
-            operand = self.transfers.address(right, broadcast=right.stride == 0)
-            asm.emit(self.forms.fma, base + item.register, base + held, operand, mask=mask)
-            return
-        self._registers.pinned.add(held)
-        other = right.register if right.register >= 0 else self._hold(right)
-        self._registers.pinned.discard(held)
-        asm.emit(self.forms.fma, base + item.register, base + held, base + other, mask=mask)
+            operand = self.transfers.address(right, right.stride == 0)
+        else:
+            self._registers.pinned.add(held)
+            operand = base + self._hold(right)
+            self._registers.pinned.discard(held)
+        self.asm.emit(self.forms.fma, base + register, base + held, operand, mask=mask)
 
     def _better_in_memory(self, load: Loaded) -> bool:
         """Whether a value should be a memory operand instead of taking a register."""
@@ -220,7 +222,7 @@ class Block:
             return False
         if load.stride == 0:
             return self.isa.wide
-        return load.stride == 1 and load.lanes == self.isa.lanes
+        return load.stride == 1 and load.lanes == self._lanes
 
     def _evaluate(self, value: Vector) -> int:
         """Bring a value into a register; `_release` gives it back if nothing else holds it."""

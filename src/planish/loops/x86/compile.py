@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from planish.core import TargetError
 from planish.loops.kernel import Code, Entry, layout
-from planish.loops.tree import Loop, LoopTree, Node
+from planish.loops.tree import Loop, LoopTree, Node, leaves, loops
 from planish.loops.x86 import cpu
 from planish.loops.x86.function import Function
 from planish.loops.x86.isa import Isa, IsaName
@@ -37,8 +39,11 @@ def compile_tree(tree: LoopTree, isa: IsaName | None = None) -> Code:
     kind = Isa(name, dtypes.pop())
     analyser = Analyser(tree, kind)
     places = _places(tree)
-    groups = [_group(tree.body), _group(tree.ahead)]
+    groups = [_group(tree.body[tree.views :]), _group(tree.ahead)]
     codes = [[Function(nodes, analyser, places).code() for nodes in group] for group in groups]
+    if tree.views:
+        groups[0].insert(0, tree.body[: tree.views])
+        codes[0].insert(0, _view_code(analyser, places))
     blob = bytearray()
     starts: list[list[int]] = []
     for functions in codes:
@@ -55,6 +60,25 @@ def compile_tree(tree: LoopTree, isa: IsaName | None = None) -> Code:
         for places_, group in zip(starts, groups, strict=True)
     ]
     return Code(entries[0], entries[1], memory, lambda prefix: assembly(prefix, codes[0], codes[1]))
+
+
+_views: dict[Hashable, bytes] = {}
+_VIEWS_MAX = 1000
+
+
+def _view_code(analyser: Analyser, places: dict[str, tuple[int, int]]) -> bytes:
+    """Generate the copies of padded inputs, once for all schedules of a program."""
+    tree = analyser.tree
+    nodes = tree.body[: tree.views]
+    sizes = tuple([tree.size[loop.axis] for loop in loops(nodes)])
+    used = tuple([places[ref.buffer] for leaf in leaves(nodes) for ref in leaf.refs])
+    key = nodes, sizes, used, analyser.isa
+    known = _views.get(key)
+    if known is None:
+        if len(_views) >= _VIEWS_MAX:
+            _views.clear()
+        known = _views[key] = Function(nodes, analyser, places).code()
+    return known
 
 
 def _group(nodes: tuple[Node, ...]) -> list[tuple[Node, ...]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from planish.loops.extent import remaining
 from planish.loops.program import IDENTITY
-from planish.loops.tree import Leaf, Loop, LoopTree, Node, leaves
+from planish.loops.tree import Leaf, Loop, LoopTree, Node, leaves, loops
 from planish.loops.x86.block import REDUCE, Block
 from planish.loops.x86.counting import Counting
 from planish.loops.x86.horizontal import reduce_lanes
@@ -64,7 +64,7 @@ class RegionCode:
         """The strides, in bytes, by which unrolled loops make displacements long."""
         far = 16 * self._isa.itemsize if self._isa.wide else 16
         found: dict[int, None] = {}
-        for loop in _loops(nodes):
+        for loop in loops(nodes):
             if self._analyser.moves_target(loop):
                 found.update([(s, None) for _, s in self._pointers.moved(loop, loop.id) if s >= far])
         return list(found)
@@ -203,8 +203,3 @@ class RegionCode:
         if count % times:
             with self._pointers.shifted(loop, group.id, count // times):
                 self._unroll(loop, count % times, body)
-
-
-def _loops(nodes: tuple[Node, ...]) -> list[Loop]:
-    below = [loop for node in nodes if isinstance(node, Loop) for loop in _loops(node.body)]
-    return [node for node in nodes if isinstance(node, Loop)] + below

@@ -106,41 +106,36 @@ class Items:
 
         return multiply_add
 
-    def _targets(self, ref: Ref, inner: Loop | None) -> Callable[[Lanes, Moves], Sequence[int]]:
+    def _targets(self, ref: Ref, inner: Loop | None) -> Callable[[Lanes, Moves], list[int]]:
         """Prepare which registers a target has; sums that are kept in parts take theirs by turns."""
-        groups, buffer, turns = self._groups(ref, inner, 0), ref.buffer, self._turns
+        places, table = self._places(ref, inner, 0), self._registers[ref.buffer]
         if self._copies == 1:
-            return lambda lanes, moves: [registers[0] for _, registers in groups(lanes, moves)]
+            return lambda lanes, moves: [table[place][0] for place in places(lanes, moves)]
+        buffer, turns = ref.buffer, self._turns
 
         def by_turns(lanes: Lanes, moves: Moves) -> list[int]:
             found: list[int] = []
-            for place, registers in groups(lanes, moves):
-                turn = 0
-                if len(registers) > 1:
+            for place in places(lanes, moves):
+                turn, parts = 0, table[place]
+                if len(parts) > 1:
                     turn = turns[buffer, place] = turns.get((buffer, place), -1) + 1
-                found.append(registers[turn % len(registers)])
+                found.append(parts[turn % len(parts)])
             return found
 
         return by_turns
 
-    def _groups(
-        self, ref: Ref, inner: Loop | None, number: int
-    ) -> Callable[[Lanes, Moves], list[tuple[Place, list[int]]]]:
-        """Prepare which held vectors a reference names, and their registers."""
+    def _places(self, ref: Ref, inner: Loop | None, number: int) -> Callable[[Lanes, Moves], list[Place]]:
+        """Prepare which held vectors a reference names."""
         pointer, size = self._pointers.of(ref), self._isa.itemsize
         start = ref.offset * size - pointer.shift
         moving = inner is not None and inner.id in ref.stride
-        table = self._registers[ref.buffer]
 
-        def groups(lanes: Lanes, moves: Moves) -> list[tuple[Place, list[int]]]:
+        def places(lanes: Lanes, moves: Moves) -> list[Place]:
             base = start + pointer.shift
-            counts = lanes if moving else repeat(1)
-            places = [
-                ((base + move) // size, count) for move, count in zip(moves[number], counts, strict=False)
-            ]
-            return [(place, table[place]) for place in places]
+            offsets = [(base + move) // size for move in moves[number]]
+            return list(zip(offsets, lanes if moving else repeat(1), strict=False))
 
-        return groups
+        return places
 
     def _elements(
         self, ref: Ref, inner: Loop | None, still: int, number: int
@@ -151,17 +146,15 @@ class Items:
         stride = ref.stride.get(inner.id, 0) if inner else 0
         known = self._block.elements(pointer, stride)
 
+        def new(place: tuple[int, int]) -> Element:
+            element = known[place] = Element(pointer, place[0], stride, place[1])
+            return element
+
         def elements(lanes: Lanes, moves: Moves) -> list[Element]:
             base = offset + pointer.shift - pointer.drift
             counts = lanes if stride else repeat(still)
-            found: list[Element] = []
-            for move, count in zip(moves[number], counts, strict=False):
-                place = base + move, count
-                element = known.get(place)
-                if element is None:
-                    element = known[place] = Element(pointer, base + move, stride, count)
-                found.append(element)
-            return found
+            places = zip([base + move for move in moves[number]], counts, strict=False)
+            return [known.get(place) or new(place) for place in places]
 
         return elements
 
@@ -182,5 +175,5 @@ class Items:
                 place = next(numbers)
                 if not self._is_held(value):
                     return self._elements(value, inner, self._isa.lanes, place)
-                groups = self._groups(value, inner, place)
-                return lambda lanes, moves: [Accumulator(r[0]) for _, r in groups(lanes, moves)]
+                places, table = self._places(value, inner, place), self._registers[value.buffer]
+                return lambda lanes, moves: [Accumulator(table[p][0]) for p in places(lanes, moves)]

@@ -53,23 +53,26 @@ class Pointers:
     def __init__(self, nodes: tuple[Node, ...], itemsize: int) -> None:
         self.itemsize = itemsize
         self.free = list(GENERAL)
-        self._by_key: dict[tuple[str, tuple[tuple[LoopId, int], ...]], Pointer] = {}
+        self._of: dict[int, Pointer] = {}
         self._live: dict[int, tuple[Node, list[Pointer]]] = {}
         self._of_leaf: dict[int, list[Pointer]] = {}
         self._moved: dict[tuple[int, LoopId], list[tuple[Pointer, int]]] = {}
         self._injected: dict[tuple[int, int], Loop] = {}
+        by_key: dict[tuple[str, tuple[tuple[LoopId, int], ...]], Pointer] = {}
         for leaf in leaves(nodes):
             for ref in leaf.refs:
                 key = (ref.buffer, ref.strides)
-                if key not in self._by_key:
+                pointer = by_key.get(key)
+                if pointer is None:
                     strides = {loop: n * itemsize for loop, n in ref.strides}
-                    self._by_key[key] = Pointer(ref.buffer, strides, 8 * len(self._by_key))
+                    pointer = by_key[key] = Pointer(ref.buffer, strides, 8 * len(by_key))
+                self._of[id(ref)] = pointer
         self.strides: list[tuple[int, int]] = []
-        self.all = list(self._by_key.values())
+        self.all = list(by_key.values())
 
     def of(self, ref: Ref) -> Pointer:
-        """The pointer that a reference uses."""
-        return self._by_key[ref.buffer, ref.strides]
+        """The pointer that a reference of the function's leaves uses."""
+        return self._of[id(ref)]
 
     def of_leaf(self, leaf: Leaf) -> list[Pointer]:
         """The pointers of a leaf's references: its target's, then those of what it reads."""

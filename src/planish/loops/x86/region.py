@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from planish.loops.tree import Leaf, Loop, LoopTree, Node, Ref
+from planish.loops.tree import Leaf, Loop, LoopTree, Node, Ref, leaves
 from planish.loops.x86.isa import Isa
 from planish.loops.x86.paths import Inside, Path, Site, instances
 from planish.loops.x86.scope import STREAM_MAX, UNROLLED_MAX, Held, Scope
@@ -53,10 +53,9 @@ class Analyser:
         self._moves: dict[int, bool] = {}
         self._unrolls: dict[int, bool] = {}
         self._scopes: dict[tuple[int, ...], Scope] = {}
-        for node in (*tree.body, *tree.ahead):
-            for site in self._enter(node):
-                for ref in site.leaf.refs:
-                    self._uses[ref.buffer] = self._uses.get(ref.buffer, 0) + 1
+        for leaf in leaves((*tree.body, *tree.ahead)):
+            for ref in leaf.refs:
+                self._uses[ref.buffer] = self._uses.get(ref.buffer, 0) + 1
 
     def moves_target(self, loop: Loop) -> bool:
         """Whether some leaf below writes along the loop; if not, the loop only reduces."""
@@ -102,12 +101,10 @@ class Analyser:
             known = self._scopes[key] = Scope(self.tree, self.isa, sites, depth, self._uses)
         return known
 
-    def _enter(self, top: Node) -> list[Site]:
+    def _enter(self, top: Node) -> None:
         """Note what is below a node that has not been seen."""
-        found = self._sites(top, ())
-        for site in found:
+        for site in self._sites(top, ()):
             site.mark(self._moves, self.isa.lanes)
-        return found
 
     def _sites(self, node: Node, path: Path) -> list[Site]:
         if isinstance(node, Leaf):

@@ -13,9 +13,12 @@ from planish.loops.x86.pointers import Pointers
 from planish.loops.x86.registers import Registers
 from planish.loops.x86.vectors import Element
 
+_NONE = int(Register.NONE)
+_new = tuple.__new__
+
 
 class Transfers:
-    """Moves vectors between registers and memory.
+    """Moves vectors between registers and memory, in one region.
 
     Args:
         asm: where the code goes.
@@ -34,6 +37,9 @@ class Transfers:
         self.pointers = pointers
         self.masks = masks
         self._registers = registers
+        self._unit = isa.bytes if isa.wide else 1
+        self._unit_of_one = isa.itemsize if isa.wide else 1
+        self._near: dict[tuple[int, int], tuple[int, int, int]] = {}
 
     def mask(self, lanes: int) -> int:
         """The opmask register for the first `lanes` lanes; set before the function's first instruction."""
@@ -48,16 +54,24 @@ class Transfers:
 
         A displacement too long for its short form counts from a stride that a register holds.
         """
-        base, disp = self.pointers.base(self.asm, element.pointer), element.disp
-        single = element.stride == 0 or element.lanes == 1
-        unit = (self.isa.itemsize if single else self.isa.bytes) if self.isa.wide else 1
+        pointer, disp = element.pointer, element.disp
+        base = pointer.register or self.pointers.base(self.asm, pointer)
+        unit = self._unit if element.stride and element.lanes > 1 else self._unit_of_one
         if self.pointers.strides and not -128 * unit <= disp < 128 * unit:
-            for register, value in self.pointers.strides:
-                for scale in (1, 2, 4, 8):
-                    rest = disp - value * scale
-                    if -128 * unit <= rest < 128 * unit and rest % unit == 0:
-                        return Mem(base, rest, register, scale, broadcast)
-        return Mem(base, disp, broadcast=broadcast)
+            near = self._near.get((disp, unit))
+            if near is None:
+                near = self._near[disp, unit] = self._shortened(disp, unit)
+            return _new(Mem, (base, *near, broadcast))
+        return _new(Mem, (base, disp, _NONE, 1, broadcast))
+
+    def _shortened(self, disp: int, unit: int) -> tuple[int, int, int]:
+        """Split a displacement into a short one, a register with a stride, and its scale, if it can be."""
+        for register, value in self.pointers.strides:
+            for scale in (1, 2, 4, 8):
+                rest = disp - value * scale
+                if -128 * unit <= rest < 128 * unit and rest % unit == 0:
+                    return rest, register, scale
+        return disp, _NONE, 1
 
     def lane_mask(self, lanes: int) -> int:
         """AVX2: put a mask of the first lanes into a register that the caller gives back."""

@@ -59,27 +59,16 @@ Vector = Element | Number | Accumulator | Operation
 
 
 class Item(NamedTuple):
-    """`target = value` or `target = reduce(target, value)`; `lanes` of the vector count.
-
-    `loads` are the values of it that come from memory, in order of evaluation.
-    """
+    """`target = value` or `target = reduce(target, value)`; `lanes` of the vector count."""
 
     target: Accumulator | Element
     reduce: str | None
     value: Vector
     lanes: int
-    loads: tuple[Loaded, ...]
 
 
-class MultiplyAdd:
-    """`register += left * right`: the item that most code is made of; `loads` are the two factors."""
-
-    __slots__ = ("lanes", "loads", "register")
-
-    def __init__(self, register: int, loads: tuple[Loaded, Loaded], lanes: int) -> None:
-        self.register = register
-        self.loads = loads
-        self.lanes = lanes
+Product = tuple[int, int]
+"""(register, lanes) of `register += left * right`: the item that most code is made of."""
 
 
 def loads_of(value: Vector) -> list[Loaded]:
