@@ -1,0 +1,126 @@
+"""What the coreset and a short search save on functions of packages that nothing was chosen on.
+
+    python experiments/thesis_ch4/heldout.py CORPUS [--objective text_bytes] [--split csmith]
+
+Each function of the drawn ones is given -Oz, the coreset's lists, then a search of a second of processor
+time. All columns are beside -Oz as clang means it. The intervals are bootstrapped over packages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from planish.corpus import Row, read_corpus
+from planish.corpus.labelling import Bench, Budget, Effect, Plan, Ward, bench, forked, summarise
+from planish.corpus.labelling.card import HEADS, cells
+from planish.corpus.labelling.examiner import Examiner, Passes
+from planish.corpus.labelling.search import search
+from planish.llvm.backend import IRError
+from planish.llvm.passes import load_coreset
+
+SIZES = (1, 3, 5, 10, 20)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One function: its cost after -Oz, after the best of the first lists, and after the search."""
+
+    package: str
+    baseline: int
+    after: Sequence[int]
+    searched: int
+    other: int
+    evaluations: int
+
+
+@dataclass(frozen=True)
+class Trying:
+    """Tries the coreset's lists and a search on a function, within a child."""
+
+    bench: Bench
+    lists: Sequence[Passes]
+    seconds: float
+
+    def __call__(self, row: Row, ward: Ward) -> Tried | None:
+        made = self.bench
+        try:
+            examiner = Examiner(made.backend, row.ir, made.plan.objective, made.baseline, ward)
+        except IRError:
+            return None
+        baseline = examiner.cost(made.baseline)
+        if baseline is None:
+            return None
+        costs = [examiner.cost(passes) for passes in self.lists]
+        known = [max(baseline, 10**9) if cost is None else cost for cost in costs]
+        after = [min(known[:size], default=baseline) for size in SIZES]
+        seed = int(row.identity[:12], 16)
+        search(examiner, made.space, made.objective, Budget(10**9, self.seconds), seed)
+        best = examiner.best()
+        searched = baseline if best is None else best[0]
+        tried = Tried(
+            row.package, baseline, after, searched, examiner.other() or baseline, examiner.evaluations
+        )
+        examiner.close()
+        return tried
+
+
+def main() -> None:
+    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given.add_argument("corpus", type=Path)
+    given.add_argument("--split", default="test")
+    given.add_argument("--functions", type=int, default=2000)
+    given.add_argument("--seconds", type=float, default=1.0, help="of processor time, for each function")
+    given.add_argument("--objective", default="instructions")
+    given.add_argument("--coreset", type=Path, help="a file; else the one that comes with planish")
+    given.add_argument("--seed", type=int, default=0)
+    given.add_argument("--jobs", type=int, default=0)
+    asked = given.parse_args()
+    rows = list(read_corpus(asked.corpus, asked.split))
+    rows = random.Random(asked.seed).sample(rows, min(asked.functions, len(rows)))
+    made = bench(Plan(asked.objective, seed=asked.seed, jobs=asked.jobs))
+    held = json.loads(asked.coreset.read_text())["lists"] if asked.coreset else load_coreset(asked.objective)
+    lists = [tuple(each) for each in held][: max(SIZES)]
+    show(made, rows, Trying(made, lists, asked.seconds), asked)
+
+
+def show(made: Bench, rows: Sequence[Row], trying: Trying, asked: argparse.Namespace) -> None:
+    began = time.monotonic()
+    done = forked(rows, trying, made.plan.processes, at_once=made.at_once(2000))
+    tried = [one.answer for one in done if one.answer]
+    packages = len({one.package for one in tried})
+    each = sum(one.evaluations for one in tried) / len(tried)
+    print(
+        f"{len(tried):,} functions of {packages} packages ({asked.split}), {asked.objective}, LLVM "
+        f"{made.backend.version}; {each:,.0f} evaluations each; {time.monotonic() - began:,.0f} s\n"
+    )
+    print(f"| | -Oz backup | {' | '.join(HEADS)} |")
+    print("|---" * (len(HEADS) + 2) + "|")
+    for place, size in enumerate(SIZES):
+        effects = [Effect(one.package, one.baseline, one.after[place]) for one in tried]
+        row(f"coreset, {size}", effects)
+    row(
+        f"{asked.seconds:g} s of search",
+        [Effect(one.package, one.baseline, one.other) for one in tried],
+        "no",
+    )
+    row(
+        f"{asked.seconds:g} s of search",
+        [Effect(one.package, one.baseline, one.searched) for one in tried],
+        "yes",
+    )
+
+
+def row(name: str, effects: Sequence[Effect], kinds: str = "no yes") -> None:
+    for kind in kinds.split():
+        summary = summarise(effects, backup=kind == "yes")
+        print(f"| {name} | {kind} | {' | '.join(cells({**asdict(summary), 'overall': summary.overall}))} |")
+
+
+if __name__ == "__main__":
+    main()
