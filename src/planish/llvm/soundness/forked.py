@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from planish.measure.confinement import cap_memory
+
 _OURS = 70  # EX_SOFTWARE: an exception in our own code
 _SAID = 2000
 
@@ -38,7 +40,7 @@ def in_child(work: Callable[[], str], folder: Path, seconds: int, memory_bytes: 
         work: gives what the child answers.
         folder: where the answer, and what the child says, are kept.
         seconds: of the processor, after which the child is killed.
-        memory_bytes: that the child may have.
+        memory_bytes: that the child may have beyond this process's.
 
     Raises:
         RuntimeError: the work raised an exception.
@@ -84,4 +86,4 @@ def _confine(said: Path, seconds: int, memory_bytes: int) -> None:
     os.dup2(file, 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
-    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    cap_memory(memory_bytes)
