@@ -14,7 +14,8 @@ from planish.cli.options import Form
 from planish.cli.output import document, one_line, say, table
 from planish.cli.watching import watching
 from planish.compare import Contestant, Curves, Rematch, compare_results, compare_searches
-from planish.report.wording import amount, label, multiple, title, words
+from planish.core import Objective
+from planish.report.wording import amount, improvement, label, multiple, saving, title, words
 from planish.search import split_settings
 from planish.settings import Settings
 from planish.store import open_store
@@ -112,15 +113,24 @@ def _show_rematches(rematches: Sequence[Rematch], names: Mapping[str, str]) -> N
             one_line(title(each.result.task.program.text), 60),
             _amount(each.standing.median, objective.unit),
             _amount(each.baseline.median, objective.unit),
-            multiple(each.gain.value) if each.gain else "",
-            f"{multiple(each.gain.low)} to {multiple(each.gain.high)}" if each.gain else "",
+            *_gain(each, objective),
             words(objective).get(each.standing.verdict, each.standing.verdict),
         ]
         for each in rematches
     ]
     value = label(objective)
-    columns = ["run", "searcher", "program", value, "baseline", "gain", "95 % interval", "verdict"]
-    table(columns, rows, right=[value, "baseline", "gain"])
+    gain = [saving(objective)] if objective.exact else [saving(objective), "95 % interval"]
+    columns = ["run", "searcher", "program", value, "baseline", *gain, "verdict"]
+    table(columns, rows, right=[value, "baseline", gain[0]])
+
+
+def _gain(each: Rematch, objective: Objective) -> list[str]:
+    """Write the gain, and its interval where the objective has noise."""
+    gain = each.gain
+    if gain is None:
+        return [""] if objective.exact else ["", ""]
+    interval = [] if objective.exact else [f"{multiple(gain.low)} to {multiple(gain.high)}"]
+    return [improvement(gain.value, objective), *interval]
 
 
 def _curves_document(curves: Curves) -> dict[str, Any]:

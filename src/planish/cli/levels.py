@@ -18,7 +18,7 @@ def levels(form: given.Format = "text") -> None:
                 "name": level.name,
                 "version": level.version,
                 "objectives": [
-                    {"name": o.name, "unit": o.unit, "direction": o.direction}
+                    {"name": o.name, "unit": o.unit, "direction": o.direction, "exact": o.exact}
                     for o in level.objectives.values()
                 ],
                 "spaces": list(level.spaces),

@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from planish.cli.output import facts, one_line, say, table
-from planish.core import Objective, Trial
+from planish.core import Trial
 from planish.report.failures import failure_groups
 from planish.report.stages import stage_times
 from planish.report.standings import Standing, standings, work_of
 from planish.report.story import Story
 from planish.report.verdict import verdict_of
-from planish.report.wording import amount, duration, label, multiple, number, saved, title, when, words
+from planish.report.wording import (
+    amount,
+    duration,
+    improvement,
+    label,
+    multiple,
+    number,
+    saving,
+    title,
+    when,
+    words,
+)
 
 _SHOWN = 5
 
@@ -54,7 +65,7 @@ def _show_standings(story: Story, compared: Sequence[Standing]) -> None:
     ordered = [*(s for s in compared if s.candidate is None), *(s for s in compared if s.candidate)]
     rates = ["GFLOPS"] if work else []
     interval = [] if objective.exact else ["95 % interval"]
-    gain = "saved" if _counted(objective) else "gain"
+    gain = saving(objective)
     columns = ["", label(objective), *rates, gain, *interval, "verdict"]
     rows = [_row(story, standing, work) for standing in ordered]
     table(columns, rows, right=[label(objective), *rates, gain])
@@ -69,13 +80,7 @@ def _row(story: Story, standing: Standing, work: float | None) -> list[str]:
         return [name, value, *rates, "", "", *([] if story.objective.exact else [""])]
     ends = [] if story.objective.exact else [" to ".join(map(multiple, standing.interval or ()))]
     said = words(story.objective).get(standing.verdict, standing.verdict)
-    gain = saved(standing.gain) if _counted(story.objective) else multiple(standing.gain)
-    return [name, value, *rates, gain, *ends, said]
-
-
-def _counted(objective: Objective) -> bool:
-    """Whether what is improved is a count of something that should be less."""
-    return objective.exact and objective.direction == "down"
+    return [name, value, *rates, improvement(standing.gain, story.objective), *ends, said]
 
 
 def show_failures(trials: Sequence[Trial]) -> None:

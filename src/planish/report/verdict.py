@@ -9,9 +9,10 @@ from planish.report.curve import value_for
 from planish.report.failures import failure_groups
 from planish.report.standings import Standing, standings, work_of
 from planish.report.story import Story
-from planish.report.wording import amount, label, multiple, number, saved, words
+from planish.report.wording import amount, improvement, label, multiple, number, words
 
 Kind = Literal["better", "same", "worse", "open", "nothing"]
+_UNSURE = "measured once, among many: the true value is likely to be worse"
 _KINDS: dict[str, Kind] = {"faster": "better", "no difference": "same", "slower": "worse"}
 
 
@@ -42,7 +43,7 @@ def verdict_of(story: Story) -> Verdict:
 def _compared(story: Story, kind: Kind, compared: Sequence[Standing]) -> Verdict:
     winner = compared[0]
     good, bad = words(story.objective).values()
-    gain = saved(winner.gain) if good == "smaller" else multiple(winner.gain)
+    gain = improvement(winner.gain, story.objective)
     headline = {
         "better": f"{gain} {good} than the baseline",
         "same": "No difference from the baseline",
@@ -91,7 +92,7 @@ def _open(story: Story) -> Verdict:
         "Not compared with the baseline",
         (
             f"{found}, in trial {story.best.index + 1}",
-            "measured once, among many: the true value is likely to be worse",
+            *(() if story.objective.exact else (_UNSURE,)),
             "the search goes on" if story.run.status == "running" else f"the run is {story.run.status}",
         ),
     )

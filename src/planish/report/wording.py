@@ -73,6 +73,21 @@ def saved(gain: float) -> str:
     return f"{100 * (1 - 1 / gain):.2f} %" if gain else "-∞ %"
 
 
+def is_count(objective: Objective) -> bool:
+    """Whether it is a count of something that should be less: what is saved tells more than a ratio."""
+    return objective.exact and objective.direction == "down"
+
+
+def saving(objective: Objective) -> str:
+    """Name what `improvement` gives, at the head of a column."""
+    return "saved" if is_count(objective) else "gain"
+
+
+def improvement(gain: float, objective: Objective) -> str:
+    """Write a gain over the baseline: `1.79×`, or of a count what it saves, `3.92 %`."""
+    return saved(gain) if is_count(objective) else multiple(gain)
+
+
 def title(program: str) -> str:
     """Give the first line of a program's canonical text, which names it; without the sign of a comment."""
     return program.strip().partition("\n")[0].lstrip(";/# ")
@@ -83,7 +98,7 @@ def words(objective: Objective) -> dict[str, str]:
     good, bad = "better", "worse"
     if objective.unit == "s":
         good, bad = "faster", "slower"
-    elif objective.exact and objective.direction == "down":
+    elif is_count(objective):
         good, bad = "smaller", "larger"
     return {"faster": good, "slower": bad}
 

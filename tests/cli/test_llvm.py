@@ -1,0 +1,149 @@
+"""Modules of LLVM IR on the command line, as a newcomer meets them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import Planish
+from llvm.modules import ECHO, SUM, require_linker
+from planish.bench import RegressionError
+from planish.core import AllFailedError, PlanishError, ProgramError
+from planish.store import open_store
+
+FEW = "--trials", 8, "--workers", 1
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Path:
+    path = tmp_path / "sum.ll"
+    path.write_text(SUM)
+    return path
+
+
+def test_a_module_is_tuned_and_described(planish: Planish, module: Path) -> None:
+    said = planish("tune", module, *FEW)
+    assert said.code == 0
+    assert said.out.startswith("sum.c: 3 functions, 27 instructions\n")
+    assert "baseline (default<Oz>)" in said.out
+    assert "95 %" not in said.out
+    for heading in ("size", "passes", "verified", "repeat"):
+        assert f"\n{heading}\n{'-' * len(heading)}\n" in said.out
+    assert "opt -passes=" in said.out
+
+
+def test_a_list_of_runs_names_modules_by_one_line(planish: Planish, module: Path) -> None:
+    planish("tune", module, "--trials", 1, "--finalists", 0, "--workers", 1)
+    assert "sum.c: 3 functions, 27 instructions\n" in planish("show").out
+
+
+def test_each_function_in_a_table(planish: Planish, module: Path, place: Path) -> None:
+    said = planish("tune", module, "--per-function", *FEW)
+    assert said.code == 0
+    lines = [line.split() for line in said.out.splitlines()]
+    assert [words[0] for words in lines[2:5]] == ["sum", "twice", "four"]
+    assert "with the baseline as backup" in said.out
+    with open_store(place, read_only=True) as store:
+        assert len(list(store.runs())) == 3
+    found = json.loads(planish("tune", module, "--per-function", *FEW, "--format", "json").out)
+    assert [part["name"] for part in found["parts"]] == ["sum", "twice", "four"]
+    assert found["totals"]["with backup"]["lost"] == 0
+    assert not found["stopped"]
+
+
+def test_a_program_is_given_arguments_and_input(planish: Planish, tmp_path: Path) -> None:
+    require_linker()
+    (tmp_path / "echo.ll").write_text(ECHO)
+    (tmp_path / "input").write_text("x")
+    words = ["--args", "'a b'", "--stdin", tmp_path / "input"]
+    said = planish("tune", tmp_path / "echo.ll", *words, "--trials", 2, "--workers", 1)
+    assert said.code == 0
+    assert "it was run with 'a b'" in said.out
+
+
+def test_that_a_program_is_not_run_is_said_once(planish: Planish, tmp_path: Path) -> None:
+    require_linker()
+    text = "declare void @nowhere()\ndefine i32 @main() {\n  call void @nowhere()\n  ret i32 0\n}\n"
+    (tmp_path / "f.ll").write_text(text)
+    said = planish("tune", tmp_path / "f.ll", "--trials", 2, "--workers", 1)
+    assert said.out.count("Note: not run, and checked by LLVM's verifier alone: it cannot be linked") == 1
+
+
+WRONG: dict[tuple[str, ...], tuple[int, str]] = {
+    ("--option", "function=sun"): (ProgramError.exit_code, "Did you mean 'sum'?"),
+    ("--args", "'a"): (ProgramError.exit_code, "Quote them as in a shell."),
+    ("--objective", "time_s"): (ProgramError.exit_code, "has no 'main' that could be timed"),
+    ("--per-function", "--objective", "time_s"): (PlanishError.exit_code, "time_s has noise"),
+    ("--per-function", "--export", "out"): (PlanishError.exit_code, "out is for one run"),
+    ("--space", "pases"): (PlanishError.exit_code, "Did you mean 'passes'?"),
+    ("--size", "m=3"): (ProgramError.exit_code, "level 'llvm' has no option 'size'"),
+}
+
+
+@pytest.mark.parametrize("words", WRONG, ids=" ".join)
+def test_what_is_wrong_is_one_line(planish: Planish, module: Path, words: tuple[str, ...]) -> None:
+    said = planish("tune", module, *words, "--trials", 1)
+    code, expected = WRONG[words]
+    assert expected in said.error
+    assert (said.code, said.out) == (code, "")
+
+
+def test_results_are_recorded_and_compared(planish: Planish, module: Path, tmp_path: Path) -> None:
+    record = tmp_path / "record.json"
+    bench = ["bench-passes", module, *FEW]
+    assert planish(*bench, "--record", record).code == 0
+    same = planish(*bench, "--against", record)
+    assert same.code == 0
+    assert "1 on record, 0 changed" in same.out
+    data = json.loads(record.read_text())
+    data["results"][str(module)]["value"] -= 1
+    record.write_text(json.dumps(data))
+    worse = planish(*bench, "--against", record, "--format", "json")
+    assert worse.code == RegressionError.exit_code
+    assert worse.error.startswith(f"worse than recorded: {module}")
+    assert json.loads(worse.out)["changes"][0]["worse"]
+
+
+def test_a_module_that_cannot_be_measured_is_an_error_and_the_others_are_shown(
+    planish: Planish, module: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.ll"
+    broken.write_text('define void @f() {\n  call void asm sideeffect "no such thing", ""()\n  ret void\n}\n')
+    said = planish("bench-passes", broken, module, *FEW, "--objective", "text_bytes")
+    assert said.code == AllFailedError.exit_code
+    assert f"{module} " in said.out
+    assert f"{broken}: not measured: build: no code is made of it" in said.out
+
+
+def test_where_a_record_cannot_be_written_the_results_are_shown(
+    planish: Planish, module: Path, tmp_path: Path
+) -> None:
+    said = planish("bench-passes", module, *FEW, "--record", tmp_path / "absent" / "r.json")
+    assert said.code == PlanishError.exit_code
+    assert f"{module} " in said.out
+    assert "cannot write" in said.err
+
+
+def test_ctrl_c_keeps_the_functions_that_are_done(module: Path, place: Path) -> None:
+    many = "".join(SUM.replace("@", f"@f{i}_") for i in range(20)).replace('source_filename = "sum.c"', "")
+    module.write_text(many)
+    words = ["tune", str(module), "--per-function", "--seconds", "0.5", "--workers", "1"]
+    with subprocess.Popen(
+        [sys.executable, "-c", "from planish.cli import main; main()", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PLANISH_STORE": str(place)},
+    ) as process:
+        assert process.stderr is not None
+        assert " of 60: f0_" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+    assert process.returncode == 0, err
+    assert "f0_sum" in out
+    assert "f19_four" not in out
+    assert "Stopped. The same command goes on from here." in out
