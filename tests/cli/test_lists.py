@@ -59,8 +59,10 @@ def test_levels(planish: Planish) -> None:
     assert level["name"] == "lattice"
     assert (level["spaces"], level["searchers"]) == (["knobs"], ["random", "genetic"])
     assert level["objectives"][1] == {
-        **{"name": "gflops", "unit": "GFLOPS"},
-        **{"direction": "up", "exact": False},
+        "name": "gflops",
+        "unit": "GFLOPS",
+        "direction": "up",
+        "exact": False,
     }
 
 
