@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Planish
+from planish.cli.corpus_watching import Lines
+from planish.corpus import Tally
 
 IR = "define i32 @f{0}(i32 %x) {{\n  %y = add i32 %x, {0}\n  ret i32 %y\n}}\n"
 
@@ -41,5 +43,20 @@ def test_errors_are_one_line(planish: Planish, files: Path, tmp_path: Path) -> N
     assert planish("corpus").error.startswith("Missing command")
     (files / "bad.ll").write_text("define i32 @f(")
     said = planish("corpus", "build", tmp_path / "bad", "--ir", files / "bad.ll", "--jobs", "1")
-    assert said.code == 0
-    assert said.err.startswith("files: no functions (")
+    assert said.code == 6
+    note, error = said.err.splitlines()
+    assert note.startswith("files: no functions (")
+    assert error.startswith(f"planish: error: {tmp_path / 'bad'} has no functions")
+
+
+def test_lines_tell_the_pace(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = [100.0]
+    lines = Lines(10.0, lambda: clock[0])
+    lines.progress(Tally(packages=5, done=1, known=1, functions=500))
+    clock[0] = 110.0
+    lines.progress(Tally(packages=5, done=3, known=1, functions=700, failed=1))
+    clock[0] = 111.0
+    lines.progress(Tally(packages=5, done=4, known=1, functions=800))
+    assert capsys.readouterr().err.splitlines() == [
+        "3 of 5 packages; 700 functions, 20/s; 1 packages failed; 10.0 s left"
+    ]

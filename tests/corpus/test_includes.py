@@ -5,6 +5,7 @@ import pytest
 from corpus.sources import write
 from planish.core import ProgramError
 from planish.corpus.includes import Tree
+from planish.corpus.stubs import made_up
 from planish.llvm.clang import Compiler
 
 USES = "int f(void) {{ return {0}; }}\n"
@@ -70,6 +71,11 @@ def test_headers_that_the_build_would_make(compiler: Compiler, tmp_path: Path) -
     found = compiles(compiler, root, tmp_path / "stubs")
     assert found == {"src/generated.c", "src/template.c", "src/config.c"}
     assert not list(root.rglob("parser.tab.h"))  # the sources stay as they are
+
+
+def test_a_template_is_filled_in() -> None:
+    template = "#define V @V@.${MINOR}\n# cmakedefine A @A@\n#cmakedefine B\n  #cmakedefine01 C\nint at;\n"
+    assert made_up(template) == "#define V 1.1\n# define A 1\n#define B\n  #define C 1\nint at;\n"
 
 
 def test_files_of_other_systems_are_left_alone(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from corpus.sources import numbered, write
 from planish.core import PlanishError
-from planish.corpus import Request, packages_of
+from planish.corpus import Request, packages_of, standard_packages
 
 
 def told(request: Request) -> str:
@@ -37,3 +37,9 @@ def test_ir_files_are_packages_by_folder(tmp_path: Path) -> None:
         [str(tmp_path / "one/a.ll"), str(tmp_path / "one/deep/b.bc")],
         [str(tmp_path / "two/d.ll")],
     ]
+
+
+def test_the_shipped_list() -> None:
+    packages = standard_packages()
+    assert all(functions >= 100 for functions in packages.values())
+    assert {"lua5.4", "zlib"} <= packages.keys()

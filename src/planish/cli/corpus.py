@@ -65,7 +65,7 @@ def build(
     """
     from planish.cli.corpus_watching import watching
     from planish.cli.output import document, say
-    from planish.core import StoppedError
+    from planish.core import AllFailedError, StoppedError
     from planish.corpus import Plan, Recipe, Request, build_corpus, packages_of
 
     request = Request(debian or (), debian_list or (), folder or (), ir or (), csmith, seed)
@@ -82,6 +82,8 @@ def build(
         document(card)
     else:
         say(f"{_summary(card)}\n\nplanish corpus card {out}")
+    if not card["functions"]:
+        raise AllFailedError(f"{out} has no functions", f"See why: planish corpus card {out}.")
 
 
 @corpus.command()

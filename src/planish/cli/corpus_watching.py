@@ -90,17 +90,18 @@ class Pace:
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._begun: float | None = None
+        self._held = 0
 
     def see(self, tally: Tally) -> None:
-        """Begin to count."""
-        if self._begun is None and tally.packages:
-            self._begun = self._now()
+        """Begin to count at the first look."""
+        if self._begun is None:
+            self._begun, self._held = self._now(), tally.functions
 
     def words(self, tally: Tally) -> str:
         """Tell the functions, their rate and the time left, if packages to come are like those before."""
         seconds = max(1e-3, self._now() - (self._begun or self._now()))
         fresh = tally.done - tally.known
-        rate = f"{tally.functions:,} functions, {tally.functions / seconds:.0f}/s"
+        rate = f"{tally.functions:,} functions, {(tally.functions - self._held) / seconds:.0f}/s"
         failed = f"; {tally.failed:,} packages failed" if tally.failed else ""
         if not fresh:
             return f"{rate}{failed}; time left unknown"

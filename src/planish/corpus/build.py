@@ -36,7 +36,7 @@ class Tally:
         failed: how many packages could not be had.
         files: how many files gave IR.
         failed_files: how many did not.
-        functions: how many are kept, before duplicates across packages are put together.
+        functions: how many are kept, those of before too, before duplicates across packages are put together.
         current: the package that was begun first of those under way.
     """
 
@@ -104,7 +104,8 @@ def build_corpus(folder: Path, plan: Plan, listener: Listener) -> Mapping[str, A
         manifest = _manifest(folder, plan)
         wanted = [p for p in plan.packages if not manifest.is_done(key_of(p.kind, p.name))]
         known = len(plan.packages) - len(wanted)
-        tally = Tally(len(plan.packages), done=known, known=known)
+        held = sum(entry.functions for entry in manifest.done())
+        tally = Tally(len(plan.packages), done=known, known=known, functions=held)
         (folder / CARD).unlink(missing_ok=True)  # until all is there again
         if wanted:
             _work(folder, plan, wanted, manifest, tally, listener)

@@ -4,12 +4,15 @@ import re
 from functools import cache
 from importlib.resources import files
 
-_PLACEHOLDER = re.compile(r"@\w+@")
+_LEFT_OPEN = re.compile(r"@\w+@|\$\{\w+\}")
+_CMAKE_NUMBER = re.compile(r"^([ \t]*#[ \t]*)cmakedefine01([ \t]+\w+).*$", re.MULTILINE)
+_CMAKE = re.compile(r"^([ \t]*#[ \t]*)cmakedefine\b", re.MULTILINE)
 
 
 def made_up(template: str) -> str:
-    """Write a header from the text of its NAME.in; what that leaves open becomes 1."""
-    return _PLACEHOLDER.sub("1", template)
+    """Write a header from the text of its NAME.in; what that leaves open becomes 1, and is defined."""
+    text = _CMAKE_NUMBER.sub(r"\1define\2 1", template)
+    return _LEFT_OPEN.sub("1", _CMAKE.sub(r"\1define", text))
 
 
 @cache
