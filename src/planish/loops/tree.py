@@ -13,7 +13,7 @@ and never reorders).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -101,17 +101,19 @@ class Loop:
         body: what is inside, in order.
         kind: "parallel" only on a root's loop, over an axis that every leaf inside writes along;
             "unroll" asks the generator to repeat the body instead of looping.
+
+    Attributes:
+        id: (axis, step).
     """
 
     axis: str
     step: int
     body: tuple[Node, ...]
     kind: Literal["serial", "unroll", "parallel"] = "serial"
+    id: LoopId = field(init=False, repr=False, compare=False)
 
-    @cached_property
-    def id(self) -> LoopId:
-        """(axis, step)."""
-        return self.axis, self.step
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", (self.axis, self.step))
 
     @cached_property
     def side_by_side(self) -> bool:
@@ -122,10 +124,13 @@ class Loop:
         """
         return self.innermost and all(_stands_alone(leaf, self) for leaf in leaves(self.body))
 
-    @cached_property
+    @property
     def innermost(self) -> bool:
         """Whether its body is leaves alone."""
-        return all(isinstance(n, Leaf) for n in self.body)
+        for node in self.body:  # noqa: SIM110 (a generator takes longer than the loop)
+            if isinstance(node, Loop):
+                return False
+        return True
 
 
 def _stands_alone(leaf: Leaf, loop: Loop) -> bool:

@@ -13,7 +13,7 @@ from planish.core import TargetError
 from planish.loops.mathlib import EXPANDED
 from planish.loops.x86.assembler import Assembler
 from planish.loops.x86.functions import expand
-from planish.loops.x86.isa import Isa, forms
+from planish.loops.x86.isa import Isa
 from planish.loops.x86.pointers import Pointer, Pointers
 from planish.loops.x86.registers import Registers
 from planish.loops.x86.transfers import Transfers
@@ -50,7 +50,7 @@ class Block:
     ) -> None:
         self.asm = asm
         self.isa = isa
-        self.forms = forms(isa)
+        self.forms = isa.forms
         self._items: list[Item | Product] = []
         self._loads: list[tuple[Loaded, ...]] = []
         self._elements: dict[tuple[int, int], dict[tuple[int, int], Element]] = {}

@@ -9,7 +9,7 @@ from planish.loops.kernel import Code, Entry, layout
 from planish.loops.tree import Loop, LoopTree, Node, leaves, loops
 from planish.loops.x86 import cpu
 from planish.loops.x86.function import Function
-from planish.loops.x86.isa import Isa, IsaName
+from planish.loops.x86.isa import IsaName, isa_of
 from planish.loops.x86.listing import assembly
 from planish.loops.x86.memory import ExecutableMemory
 from planish.loops.x86.region import Analyser
@@ -36,7 +36,7 @@ def compile_tree(tree: LoopTree, isa: IsaName | None = None) -> Code:
     dtypes = {b.dtype for b in tree.buffers}
     if len(dtypes) != 1:
         raise TargetError(f"a kernel of mixed element types: {', '.join(sorted(dtypes))}")
-    kind = Isa(name, dtypes.pop())
+    kind = isa_of(name, dtypes.pop())
     analyser = Analyser(tree, kind)
     places = _places(tree)
     groups = [_group(tree.body[tree.views :]), _group(tree.ahead)]

@@ -85,17 +85,17 @@ class Function:
     # Loops over memory
 
     def _nodes(self, nodes: tuple[Node, ...], inside: Inside, planned: Region | None = None) -> None:
-        with self.pointers.in_registers(self.asm, nodes, spare=4):
-            region = planned or self.analyser.region(nodes, inside)
-            if region is not None:
-                code = RegionCode(region, self.analyser, self._counting, self.masks)
-                code.write(nodes, inside)
-                return
-            if len(nodes) == 1 and isinstance(nodes[0], Loop):
-                self._outer_loop(nodes[0], inside)
-                return
+        settled = self.pointers.settle(self.asm, nodes, spare=4)
+        region = planned or self.analyser.region(nodes, inside)
+        if region is not None:
+            code = RegionCode(region, self.analyser, self._counting, self.masks)
+            code.write(nodes, inside)
+        elif len(nodes) == 1 and isinstance(nodes[0], Loop):
+            self._outer_loop(nodes[0], inside)
+        else:
             for node in nodes:
                 self._nodes((node,), inside)
+        self.pointers.send_home(settled)
 
     def _outer_loop(self, loop: Loop, inside: Inside) -> None:
         here = remaining(self.tree, inside, loop.axis)
@@ -112,8 +112,9 @@ class Function:
             inner = {**inside, loop.axis: step}
             self._counting.repeat(moved, full, lambda: self._nodes(body, inner, region))
         if tail:
-            with self.pointers.shifted(loop, moved.id, full):
-                self._nodes(body, {**inside, loop.axis: tail})
+            self.pointers.shift(loop, moved.id, full)
+            self._nodes(body, {**inside, loop.axis: tail})
+            self.pointers.shift(loop, moved.id, -full)
 
     def _strip(self, loop: Loop, here: int, inside: Inside) -> tuple[int, Region | None]:
         """How many elements of a vector loop too long to unroll go into one iteration, and their region."""
@@ -138,8 +139,9 @@ class Function:
             inner = {**inside, loop.axis: lanes}
             self._counting.repeat(moved, full, lambda: self._nodes(apart, inner))
         if tail:
-            with self.pointers.shifted(loop, moved.id, full):
-                self._nodes(apart, {**inside, loop.axis: tail})
+            self.pointers.shift(loop, moved.id, full)
+            self._nodes(apart, {**inside, loop.axis: tail})
+            self.pointers.shift(loop, moved.id, -full)
 
     def _parallel(self, loop: Loop, inside: Inside) -> None:
         """Write a root loop that runs the iterations from `begin` to `end`, the tail being the last."""

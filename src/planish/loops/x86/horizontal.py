@@ -1,7 +1,7 @@
 """Summing the lanes of a vector, once at the end of a reduction that was vectorised."""
 
 from planish.loops.x86.assembler import Assembler, Imm
-from planish.loops.x86.isa import Isa, forms
+from planish.loops.x86.isa import Isa
 
 
 def reduce_lanes(asm: Assembler, isa: Isa, register: int, operation: str) -> None:
@@ -13,7 +13,7 @@ def reduce_lanes(asm: Assembler, isa: Isa, register: int, operation: str) -> Non
         register: holds the vector; not 0.
         operation: ADD, MUL, MAX or MIN.
     """
-    f = forms(isa)
+    f = isa.forms
     x, y = isa.xmm, isa.ymm
     if isa.wide:
         asm.emit(f.upper_half, y(0), isa.vector(register), Imm(1))

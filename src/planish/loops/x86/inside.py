@@ -10,7 +10,7 @@ from planish.loops.tree import Leaf, Loop, LoopTree, Node, leaves, loops
 from planish.loops.x86.block import REDUCE, Block
 from planish.loops.x86.counting import Counting
 from planish.loops.x86.horizontal import reduce_lanes
-from planish.loops.x86.isa import Isa, forms
+from planish.loops.x86.isa import Isa
 from planish.loops.x86.items import Items
 from planish.loops.x86.paths import Inside, instances
 from planish.loops.x86.pointers import Pointers
@@ -52,13 +52,14 @@ class RegionCode:
 
     def write(self, nodes: tuple[Node, ...], inside: Inside) -> None:
         """Load what is held, run the nodes, and store it."""
-        with self._pointers.strides_in_registers(self._asm, self._row_strides(nodes), spare=3):
-            self._begin()
-            for node in nodes:
-                self._node(node, inside, None)
-                self._block.flush()
-                self._combine(node)
-            self._end()
+        self._pointers.hold_strides(self._asm, self._row_strides(nodes), spare=3)
+        self._begin()
+        for node in nodes:
+            self._node(node, inside, None)
+            self._block.flush()
+            self._combine(node)
+        self._end()
+        self._pointers.drop_strides()
 
     def _row_strides(self, nodes: tuple[Node, ...]) -> list[int]:
         """The strides, in bytes, by which unrolled loops make displacements long."""
@@ -109,7 +110,7 @@ class RegionCode:
                 for home, registers in zip(self._homes(buffer), groups.values(), strict=True):
                     first, *parts = registers
                     for register in parts:
-                        self._asm.emit(forms(self._isa).arithmetic[code], v(first), v(first), v(register))
+                        self._asm.emit(self._isa.forms.arithmetic[code], v(first), v(first), v(register))
                     del registers[1:]
                     if buffer in held.lanewise:
                         self._sum_lanes(buffer, first, code, home)
@@ -120,8 +121,8 @@ class RegionCode:
         if buffer not in self._held.fresh:
             self._block.transfers.load(0, home)
             x = self._isa.xmm
-            self._asm.emit(forms(self._isa).arithmetic_xmm[code], x(register), x(register), x(0))
-        self._asm.emit(forms(self._isa).repeat_lowest, self._isa.vector(register), self._isa.xmm(register))
+            self._asm.emit(self._isa.forms.arithmetic_xmm[code], x(register), x(register), x(0))
+        self._asm.emit(self._isa.forms.repeat_lowest, self._isa.vector(register), self._isa.xmm(register))
 
     def _end(self) -> None:
         """Store held vectors that live on."""
@@ -161,8 +162,9 @@ class RegionCode:
             body = self._body(loop, {**inside, loop.axis: lanes}, loop)
             self._reduce(strips, full, len(loop.body), body)
         if tail:
-            with self._pointers.shifted(loop, strips.id, full):
-                self._body(loop, {**inside, loop.axis: tail}, loop)()
+            self._pointers.shift(loop, strips.id, full)
+            self._body(loop, {**inside, loop.axis: tail}, loop)()
+            self._pointers.shift(loop, strips.id, -full)
 
     def _loop(self, loop: Loop, inside: Inside) -> None:
         full, tail = divmod(remaining(self._tree, inside, loop.axis), loop.step)
@@ -174,8 +176,9 @@ class RegionCode:
             work = instances(self._tree, loop.body, inner, self._isa.lanes, UNROLLED_MAX)
             self._reduce(loop, full, work, body)
         if tail:
-            with self._pointers.shifted(loop, loop.id, full):
-                self._body(loop, {**inside, loop.axis: tail}, None)()
+            self._pointers.shift(loop, loop.id, full)
+            self._body(loop, {**inside, loop.axis: tail}, None)()
+            self._pointers.shift(loop, loop.id, -full)
 
     def _unroll(self, loop: Loop, count: int, body: Callable[[], None]) -> None:
         moved = self._pointers.moved(loop, loop.id)
@@ -201,5 +204,6 @@ class RegionCode:
 
         self._counting.repeat(group, count // times, several)
         if count % times:
-            with self._pointers.shifted(loop, group.id, count // times):
-                self._unroll(loop, count % times, body)
+            self._pointers.shift(loop, group.id, count // times)
+            self._unroll(loop, count % times, body)
+            self._pointers.shift(loop, group.id, -(count // times))

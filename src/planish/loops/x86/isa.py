@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import Literal
 
 from iced_x86 import Code, Register
@@ -12,59 +11,51 @@ IsaName = Literal["avx512", "avx2"]
 
 ARITHMETIC = ("ADD", "SUB", "MUL", "DIV", "MAX", "MIN")
 
+_XMM0, _YMM0 = int(Register.XMM0), int(Register.YMM0)
+
 
 def _code(name: str) -> int:
     return int(getattr(Code, name))
 
 
-@dataclass(frozen=True)
 class Isa:
-    """An instruction set with an element type.
+    """An instruction set with an element type; `isa_of` makes it.
 
     Args:
         name: "avx512" (F, VL, DQ) or "avx2" (with FMA).
         dtype: "float32" or "float64".
+
+    Attributes:
+        wide: whether masks and embedded broadcast are there (AVX-512).
+        itemsize: bytes of an element.
+        bytes: of a vector register.
+        lanes: elements in a vector register.
+        registers: how many vector registers there are.
+        forms: the instruction codes.
     """
 
-    name: IsaName
-    dtype: str
-
-    @cached_property
-    def wide(self) -> bool:
-        """Whether masks and embedded broadcast are there (AVX-512)."""
-        return self.name == "avx512"
-
-    @cached_property
-    def itemsize(self) -> int:
-        """Bytes of an element."""
-        return 4 if self.dtype == "float32" else 8
-
-    @cached_property
-    def bytes(self) -> int:
-        """Bytes of a vector register."""
-        return 64 if self.wide else 32
-
-    @cached_property
-    def lanes(self) -> int:
-        """Elements in a vector register."""
-        return self.bytes // self.itemsize
-
-    @cached_property
-    def registers(self) -> int:
-        """How many vector registers there are."""
-        return 32 if self.wide else 16
+    def __init__(self, name: IsaName, dtype: str) -> None:
+        self.name = name
+        self.dtype = dtype
+        self.wide = name == "avx512"
+        self.itemsize = 4 if dtype == "float32" else 8
+        self.bytes = 64 if self.wide else 32
+        self.lanes = self.bytes // self.itemsize
+        self.registers = 32 if self.wide else 16
+        self._first = int(Register.ZMM0 if self.wide else Register.YMM0)
+        self.forms = Forms(self)
 
     def vector(self, number: int) -> int:
         """The full vector register of this number."""
-        return int(Register.ZMM0 if self.wide else Register.YMM0) + number
+        return self._first + number
 
     def xmm(self, number: int) -> int:
         """The lowest 128 bits of a vector register."""
-        return int(Register.XMM0) + number
+        return _XMM0 + number
 
     def ymm(self, number: int) -> int:
         """The lowest 256 bits of a vector register."""
-        return int(Register.YMM0) + number
+        return _YMM0 + number
 
 
 class Forms:
@@ -139,6 +130,6 @@ class Forms:
 
 
 @cache
-def forms(isa: Isa) -> Forms:
-    """Look up the instruction forms of an instruction set, once."""
-    return Forms(isa)
+def isa_of(name: IsaName, dtype: str) -> Isa:
+    """Look up an instruction set with an element type."""
+    return Isa(name, dtype)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iced_x86 import Code, Register
@@ -128,39 +127,44 @@ class Pointers:
             asm.emit(Code.MOV_R64_IMM64, SCRATCH, Imm(count))
             asm.emit(Code.ADD_RM64_R64, place, SCRATCH)
 
-    @contextmanager
-    def in_registers(self, asm: Assembler, nodes: tuple[Node, ...], spare: int) -> Generator[None]:
-        """Keep the pointers used below in registers, if that leaves `spare` of them."""
-        homeless = [p for p in self.live(nodes) if not p.register]
+    def settle(self, asm: Assembler, nodes: tuple[Node, ...], spare: int) -> list[tuple[Pointer, int]]:
+        """Bring the pointers used below into registers, if that leaves `spare` of them.
+
+        Returns:
+            The pointers, each with its drift: what `send_home` needs.
+        """
+        homeless = [(p, p.drift) for p in self.live(nodes) if not p.register]
         if len(homeless) + spare > len(self.free):
-            homeless = []
-        drifts = [p.drift for p in homeless]
-        for pointer in homeless:
+            return []
+        for pointer, _ in homeless:
             pointer.register = self.free.pop()
             asm.emit(Code.MOV_R64_RM64, pointer.register, Mem(RSP, pointer.slot))
-        yield
-        for pointer, drift in zip(homeless, drifts, strict=True):
+        return homeless
+
+    def send_home(self, settled: list[tuple[Pointer, int]]) -> None:
+        """Give back the registers that `settle` took."""
+        for pointer, drift in settled:
             self.free.append(pointer.register)
             pointer.register, pointer.drift = 0, drift
 
-    @contextmanager
-    def strides_in_registers(self, asm: Assembler, wanted: Sequence[int], spare: int) -> Generator[None]:
+    def hold_strides(self, asm: Assembler, wanted: Sequence[int], spare: int) -> None:
         """Hold strides, in bytes, and odd multiples of them for short addresses, as far as registers go.
 
         With scales of 1, 2, 4 and 8, the multiples 1, 3, 5 and 7 reach eight rows and more (thesis 3.4.2).
         """
         values = [stride * multiple for multiple in (1, 3, 5, 7) for stride in wanted]
         count = max(0, min(len(values), len(self.free) - spare))
-        outer, self.strides = self.strides, []
         for value in values[:count]:
             register = self.free.pop()
             asm.emit(Code.MOV_R64_IMM64, register, Imm(value)) if value >= 2**31 else asm.emit(
                 Code.MOV_R32_IMM32, register - int(Register.RAX) + int(Register.EAX), Imm(value)
             )
             self.strides.append((register, value))
-        yield
-        self.free.extend(register for register, _ in self.strides)
-        self.strides = outer
+
+    def drop_strides(self) -> None:
+        """Give back the registers that hold strides."""
+        self.free.extend([register for register, _ in self.strides])
+        self.strides.clear()
 
     def moved(self, loop: Loop, as_loop: LoopId) -> list[tuple[Pointer, int]]:
         """The pointers below a loop that some loop moves, with the bytes per iteration."""
@@ -170,12 +174,7 @@ class Pointers:
             known = self._moved[id(loop), as_loop] = found
         return known
 
-    @contextmanager
-    def shifted(self, loop: Loop, as_loop: LoopId, iterations: int) -> Generator[None]:
-        """Let static offsets count from a later iteration of a loop."""
-        moved = self.moved(loop, as_loop)
-        for pointer, stride in moved:
+    def shift(self, loop: Loop, as_loop: LoopId, iterations: int) -> None:
+        """Let static offsets count from a later iteration of a loop, or an earlier one again."""
+        for pointer, stride in self.moved(loop, as_loop):
             pointer.shift += stride * iterations
-        yield
-        for pointer, stride in moved:
-            pointer.shift -= stride * iterations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 
 from planish.loops.mathlib import EXPANDED
@@ -16,12 +15,13 @@ UNROLLED_MAX = 320
 STREAM_MAX = 8
 
 
-@dataclass
 class Held:
     """What a scope holds in registers, if it fits.
 
     Args:
         local: buffers that live inside the scope only, so that memory is not written.
+
+    Attributes:
         reduce: how the parts of a buffer's vectors are combined, for buffers that are reduced.
         lanewise: vectors that are summed lane by lane until the scope's end, as reduced buffers' scalars.
         fresh: buffers that the scope initialises, so that memory is not read.
@@ -32,15 +32,16 @@ class Held:
         early: the reduced buffers that are read in the very node that reduces them, before it has ended.
     """
 
-    local: set[str]
-    reduce: dict[str, str] = field(default_factory=dict[str, str])
-    lanewise: set[str] = field(default_factory=set[str])
-    fresh: set[str] = field(default_factory=set[str])
-    stride: dict[str, int] = field(default_factory=dict[str, int])
-    starts: list[Site] = field(default_factory=list[Site])
-    written: list[Walk] = field(default_factory=list[Walk])
-    read: list[Walk] = field(default_factory=list[Walk])
-    early: set[str] = field(default_factory=set[str])
+    def __init__(self, local: set[str]) -> None:
+        self.local = local
+        self.reduce: dict[str, str] = {}
+        self.lanewise: set[str] = set()
+        self.fresh: set[str] = set()
+        self.stride: dict[str, int] = {}
+        self.starts: list[Site] = []
+        self.written: list[Walk] = []
+        self.read: list[Walk] = []
+        self.early: set[str] = set()
 
 
 class Scope:

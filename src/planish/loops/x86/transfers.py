@@ -8,7 +8,7 @@ from iced_x86 import Code, Register
 
 from planish.core import TargetError
 from planish.loops.x86.assembler import Assembler, Imm, Mem
-from planish.loops.x86.isa import Isa, forms
+from planish.loops.x86.isa import Isa
 from planish.loops.x86.pointers import Pointers
 from planish.loops.x86.registers import Registers
 from planish.loops.x86.vectors import Element
@@ -33,7 +33,7 @@ class Transfers:
     ) -> None:
         self.asm = asm
         self.isa = isa
-        self.forms = forms(isa)
+        self.forms = isa.forms
         self.pointers = pointers
         self.masks = masks
         self._registers = registers
