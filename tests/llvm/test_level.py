@@ -150,7 +150,7 @@ def test_time_is_compared_with_the_fast_baseline(tmp_path: Path, monkeypatch: py
     assert baseline_passes(result.task) == ("default<O3>",)
     assert result.baseline is not None
     assert len(result.baseline.samples) >= 3 * 3
-    assert "it was run with x" in result.describe()["verified"]
+    assert "it is run with x" in result.describe()["verified"]
 
 
 def test_time_without_a_main_asks_for_a_harness(tmp_path: Path) -> None:

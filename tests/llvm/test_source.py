@@ -8,7 +8,7 @@ from llvm.modules import ECHO, HARNESS, SUM, require_compiler
 from planish.core import ProgramError, TargetError
 from planish.llvm.backend import IRError, open_backend
 from planish.llvm.level import LlvmLevel
-from planish.llvm.program import IRProgram, Running
+from planish.llvm.program import IRProgram
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "llvm"
 
@@ -41,6 +41,7 @@ def test_the_canonical_text_reads_back(file: Path, tmp_path: Path, options: dict
     assert load(program.text) == program
     assert load(program.text).text == program.text
     if "args" in options:
+        assert program.running
         assert program.running.args == ("-n", "4 5")
         assert program.running.stdin == bytes(range(256))
         assert program.running.harness
@@ -70,7 +71,8 @@ def test_one_function_brings_what_it_needs(file: Path) -> None:
     assert program.definitions == ("four",)
     assert "declare i32 @twice(i32)" in program.ir
     assert program.text.startswith("; sum.c: @four, 3 instructions\n")
-    assert program.running == Running()
+    assert program.running is None
+    assert not program.can_run
 
 
 def test_every_function_is_a_part(file: Path) -> None:

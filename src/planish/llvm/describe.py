@@ -87,11 +87,12 @@ def _contributions(found: Found, passes: Passes, shorter: Sequence[Passes], what
 
 def _verified(program: IRProgram) -> str:
     if not program.can_run:
-        return "by LLVM's verifier; it has no 'main' and was not run"
-    args = shlex.join(program.running.args)
+        return "by LLVM's verifier; it has no 'main' and is not run"
+    args = shlex.join(program.running.args) if program.running else ""
     how = f"with {args}" if args else "without arguments"
     return (
-        f"by LLVM's verifier, and by its exit code and output: it was run {how}, beside the unoptimised one"
+        "by LLVM's verifier; and, if it can be linked and two runs of it agree,\n"
+        f"by its exit code and output beside the unoptimised program's: it is run {how}"
     )
 
 

@@ -66,18 +66,18 @@ class IRProgram:
     Args:
         ir: the module as the back end prints it.
         instructions: how many it has.
-        running: how it is run.
+        running: how it is run; None: never, since it is a part of a program.
     """
 
     ir: str
     instructions: int
-    running: Running = field(default_factory=Running)
+    running: Running | None = field(default_factory=Running)
     level: str = "llvm"
 
     @property
     def text(self) -> str:
         """The canonical text: a line that names the module, how it is run, and the module."""
-        run = self.running.text
+        run = "null" if self.running is None else self.running.text
         return f"; {self.title}\n" + (f"{_RUN}{run}\n" if run else "") + self.ir
 
     @cached_property
@@ -97,8 +97,9 @@ class IRProgram:
 
     @property
     def can_run(self) -> bool:
-        """Whether there is a `main`, here or in the harness."""
-        return self.running.harness is not None or "main" in self.definitions
+        """Whether it is a program with a `main`, here or in the harness."""
+        running = self.running
+        return running is not None and (running.harness is not None or "main" in self.definitions)
 
 
 def ir_program(program: Program) -> IRProgram:
@@ -107,8 +108,11 @@ def ir_program(program: Program) -> IRProgram:
     return program
 
 
-def running_of(text: str) -> Running:
+def running_of(text: str) -> Running | None:
     """Give how a program is run that was printed as a canonical text; nothing for any other IR."""
     _, _, rest = text.partition("\n")
     line, _, _ = rest.partition("\n")
-    return Running.read(line.removeprefix(_RUN)) if line.startswith(_RUN) else Running()
+    if not line.startswith(_RUN):
+        return Running()
+    run = line.removeprefix(_RUN)
+    return None if run == "null" else Running.read(run)

@@ -86,7 +86,7 @@ class Runner:
             for path, data in zip(objects, [*codes, *self._others], strict=True):
                 path.write_bytes(data)
             program = folder / "program"
-            _call(self._linker, [*map(str, objects), "-o", str(program), "-lm"], "linked")
+            _call(self._linker, [*map(str, objects), "-o", str(program), "-lm"], "linked", folder)
             yield program
 
     def answer(self, program: Path, seconds: float = LIMIT_S) -> Answer:
@@ -163,18 +163,18 @@ def _compiled(harness: Harness, linker: Sequence[str], backend: Backend) -> byte
     with tempfile.TemporaryDirectory(prefix="planish-", ignore_cleanup_errors=True) as name:
         source, code = Path(name) / "harness.c", Path(name) / "harness.o"
         source.write_text(harness.text)
-        _call(linker, ["-O1", "-c", str(source), "-o", str(code)], "compiled")
+        _call(linker, ["-O1", "-c", str(source), "-o", str(code)], "compiled", Path(name))
         return code.read_bytes()
 
 
-def _call(linker: Sequence[str], words: Sequence[str], what: str) -> None:
+def _call(linker: Sequence[str], words: Sequence[str], what: str, folder: Path) -> None:
     try:
         done = subprocess.run([*linker, *words], capture_output=True, timeout=_LINK_S, check=False)
     except subprocess.TimeoutExpired as error:
         why = f"{linker[0]} did not end within {_LINK_S:g} s"
         raise NotRunnableError(f"it cannot be {what}: {why}") from error
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip()[:_SAID]
+        said = done.stderr.decode(errors="replace").replace(f"{folder}/", "").strip()[:_SAID]
         raise NotRunnableError(f"it cannot be {what}: {' '.join(said.split())}")
 
 

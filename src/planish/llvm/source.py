@@ -44,8 +44,10 @@ def read_program(source: str, options: Mapping[str, str], backend: Backend) -> I
     if wanted := options.get("function"):
         program = only_function(program, wanted, backend)
     stored = running_of(source) if is_ir(source) else Running()
+    if options.get("function"):
+        stored = None
     running = _running(options, stored)
-    if running.harness is not None and "main" in program.definitions:
+    if running and running.harness is not None and "main" in program.definitions:
         raise ProgramError(f"{name} has a 'main', and so has the harness", "Leave one of them out.")
     return replace(program, running=running)
 
@@ -81,7 +83,9 @@ def functions_of(
     source = f"{found[0]}\n" if found else ""
     split = split_module(program.ir)
     return {
-        f.name: _printed(source + f.text, f.name, backend) for f in split if names is None or f.name in names
+        f.name: replace(_printed(source + f.text, f.name, backend), running=None)
+        for f in split
+        if names is None or f.name in names
     }
 
 
@@ -122,8 +126,11 @@ def read_bytes(path: str) -> bytes:
         raise ProgramError(f"cannot read '{path}': {error.strerror}", "Check the path.") from error
 
 
-def _running(options: Mapping[str, str], stored: Running) -> Running:
-    changed = stored
+def _running(options: Mapping[str, str], stored: Running | None) -> Running | None:
+    """Give how it is run; who says how a function is run has a harness in mind, and it can be run."""
+    if not any(options.get(name) for name in ("args", "stdin", "harness")):
+        return stored
+    changed = stored or Running()
     if args := options.get("args"):
         changed = replace(changed, args=_words(args))
     if path := options.get("stdin"):
