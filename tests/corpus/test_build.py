@@ -166,6 +166,22 @@ def test_only_ir_needs_no_compiler(llvm: str, notes: Notes, tmp_path: Path) -> N
     assert row.instructions == 1
 
 
+def test_c_files_may_be_added_to_ir(build: Build, llvm: str, notes: Notes, tmp_path: Path) -> None:
+    (tmp_path / "x.ll").write_text("define i32 @f(i32 %x) {\n  ret i32 %x\n}\n")
+    files = [IRFiles("ir", [tmp_path / "x.ll"])]
+    build_corpus(tmp_path / "out", Plan(files, Recipe(None, 20_000), llvm, jobs=1), notes)
+    compiled = build(tmp_path / "out", write(tmp_path / "c", x=numbered(1)))
+    assert compiled["functions"] == 2
+    again = build_corpus(tmp_path / "out", Plan(files, Recipe(None, 20_000), llvm, jobs=1), notes)
+    assert again["recipe"] == compiled["recipe"]
+
+
+def test_a_file_that_is_gone_is_a_failure(build: Build, tmp_path: Path) -> None:
+    card = build(tmp_path / "out", IRFiles("ir", [tmp_path / "gone.ll"]))
+    assert card["files"] == {"compiled": 0, "failed": 1}
+    assert "No such file" in next(iter(card["failures"]))
+
+
 def test_a_worker_that_dies_costs_its_package_alone(build: Build, notes: Notes, tmp_path: Path) -> None:
     good = write(tmp_path / "good", x=numbered(1))
     card = build(tmp_path / "out", Deadly(), good, jobs=2)

@@ -200,21 +200,25 @@ def _short(reason: str) -> str:
 
 def _manifest(folder: Path, plan: Plan) -> Manifest:
     """Read the manifest, which must fit the plan, or begin one."""
-    recipe = {
+    recipe, manifest = _recipe(plan), read_manifest(folder)
+    if manifest is None:
+        return Manifest(recipe)
+    for name, now in recipe.items():
+        then = manifest.recipe.get(name)
+        if then != now and "" not in (then, now):  # empty: nothing was compiled
+            what = f"{folder} was built with {name} {then!r}, and now it is {now!r}"
+            raise PlanishError(what, "Build in another folder, or with the same.")
+    return Manifest(
+        {**recipe, "compiler": recipe["compiler"] or manifest.recipe["compiler"]}, manifest.entries
+    )
+
+
+def _recipe(plan: Plan) -> dict[str, Any]:
+    compiler = plan.recipe.compiler
+    return {
         "llvm": plan.llvm,
-        "compiler": f"{plan.recipe.compiler.name} {plan.recipe.compiler.version}"
-        if plan.recipe.compiler
-        else "",
+        "compiler": f"{compiler.name} {compiler.version}" if compiler else "",
         "max_chars": plan.recipe.max_chars,
         "alignment": plan.recipe.alignment,
         "noundef": plan.recipe.noundef,
     }
-    manifest = read_manifest(folder)
-    if manifest is None:
-        return Manifest(recipe)
-    differing = [name for name in recipe if manifest.recipe.get(name) != recipe[name]]
-    if differing:
-        name = differing[0]
-        what = f"{folder} was built with {name} {manifest.recipe.get(name)!r}, and now it is {recipe[name]!r}"
-        raise PlanishError(what, "Build in another folder, or with the same.")
-    return manifest

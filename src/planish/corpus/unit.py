@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -14,7 +15,7 @@ from planish.llvm.backend import Backend, IRError, open_backend
 from planish.llvm.clang import Compiler
 from planish.llvm.functions.identity import identity
 from planish.llvm.functions.normalise import normalise
-from planish.llvm.functions.split import Function, split_module
+from planish.llvm.functions.split import split_module
 
 _COMPILE_S = 30.0
 _DETAIL = 200
@@ -93,17 +94,24 @@ class Crop:
 
 
 def harvest(units: Iterable[Unit], recipe: Recipe) -> Crop:
-    """Get the functions of some files. One bad file is a failure of its own, not an end."""
+    """Get the functions of some files. One bad file is a failure of its own, not an end.
+
+    Raises:
+        OSError: the disk is full.
+    """
     crop = Crop()
     for unit in units:
         try:
-            text = _text(unit, recipe)
-            functions = list(split_module(text, crop.left_out))
+            crop.found += _functions(unit, recipe, crop.left_out)
+            crop.files += 1
         except PlanishError as error:
             crop.failures.append((unit.name, error.message[-_DETAIL:]))
-            continue
-        crop.files += 1
-        crop.found += _kept(unit, functions, recipe, crop.left_out)
+        except OSError as error:
+            if error.errno == errno.ENOSPC:
+                raise
+            crop.failures.append((unit.name, error.strerror or str(error)))
+        except Exception as error:  # noqa: BLE001  (any error is this file's failure, and is counted)
+            crop.failures.append((unit.name, f"{type(error).__name__}: {error}"[:_DETAIL]))
     return crop
 
 
@@ -128,20 +136,20 @@ def _compiled(unit: Unit, recipe: Recipe, source: str | None) -> str:
     return recipe.compiler.to_ir(path, unit.flags, source=source, seconds=_COMPILE_S)
 
 
-def _kept(
-    unit: Unit, functions: Iterable[Function], recipe: Recipe, left_out: Counter[str]
-) -> Iterator[Found]:
-    for function in functions:
-        ir = normalise(function.text, alignment=recipe.alignment, noundef=recipe.noundef)
-        if len(ir) > recipe.max_chars:
-            left_out["too long"] += 1
-            continue
+def _functions(unit: Unit, recipe: Recipe, left_out: Counter[str]) -> list[Found]:
+    found: list[Found] = []
+    for function in split_module(_text(unit, recipe), left_out):
         try:
+            ir = normalise(function.text, alignment=recipe.alignment, noundef=recipe.noundef)
+            if len(ir) > recipe.max_chars:
+                left_out["too long"] += 1
+                continue
             count = _instructions(ir)
         except IRError:
             left_out["unreadable"] += 1
             continue
-        yield Found(identity(ir), unit.name, function.name, unit.licence, ir, count)
+        found.append(Found(identity(ir), unit.name, function.name, unit.licence, ir, count))
+    return found
 
 
 def _instructions(ir: str) -> int:
