@@ -166,6 +166,7 @@ def main() -> None:
     parser.add_argument("--compiled", type=int, help="how many of them XLA compiles and runs; all by default")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=float, default=60, help="seconds to compile and run one")
+    parser.add_argument("--modules", nargs="+", default=["2fcnet", "mobilenet"])
     parser.add_argument("--replay", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.replay:
@@ -176,7 +177,7 @@ def main() -> None:
     print(
         f"{'module':<12}{'made by':<12}{'patches':>8}{'verify':>10}{'to XLA':>10}{'compile':>10}{'run':>10}"
     )
-    for name in ("2fcnet", "mobilenet"):
+    for name in options.modules:
         measure(name, options.patches // 2, compiled // 2, options)
 
 

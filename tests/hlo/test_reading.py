@@ -1,6 +1,7 @@
 """Modules are read from text and bytecode into one normal form; what cannot be evolved is refused."""
 
 import io
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from hlo.modules import CHAIN, EXAMPLES, SUM, chain, evaluate
 from planish.core import ProgramError
 from planish.hlo import program_from, read_program
 from planish.hlo.ir import canonical_hash, chosen_function, context, entry_text, functions, ir, load, walk
+from planish.hlo.ir.bytecode import MAGIC
 from planish.hlo.ir.context import stablehlo
 from planish.hlo.joining import with_function
 from planish.hlo.signature import signature
@@ -93,6 +95,21 @@ def test_bytecode_and_portable_artifacts_are_the_text() -> None:
     portable = stablehlo.serialize_portable_artifact(ir.Module.parse(CHAIN, context()), "1.0.0")
     hashes = {canonical_hash(load(source)) for source in (CHAIN, plain.getvalue(), portable)}
     assert len(hashes) == 1
+
+
+@pytest.mark.parametrize("how", ["cut short", "turned over"])
+def test_broken_bytecode_is_refused(how: str) -> None:
+    plain = io.BytesIO()
+    ir.Module.parse(SUM, context()).operation.write_bytecode(plain)
+    head, tail = plain.getvalue()[:60], plain.getvalue()[60:]
+    with pytest.raises(ProgramError, match="cannot be read as bytecode"):
+        program_from(head if how == "cut short" else head + bytes(255 - byte for byte in tail))
+
+
+def test_a_reader_of_bytecode_that_crashes_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    with pytest.raises(ProgramError, match="it is broken"):
+        program_from(MAGIC + b"any")
 
 
 def test_calls_are_inlined_and_foreign_attributes_dropped() -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
-from contextlib import contextmanager
 
 from planish.core import ProgramError
-from planish.hlo.ir.context import context, ir, stablehlo
+from planish.hlo.ir.bytecode import MAGIC, text_of
+from planish.hlo.ir.context import context, ir
 from planish.hlo.ir.types import tensor_type
 from planish.hlo.ir.uids import walk
 
 DIALECTS = ("builtin", "func", "stablehlo", "chlo")
-BYTECODE = b"ML\xefR"
 
 _PLACE = re.compile(r'"[^"]*":(\d+):(\d+)')
 _UNKNOWN = re.compile(r"Dialect `(\w+)' not found|unregistered dialect|custom op '([\w.]+)' is unknown")
@@ -47,49 +45,21 @@ def place(location: ir.Location) -> str:
 
 
 def _read(source: str | bytes, name: str) -> ir.Module:
-    if isinstance(source, bytes) and not source.startswith(BYTECODE):
-        source = _decoded(source, name)
     try:
-        if isinstance(source, bytes):
-            return _artifact(source, name)
-        return ir.Module.parse(source, context())
+        return ir.Module.parse(source if isinstance(source, str) else _decoded(source, name), context())
     except ir.MLIRError as error:
         raise _malformed(error, name) from error
 
 
 def _decoded(source: bytes, name: str) -> str:
+    if source.startswith(MAGIC):
+        return text_of(source, name)
     try:
         return source.decode()
     except UnicodeDecodeError as error:
         raise ProgramError(
             f"{name} is neither text nor MLIR bytecode", "Give StableHLO as UTF-8 text, or as bytecode."
         ) from error
-
-
-def _artifact(source: bytes, name: str) -> ir.Module:
-    with _diagnostics() as messages:
-        try:
-            return stablehlo.deserialize_portable_artifact(context(), source)
-        except ValueError as error:
-            detail = messages[0] if messages else str(error)
-            raise ProgramError(f"{name} cannot be read as bytecode: {detail}", "Write it again.") from error
-
-
-@contextmanager
-def _diagnostics() -> Generator[list[str]]:
-    """Collect diagnostics, which would be printed."""
-    messages: list[str] = []
-
-    def collect(diagnostic: ir.Diagnostic) -> bool:
-        messages.append(diagnostic.message.splitlines()[0])
-        return True
-
-    handler = context().attach_diagnostic_handler(collect)
-    try:
-        yield messages
-    finally:
-        assert isinstance(handler, ir.DiagnosticHandler)
-        handler.detach()
 
 
 def _malformed(error: ir.MLIRError, name: str) -> ProgramError:
