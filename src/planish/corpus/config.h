@@ -503,3 +503,6 @@
 #define SYSCONFDIR "/etc"
 #define LOCALEDIR "/usr/share/locale"
 #define PKGDATADIR "/usr/share/package"
+#define INLINE inline
+#define VAR_ARRAYS 1
+#define ieee754_float32_t float
