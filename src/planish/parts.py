@@ -169,20 +169,32 @@ def tune_parts(
                 workers = stack.enter_context(LocalExecutor(factory, workers=count_workers(chosen)))
             else:
                 workers.restart_with(factory)
-            ends = _ends(level, task, workers)
-            if isinstance(ends, Failed):
-                yield Lost(name, f"{ends.stage}: {ends.reason}: {ends.detail}")
-                continue
-            try:
-                result = tune_program(
-                    level, program, budget=budget, settings=chosen, store=opened, executor=workers
-                )
-            except AllFailedError as error:
-                yield Lost(name, str(error))
-                continue
-            yield _part(name, result, *ends)
-            if result.stopped:
+            found, stopped = _tuned(name, level, task, budget, chosen, opened, workers)
+            yield found
+            if stopped:
                 raise StoppedError(f"stopped at {name}", "The same command goes on.")
+
+
+def _tuned(
+    name: str,
+    level: Level,
+    task: Task,
+    budget: Budget,
+    settings: Settings,
+    store: Store,
+    workers: LocalExecutor,
+) -> tuple[Part | Lost, bool]:
+    """Tune one program; gives what came of it, and whether the user ended it."""
+    ends = _ends(level, task, workers)
+    if isinstance(ends, Failed):
+        return Lost(name, f"{ends.stage}: {ends.reason}: {ends.detail}"), False
+    try:
+        result = tune_program(
+            level, task.program, budget=budget, settings=settings, store=store, executor=workers
+        )
+    except AllFailedError as error:
+        return Lost(name, str(error)), False
+    return _part(name, result, *ends), result.stopped
 
 
 def _require_exact(objective: Objective) -> None:

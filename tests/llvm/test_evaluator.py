@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from llvm.modules import ASSEMBLY, COUNTED, ECHO, HARNESS, SUM, require_linker
-from planish.core import Candidate, Evaluator, Failed, Measured, Outcome, Task
+from planish.core import Candidate, Evaluator, Failed, Measured, Outcome, TargetError, Task
 from planish.llvm import evaluator as module
+from planish.llvm import running
 from planish.llvm.backend import open_backend
 from planish.llvm.backend.elf import code_bytes
 from planish.llvm.evaluator import LlvmEvaluator
@@ -126,6 +127,17 @@ def test_a_program_that_cannot_be_linked_is_checked_by_the_verifier_alone() -> N
     assert answer.outcome == Measured({"instructions": 2.0})
     with pytest.raises(NotRunnableError, match="cannot be linked"):
         recipe_of(make(text, "time_s"))()
+
+
+def test_without_a_compiler_sizes_are_measured_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> tuple[str, ...]:
+        raise TargetError("no C compiler")
+
+    monkeypatch.setattr(running, "find_linker", none)
+    evaluator = recipe_of(make(ECHO))()
+    assert evaluator.notes == ("not run, and checked by LLVM's verifier alone: no C compiler",)
+    with pytest.raises(TargetError, match="no C compiler"):
+        recipe_of(make(ECHO, "time_s"))()
 
 
 def test_inline_assembly_is_carried_along() -> None:

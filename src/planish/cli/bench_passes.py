@@ -13,6 +13,7 @@ from planish.cli import options as given
 if TYPE_CHECKING:
     from planish.bench import Change
     from planish.cli.parts import Found
+    from planish.cli.request import Request
 
 TRIALS = 200
 
@@ -45,23 +46,37 @@ def bench_passes(
 
     Ends with exit code 8 where a result is worse than the recorded one.
     """
-    from planish.bench import changes, load_files, read_record, require_no_loss, write_record
-    from planish.budget import Budget
-    from planish.cli.failing import writing
-    from planish.cli.parts import gather, require_all
-    from planish.cli.request import level_options, names
-    from planish.core import StoppedError
-    from planish.parts import Part, tune_parts
+    from planish.cli.request import Request, budget_of, level_options, names
     from planish.search import split_settings
     from planish.settings import Settings
-    from planish.store import open_store
 
-    before = read_record(against) if against else None
     settings = Settings(
         "llvm", names(objective), searcher, space, split_settings(setting or ()), seed, workers=workers
     )
-    level, programs = load_files(files, settings.level, level_options(None, None, option))
-    budget = Budget(TRIALS if trials is None and seconds is None else trials, seconds)
+    if trials is None and seconds is None:
+        trials = TRIALS
+    options = level_options(None, None, option)
+    requests = [Request(file, options, settings, budget_of(trials, seconds, None)) for file in files]
+    _carry_out(requests, record, against, store, form)
+
+
+def _carry_out(
+    requests: Sequence[Request],
+    record: Path | None,
+    against: Path | None,
+    store: str | None,
+    form: given.Form,
+) -> None:
+    from planish.bench import changes, load_files, read_record, require_no_loss, write_record
+    from planish.cli.failing import writing
+    from planish.cli.parts import gather, require_all
+    from planish.core import StoppedError
+    from planish.parts import Part, tune_parts
+    from planish.store import open_store
+
+    before = read_record(against) if against else None
+    _, options, settings, budget = requests[0]
+    level, programs = load_files([request.program for request in requests], settings.level, options)
     with open_store(store) as opened:
         tuned = tune_parts(level, programs, budget=budget, settings=settings, store=opened)
         found, stopped = gather(tuned, len(programs), form)

@@ -7,9 +7,10 @@ import math
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
-from planish.core import Candidate, Failed, Measured, Outcome, StageClock
-from planish.llvm.backend import IRError, Module, PassError, open_backend
+from planish.core import Candidate, Failed, Measured, Outcome, StageClock, TargetError
+from planish.llvm.backend import Backend, IRError, Module, PassError, open_backend
 from planish.llvm.backend.elf import code_bytes
 from planish.llvm.passes import passes_of, print_pipeline
 from planish.llvm.program import Running
@@ -58,7 +59,7 @@ class _Evaluator:
         notes: why the module is not run, though it has a `main`.
 
     Raises:
-        NotRunnableError: the time is asked for, and the program cannot be run.
+        NotRunnableError, IRError, TargetError: the time is asked for, and the program cannot be run.
     """
 
     def __init__(self, recipe: LlvmEvaluator) -> None:
@@ -74,12 +75,13 @@ class _Evaluator:
         self._expected = Answer(0, b"", 0.0)
         self.notes: tuple[str, ...] = ()
         if recipe.running is not None:
-            self._try_to_run(Runner(recipe.running, backend))
+            self._try_to_run(recipe.running, backend)
 
-    def _try_to_run(self, runner: Runner) -> None:
+    def _try_to_run(self, running: Running, backend: Backend) -> None:
         try:
+            runner = Runner(running, backend)
             self._expected = reference_answer(self._module, runner)
-        except NotRunnableError as error:
+        except (NotRunnableError, IRError, TargetError) as error:
             if self._timed:
                 raise
             self.notes = (f"not run, and checked by LLVM's verifier alone: {error}",)
@@ -136,11 +138,11 @@ class _Evaluator:
             try:
                 with clock("build"):
                     program = stack.enter_context(runner.executable(code))
-                with clock("verify"):
-                    answer = runner.answer(program, max(_LEAST_S, _SLOWER * self._expected.seconds))
             except NotRunnableError as error:
-                return Failed("verify", "wrong answer", error.message)
-            if wrong := answer.differs(self._expected):
+                return Failed("build", "does not link", error.message)
+            with clock("verify"):
+                wrong = self._wrong(runner, program)
+            if wrong:
                 return Failed("verify", "wrong answer", wrong)
             if not self._timed:
                 return Measured({})
@@ -148,3 +150,11 @@ class _Evaluator:
                 timed = time_call(partial(runner.repeat, program), self._timing, self._best)
         self._best = min(self._best, timed.median)
         return Measured({"time_s": timed.median}, {"time_s": timed.seconds})
+
+    def _wrong(self, runner: Runner, program: Path) -> str:
+        """Say how an executable's answer is not the expected one; empty where it is."""
+        try:
+            answer = runner.answer(program, max(_LEAST_S, _SLOWER * self._expected.seconds))
+        except NotRunnableError as error:
+            return error.message
+        return answer.differs(self._expected)
