@@ -73,6 +73,16 @@ def test_children_share_out_the_edits_and_both_keep_the_common_ones() -> None:
         assert len(one.steps) + len(two.steps) == 2 + 3
 
 
+def test_in_children_an_edit_comes_after_those_that_it_needs() -> None:
+    on_both = ReplaceOperand("3", 1, f"{COPY.mark}#0")
+    a, b = Candidate((COPY, ON_COPY)), Candidate((SCALE, on_both))
+    drawn = [child.steps for index in range(40) for child in children(a, b, rng(7, index))]
+    pairs = [(COPY, ON_COPY), (COPY, on_both)]
+    together = [(steps, pair) for steps in drawn for pair in pairs if {*pair} <= {*steps}]
+    assert together
+    assert all(steps.index(first) < steps.index(then) for steps, (first, then) in together)
+
+
 def test_an_edit_needs_what_another_made() -> None:
     space = PatchSpace(chain())
     space.draft(Candidate((COPY, ON_COPY)))
