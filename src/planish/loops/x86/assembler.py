@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
-from iced_x86 import Code, Encoder, Instruction, MemoryOperand, Register
+from iced_x86 import Encoder, Instruction, MemoryOperand, Register
 
 
 class Mem(NamedTuple):
@@ -24,11 +25,10 @@ class Imm(NamedTuple):
 
 
 Operand = int | Mem | Imm
-_Key = tuple[int, tuple[Operand, ...], int, bool]
 
 # An instruction without a code address in it is the same bytes wherever it stands. Kernels repeat
 # few instructions many times, so most are encoded once in a process's life.
-_encoded: dict[_Key, bytes] = {}
+_encoded: dict[Hashable, bytes] = {}
 _ENCODED_MAX = 200_000
 
 
@@ -36,7 +36,7 @@ def _kind(operand: Operand) -> str:
     return "mem" if isinstance(operand, Mem) else "i32" if isinstance(operand, Imm) else "reg"
 
 
-def _encode(code: int, operands: tuple[Operand, ...], mask: int, zero: bool) -> bytes:
+def _encode(code: Operand, operands: Sequence[Operand], mask: int, zero: bool) -> bytes:
     memory: Any = MemoryOperand
     arguments = [
         memory(o.base, o.offset, o.scale, o.disp, 0 if o.disp == 0 else 1, o.broadcast)
@@ -65,21 +65,20 @@ class Assembler:
         self._pool_size = 0
         self._fixups: list[tuple[int, int]] = []
 
-    def emit(self, code: int, *operands: Operand, mask: int = 0, zero: bool = False) -> None:
+    def emit(self, *instruction: Operand, mask: int = 0, zero: bool = False) -> None:
         """Append an instruction.
 
         Args:
-            code: the instruction's form.
-            operands: registers, `Mem` or `Imm`, the destination first.
+            instruction: the code of its form, then registers, `Mem` or `Imm`, the destination first.
             mask: an opmask register, or 0.
             zero: with a mask, whether lanes that are off become zero instead of staying.
         """
-        key = (code, operands, mask, zero)
+        key = (instruction, mask, zero) if mask else instruction
         data = _encoded.get(key)
         if data is None:
             if len(_encoded) >= _ENCODED_MAX:
                 _encoded.clear()
-            data = _encoded[key] = _encode(code, operands, mask, zero)
+            data = _encoded[key] = _encode(instruction[0], instruction[1:], mask, zero)
         self.code += data
 
     def emit_constant(self, code: int, *registers: int, data: bytes, broadcast: bool = False) -> None:
@@ -110,16 +109,14 @@ class Assembler:
             self.code += _NOPS[size]
             gap -= size
 
-    def jump(self, code: int, target: int) -> None:
+    def jump(self, condition: bytes, target: int) -> None:
         """Append a jump to an offset that is already known, in its 32-bit form."""
-        encoder = Encoder(64)
-        create: Any = Instruction.create_branch
-        encoder.encode(create(code, target), len(self.code))
-        self.code += encoder.take_buffer()
+        self.code += condition
+        self.code += (target - len(self.code) - 4).to_bytes(4, "little", signed=True)
 
-    def jump_forward(self, code: int) -> int:
+    def jump_forward(self, condition: bytes) -> int:
         """Append a jump whose target `land` gives later; returns what `land` needs."""
-        self.jump(code, len(self.code) + 256)
+        self.jump(condition, 0)
         return len(self.code)
 
     def land(self, jump: int) -> None:
@@ -151,6 +148,5 @@ _NOPS = {
     9: b"\x66\x0f\x1f\x84\x00\x00\x00\x00\x00",
 }
 
-JNE = Code.JNE_REL32_64
-JLE = Code.JLE_REL32_64
-JL = Code.JL_REL32_64
+JNE, JLE, JL = b"\x0f\x85", b"\x0f\x8e", b"\x0f\x8c"
+"""Conditions of jumps, as the opcodes of their 32-bit forms."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from math import copysign
 
 from iced_x86 import Code, Register
 
@@ -37,6 +38,7 @@ class Transfers:
         self.pointers = pointers
         self.masks = masks
         self._registers = registers
+        self._first, self._lanes = isa.vector(0), isa.lanes
         self._unit = isa.bytes if isa.wide else 1
         self._unit_of_one = isa.itemsize if isa.wide else 1
         self._near: dict[tuple[int, int], tuple[int, int, int]] = {}
@@ -83,8 +85,8 @@ class Transfers:
 
     def load_number(self, register: int, value: float) -> None:
         """Put a constant into all lanes."""
-        vector = self.isa.vector(register)
-        if value == 0 and str(value) == "0.0":
+        vector = self._first + register
+        if value == 0 and copysign(1, value) > 0:
             self.asm.emit(self.forms.bit_xor, vector, vector, vector)
         else:
             self.asm.emit_constant(self.forms.broadcast, vector, data=self.pack(value))
@@ -95,22 +97,20 @@ class Transfers:
 
     def load(self, register: int, element: Element) -> None:
         """Load a vector; lanes beyond the element's are zero, or like the others if its stride is 0."""
-        vector = self.isa.vector(register)
+        vector, forms, emit = self._first + register, self.forms, self.asm.emit
         if element.stride == 0:
-            self.asm.emit(self.forms.broadcast, vector, self.address(element))
+            emit(forms.broadcast, vector, self.address(element))
         elif element.lanes == 1:
-            self.asm.emit(self.forms.load_scalar, self.isa.xmm(register), self.address(element))
+            emit(forms.load_scalar, self.isa.xmm(register), self.address(element))
         elif element.stride > 1:
             self._gather(register, element)
-        elif element.lanes == self.isa.lanes:
-            self.asm.emit(self.forms.load, vector, self.address(element))
+        elif element.lanes == self._lanes:
+            emit(forms.load, vector, self.address(element))
         elif self.isa.wide:
-            self.asm.emit(
-                self.forms.load, vector, self.address(element), mask=self.mask(element.lanes), zero=True
-            )
+            emit(forms.load, vector, self.address(element), mask=self.mask(element.lanes), zero=True)
         else:
             mask = self.lane_mask(element.lanes)
-            self.asm.emit(self.forms.masked_load, vector, self.isa.vector(mask), self.address(element))
+            emit(forms.masked_load, vector, self.isa.vector(mask), self.address(element))
             self._registers.give(mask)
 
     def _indices(self, stride: int) -> int:
@@ -157,18 +157,18 @@ class Transfers:
 
     def store(self, register: int, element: Element) -> None:
         """Store the lanes of a vector."""
-        vector = self.isa.vector(register)
+        vector, forms, emit = self._first + register, self.forms, self.asm.emit
         if element.lanes == 1:
-            self.asm.emit(self.forms.store_scalar, self.address(element), self.isa.xmm(register))
+            emit(forms.store_scalar, self.address(element), self.isa.xmm(register))
         elif element.stride != 1:
             self._scatter(register, element)
-        elif element.lanes == self.isa.lanes:
-            self.asm.emit(self.forms.store, self.address(element), vector)
+        elif element.lanes == self._lanes:
+            emit(forms.store, self.address(element), vector)
         elif self.isa.wide:
-            self.asm.emit(self.forms.store, self.address(element), vector, mask=self.mask(element.lanes))
+            emit(forms.store, self.address(element), vector, mask=self.mask(element.lanes))
         else:
             mask = self.lane_mask(element.lanes)
-            self.asm.emit(self.forms.masked_store, self.address(element), self.isa.vector(mask), vector)
+            emit(forms.masked_store, self.address(element), self.isa.vector(mask), vector)
             self._registers.give(mask)
 
     def _scatter(self, register: int, element: Element) -> None:
