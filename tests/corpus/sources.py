@@ -58,3 +58,16 @@ def write(folder: Path, **files: str) -> Path:
 def numbered(number: int) -> str:
     """Write a C function that no other number gives."""
     return f"int f{number}(int x) {{ return x * {number} + {number + 1}; }}\n"
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A package that cannot be had because of an error of the system."""
+
+    error: OSError
+    name: str = "unreadable"
+    kind: Kind = "folder"
+
+    def prepare(self, work: Path, system: Sequence[Path]) -> Prepared:
+        del work, system
+        raise self.error

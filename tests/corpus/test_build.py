@@ -1,9 +1,10 @@
+import errno
 import fcntl
 from pathlib import Path
 
 import pytest
 
-from corpus.sources import Build, Deadly, Notes, numbered, write
+from corpus.sources import Build, Deadly, Notes, Unreadable, numbered, write
 from planish.core import PlanishError
 from planish.corpus import Plan, Recipe, Row, build_corpus, read_corpus, split_of
 from planish.corpus.source import IRFiles
@@ -188,3 +189,12 @@ def test_a_worker_that_dies_costs_its_package_alone(build: Build, notes: Notes, 
     assert card["failed_packages"] == {"folder-deadly": "a worker died of it"}
     assert [row.function for row in read_corpus(tmp_path / "out")] == ["f1"]
     assert notes.notes == ["deadly: a worker died of it"]
+
+
+def test_an_error_of_the_system_costs_its_package_unless_the_disk_is_full(
+    build: Build, notes: Notes, tmp_path: Path
+) -> None:
+    build(tmp_path / "out", Unreadable(PermissionError(errno.EACCES, "Permission denied")))
+    assert notes.notes == ["unreadable: [Errno 13] Permission denied"]
+    with pytest.raises(PlanishError, match=r"cannot write .*: No space left"):
+        build(tmp_path / "out", Unreadable(OSError(errno.ENOSPC, "No space left on device")))

@@ -13,6 +13,7 @@ from pathlib import Path
 from planish.core import PlanishError
 from planish.corpus.crew import crew
 from planish.corpus.manifest import key_of
+from planish.corpus.room import is_no_room
 from planish.corpus.source import Package, Prepared
 from planish.corpus.unit import Crop, Recipe, Unit, harvest
 
@@ -149,4 +150,8 @@ def _result(future: Future[Prepared | Crop], passage: Passage) -> Prepared | Cro
         return future.result()
     except PlanishError as error:  # of this package alone
         passage.error = error.message
-        return None
+    except OSError as error:
+        if is_no_room(error):
+            raise
+        passage.error = str(error)
+    return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from planish.core import PlanishError, ProgramError
 from planish.corpus.csmith import random_program
+from planish.corpus.room import is_no_room
 from planish.llvm.backend import Backend, IRError, open_backend
 from planish.llvm.clang import Compiler
 from planish.llvm.functions.identity import identity
@@ -107,7 +107,7 @@ def harvest(units: Iterable[Unit], recipe: Recipe) -> Crop:
         except PlanishError as error:
             crop.failures.append((unit.name, error.message[-_DETAIL:]))
         except OSError as error:
-            if error.errno == errno.ENOSPC:
+            if is_no_room(error):
                 raise
             crop.failures.append((unit.name, error.strerror or str(error)))
         except Exception as error:  # noqa: BLE001  (any error is this file's failure, and is counted)
