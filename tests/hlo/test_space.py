@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from hlo.modules import EXAMPLES, chain, summing
-from planish.core import Candidate, CanEvolve, ScheduleError, Space, Step, rng
+from planish.core import Candidate, CanEvolve, CanShrink, ScheduleError, Space, Step, rng
 from planish.hlo import program_from, read_program
 from planish.hlo.crossing import children
 from planish.hlo.edits import EDITS, CopyOp, MoveOp, ReplaceConstant, ReplaceOperand, ScaleConstant, propose
@@ -31,8 +31,9 @@ ON_COPY = ReplaceOperand(COPY.mark, 1, "arg1")
 SCALE = ScaleConstant("0", 0.5)
 
 
-def test_it_evolves() -> None:
+def test_it_evolves_and_shrinks() -> None:
     assert isinstance(PatchSpace(chain()), CanEvolve)
+    assert isinstance(PatchSpace(chain()), CanShrink)
 
 
 def test_a_sample_has_three_edits() -> None:

@@ -179,6 +179,11 @@ def test_starts_and_regions_of_reductions_are_left_alone(step: Edit) -> None:
         edited(step, program=summing())
 
 
+def test_operations_of_several_results_are_not_swapped() -> None:
+    with pytest.raises(ScheduleError, match="one result"):
+        edited(SwapOps("9", "10"), program=summing())
+
+
 def test_an_edit_twice_is_illegal() -> None:
     with pytest.raises(ScheduleError, match="already"):
         edited(COPY, COPY)

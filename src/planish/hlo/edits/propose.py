@@ -12,7 +12,7 @@ from planish.hlo.edits.attributes import CHANGEABLE, other_attributes
 from planish.hlo.edits.choosing import Visible, free_operands, pick, repairs, replacement, targets
 from planish.hlo.edits.constants import can_scale, splat_value
 from planish.hlo.edits.draft import Draft
-from planish.hlo.edits.resize import plan_resize
+from planish.hlo.edits.resize import Resize, plan_resize
 from planish.hlo.edits.steps import (
     CopyOp,
     DeleteOp,
@@ -72,21 +72,14 @@ def _copy(draft: Draft, rng: Generator) -> CopyOp:
     return CopyOp(uid, before, operands, *_user(draft, uid, before, rng))
 
 
-def _user(
-    draft: Draft, uid: str, before: str, rng: Generator
-) -> tuple[str, int, tuple[tuple[object, ...], ...]]:
-    """Choose a later use for a copy: of the same type, else of the same element type."""
-    type_ = draft.mirror.facts[uid].results[0] if draft.mirror.facts[uid].results else None
-    later = draft.mirror.blocks[draft.mirror.facts[before].block][draft.mirror.position(before) :]
-    uses = [
-        (user, i)
-        for user in later
-        if rules.is_target(draft, user)
-        for i in free_operands(draft.mirror.facts[user])
-    ]
-    typed = [(user, i, draft.mirror.facts[user].operands[i]) for user, i in uses]
-    same = [(user, i, t) for user, i, t in typed if t == type_]
-    alike = [(u, i, t) for u, i, t in typed if t and type_ and t.plain and t.element == type_.element]
+def _user(draft: Draft, uid: str, before: str, rng: Generator) -> tuple[str, int, Resize]:
+    """Choose a later use for a copy: of the same type, else of the same element type; else none."""
+    facts, position = draft.mirror.facts, draft.mirror.position(before)
+    later = [u for u in draft.mirror.blocks[facts[before].block][position:] if rules.is_target(draft, u)]
+    uses = [(user, i, facts[user].operands[i]) for user in later for i in free_operands(facts[user])]
+    type_ = next(iter(facts[uid].results), None)
+    same = [use for use in uses if use[2] == type_]
+    alike = [(u, i, t) for u, i, t in uses if t and type_ and t.plain and t.element == type_.element]
     if type_ is None or not (same or alike):
         return "", 0, ()
     user, index, wanted = pick(same or alike, rng)
@@ -102,36 +95,31 @@ def _delete(draft: Draft, rng: Generator) -> DeleteOp:
 
 def _replace_operand(draft: Draft, rng: Generator) -> ReplaceOperand:
     uid = pick(targets(draft), rng)
-    index = pick(free_operands(draft.mirror.facts[uid]), rng)
-    source = replacement(
-        list(draft.mirror.visible(uid)), draft.mirror.facts[uid].operands[index], rng, free=True
-    )
-    return ReplaceOperand(uid, index, *source)
+    fact, visible = draft.mirror.facts[uid], list(draft.mirror.visible(uid))
+    index = pick(free_operands(fact), rng)
+    return ReplaceOperand(uid, index, *replacement(visible, fact.operands[index], rng, free=True))
 
 
 def _move(draft: Draft, rng: Generator) -> MoveOp:
-    uid = pick(targets(draft), rng)
-    fact = draft.mirror.facts[uid]
-    before = pick([other for other in draft.mirror.blocks[fact.block] if other != uid], rng)
-    if draft.mirror.position(before) > draft.mirror.position(uid):
-        visible = list(draft.mirror.visible(uid))
-        return MoveOp(uid, before, (), tuple(replacement(visible, type_, rng) for type_ in fact.results))
-    return MoveOp(uid, before, repairs(fact, *_hidden(draft, uid, before), rng, free=False))
+    uid, mirror = pick(targets(draft), rng), draft.mirror
+    fact = mirror.facts[uid]
+    before = pick([other for other in mirror.blocks[fact.block] if other != uid], rng)
+    if mirror.position(before) < mirror.position(uid):
+        return MoveOp(uid, before, repairs(fact, *_hidden(draft, uid, before), rng, free=False))
+    visible = list(mirror.visible(uid))
+    return MoveOp(uid, before, (), tuple(replacement(visible, type_, rng) for type_ in fact.results))
 
 
 def _swap(draft: Draft, rng: Generator) -> SwapOps:
-    one = pick(targets(draft), rng)
-    block = [
-        uid
-        for uid in draft.mirror.blocks[draft.mirror.facts[one].block]
-        if uid != one and rules.is_target(draft, uid)
-    ]
-    a, b = sorted((one, pick(block, rng)), key=draft.mirror.position)
-    types = [draft.mirror.facts[uid].results for uid in (a, b)]
-    of_a, of_b = (found[0] if len(found) == 1 else None for found in types)
+    one, mirror = pick(targets(draft), rng), draft.mirror
+    block = mirror.blocks[mirror.facts[one].block]
+    other = pick([uid for uid in block if uid != one and rules.is_target(draft, uid)], rng)
+    a, b = sorted((one, other), key=mirror.position)
+    results = [mirror.facts[uid].results for uid in (a, b)]
+    of_a, of_b = (types[0] if len(types) == 1 else None for types in results)
     if of_a is None or of_b is None or (of_a != of_b and not (of_a.plain and of_b.plain)):
         raise ScheduleError("only tensors are exchanged")
-    operands = repairs(draft.mirror.facts[b], *_hidden(draft, b, a), rng, free=False)
+    operands = repairs(mirror.facts[b], *_hidden(draft, b, a), rng, free=False)
     return SwapOps(a, b, operands, plan_resize(of_b, of_a), plan_resize(of_a, of_b))
 
 

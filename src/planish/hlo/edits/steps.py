@@ -192,6 +192,8 @@ class SwapOps(Edit):
         a, b = rules.target(draft, self.a), rules.target(draft, self.b)
         if a.block != b.block or draft.mirror.position(self.a) >= draft.mirror.position(self.b):
             raise ScheduleError(f"cannot swap operations '{self.a}' and '{self.b}'", "The first comes first.")
+        if len(a.results) != 1 or len(b.results) != 1:
+            raise ScheduleError("only operations with one result are swapped")
         order = draft.mirror.blocks[a.block]
         after_a, after_b = (order[order.index(uid) + 1] for uid in (self.a, self.b))
         of_a = [(uid, i) for uid, i in draft.users(self.a)[0] if uid != self.b]

@@ -11,6 +11,10 @@ from planish.hlo.ir.uids import functions, strip_uids
 def entry_text(root: ir.Operation | ir.OpView, function: str) -> str:
     """Print a function as the `main` of a module that has no other, without ids.
 
+    Args:
+        root: a module, verified.
+        function: the name of the function.
+
     Raises:
         ProgramError: there is no such function.
     """
@@ -25,6 +29,6 @@ def entry_text(root: ir.Operation | ir.OpView, function: str) -> str:
     if FUNCTION in copy.attributes:
         del copy.attributes[FUNCTION]
     strip_uids(copy)
-    text = copy.get_asm()
+    text = copy.get_asm(assume_verified=True)
     assert isinstance(text, str)
     return text
