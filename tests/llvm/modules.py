@@ -124,4 +124,9 @@ def _require(find: Callable[[], object]) -> None:
     try:
         find()
     except TargetError as error:
-        pytest.fail(str(error)) if os.environ.get("CI") else pytest.skip(str(error))
+        lacking(str(error))
+
+
+def lacking(reason: str) -> None:
+    """Skip the test; where everything should be installed, fail it."""
+    pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)

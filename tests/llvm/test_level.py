@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from llvm.modules import ASSEMBLY, ECHO, SUM, require_linker
+from llvm.modules import ASSEMBLY, ECHO, SUM, lacking, require_linker
 from planish import finals, tune, validate
 from planish.budget import Budget
 from planish.core import Candidate, Measured, PlanishError, ProgramError
@@ -80,7 +80,8 @@ def test_opt_makes_the_same_of_what_is_exported(tuned: Tuned, tmp_path: Path) ->
     backend = open_backend()
     opt = shutil.which(f"opt-{backend.version.partition('.')[0]}")
     if opt is None or backend.name != "libllvm":
-        pytest.skip("there is no opt of the same LLVM")
+        lacking("there is no opt of the same LLVM")
+    assert opt
     tuned.result.export(tmp_path)
     command = next(
         line for line in (tmp_path / "README.txt").read_text().splitlines() if line.startswith("opt ")

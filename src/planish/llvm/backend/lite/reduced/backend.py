@@ -11,7 +11,7 @@ from planish.core import PlanishError, TargetError
 from planish.llvm.backend.lite.reduced.context import Context
 from planish.llvm.backend.lite.reduced.elements import elements
 from planish.llvm.backend.lite.reduced.module import ReducedModule
-from planish.llvm.backend.protocol import PassError
+from planish.llvm.backend.protocol import IRError, PassError
 from planish.llvm.backend.reading import invalid, unreadable
 from planish.llvm.backend.target_line import is_bitcode, processor, target_line
 
@@ -48,6 +48,10 @@ class ReducedBackend:
         context = Context()
         try:
             module = _read(line + data, context.ref)
+        except UnicodeEncodeError as error:
+            context.release()
+            what = f"{name} is no UTF-8, and llvmlite's public interface reads nothing else"
+            raise IRError(what, "Install LLVM's shared library (Debian: apt-get install libllvm22).") from error
         except RuntimeError as error:
             context.release()
             said = str(error).partition(_HEADLINE)[2].replace(_READER, name, 1)
