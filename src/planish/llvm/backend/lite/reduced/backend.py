@@ -51,7 +51,7 @@ class ReducedBackend:
         except UnicodeEncodeError as error:
             context.release()
             what = f"{name} is no UTF-8, and llvmlite's public interface reads nothing else"
-            raise IRError(what, "Install LLVM's shared library (Debian: apt-get install libllvm22).") from error
+            raise IRError(what, "Install LLVM's shared library: apt-get install libllvm22.") from error
         except RuntimeError as error:
             context.release()
             said = str(error).partition(_HEADLINE)[2].replace(_READER, name, 1)
