@@ -119,6 +119,14 @@ def test_a_module_that_cannot_be_measured_is_an_error_and_the_others_are_shown(
     assert f"{broken}: not measured: build: no code is made of it" in said.out
 
 
+def test_if_no_function_can_be_measured_the_exit_code_says_so(planish: Planish, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.ll"
+    broken.write_text('define void @f() {\n  call void asm sideeffect "no such thing", ""()\n  ret void\n}\n')
+    said = planish("tune", broken, "--per-function", *FEW, "--objective", "text_bytes")
+    assert said.code == AllFailedError.exit_code
+    assert "f: not measured: build: no code is made of it" in said.out
+
+
 def test_where_a_record_cannot_be_written_the_results_are_shown(
     planish: Planish, module: Path, tmp_path: Path
 ) -> None:

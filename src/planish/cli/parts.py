@@ -33,10 +33,12 @@ def tune_each(request: Request, store: str | None, form: Form) -> None:
         found, stopped = gather(tuned, len(parts), form)
     if form == "json":
         document({**parts_document(found), "stopped": stopped})
-        return
-    show_parts(found, "function")
-    if stopped:
-        say("\nStopped. The same command goes on from here.")
+    else:
+        show_parts(found, "function")
+        if stopped:
+            say("\nStopped. The same command goes on from here.")
+    if found and all(isinstance(part, Lost) for part in found):
+        require_all(found)
 
 
 def gather(tuned: Iterator[Part | Lost], count: int, form: Form) -> tuple[Found, bool]:
