@@ -33,6 +33,12 @@ LabelSearcher = Annotated[
     str,
     typer.Option("--searcher", metavar="NAME", help="portfolio (default), or random-minimise: the thesis's."),
 ]
+WithCoreset = Annotated[
+    bool,
+    typer.Option(
+        "--coreset/--no-coreset", help="Begin each search with the coreset that comes with planish."
+    ),
+]
 Splits = Annotated[
     given.Names, typer.Option("--split", metavar="NAME", help="What is labelled; may be repeated.")
 ]
@@ -53,6 +59,7 @@ def label(
     sample: Sample = 1000,
     objective: LabelObjective = "instructions",
     searcher: LabelSearcher = "portfolio",
+    with_coreset: WithCoreset = True,
     split: Splits = None,
     functions: Functions = 0,
     seed: given.Seed = 0,
@@ -70,7 +77,19 @@ def label(
     from planish.corpus.row import SPLITS
 
     splits = tuple(split or SPLITS)
-    plan = Plan(objective, evaluations, lists, candidates, sample, searcher, splits, functions, seed, jobs)
+    plan = Plan(
+        objective,
+        evaluations,
+        lists,
+        candidates,
+        sample,
+        searcher,
+        with_coreset,
+        splits,
+        functions,
+        seed,
+        jobs,
+    )
     with watching(form) as listener:
         card = label_corpus(corpus, out, plan, listener, shlex.join(["planish", *sys.argv[1:]]))
     if form == "json":

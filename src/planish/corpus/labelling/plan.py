@@ -26,6 +26,8 @@ class Plan:
         candidates: of how many of the best lists these are chosen.
         sample: on how many training functions they are chosen.
         searcher: one of `SEARCHERS`.
+        coreset: whether searches begin with the shipped coreset. One that is made to replace it must not
+            rest on it: it may have seen functions that this corpus holds back.
         splits: what of the corpus is labelled.
         functions: about so many are, drawn by their identity; 0: all.
         seed: of all randomness.
@@ -41,6 +43,7 @@ class Plan:
     candidates: int = 200
     sample: int = 1000
     searcher: str = "portfolio"
+    coreset: bool = True
     splits: tuple[str, ...] = SPLITS
     functions: int = 0
     seed: int = 0
@@ -81,7 +84,8 @@ class Bench:
     def space(self) -> PassSpace:
         """Where lists are searched: the thesis's even draws for its own searcher."""
         name = "passes" if self.plan.searcher == "portfolio" else "uniform"
-        return pass_space(name, available(self.backend), self.plan.objective)
+        coreset = None if self.plan.coreset else ()
+        return pass_space(name, available(self.backend), self.plan.objective, coreset=coreset)
 
     @cached_property
     def baseline(self) -> tuple[str, ...]:

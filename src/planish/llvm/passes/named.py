@@ -28,7 +28,11 @@ SHAPES = (
 
 
 def pass_space(
-    name: str, elements: Sequence[Element], objective: str = "instructions", longest: int = LONGEST
+    name: str,
+    elements: Sequence[Element],
+    objective: str = "instructions",
+    longest: int = LONGEST,
+    coreset: Sequence[Sequence[str]] | None = None,
 ) -> PassSpace:
     """Make a space of pass lists by name.
 
@@ -40,13 +44,14 @@ def pass_space(
         elements: those that the back end runs.
         objective: what is to be made less; it chooses the coreset.
         longest: passes of the longest list.
+        coreset: the lists to begin with, and to draw passes after; the shipped ones by default.
 
     Raises:
         PlanishError: there is no such space.
     """
     if name not in SPACES:
         raise PlanishError(f"unknown space '{name}'", did_you_mean(name, SPACES))
-    coreset = load_coreset(objective)
+    coreset = load_coreset(objective) if coreset is None else coreset
     kept = [element for element in elements if element.tier == 1 or name != "safe"]
     seeds = _seeds(kept, coreset)
     if name == "uniform":
