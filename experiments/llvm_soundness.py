@@ -69,8 +69,9 @@ def main() -> int:
     total = Tally()
     for form in ("size", "typed"):
         _try(samples(compiler, form), _cases(bench, options.lists, 0), bench, total)
-    for place, subject in enumerate(_random_programs(bench, options.programs), start=1):
-        _try(subject, _cases(bench, options.lists, place), bench, total)
+    programs, tried = _random_programs(bench), 0
+    while tried < options.programs:
+        tried += _try(next(programs), _cases(bench, options.lists, tried + 1), bench, total)
     if not options.no_lua:
         _try_lua(bench, options, total)
     print(*write_table(total), sep="\n")
@@ -98,13 +99,14 @@ def _cases(bench: Bench, lists: int, place: int) -> Iterator[Case]:
     )
 
 
-def _try(subject: Subject, cases: Iterator[Case], bench: Bench, total: Tally) -> None:
+def _try(subject: Subject, cases: Iterator[Case], bench: Bench, total: Tally) -> bool:
+    """Try lists on a subject; gives whether it could be run."""
     start = time.perf_counter()
     try:
         tally = try_cases(subject, cases, bench.backend, bench.out)
     except NotRunnableError as error:
         print(f"{subject.name}: left out: {error}", flush=True)
-        return
+        return False
     total.add(tally)
     print(
         f"{subject.name}: {tally.kinds.total()} lists, {tally.executed} different programs,"
@@ -112,20 +114,19 @@ def _try(subject: Subject, cases: Iterator[Case], bench: Bench, total: Tally) ->
         f" {time.perf_counter() - start:.0f} s",
         flush=True,
     )
+    return True
 
 
-def _random_programs(bench: Bench, wanted: int) -> Iterator[Subject]:
+def _random_programs(bench: Bench) -> Iterator[Subject]:
     """Make random programs of a fair size; some that csmith makes do nearly nothing."""
     program, headers = find_csmith()
     forms = cycle(FORMS)
     form = next(forms)
     for seed in count(bench.seed * 1_000_000 + 1):
-        if not wanted:
-            return
         subject = csmith_program(program, headers, seed, bench.compiler, form)
         if _fair(subject, bench):
             yield subject
-            wanted, form = wanted - 1, next(forms)
+            form = next(forms)
 
 
 def _fair(subject: Subject, bench: Bench) -> bool:
