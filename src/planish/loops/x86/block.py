@@ -41,12 +41,12 @@ class Block:
         asm: where the code goes.
         isa: instruction set and element type.
         pointers: where elements are.
-        registers: the vector registers that it may use.
+        registers: how many vector registers it may use, from the first one.
         masks: lane count to opmask register; grows as counts turn up.
     """
 
     def __init__(
-        self, asm: Assembler, isa: Isa, pointers: Pointers, registers: list[int], masks: dict[int, int]
+        self, asm: Assembler, isa: Isa, pointers: Pointers, registers: int, masks: dict[int, int]
     ) -> None:
         self.asm = asm
         self.isa = isa
@@ -55,8 +55,7 @@ class Block:
         self._loads: list[tuple[Loaded, ...]] = []
         self._elements: dict[tuple[int, int], dict[tuple[int, int], Element]] = {}
         self._numbers: dict[float, Number] = {}
-        self._number = 0
-        self._registers = Registers(registers, self._next_use)
+        self._registers = Registers(registers, self._loads)
         self.transfers = Transfers(asm, isa, pointers, self._registers, masks)
         self.take, self.give = self._registers.take, self._registers.give
         self.load_number = self.transfers.load_number
@@ -108,7 +107,7 @@ class Block:
             return
         ahead, end = 0, len(self._items)
         for number, (item, loads) in enumerate(zip(self._items, self._loads, strict=True)):
-            self._number = number
+            self._registers.now = number
             ahead = max(self._load_early(ahead, min(number + LOOK_AHEAD, end)), number + 1)
             if isinstance(item, Item):
                 self._write(item)
@@ -134,10 +133,6 @@ class Block:
                         return number
                     self._hold(load)
         return end
-
-    def _next_use(self, load: Loaded) -> int:
-        numbers = range(self._number, load.last + 1)
-        return next(n for n in numbers if load in self._loads[n])
 
     def _hold(self, load: Loaded) -> int:
         """Load a value into a register that stays its own until its last use."""

@@ -16,7 +16,7 @@ from planish.loops.x86.paths import Inside, instances
 from planish.loops.x86.pointers import Pointers
 from planish.loops.x86.region import Analyser, Region
 from planish.loops.x86.scope import UNROLLED_MAX
-from planish.loops.x86.unrolling import Unroller
+from planish.loops.x86.unrolling import Unrolled, Unroller
 from planish.loops.x86.vectors import Element
 
 LOOP_WORK = 32
@@ -44,8 +44,7 @@ class RegionCode:
         self._counting = counting
         self._asm = counting.asm
         self._pointers: Pointers = counting.pointers
-        free = list(range(region.free))
-        self._block = Block(self._asm, self._isa, self._pointers, free, masks)
+        self._block = Block(self._asm, self._isa, self._pointers, region.free, masks)
         self._items = Items(region, self._block, self._pointers, self._isa)
         self._unroller = Unroller(self._tree, self._pointers, self._items, self._isa.lanes)
         self._copies = region.copies
@@ -134,22 +133,38 @@ class RegionCode:
     # Loops
 
     def _node(self, node: Node, inside: Inside, inner: Loop | None) -> None:
-        if isinstance(node, Leaf):
-            make = self._items.maker(node, inner)
-            if make is not None:
-                make((1 if inner is None else inside[inner.axis],), ((0,),) * len(node.refs))
-        elif self._analyser.unrolls(node):
-            for make, lanes, moves in self._unroller.items(node, inside):
+        if isinstance(node, Leaf) or self._analyser.unrolls(node):
+            for make, lanes, moves in self._unrolled(node, inside, inner):
                 make(lanes, moves)
         elif node.side_by_side:
             self._vectors(node, inside)
         else:
             self._loop(node, inside)
 
+    def _unrolled(self, node: Node, inside: Inside, inner: Loop | None) -> list[Unrolled]:
+        """List the items of a leaf, or of a nest that is unrolled."""
+        if isinstance(node, Loop):
+            return self._unroller.items(node, inside)
+        make = self._items.maker(node, inner)
+        lanes = 1 if inner is None else inside[inner.axis]
+        return [Unrolled(make, (lanes,), ((0,),) * len(node.refs))] if make else []
+
     def _body(self, loop: Loop, inside: Inside, inner: Loop | None) -> Callable[[], None]:
+        """Prepare what writes an iteration; where all of it is unrolled, it is listed only once."""
+        if not all(isinstance(node, Leaf) or self._analyser.unrolls(node) for node in loop.body):
+
+            def nodes() -> None:
+                for node in loop.body:
+                    self._node(node, inside, inner)
+
+            return nodes
+        listed: list[Unrolled] = []
+
         def body() -> None:
-            for node in loop.body:
-                self._node(node, inside, inner)
+            if not listed:
+                listed.extend([u for node in loop.body for u in self._unrolled(node, inside, inner)])
+            for make, lanes, moves in listed:
+                make(lanes, moves)
 
         return body
 

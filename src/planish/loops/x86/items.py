@@ -164,7 +164,8 @@ class Items:
         """Prepare a leaf's value; `numbers` are the places of its references among the moves."""
         match value:
             case Const(number):
-                return lambda lanes, _moves: [self._block.number(number)] * len(lanes)
+                block = self._block
+                return lambda lanes, _moves: [block.number(number)] * len(lanes)
             case Call(function, args):
                 parts = [self._vectors(arg, inner, numbers) for arg in args]
                 return lambda lanes, moves: [

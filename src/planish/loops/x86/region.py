@@ -113,9 +113,9 @@ class Analyser:
         else:
             inner = (*path, node)
             found = [site for below in node.body for site in self._sites(below, inner)]
-            moves = any(node.id in site.leaf.target.stride for site in found)
+            moves = True in [node.id in site.leaf.target.stride for site in found]
             self._moves[id(node)] = moves
-            self._unrolls[id(node)] = moves and all(self._unrolls[id(below)] for below in node.body)
+            self._unrolls[id(node)] = moves and False not in [self._unrolls[id(n)] for n in node.body]
         self._below[id(node)] = node, len(path), found
         return found
 

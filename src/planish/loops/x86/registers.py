@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 from planish.core import TargetError
 from planish.loops.x86.vectors import Loaded
@@ -12,15 +12,19 @@ class Registers:
     """Gives out registers; when they run out, a loaded value loses its own (Belady).
 
     Args:
-        numbers: the registers that may be used.
-        next_use: tells when a loaded value is used next; the farthest goes first.
+        count: how many registers may be used, from the first one.
+        loads: the loaded values of each item; the one whose next use is farthest goes first.
+
+    Attributes:
+        now: the item that is being written.
     """
 
-    def __init__(self, numbers: list[int], next_use: Callable[[Loaded], int]) -> None:
-        self.free = list(reversed(numbers))
+    def __init__(self, count: int, loads: Sequence[tuple[Loaded, ...]]) -> None:
+        self.free = list(range(count - 1, -1, -1))
         self.pinned: set[int] = set()
+        self.now = 0
         self._held: dict[int, Loaded] = {}
-        self._next_use = next_use
+        self._loads = loads
 
     def take(self) -> int:
         """Take a register.
@@ -55,3 +59,6 @@ class Registers:
         """Free the registers of all loaded values."""
         for load in list(self._held.values()):
             self.let_go(load)
+
+    def _next_use(self, load: Loaded) -> int:
+        return next(n for n in range(self.now, load.last + 1) if load in self._loads[n])
