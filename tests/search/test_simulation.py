@@ -113,7 +113,10 @@ MALFORMED: dict[str, tuple[list[Any], str]] = {
     "a list for a header": ([["planish recording", 1], ROW, OTHER], "line 1: no header"),
     "another format": ([{**HEADER, "format": "shopping list"}, ROW, OTHER], "holds a 'shopping list'"),
     "a newer version": ([{**HEADER, "version": 2}, ROW, OTHER], "of version 2, and this .* reads version 1"),
-    "no objective": ([{**HEADER, "objective": ["a", "b", "down", False, "e"]}, ROW, OTHER], "line 1: no header"),
+    "no objective": (
+        [{**HEADER, "objective": ["a", "b", "down", False, "e"]}, ROW, OTHER],
+        "line 1: no header",
+    ),
     "no count": ([{**HEADER, "rows": None}, ROW, OTHER], "line 1: no header"),
     "a row less": ([HEADER, ROW], "1 rows of 1 candidates where its header promises 2"),
     "a row more": ([HEADER, ROW, OTHER, OTHER], "3 rows of 2 candidates where its header promises 2"),
