@@ -67,7 +67,7 @@ def main() -> int:
     )
     options.out.mkdir(parents=True, exist_ok=True)
     total = Tally()
-    for form in ("size", "typed"):
+    for form in ("size", "typed", "plain"):
         _try(samples(compiler, form), _cases(bench, options.lists, 0), bench, total)
     programs, tried = _random_programs(bench), 0
     while tried < options.programs:
