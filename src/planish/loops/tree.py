@@ -122,7 +122,7 @@ class Loop:
         Its body is leaves alone, and every element that one of them writes is touched by its own iteration
         only, or just reduced.
         """
-        return self.innermost and all(_stands_alone(leaf, self) for leaf in leaves(self.body))
+        return self.innermost and False not in [_stands_alone(leaf, self) for leaf in leaves(self.body)]
 
     @property
     def innermost(self) -> bool:
@@ -140,7 +140,7 @@ def _stands_alone(leaf: Leaf, loop: Loop) -> bool:
     if not (moves or leaf.reduce):
         return False
     touched = [r for other in leaves(loop.body) for r in other.refs if r.buffer == target.buffer]
-    return all(r is target or (moves and r == target) for r in touched)
+    return False not in [r is target or (moves and r == target) for r in touched]
 
 
 Node = Loop | Leaf

@@ -108,11 +108,14 @@ class Block:
         ahead, end = 0, len(self._items)
         for number, (item, loads) in enumerate(zip(self._items, self._loads, strict=True)):
             self._registers.now = number
-            ahead = max(self._load_early(ahead, min(number + LOOK_AHEAD, end)), number + 1)
+            if ahead < end:
+                ahead = self._load_early(ahead, min(number + LOOK_AHEAD, end))
+                if ahead <= number:
+                    ahead = number + 1
             if isinstance(item, Item):
                 self._write(item)
             else:
-                self._multiply_add(*item, *loads)
+                self._multiply_add(item, loads)
             for load in loads:
                 if load.last == number and load.register >= 0:
                     self._registers.let_go(load)
@@ -194,8 +197,8 @@ class Block:
             self.give(neutral)
         return result
 
-    def _multiply_add(self, register: int, lanes: int, left: Loaded, right: Loaded) -> None:
-        base = self._first_vector
+    def _multiply_add(self, item: Product, loads: tuple[Loaded, ...]) -> None:
+        (register, lanes), (left, right), base = item, loads, self._first_vector
         mask = self.transfers.mask(lanes) if lanes < self._lanes else 0
         if left.register < 0 and self._better_in_memory(left) and not self._better_in_memory(right):
             left, right = right, left

@@ -151,7 +151,7 @@ class RegionCode:
 
     def _body(self, loop: Loop, inside: Inside, inner: Loop | None) -> Callable[[], None]:
         """Prepare what writes an iteration; where all of it is unrolled, it is listed only once."""
-        if not all(isinstance(node, Leaf) or self._analyser.unrolls(node) for node in loop.body):
+        if False in [self._analyser.unrolls(node) for node in loop.body]:
 
             def nodes() -> None:
                 for node in loop.body:

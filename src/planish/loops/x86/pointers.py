@@ -53,7 +53,7 @@ class Pointers:
         self.itemsize = itemsize
         self.free = list(GENERAL)
         self._of: dict[int, Pointer] = {}
-        self._live: dict[int, tuple[Node, list[Pointer]]] = {}
+        self._live: dict[int, tuple[Node | tuple[Node, ...], list[Pointer]]] = {}
         self._of_leaf: dict[int, list[Pointer]] = {}
         self._moved: dict[tuple[int, LoopId], list[tuple[Pointer, int]]] = {}
         self._injected: dict[tuple[int, int], Loop] = {}
@@ -84,14 +84,18 @@ class Pointers:
         """The pointers that some leaf below uses."""
         if len(nodes) == 1:
             return self._below(nodes[0])
-        return list(dict.fromkeys(p for node in nodes for p in self._below(node)))
+        known = self._live.get(id(nodes))
+        if known is None:
+            found = list(dict.fromkeys([p for node in nodes for p in self._below(node)]))
+            known = self._live[id(nodes)] = nodes, found
+        return known[1]
 
     def _below(self, node: Node) -> list[Pointer]:
-        found = self._live.get(id(node))
-        if found is None:
-            pointers = self.live(node.body) if isinstance(node, Loop) else map(self.of, node.refs)
-            found = self._live[id(node)] = node, list(dict.fromkeys(pointers))
-        return found[1]
+        known = self._live.get(id(node))
+        if known is None:
+            pointers = self.live(node.body) if isinstance(node, Loop) else self.of_leaf(node)
+            known = self._live[id(node)] = node, list(dict.fromkeys(pointers))
+        return known[1]
 
     def inject(self, loop: Loop, times: int) -> Loop:
         """Make a loop around a loop, whose iteration is so many iterations of the inner one.

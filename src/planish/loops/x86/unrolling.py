@@ -113,8 +113,8 @@ class Unroller:
         known = self._loops.get(id(loop))
         if known is None:
             inner = loop if loop.side_by_side else None
-            as_loop = self._pointers.inject(loop, self._lanes) if inner else loop
-            moved = {id(p): s for p, s in self._pointers.moved(loop, as_loop.id)}
+            times = self._lanes if inner else 1
+            moved = {id(p): stride * times for p, stride in self._pointers.moved(loop, loop.id)}
             body = [self._body(node, inner) for node in loop.body]
             step = self._lanes if inner else loop.step
             known = _Prepared(inner is not None, step, moved, [node for node in body if node])
