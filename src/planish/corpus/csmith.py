@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from planish.core import PlanishError, TargetError
 
@@ -46,9 +47,9 @@ def random_program(program: str, seed: int) -> str:
         PlanishError: csmith fails, or does not end.
     """
     try:
-        done = subprocess.run(
-            [program, "--seed", str(seed), *_SMALL], capture_output=True, check=False, timeout=_SECONDS
-        )
+        with TemporaryDirectory() as folder:  # csmith leaves a file where it runs
+            command = [program, "--seed", str(seed), *_SMALL]
+            done = subprocess.run(command, capture_output=True, check=False, timeout=_SECONDS, cwd=folder)
     except subprocess.TimeoutExpired as error:
         raise PlanishError(f"csmith did not end within {_SECONDS:g} s") from error
     if done.returncode:

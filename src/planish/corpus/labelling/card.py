@@ -35,7 +35,7 @@ def write_label_card(folder: Path, bench: Bench, command: str) -> dict[str, Any]
         "plan": asdict(bench.plan),
         "command": command,
         "evaluations": sum(label.evaluations for label in labels),
-        "refused": sum(label.refused for label in labels),
+        "refused": sum(len(label.refused) for label in labels),
         "found_by": dict(Counter(label.found_by for label in labels)),
         "rows": [_row(*each) for each in _groups(bench.plan.splits, labels)],
         "different_lists": len(set(lists)),

@@ -20,7 +20,7 @@ class Label:
         passes: the shortest best list that was found; -Oz itself where nothing is better.
         found_by: "search" on this function, a list of others by "broadcast", or the "baseline".
         evaluations: how many lists were run.
-        refused: how many of them ended LLVM's process.
+        refused: the pipelines that ended LLVM's process on this function: a crash, an exit or a hang.
     """
 
     identity: str
@@ -33,7 +33,7 @@ class Label:
     passes: tuple[str, ...]
     found_by: str
     evaluations: int
-    refused: int
+    refused: tuple[str, ...]
 
     @property
     def saved(self) -> int:

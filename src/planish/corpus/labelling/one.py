@@ -72,7 +72,8 @@ class Broadcasting:
         if found is None or found.best >= label.best:
             other = min(label.other, found.other) if found else label.other
             return replace(label, other=other, evaluations=evaluations)
-        return replace(found, other=min(found.other, label.other), evaluations=evaluations)
+        other = min(found.other, label.other)
+        return replace(found, other=other, evaluations=evaluations, refused=label.refused)
 
 
 @dataclass(frozen=True)
@@ -117,5 +118,5 @@ def label_of(row: Row, examiner: Examiner, found_by: str) -> Label | None:
         passes=best[1],
         found_by=found_by if best[1] != examiner.baseline else "baseline",
         evaluations=examiner.evaluations,
-        refused=0,
+        refused=(),
     )

@@ -110,7 +110,7 @@ class _Tally:
         if label is not None:
             self.saved += label.saved
             self.baseline += label.baseline
-            self.refused += label.refused
+            self.refused += len(label.refused)
 
     @property
     def progress(self) -> Progress:
@@ -197,7 +197,7 @@ class _Run:
 
 
 def _noted(label: Label | None, refused: Sequence[str]) -> Label | None:
-    return replace(label, refused=label.refused + len(refused)) if label else None
+    return replace(label, refused=(*label.refused, *refused)) if label else None
 
 
 def _count(corpus: Path, plan: Plan) -> int:

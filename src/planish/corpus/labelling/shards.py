@@ -50,5 +50,5 @@ def read_labels(folder: Path | str) -> Iterator[Label]:
 
 
 def _label(row: dict[str, Any]) -> Label:
-    row["passes"] = tuple(row["passes"])
-    return Label(**row)
+    held: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in row.items()}
+    return Label(**held)
