@@ -53,8 +53,8 @@ CoresetFile = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", hel
 def label(
     corpus: Corpus,
     out: Labels,
-    evaluations: Evaluations = 300,
-    lists: Lists = 60,
+    evaluations: Evaluations = 120,
+    lists: Lists = 40,
     candidates: Candidates = 200,
     sample: Sample = 1000,
     objective: LabelObjective = "instructions",

@@ -38,8 +38,8 @@ class Plan:
     """
 
     objective: str = "instructions"
-    evaluations: int = 300
-    lists: int = 60
+    evaluations: int = 120
+    lists: int = 40
     candidates: int = 200
     sample: int = 1000
     searcher: str = "portfolio"
