@@ -68,10 +68,11 @@ class Transfers:
 
     def _shortened(self, disp: int, unit: int) -> tuple[int, int, int]:
         """Split a displacement into a short one, a register with a stride, and its scale, if it can be."""
+        far = 128 * unit
         for register, value in self.pointers.strides:
             for scale in (1, 2, 4, 8):
                 rest = disp - value * scale
-                if -128 * unit <= rest < 128 * unit and rest % unit == 0:
+                if -far <= rest < far and rest % unit == 0:
                     return rest, register, scale
         return disp, _NONE, 1
 

@@ -1,0 +1,52 @@
+"""Encodings are those of an independent decoder and encoder, byte for byte."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from iced_x86 import Decoder, Encoder, Register
+
+from planish.loops.x86.assembler import JL, JLE, JNE, Assembler, Mem
+from planish.loops.x86.isa import isa_of
+from planish.loops.x86.pointers import GENERAL, RSP
+
+ISAS = [isa_of(name, dtype) for name in ("avx512", "avx2") for dtype in ("float32", "float64")]
+NONE = int(Register.NONE)
+
+
+@given(st.data())
+def test_a_displacement_is_encoded_as_short_as_it_can_be(data: st.DataObject) -> None:
+    isa = data.draw(st.sampled_from(ISAS))
+    number = st.integers(0, isa.registers - 1).map(isa.vector)
+    disp = data.draw(st.integers(-300, 300).map(lambda n: 16 * n) | st.integers(-(2**31), 2**31 - 1))
+    index = data.draw(st.sampled_from([NONE, *GENERAL]))
+    scale = data.draw(st.sampled_from([1, 2, 4, 8])) if index else 1
+    broadcast = isa.wide and data.draw(st.booleans())
+    memory = Mem(data.draw(st.sampled_from([*GENERAL, RSP])), disp, index, scale, broadcast)
+    mask = data.draw(st.sampled_from([0, int(Register.K1), int(Register.K6)])) if isa.wide else 0
+    code = data.draw(st.sampled_from([isa.forms.fma, *isa.forms.arithmetic.values()]))
+    asm = Assembler()
+    asm.emit(code, a := data.draw(number), b := data.draw(number), memory, mask=mask)
+    decoder = Decoder(64, bytes(asm.code))
+    seen = next(iter(decoder))
+    assert decoder.ip == len(asm.code)
+    assert (seen.code, seen.op0_register, seen.op1_register, seen.op_mask) == (code, a, b, mask)
+    assert (seen.memory_base, seen.memory_index) == (memory.base, index)
+    assert (seen.memory_index_scale, seen.is_broadcast) == (scale, broadcast)
+    assert seen.memory_displacement == disp % 2**64
+    encoder = Encoder(64)
+    encoder.encode(seen, 0)
+    assert encoder.take_buffer() == bytes(asm.code)
+
+
+@given(st.sampled_from([JNE, JLE, JL]), st.integers(0, 200), st.integers(0, 200))
+def test_jumps_arrive(condition: bytes, before: int, behind: int) -> None:
+    asm = Assembler()
+    asm.align(8)
+    for _ in range(before):
+        asm.code += b"\x90"
+    forward = asm.jump_forward(condition)
+    asm.jump(condition, 0)
+    for _ in range(behind):
+        asm.code += b"\x90"
+    asm.land(forward)
+    jumps = [i for i in Decoder(64, bytes(asm.code)) if i.is_jcc_near]
+    assert [i.near_branch_target for i in jumps] == [len(asm.code), 0]
