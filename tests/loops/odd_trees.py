@@ -52,6 +52,11 @@ TREES: dict[str, LoopTree] = {
         along("s", Leaf(ref("Z", s=1), None, call("add", ref("Z", 3, s=1), Const(1.0)))),
         A=("input", N), Z=("output", N),
     ),
+    "a sum, then one more term": tree(
+        COPY,
+        along("i", along("j", Leaf(Z, "add", ref("B", j=1))), Leaf(Z, "add", A)),
+        A=("input", N), B=("input", 5), Z=("output", N),
+    ),
     "every second and the others": tree(
         along("i", Leaf(ref("Z", i=2), None, A), Leaf(ref("Z", 1, i=2), None, call("neg", A))),
         A=("input", N), Z=("output", 2 * N),

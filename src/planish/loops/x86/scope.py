@@ -101,6 +101,8 @@ class Scope:
             return None
         if not all(self._add_reads(held, site) for site in self.sites):
             return None
+        if not all(self._is_summed_once(buffer) for buffer in held.lanewise):
+            return None
         held.early = self._read_early() & held.reduce.keys()
         held.written = self._written()
         return None if held.early & held.lanewise else held
@@ -188,6 +190,11 @@ class Scope:
             if still.isdisjoint([axis for axis, _ in moving]):
                 listed.append(names)
         return found
+
+    def _is_summed_once(self, buffer: str) -> bool:
+        """Whether one node alone reduces a buffer: the lanes are summed at its end."""
+        reducing = [site for site in self.reducing if site.leaf.target.buffer == buffer]
+        return len({id((*site.path, site.leaf)[self.depth]) for site in reducing}) == 1
 
     def _read_early(self) -> set[str]:
         """The buffers that are read in a node that reduces them."""
