@@ -1,10 +1,10 @@
 """Code generation: the x86-64 generator beside LLVM, on the workloads of the thesis's table 3.1.
 
 Prints, for each workload, milliseconds from a schedule to a callable kernel with both, the rate of the
-kernels that come out, and the ratios. The schedule is the template space's start. What the generator makes once
-in a process's life is not timed: how an instruction is encoded, and the code that pads inputs, which is the same
-for all schedules of a program. The targets: a median of at most 1 ms, and 30 times faster than LLVM. Run it on a
-quiet machine: `python benchmarks/codegen.py`.
+kernels that come out, and the ratios. The schedule is the template space's start. What the generator makes
+once in a process's life is not timed: how an instruction is encoded, and the code that pads inputs, which is
+the same for all schedules of a program. The targets: a median of at most 1 ms, and 30 times faster than LLVM.
+Run it on a quiet machine: `python benchmarks/codegen.py`.
 """
 
 from __future__ import annotations
