@@ -1,34 +1,14 @@
-"""The front against its definition."""
+"""What is drawn of several objectives."""
 
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from planish.core import Candidate, Objective
-from planish.report.pareto import MOST, front_of, tradeoffs
+from planish.report.pareto import MOST, tradeoffs
 from report.planks import ERROR, TIME, failed, measured
 
 SCORE = Objective("score", "", "up")
-COSTS = st.integers(1, 4).flatmap(
-    lambda n: st.lists(st.tuples(*[st.integers(0, 6).map(float)] * n), max_size=40)
-)
-
-
-def _dominated(b: tuple[float, ...], a: tuple[float, ...]) -> bool:
-    return a != b and all(x <= y for x, y in zip(a, b, strict=True))
-
-
-@given(COSTS)
-def test_the_front_is_what_nothing_dominates_once_each(costs: list[tuple[float, ...]]) -> None:
-    expected = sorted({b for b in costs if not any(_dominated(b, a) for a in costs)})
-    assert [costs[place] for place in front_of(costs)] == expected
-
-
-@given(COSTS)
-def test_of_equals_the_first_is_kept(costs: list[tuple[float, ...]]) -> None:
-    assert all(place == costs.index(costs[place]) for place in front_of(costs))
 
 
 def test_a_front_over_two_directions() -> None:

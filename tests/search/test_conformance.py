@@ -13,6 +13,7 @@ from planish.search import (
     Genetic,
     Greedy1,
     Greedy2,
+    Nsga2,
     Portfolio,
     Random,
     RandomMinimise,
@@ -76,6 +77,11 @@ class TestRandomMinimise(SearcherConformance):
 class TestPortfolio(SearcherConformance):
     def searcher(self, space: Lattice, objectives: Sequence[Objective], seed: int) -> Searcher:
         return Portfolio(space, objectives, seed, stage=10)
+
+
+class TestNsga2(SearcherConformance):
+    def searcher(self, space: Lattice, objectives: Sequence[Objective], seed: int) -> Searcher:
+        return Nsga2(space, objectives, seed, population=10, elite=4)
 
 
 def test_the_ridge_is_lower_than_the_bowls_are_steep() -> None:

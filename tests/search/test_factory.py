@@ -15,6 +15,7 @@ OURS = [
     "genetic",
     "greedy1",
     "greedy2",
+    "nsga2",
     "portfolio",
     "random",
     "random-minimise",

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planish.core import Candidate, Failed, Measured, Objective, Trial
-from planish.search import Costs, Rounds, RoundSearcher
+from planish.search import Costs, CostVectors, Rounds, RoundSearcher, VectorRounds, VectorRoundSearcher
 from search.trail import TIME, Go
 
 
@@ -114,3 +114,25 @@ def test_the_first_objective_leads() -> None:
     searcher.tell([Trial(asked[0], Measured({"time_s": 1.0, "gflops": 5.0}))])
     assert list(searcher.ask(1)) == []
     assert sent == [{asked[0].hash: -5.0}]
+
+
+@pytest.mark.parametrize(
+    ("values", "costs"),
+    [
+        ({"time_s": 1.0, "gflops": 5.0}, (-5.0, 1.0)),
+        ({"time_s": 1.0}, None),
+        ({"gflops": 5.0}, None),
+        ({"time_s": float("inf"), "gflops": 5.0}, None),
+    ],
+)
+def test_all_objectives_are_sent_or_none(values: dict[str, float], costs: tuple[float, ...] | None) -> None:
+    sent: list[CostVectors] = []
+
+    def search() -> VectorRounds:
+        sent.append((yield [_candidate(0)]))
+
+    searcher = VectorRoundSearcher([Objective("gflops", direction="up"), TIME], search())
+    asked = searcher.ask(1)
+    searcher.tell([Trial(asked[0], Measured(values))])
+    assert list(searcher.ask(1)) == []
+    assert sent == [{asked[0].hash: costs}]

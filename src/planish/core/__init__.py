@@ -13,11 +13,13 @@ from planish.core.errors import (
     TargetError,
     did_you_mean,
 )
+from planish.core.front import dominates, front_of, hypervolume, pareto_front
 from planish.core.outcome import STAGES, Failed, Measured, Outcome, Stage, outcome_from_json, outcome_to_json
 from planish.core.protocols import (
     CanEnumerate,
     CanEvolve,
     CanFocus,
+    CanName,
     CanSample,
     CanSeed,
     CanShrink,
@@ -42,6 +44,7 @@ __all__ = [
     "CanEnumerate",
     "CanEvolve",
     "CanFocus",
+    "CanName",
     "CanSample",
     "CanSeed",
     "CanShrink",
@@ -77,8 +80,12 @@ __all__ = [
     "canonical_json",
     "content_hash",
     "did_you_mean",
+    "dominates",
+    "front_of",
+    "hypervolume",
     "outcome_from_json",
     "outcome_to_json",
+    "pareto_front",
     "rng",
     "step_from_json",
     "usable_cores",

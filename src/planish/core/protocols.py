@@ -38,7 +38,16 @@ class CanSample(Space, Protocol):
 
 
 @runtime_checkable
-class CanStep(Space, Protocol):
+class CanName(Space, Protocol):
+    """A space that knows when two candidates are the same program."""
+
+    def state(self, candidate: Candidate) -> str:
+        """Name the state that a candidate reaches: equal names mean equal programs and equal next steps."""
+        ...
+
+
+@runtime_checkable
+class CanStep(CanName, Protocol):
     """A space that is walked one step at a time."""
 
     def steps(self, candidate: Candidate) -> Sequence[Step]:
@@ -50,10 +59,6 @@ class CanStep(Space, Protocol):
 
         Different ways to the same state may give different candidates; `state` tells.
         """
-        ...
-
-    def state(self, candidate: Candidate) -> str:
-        """Name the state that a candidate reaches: equal names mean equal programs and equal next steps."""
         ...
 
 

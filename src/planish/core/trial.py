@@ -1,5 +1,6 @@
 """A trial: a candidate, what became of it, and where it came from."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -37,6 +38,12 @@ class Trial:
         if not isinstance(self.outcome, Measured) or objective.name not in self.outcome.values:
             return None
         return objective.cost(self.outcome.values[objective.name])
+
+    def costs(self, objectives: Sequence[Objective]) -> tuple[float, ...] | None:
+        """Give the cost by each objective; None where the trial failed, or one is missing or not finite."""
+        costs = [self.cost(objective) for objective in objectives]
+        known = tuple(cost for cost in costs if cost is not None and math.isfinite(cost))
+        return known if len(known) == len(costs) else None
 
 
 def best_trial(trials: Sequence[Trial], objective: Objective) -> Trial | None:

@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import le
 
-from planish.core import Candidate, Objective, Trial
-from planish.report.curve import value_of
+from planish.core import Candidate, Objective, Trial, front_of
 
 MOST = 4000
 """Points drawn at most, those on the front apart."""
@@ -34,25 +32,6 @@ class Tradeoff:
     baseline: Point | None
 
 
-def front_of(costs: Sequence[Sequence[float]]) -> list[int]:
-    """Find the vectors that no other dominates; of equal ones the first.
-
-    Args:
-        costs: vectors of one length; less is better.
-
-    Returns:
-        Places, sorted by cost.
-    """
-    front: list[int] = []
-    # In this order nothing is dominated by what comes later.
-    for place in sorted(range(len(costs)), key=lambda i: (*costs[i], i)):
-        # Of two costs the second falls along the front, so its end tells for all.
-        rivals = front[-1:] if len(costs[place]) <= 2 else front
-        if not any(all(map(le, costs[held], costs[place])) for held in rivals):
-            front.append(place)
-    return front
-
-
 def tradeoffs(
     trials: Sequence[Trial],
     objectives: Sequence[Objective],
@@ -67,9 +46,9 @@ def tradeoffs(
         finalists: to be marked.
         baseline: to be marked; None where it is not known.
     """
-    known = [(t.candidate.hash, v) for t in trials if (v := _values(t, objectives)) is not None]
-    costs = [[o.cost(v) for o, v in zip(objectives, values, strict=True)] for _, values in known]
-    best = [known[place][1] for place in front_of(costs)]
+    measured = [(t.candidate.hash, c) for t in trials if (c := t.costs(objectives)) is not None]
+    known = [(name, _values(costs, objectives)) for name, costs in measured]
+    best = [known[place][1] for place in front_of([costs for _, costs in measured])]
     places = dict(known)
     kept = [values for _, values in known][:: -(-len(known) // MOST) or 1]
     marked = [places[c.hash] for c in finalists if c.hash in places]
@@ -92,6 +71,6 @@ def tradeoffs(
     ]
 
 
-def _values(trial: Trial, objectives: Sequence[Objective]) -> list[float] | None:
-    values = [v for o in objectives if (v := value_of(trial, o)) is not None]
-    return values if len(values) == len(objectives) else None
+def _values(costs: Sequence[float], objectives: Sequence[Objective]) -> list[float]:
+    """Give values for costs: turned over twice, a value is itself again."""
+    return [o.cost(cost) for o, cost in zip(objectives, costs, strict=True)]

@@ -5,11 +5,12 @@ from planish.search.beam import BeamBFS, BeamDFS
 from planish.search.factory import SearcherInfo, describe_searcher, fitting_searchers, make_searcher
 from planish.search.genetic import Genetic
 from planish.search.greedy import Greedy1, Greedy2
+from planish.search.nsga2 import Nsga2
 from planish.search.options import Option, OptionInfo, OptionValue, split_settings
 from planish.search.portfolio import Portfolio
 from planish.search.random_minimise import RandomMinimise
 from planish.search.recording import Recording, load_recording, save_recording
-from planish.search.rounds import Costs, Rounds, RoundSearcher
+from planish.search.rounds import Costs, CostVectors, Rounds, RoundSearcher, VectorRounds, VectorRoundSearcher
 from planish.search.simulation import SimulationExecutor, record
 from planish.search.unguided import Exhaustive, Random
 
@@ -17,11 +18,13 @@ __all__ = [
     "Annealing",
     "BeamBFS",
     "BeamDFS",
+    "CostVectors",
     "Costs",
     "Exhaustive",
     "Genetic",
     "Greedy1",
     "Greedy2",
+    "Nsga2",
     "Option",
     "OptionInfo",
     "OptionValue",
@@ -33,6 +36,8 @@ __all__ = [
     "Rounds",
     "SearcherInfo",
     "SimulationExecutor",
+    "VectorRoundSearcher",
+    "VectorRounds",
     "describe_searcher",
     "fitting_searchers",
     "load_recording",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 from planish.core import Objective, PlanishError, Searcher, Space, registry
@@ -84,9 +85,11 @@ def _fits(factory: Callable[..., Any], space: Space) -> bool:
 
 def _loads_and_fits(name: str, space: Space) -> bool:
     try:
-        return _fits(registry.load(GROUP, name), space)
+        factory = registry.load(GROUP, name)
     except ImportError:
         return False
+    library = getattr(factory, "library", None)  # what a searcher imports only when it is made
+    return _fits(factory, space) and (library is None or find_spec(library) is not None)
 
 
 def _methods(protocol: type) -> list[str]:

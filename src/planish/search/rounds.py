@@ -1,11 +1,12 @@
 """A searcher is written as a generator of rounds; this turns one into ask and tell."""
 
-import math
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 from planish.core import Candidate, Objective, Space, Trial
+
+_Told = TypeVar("_Told")
 
 Costs = Mapping[str, float | None]
 """Candidate hash to its cost by the first objective (less is better); None where it failed."""
@@ -13,8 +14,14 @@ Costs = Mapping[str, float | None]
 Rounds = Generator[Iterable[Candidate], Costs, None]
 """Yields rounds of candidates that do not depend on each other; is sent the costs of the last one."""
 
+CostVectors = Mapping[str, tuple[float, ...] | None]
+"""Candidate hash to its costs by all objectives, in their order; None where it failed or lacks one."""
 
-class RoundSearcher:
+VectorRounds = Generator[Iterable[Candidate], CostVectors, None]
+"""Rounds that are sent the costs by all objectives."""
+
+
+class _Asking(Generic[_Told]):
     """Asks and tells on behalf of a generator of rounds.
 
     A round is handed out in pieces of any size, and the generator goes on when all of it has been
@@ -22,17 +29,21 @@ class RoundSearcher:
     run cut short is the beginning of the longer run.
 
     Args:
-        objectives: at least one; the first leads.
         rounds: the search; a round may be lazy, and an empty one is passed over.
+        read: what the generator is sent of a trial.
     """
 
     needs: ClassVar[type] = Space
 
-    def __init__(self, objectives: Sequence[Objective], rounds: Rounds) -> None:
-        self._objective = objectives[0]
+    def __init__(
+        self,
+        rounds: Generator[Iterable[Candidate], Mapping[str, _Told | None], None],
+        read: Callable[[Trial], _Told | None],
+    ) -> None:
         self._rounds = rounds
+        self._read = read
         self._round = iter(next(rounds, ()))
-        self._costs: dict[str, float | None] = {}
+        self._told: dict[str, _Told | None] = {}
         self._waiting: set[str] = set()
 
     def ask(self, n: int) -> Sequence[Candidate]:
@@ -55,14 +66,41 @@ class RoundSearcher:
     def tell(self, trials: Sequence[Trial]) -> None:
         """Learn what became of the candidates; a value that is not finite counts as a failure."""
         for trial in trials:
-            cost = trial.cost(self._objective)
-            self._costs[trial.candidate.hash] = cost if cost is not None and math.isfinite(cost) else None
+            self._told[trial.candidate.hash] = self._read(trial)
             self._waiting.discard(trial.candidate.hash)
 
     def _next_round(self) -> bool:
-        costs, self._costs = self._costs, {}
+        told, self._told = self._told, {}
         try:
-            self._round = iter(self._rounds.send(costs))
+            self._round = iter(self._rounds.send(told))
         except StopIteration:
             return False
         return True
+
+
+class RoundSearcher(_Asking[float]):
+    """Searches by the first objective, by a generator of rounds.
+
+    Args:
+        objectives: at least one; the first leads.
+        rounds: the search.
+    """
+
+    def __init__(self, objectives: Sequence[Objective], rounds: Rounds) -> None:
+        def read(trial: Trial) -> float | None:
+            costs = trial.costs(objectives[:1])
+            return costs[0] if costs else None
+
+        super().__init__(rounds, read)
+
+
+class VectorRoundSearcher(_Asking[tuple[float, ...]]):
+    """Searches by all objectives at once, by a generator of rounds.
+
+    Args:
+        objectives: at least one.
+        rounds: the search.
+    """
+
+    def __init__(self, objectives: Sequence[Objective], rounds: VectorRounds) -> None:
+        super().__init__(rounds, lambda trial: trial.costs(objectives))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from planish.core import Candidate, CanStep, Space
+from planish.core import Candidate, CanName, Space
 
 PATIENCE = 1_000
 """Repeats in a row after which a space counts as used up."""
@@ -13,7 +13,7 @@ class Visited:
 
     def __init__(self, space: Space) -> None:
         # Asked once: a look at a protocol costs as much as the search itself.
-        self._state = space.state if isinstance(space, CanStep) else None
+        self._state = space.state if isinstance(space, CanName) else None
         self._names: set[str] = set()
 
     def name(self, candidate: Candidate) -> str:

@@ -1,0 +1,81 @@
+"""Comparing by several costs: what dominates what, the Pareto front, and how much a front dominates."""
+
+from collections.abc import Sequence
+from operator import itemgetter, le
+
+from planish.core.task import Objective
+from planish.core.trial import Trial
+
+
+def dominates(costs: Sequence[float], others: Sequence[float]) -> bool:
+    """Tell whether one vector of costs is nowhere above another of its length, and somewhere below it."""
+    pairs = list(zip(costs, others, strict=True))
+    return all(one <= other for one, other in pairs) and any(one < other for one, other in pairs)
+
+
+def front_of(costs: Sequence[Sequence[float]]) -> list[int]:
+    """Find the vectors that no other dominates; of equal ones the first.
+
+    Args:
+        costs: vectors of one length; less is better.
+
+    Returns:
+        Places, sorted by cost.
+    """
+    front: list[int] = []
+    # In this order nothing is dominated by what comes later.
+    for place in sorted(range(len(costs)), key=lambda i: (*costs[i], i)):
+        # Of two costs the second falls along the front, so its end tells for all.
+        rivals = front[-1:] if len(costs[place]) <= 2 else front
+        if not any(all(map(le, costs[held], costs[place])) for held in rivals):
+            front.append(place)
+    return front
+
+
+def pareto_front(trials: Sequence[Trial], objectives: Sequence[Objective]) -> list[Trial]:
+    """Find the trials that no other dominates, sorted by cost; of equal ones the earliest.
+
+    Args:
+        trials: those that failed, or lack an objective, are passed over.
+        objectives: what counts; at least one.
+    """
+    known = [(trial, costs) for trial in trials if (costs := trial.costs(objectives)) is not None]
+    return [known[place][0] for place in front_of([costs for _, costs in known])]
+
+
+def hypervolume(costs: Sequence[Sequence[float]], reference: Sequence[float]) -> float:
+    """Measure, exactly, the space that vectors of costs dominate, up to a reference point.
+
+    Of two sets, one that dominates the other has the greater hypervolume. It takes n log n operations for
+    one or two costs and n vectors on the front, and about n times as many for each further one.
+
+    Args:
+        costs: vectors as long as the reference; one that is not below it everywhere adds nothing.
+        reference: costs worse than all that is of interest.
+
+    Returns:
+        The volume, in the product of the costs' units; 0 for no vectors.
+
+    Raises:
+        ValueError: the lengths differ.
+    """
+    inside = [vector for vector in costs if all(c < r for c, r in zip(vector, reference, strict=True))]
+    return _volume([inside[place] for place in front_of(inside)], reference)
+
+
+def _volume(front: Sequence[Sequence[float]], reference: Sequence[float]) -> float:
+    """Measure what a front dominates, sorted by cost as `front_of` does."""
+    *rest, last = reference
+    if not rest:
+        return sum(last - cost for (cost,) in front)
+    if len(rest) == 1:
+        tops = [last, *(up for _, up in front)]
+        return sum((rest[0] - across) * (top - up) for (across, up), top in zip(front, tops, strict=False))
+    # Between two values of the last cost, what is dominated is a prism over the vectors below.
+    rising = sorted(front, key=itemgetter(-1))
+    ends = [*(vector[-1] for vector in rising[1:]), last]
+    flat = [vector[:-1] for vector in rising]
+    return sum(
+        (end - vector[-1]) * hypervolume(flat[: count + 1], rest)
+        for count, (vector, end) in enumerate(zip(rising, ends, strict=False))
+    )

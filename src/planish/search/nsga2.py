@@ -1,0 +1,145 @@
+"""NSGA-II: evolution by all objectives at once, as in GEVO-ML (section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import count, islice
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from planish.core import Candidate, CanEvolve, Objective, dominates, rng
+from planish.search.options import Option
+from planish.search.rounds import CostVectors, VectorRounds, VectorRoundSearcher
+from planish.search.visited import Visited
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+
+class Nsga2(VectorRoundSearcher):
+    """NSGA-II: evolution towards the Pareto front of all objectives (GEVO-ML)."""
+
+    needs = CanEvolve
+    library: ClassVar[str] = "deap"
+
+    def __init__(
+        self,
+        space: CanEvolve,
+        objectives: Sequence[Objective],
+        seed: int,
+        *,
+        population: Annotated[int, Option("candidates of each generation", least=2)] = 128,
+        elite: Annotated[int, Option("best parents that compete with their children", least=0)] = 16,
+        crossover: Annotated[float, Option("chance of two parents to be crossed", least=0, most=1)] = 0.8,
+        mutation: Annotated[float, Option("chance of a child to be changed", least=0, most=1)] = 0.1,
+    ) -> None:
+        super().__init__(objectives, nsga2(space, seed, Rates(population, elite, crossover, mutation)))
+
+
+@dataclass(frozen=True)
+class Rates:
+    """How a population is bred. The defaults of `Nsga2` are GEVO's, but the elite is the paper's.
+
+    Args:
+        population: candidates of each generation, from 2.
+        elite: how many of the parents compete with their children to be the next parents.
+        crossover: the chance of two parents to be crossed.
+        mutation: the chance of a child to be changed.
+    """
+
+    population: int
+    elite: int
+    crossover: float
+    mutation: float
+
+
+@dataclass(frozen=True)
+class _Parent:
+    candidate: Candidate
+    costs: tuple[float, ...]
+    crowding: float = 0.0
+
+
+def nsga2(space: CanEvolve, seed: int, rates: Rates) -> VectorRounds:
+    """Breed generation after generation, no candidate twice, until nothing new is found.
+
+    The first generation is sampled, as is any that has fewer than two parents. The next parents are
+    selected from the elite and the children by fronts and crowding (section 4.4). Unlike in the paper, a
+    child that is not new is changed until it is; and a child that fails leaves its place empty, where there
+    it is bred again at once. With an elite as large as the population this is NSGA-II as first published.
+
+    Args:
+        space: where to search.
+        seed: the i-th candidate is made with `rng(seed, i)`, but two that are crossed with the first's.
+        rates: how a population is bred.
+
+    Raises:
+        TargetError: DEAP is not installed.
+    """
+    from planish.search.nondominated import select
+
+    visited, parents = Visited(space), list[_Parent]()
+    for first in count(0, rates.population):
+        breeding, generation = _Breeding(space, visited, parents, rates), list[Candidate]()
+        costs = yield breeding.breed(seed, first, generation)
+        if not generation:
+            return
+        pool = parents[: rates.elite] + _measured(generation, costs)
+        chosen = select([parent.costs for parent in pool], rates.population)
+        parents = [replace(pool[one.place], crowding=one.crowding) for one in chosen]
+
+
+def _measured(generation: Sequence[Candidate], costs: CostVectors) -> list[_Parent]:
+    pairs = ((candidate, costs.get(candidate.hash)) for candidate in generation)
+    return [_Parent(candidate, vector) for candidate, vector in pairs if vector is not None]
+
+
+@dataclass(frozen=True)
+class _Breeding:
+    """Makes the candidates of one generation."""
+
+    space: CanEvolve
+    visited: Visited
+    parents: Sequence[_Parent]
+    rates: Rates
+
+    def breed(self, seed: int, first: int, generation: list[Candidate]) -> Iterator[Candidate]:
+        """Make new candidates until the generation is full or none is new; each is noted in it."""
+        generators = (rng(seed, place) for place in count(first))
+        new = self._children(generators) if len(self.parents) > 1 else self._samples(generators)
+        for candidate in islice(new, self.rates.population):
+            if candidate is None:
+                return
+            generation.append(candidate)
+            yield candidate
+
+    def _samples(self, generators: Iterator[Generator]) -> Iterator[Candidate | None]:
+        for generator in generators:
+            sample = self.space.sample(generator)
+            yield self.visited.fresh(sample, lambda _, g=generator: self.space.sample(g))
+
+    def _children(self, generators: Iterator[Generator]) -> Iterator[Candidate | None]:
+        for pair in zip(generators, generators, strict=False):
+            for child, generator in zip(self._couple(pair[0]), pair, strict=True):
+                changes = generator.random() < self.rates.mutation
+                changed = self.space.mutate(child, generator) if changes else child
+                yield self.visited.fresh(changed, lambda c, g=generator: self.space.mutate(c, g))
+
+    def _couple(self, generator: Generator) -> tuple[Candidate, Candidate]:
+        """Cross two parents, or give them as they are; the second is drawn from all but the first."""
+        one = _winner(self.parents, generator)
+        other = _winner([parent for parent in self.parents if parent is not one], generator)
+        if generator.random() < self.rates.crossover:
+            return self.space.crossover(one.candidate, other.candidate, generator)
+        return one.candidate, other.candidate
+
+
+def _winner(parents: Sequence[_Parent], generator: Generator) -> _Parent:
+    """Hold a tournament of two: dominance decides, then the lesser crowding, then chance."""
+    places = generator.choice(len(parents), min(2, len(parents)), replace=False)
+    one, other = parents[places[0]], parents[places[-1]]
+    if dominates(one.costs, other.costs):
+        return one
+    if dominates(other.costs, one.costs) or other.crowding > one.crowding:
+        return other
+    return one

@@ -1,0 +1,202 @@
+"""NSGA-II: that it finds the front, and how it breeds."""
+
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import pytest
+from numpy.random import Generator
+
+from planish.core import (
+    Candidate,
+    Failed,
+    Measured,
+    Outcome,
+    Searcher,
+    TargetError,
+    Trial,
+    hypervolume,
+    pareto_front,
+)
+from planish.search import Nsga2, Random, fitting_searchers, make_searcher
+from planish.testing.driving import drive
+from planish.testing.lattice import Lattice
+from search.tradeoff import BOTH, REFERENCE, Tradeoff
+
+ROUGH = Tradeoff(0.5)
+POWERS = pytest.mark.parametrize("power", [0.5, 2.0])
+
+
+def _volume(trials: Sequence[Trial]) -> float:
+    costs = [trial.costs(BOTH) or () for trial in pareto_front(trials, BOTH)]
+    return hypervolume(costs, REFERENCE)
+
+
+def _found(space: Tradeoff, searcher: Searcher, budget: int = 600) -> float:
+    """Give the share of the true front's hypervolume that is found."""
+    return _volume(drive(searcher, space.outcome, budget)) / hypervolume(space.front(), REFERENCE)
+
+
+@POWERS
+@pytest.mark.parametrize("seed", range(5))
+def test_it_finds_the_front_where_random_search_does_not(power: float, seed: int) -> None:
+    """Of 3 million candidates it sees 600."""
+    space = Tradeoff(power)
+    assert _found(space, Random(space, BOTH, seed)) < 0.93
+    assert _found(space, Nsga2(space, BOTH, seed, population=32)) > 0.97
+
+
+@POWERS
+def test_the_defaults_are_better_than_random_search(power: float) -> None:
+    space, seeds = Tradeoff(power), range(3)
+    found = [_found(space, Nsga2(space, BOTH, seed), 1200) for seed in seeds]
+    by_chance = [_found(space, Random(space, BOTH, seed), 1200) for seed in seeds]
+    assert min(found) > max(by_chance)
+
+
+@pytest.mark.parametrize("batch", [1, 7, 64])
+def test_with_two_objectives_too_a_run_cut_short_is_the_beginning_of_the_longer_one(batch: int) -> None:
+    def asked(budget: int, batch: int) -> list[Candidate]:
+        searcher = Nsga2(ROUGH, BOTH, 4, population=10, elite=3)
+        return [trial.candidate for trial in drive(searcher, ROUGH.outcome, budget, batch)]
+
+    whole = asked(50, 8)
+    assert asked(50, batch) == whole
+    assert asked(25, batch) == whole[:25]
+
+
+@pytest.mark.parametrize("population", [2, 3, 7, 10])
+def test_a_generation_has_any_size(population: int) -> None:
+    searcher = Nsga2(ROUGH, BOTH, 0, population=population)
+    for _ in range(4):
+        asked = searcher.ask(1000)
+        assert len(asked) == population
+        searcher.tell([Trial(candidate, ROUGH.outcome(candidate)) for candidate in asked])
+
+
+def test_where_half_the_space_fails_it_goes_on_around_what_was_measured() -> None:
+    def evaluate(candidate: Candidate) -> Outcome:
+        odd = sum(ROUGH.position(candidate)) % 2
+        return Failed("run", "odd") if odd else ROUGH.outcome(candidate)
+
+    trials = drive(Nsga2(ROUGH, BOTH, 0, population=32), evaluate, 800)
+    by_chance = drive(Random(ROUGH, BOTH, 0), evaluate, 800)
+    assert _volume(trials) > 1.05 * _volume(by_chance)
+
+
+class Recorder(Lattice):
+    """A lattice whose crossover notes the parents."""
+
+    def __init__(self) -> None:
+        super().__init__((50, 50, 50))
+        self.parents: list[Candidate] = []
+
+    def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
+        self.parents += [a, b]
+        return super().crossover(a, b, rng)
+
+
+def _values(time: float, error: float) -> Measured:
+    return Measured({"time_s": time, "error": error})
+
+
+def _generation(searcher: Nsga2, outcomes: Sequence[Outcome]) -> list[Candidate]:
+    """Ask for a generation and tell it."""
+    asked = list(searcher.ask(1000))
+    searcher.tell([Trial(c, o) for c, o in zip(asked, outcomes, strict=True)])
+    return asked
+
+
+CRASH = Failed("run", "crash")
+
+
+@pytest.mark.parametrize("fate", [CRASH, Measured({"time_s": 0.5}), _values(0.5, float("nan"))])
+def test_what_lacks_an_objective_is_no_parent(fate: Outcome) -> None:
+    space = Recorder()
+    searcher = Nsga2(space, BOTH, 0, population=40, crossover=1.0)
+    measured = [_values(1.0 + i, 20.0 - i) for i in range(20)]
+    first = _generation(searcher, [outcome for one in measured for outcome in (one, fate)])
+    searcher.ask(40)
+    assert set(space.parents) <= set(first[::2])
+    assert len(set(space.parents)) > 10
+
+
+def test_the_elite_outlives_its_children_and_the_others_do_not() -> None:
+    """Two dominate the others."""
+    space = Recorder()
+    searcher = Nsga2(space, BOTH, 0, population=20, elite=2, crossover=1.0)
+    poor = [_values(5.0 + i, 25.0 - i) for i in range(18)]
+    first = _generation(searcher, [*poor, _values(1.0, 2.0), _values(2.0, 1.0)])
+    for _ in range(3):
+        space.parents.clear()
+        _generation(searcher, [CRASH] * 20)
+    assert set(space.parents) == set(first[-2:])
+
+
+def test_without_parents_a_generation_is_sampled() -> None:
+    space = Recorder()
+    searcher = Nsga2(space, BOTH, 0, population=20, elite=16)
+    for _ in range(3):
+        assert len(_generation(searcher, [CRASH] * 20)) == 20
+    _generation(searcher, [_values(1.0, 1.0)] + [CRASH] * 19)
+    _generation(searcher, [CRASH] * 20)
+    assert not space.parents, "one is no couple"
+
+
+def _firsts(outcomes: Mapping[int, Outcome], runs: int = 400) -> list[float]:
+    """Give how often each of a generation is the first parent of the next one's first child."""
+    drawn: Counter[int] = Counter()
+    for seed in range(runs):
+        space = Recorder()
+        searcher = Nsga2(space, BOTH, seed, population=len(outcomes), crossover=1.0)
+        first = _generation(searcher, list(outcomes.values()))
+        searcher.ask(1)
+        drawn[first.index(space.parents[0])] += 1
+    return [drawn[place] / runs for place in outcomes]
+
+
+def test_of_two_the_dominant_one_is_the_parent() -> None:
+    """Of four in a row, pairs drawn alike are won in the shares 3, 2, 1 and 0 of 6."""
+    chances = _firsts({place: _values(1.0 + place, 1.0 + place) for place in range(4)})
+    assert chances[3] == 0
+    assert chances == pytest.approx([3 / 6, 2 / 6, 1 / 6, 0], abs=5 * (0.25 / 400) ** 0.5)
+
+
+def test_of_two_on_one_front_the_less_crowded_one_is_the_parent() -> None:
+    """The two ends meet in 1 of 6 pairs, and chance decides; the crowded middle loses to all."""
+    chances = _firsts(dict(enumerate(_values(x, 10.0 - x) for x in (0.0, 4.0, 5.0, 10.0))))
+    assert chances == pytest.approx([2.5 / 6, 0, 1 / 6, 2.5 / 6], abs=5 * (0.25 / 400) ** 0.5)
+
+
+def test_two_parents_are_two() -> None:
+    space = Recorder()
+    searcher = Nsga2(space, BOTH, 0, population=12, crossover=1.0)
+    _generation(searcher, [_values(1.0, 1.0), _values(2.0, 2.0)] + [CRASH] * 10)
+    searcher.ask(12)
+    assert len(space.parents) == 12
+    assert all(a != b for a, b in zip(space.parents[::2], space.parents[1::2], strict=True))
+
+
+def test_children_are_crossed_and_changed_as_often_as_asked() -> None:
+    """A child that is nobody's double is changed only by the mutation's chance."""
+    space = Recorder()
+    changed: list[bool] = []
+    for seed in range(30):
+        searcher = Nsga2(space, BOTH, seed, population=20, crossover=0.5, mutation=0.0)
+        first = _generation(searcher, [_values(1.0 * i, 20.0 - i) for i in range(20)])
+        knobs = [set(values) for values in zip(*map(space.position, first), strict=True)]
+        places = map(space.position, searcher.ask(20))
+        changed += [not all(v in knob for v, knob in zip(p, knobs, strict=True)) for p in places]
+    couples = len(space.parents) / 2
+    assert couples == pytest.approx(150, abs=5 * (300 * 0.25) ** 0.5)
+    assert 0.3 < sum(changed) / len(changed) < 0.8, "only those that are not crossed are doubles"
+
+
+def test_without_deap_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("deap", "deap.base"):
+        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules, "planish.search.nondominated", raising=False)
+    with pytest.raises(TargetError, match=r"nsga2.*pip install 'planish\[hlo\]'"):
+        make_searcher("nsga2", ROUGH, BOTH, 0)
+    assert "nsga2" not in fitting_searchers(ROUGH)
+    assert "genetic" in fitting_searchers(ROUGH)
