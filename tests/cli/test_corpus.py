@@ -7,7 +7,9 @@ import pytest
 
 from cli.conftest import Planish
 from planish.cli.corpus_watching import Lines
-from planish.corpus import Tally
+from planish.cli.label_watching import Teller
+from planish.corpus import SAMPLE, Tally
+from planish.corpus.labelling import Progress
 
 IR = "define i32 @f{0}(i32 %x) {{\n  %y = add i32 %x, {0}\n  ret i32 %y\n}}\n"
 
@@ -59,4 +61,35 @@ def test_lines_tell_the_pace(capsys: pytest.CaptureFixture[str]) -> None:
     lines.progress(Tally(packages=5, done=4, known=1, functions=800))
     assert capsys.readouterr().err.splitlines() == [
         "3 of 5 packages; 700 functions, 20/s; 1 packages failed; 10.0 s left"
+    ]
+
+
+def test_labels_that_are_no_better_than_oz_make_no_coreset(planish: Planish, tmp_path: Path) -> None:
+    out = tmp_path / "labels"
+    words = ["corpus", "label", SAMPLE, out, "--functions", "8", "--evaluations", "2", "--lists", "0"]
+    said = planish(*words, "--split", "train", "--split", "train")
+    assert said.code == 0, said.err
+    assert said.out.strip() == (out / "card.md").read_text().strip()
+    held = json.loads((out / "card.json").read_text())
+    assert held["plan"]["splits"] == ["train"]
+    assert 0 < held["functions"] < 20
+    assert planish(*words, "--split", "test").error.startswith(f"the labels in {out} were made with ")
+
+    file = tmp_path / "coreset.json"
+    assert held["different_lists"] == 0
+    said = planish("corpus", "coreset", SAMPLE, out, "-o", file)
+    assert said.error.startswith(f"no training function in {out} has a list that is better than -Oz.")
+
+
+def test_a_line_tells_how_far_labelling_is() -> None:
+    clock, said = [100.0], list[str]()
+    tell = Teller(said.append, 10.0, lambda: clock[0])
+    tell(Progress("searching", done=1, total=100, known=0, saved=1, baseline=100, refused=0))
+    clock[0] = 105.0
+    tell(Progress("searching", done=10, total=100, known=0, saved=1, baseline=100, refused=0))
+    clock[0] = 110.0
+    tell(Progress("searching", done=50, total=100, known=0, saved=2, baseline=100, refused=3))
+    assert said == [
+        "searching: 1 of 100 functions, 1.00% under -Oz",
+        "searching: 50 of 100 functions, 2.00% under -Oz, 3 crashes; 5/s, 10.0 s left",
     ]

@@ -69,29 +69,22 @@ def label(
     """Find the best pass list of each function of a corpus.
 
     First a search on each function by itself, then the best lists of all on every one. Ctrl-C loses no
-    more than the functions of a minute: the same command goes on where the last one ended.
+    more than the last 256 functions: the same command goes on where the last one ended.
     """
     from planish.cli.label_watching import watching
     from planish.cli.output import document, say
+    from planish.core import StoppedError
     from planish.corpus.labelling import Plan, label_corpus, label_page
     from planish.corpus.row import SPLITS
 
-    splits = tuple(split or SPLITS)
-    plan = Plan(
-        objective,
-        evaluations,
-        lists,
-        candidates,
-        sample,
-        searcher,
-        with_coreset,
-        splits,
-        functions,
-        seed,
-        jobs,
-    )
-    with watching(form) as listener:
-        card = label_corpus(corpus, out, plan, listener, shlex.join(["planish", *sys.argv[1:]]))
+    splits = tuple(dict.fromkeys(split or SPLITS))
+    how = (objective, evaluations, lists, candidates, sample, searcher, with_coreset)
+    plan = Plan(*how, splits, functions, seed, jobs)
+    try:
+        with watching(form) as listener:
+            card = label_corpus(corpus, out, plan, listener, shlex.join(["planish", *sys.argv[1:]]))
+    except KeyboardInterrupt as stop:
+        raise StoppedError(f"stopped; {out} keeps what is done", "The same command goes on.") from stop
     if form == "json":
         document(card)
     else:

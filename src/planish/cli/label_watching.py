@@ -66,10 +66,10 @@ def words(progress: Progress, seconds: float) -> str:
     gain = progress.saved / progress.baseline if progress.baseline else 0.0
     crashes = f", {progress.refused:,} crashes" if progress.refused else ""
     fresh = progress.done - progress.known
-    if fresh <= 0:
+    if fresh <= 0 or not seconds:
         return f"{done}, {gain:.2%} under -Oz{crashes}"
     left = duration(round(seconds / fresh * (progress.total - progress.done)))
-    return f"{done}, {gain:.2%} under -Oz{crashes}; {fresh / max(seconds, 1e-3):.0f}/s, {left} left"
+    return f"{done}, {gain:.2%} under -Oz{crashes}; {fresh / seconds:.0f}/s, {left} left"
 
 
 def _line(text: str) -> None:

@@ -18,6 +18,7 @@ import pytest
 from planish.core import PlanishError
 from planish.corpus import Row
 from planish.corpus.labelling import Label, Plan, build_coreset, label_corpus, most_saving, read_labels
+from planish.corpus.labelling.run import Draw
 from planish.llvm.backend import open_backend
 from planish.llvm.functions.attributes import for_size
 from planish.llvm.functions.identity import identity
@@ -70,12 +71,16 @@ def _rows(count: int) -> Iterator[Row]:
         )
 
 
+def _write(folder: Path, count: int) -> Path:
+    file = folder / "rows.jsonl.gz"
+    with gzip.open(file, "wt") as lines:
+        lines.writelines(f"{json.dumps(asdict(row))}\n" for row in _rows(count))
+    return file
+
+
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("corpus") / "rows.jsonl.gz"
-    with gzip.open(file, "wt") as lines:
-        lines.writelines(f"{json.dumps(asdict(row))}\n" for row in _rows(12))
-    return file
+    return _write(tmp_path_factory.mktemp("corpus"), 12)
 
 
 def _label(corpus: Path, folder: Path, plan: Plan = PLAN) -> list[Label]:
@@ -129,6 +134,32 @@ def test_labels_made_otherwise_are_not_mixed(corpus: Path, tmp_path: Path) -> No
 
     with pytest.raises(PlanishError, match="made with seed 0, and now it is 1"):
         _label(corpus, tmp_path, replace(plan, seed=1))
+
+
+def test_labels_of_a_corpus_that_has_grown_are_not_mixed(tmp_path: Path) -> None:
+    plan = replace(PLAN, evaluations=4, lists=0)
+    _label(_write(tmp_path, 3), tmp_path / "labels", plan)
+
+    with pytest.raises(PlanishError, match="made with corpus_functions 3, and now it is 4"):
+        _label(_write(tmp_path, 4), tmp_path / "labels", plan)
+
+
+def test_a_split_that_the_corpus_lacks_is_an_error(corpus: Path, tmp_path: Path) -> None:
+    with pytest.raises(PlanishError, match="has no functions of csmith"):
+        _label(corpus, tmp_path / "labels", replace(PLAN, splits=("csmith",)))
+    assert not (tmp_path / "labels").exists()
+
+
+def test_functions_are_drawn_evenly_whatever_identities_a_corpus_holds() -> None:
+    (row,) = _rows(1)
+    rows = [replace(row, identity=f"{number:032x}") for number in range(1000)]
+
+    few, more = ({r.identity for r in rows if Draw(wanted, 1000).holds(r)} for wanted in (100, 500))
+
+    assert 60 < len(few) < 140
+    assert 430 < len(more) < 570
+    assert few < more
+    assert all(Draw(1000, 1000).holds(r) for r in rows)
 
 
 def test_a_run_that_is_killed_goes_on(corpus: Path, tmp_path: Path, labels: list[Label]) -> None:

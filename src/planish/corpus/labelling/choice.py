@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from planish.core import PlanishError
 from planish.corpus.labelling.cover import greedy_cover
 from planish.corpus.labelling.examiner import Passes
 from planish.corpus.labelling.label import Label
@@ -61,11 +62,16 @@ def build_coreset(corpus: Path, labels: Path, plan: Plan, size: int) -> dict[str
         What `load_coreset` of `planish.llvm.passes` reads: the LLVM, the objective, and the lists.
 
     Raises:
-        PlanishError: there is no corpus, or it has no labels.
+        PlanishError: there is no corpus, it has no labels, or no training function has a list that is better
+            than -Oz.
     """
     made = bench(plan)
     rows = drawn(read_corpus(corpus, "train"), plan.sample, plan.seed)
-    lists = choose(made, rows, most_saving(read_labels(labels), plan.candidates), size)
+    candidates = most_saving(read_labels(labels), plan.candidates)
+    if not candidates:
+        what = f"no training function in {labels} has a list that is better than -Oz"
+        raise PlanishError(what, "Label more of the split 'train', with more evaluations.")
+    lists = choose(made, rows, candidates, size)
     return {
         "llvm": made.backend.version,
         "objective": plan.objective,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from planish.llvm.backend import PassError
+from planish.llvm.backend import IRError, PassError
 from planish.llvm.functions.attributes import for_size
 from planish.llvm.passes import print_pipeline
 
@@ -79,7 +79,7 @@ class Examiner:
             if module.verify():
                 return None
             return module.text_bytes() if self._sized else module.instructions()
-        except PassError:
+        except (PassError, IRError):  # refused, or no code can be made of what it leaves
             return None
         finally:
             module.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -54,10 +55,13 @@ def label_corpus(
         The card, as card.json holds it.
 
     Raises:
-        PlanishError: there is no corpus; the folder cannot be written, is in use, or was made otherwise.
+        PlanishError: there is no corpus, or it has nothing of these splits; the folder cannot be written, is
+            in use, or was made otherwise.
     """
     made = bench(plan)
     total = _count(corpus, plan)
+    if not total:
+        raise PlanishError(f"{corpus} has no functions of {', '.join(plan.splits)}", "Name other splits.")
     draw = Draw(min(plan.functions or total, total), total)
     with ours(folder):
         _keep_recipe(folder, corpus, made, total)
@@ -69,7 +73,9 @@ def label_corpus(
 
 @dataclass(frozen=True)
 class Draw:
-    """Draws functions by their identity, so that they are the same in every run.
+    """Draws functions by a hash of their identity, so that they are the same in every run.
+
+    Not by the identity itself: a corpus may hold those alone whose identities are small.
 
     Args:
         wanted: about so many.
@@ -81,7 +87,8 @@ class Draw:
 
     def holds(self, row: Row) -> bool:
         """Whether a function is drawn."""
-        return int(row.identity[:_DIGITS], 16) * self.total < self.wanted * 16**_DIGITS
+        share = int(hashlib.sha256(row.identity.encode()).hexdigest()[:_DIGITS], 16)
+        return share * self.total < self.wanted * 16**_DIGITS
 
 
 @dataclass
@@ -211,7 +218,7 @@ def _count(corpus: Path, plan: Plan) -> int:
 def _keep_recipe(folder: Path, corpus: Path, made: Bench, total: int) -> None:
     """Write what the labels are made with, or see that it is the same as before."""
     plan = {key: value for key, value in asdict(made.plan).items() if key != "jobs"}
-    recipe = {"llvm": made.backend.version, "corpus": corpus.name, "functions": total, **plan}
+    recipe = {"llvm": made.backend.version, "corpus": corpus.name, "corpus_functions": total, **plan}
     recipe = json.loads(json.dumps(recipe))
     file = folder / RECIPE
     if not file.is_file():
