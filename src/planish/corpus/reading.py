@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def read_corpus(path: Path | str = SAMPLE, split: str | None = None) -> Iterator
         One function at a time; memory holds those of one package.
 
     Raises:
-        PlanishError: there is no corpus, it is not finished, or the split is unknown.
+        PlanishError: there is no corpus, it is not finished or damaged, or the split is unknown.
     """
     if split is not None and split not in SPLITS:
         raise PlanishError(f"unknown split '{split}'", did_you_mean(split, SPLITS))
@@ -56,6 +57,10 @@ def shards_of(folder: Path, split: str | None = None) -> list[Path]:
 
 
 def _read_lines(path: Path) -> Iterator[Row]:
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            yield Row(**json.loads(line))
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            for line in lines:
+                yield Row(**json.loads(line))
+    except (OSError, EOFError, zlib.error, ValueError, TypeError) as error:
+        what = f"{path} is no corpus: {error}"
+        raise PlanishError(what, "Name a corpus's folder, or a .jsonl.gz file of functions.") from error
