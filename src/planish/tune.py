@@ -18,6 +18,7 @@ from planish.core import (
     EvaluatorFactory,
     Executor,
     Level,
+    Objective,
     PlanishError,
     Program,
     Searcher,
@@ -276,11 +277,17 @@ def task_of(level: Level, program: Program, settings: Settings) -> Task:
         PlanishError: the level has no such objective, or the machine lacks what is asked of it.
     """
     names = settings.objectives or tuple(level.objectives)[:1]
-    for name in names:
-        if name not in level.objectives:
-            raise PlanishError(f"unknown objective '{name}'", did_you_mean(name, level.objectives))
-    objectives = tuple(level.objectives[name] for name in names)
+    objectives = tuple(_objective(level, name) for name in names)
     return Task(program, level.target(settings.cores), objectives, level.version)
+
+
+def _objective(level: Level, name: str) -> Objective:
+    """Find an objective; its unit may be left out: `time` is `time_s`."""
+    found = {known.rpartition("_")[0]: objective for known, objective in level.objectives.items()}
+    found |= level.objectives
+    if name not in found or not name:
+        raise PlanishError(f"unknown objective '{name}'", did_you_mean(name, level.objectives))
+    return found[name]
 
 
 def _begin(

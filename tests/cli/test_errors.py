@@ -21,7 +21,7 @@ WRONG = {
     "--searcher randon": (USAGE, "unknown searcher 'randon'. Did you mean 'random'?"),
     "--level latice": (ProgramError.exit_code, "unknown level 'latice'. Did you mean 'lattice'?"),
     "--space knob": (ProgramError.exit_code, "level 'lattice' has no space 'knob'. Did you mean 'knobs'?"),
-    "--objective time": (USAGE, "unknown objective 'time'. Did you mean 'time_s'?"),
+    "--objective tims": (USAGE, "unknown objective 'tims'. Did you mean 'time_s'?"),
     "--option pauses=1": (ProgramError.exit_code, "no option 'pauses'. Did you mean 'pause'?"),
     "--option pause": (USAGE, "option 'pause' is not of the form name=value"),
     "--option store=x": (USAGE, "no level has an option 'store'. Did you mean --store?"),

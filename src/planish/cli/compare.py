@@ -22,6 +22,9 @@ def compare(
     dtype: given.Dtype = "",
     args: given.Args = "",
     stdin: given.Stdin = "",
+    workload: given.Workload = "",
+    data: given.Data = "",
+    backend: given.Backend = "",
     option: given.LevelOption = None,
     level: given.LevelName = "",
     objective: given.Objective = "",
@@ -49,6 +52,14 @@ def compare(
         compare_runs(what, store, form)
         return
     settings = Settings(level, names(objective), seed=seed, cores=cores, workers=workers)
-    options = level_options(size, shape, option, dtype=dtype, args=args, stdin=stdin)
+    named = {
+        "dtype": dtype,
+        "args": args,
+        "stdin": stdin,
+        "workload": workload,
+        "data": data,
+        "backend": backend,
+    }
+    options = level_options(size, shape, option, **named)
     everybody = contestants(what, searcher or [""], space or [""], settings, options)
     compare_programs(everybody, trials, seeds, store, form)

@@ -36,6 +36,15 @@ Args = Annotated[
 Stdin = Annotated[
     str, typer.Option("--stdin", metavar="FILE", help="llvm: what the program reads from standard input.")
 ]
+Workload = Annotated[
+    str,
+    typer.Option("--workload", metavar="FILE", help="hlo: how the module is run and scored; .toml or .py."),
+]
+Data = Annotated[
+    str,
+    typer.Option("--data", metavar="DIR", help="hlo: the examples; else by the workload or PLANISH_DATA."),
+]
+Backend = Annotated[str, typer.Option("--backend", metavar="NAME", help="What makes the code; of the level.")]
 PerFunction = Annotated[
     bool, typer.Option("--per-function", help="llvm: tune each function by itself; 1 s for each by default.")
 ]

@@ -20,6 +20,9 @@ def tune(
     dtype: given.Dtype = "",
     args: given.Args = "",
     stdin: given.Stdin = "",
+    workload: given.Workload = "",
+    data: given.Data = "",
+    backend: given.Backend = "",
     option: given.LevelOption = None,
     level: given.LevelName = "",
     objective: given.Objective = "",
@@ -51,7 +54,15 @@ def tune(
     from planish.settings import Settings
     from planish.tune import DEFAULT_BUDGET as OF_ONE
 
-    options = level_options(size, shape, option, dtype=dtype, args=args, stdin=stdin)
+    named = {
+        "dtype": dtype,
+        "args": args,
+        "stdin": stdin,
+        "workload": workload,
+        "data": data,
+        "backend": backend,
+    }
+    options = level_options(size, shape, option, **named)
     set_options = split_settings(setting or ())
     settings = Settings(
         level, names(objective), searcher, space, set_options, seed, cores, workers, finalists, remeasure

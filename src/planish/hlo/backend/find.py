@@ -1,0 +1,25 @@
+"""Opening a compiler by its name."""
+
+from __future__ import annotations
+
+from planish.hlo.backend.protocol import Backend
+from planish.hlo.installed import versions
+
+
+def open_backend(name: str = "", cores: int = 1) -> Backend:
+    """Open a back end.
+
+    Args:
+        name: one of `planish.hlo.installed.BACKENDS`; empty for the first.
+        cores: that its code may use.
+
+    Raises:
+        TargetError: there is none of this name, or it is not installed.
+    """
+    if versions(name)["backend"] == "xla":
+        from planish.hlo.backend.xla import XlaBackend
+
+        return XlaBackend(cores)
+    from planish.hlo.backend.iree import IreeBackend
+
+    return IreeBackend(cores)

@@ -1,0 +1,133 @@
+"""XLA for CPUs by the bindings of jaxlib, without JAX."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxlib import _jax, xla_client  # type: ignore[attr-defined]
+from numpy.typing import NDArray
+
+from planish.hlo.backend.protocol import BackendError, Held
+
+# What jaxlib has no public names for is asked of it in this file alone.
+_Sharding: Any = _jax.SingleDeviceSharding  # type: ignore[attr-defined]
+_put: Any = _jax.batched_device_put  # type: ignore[attr-defined]
+_to_dlpack: Any = _jax.buffer_to_dlpack_managed_tensor  # type: ignore[attr-defined]
+_COPY: Any = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL  # type: ignore[attr-defined]
+_CPU = 1
+_NOTHING = """
+func.func @main() -> tensor<f32> {
+  %0 = stablehlo.constant dense<0.0> : tensor<f32>
+  return %0 : tensor<f32>
+}
+"""
+
+
+class XlaBackend:
+    """XLA in this process.
+
+    Args:
+        cores: threads that compiled code may use.
+    """
+
+    name = "xla"
+
+    def __init__(self, cores: int = 1) -> None:
+        with _threads(cores):
+            client: Any = xla_client.make_cpu_client(asynchronous=False)
+        self._client = client
+        self._device = client.local_devices()[0]
+        self._sharding = _OneDevice(self._device)
+        # The first result has jaxlib import JAX, where it is installed: that is no part of a measurement.
+        self.compile(_NOTHING).run([])
+
+    def compile(self, text: str) -> XlaExecutable:
+        """Compile the `main` of a module; raises BackendError where it is refused."""
+        devices = _jax.DeviceList((self._device,))
+        try:
+            loaded = self._client.compile_and_load(text.encode(), devices, xla_client.CompileOptions())
+        except _jax.JaxRuntimeError as error:
+            raise BackendError(_first_line(error)) from error
+        return XlaExecutable(loaded)
+
+    def put(self, array: NDArray[Any]) -> Held:
+        """Copy an array to the back end."""
+        aval = _Aval(array.shape, array.dtype)
+        return _put(aval, self._sharding, [array], [self._device], True, False, _COPY, True)
+
+    def get(self, held: Held) -> NDArray[Any]:
+        """Give an array of the back end, not to be written to."""
+        return np.from_dlpack(_Exchanged(held))
+
+
+class XlaExecutable:
+    """A compiled function.
+
+    Args:
+        loaded: as jaxlib gives it.
+    """
+
+    def __init__(self, loaded: Any) -> None:
+        self._execute = loaded.execute_sharded
+
+    def run(self, arguments: Sequence[Held]) -> Sequence[Held]:
+        """Run it, and wait for its end; raises BackendError where it fails."""
+        try:
+            results = self._execute(arguments).disassemble_into_single_device_arrays()
+        except (_jax.JaxRuntimeError, ValueError) as error:
+            raise BackendError(_first_line(error)) from error
+        return [one for (one,) in results]
+
+
+class _OneDevice(_Sharding):
+    """What jaxlib asks of a sharding when JAX has not filled it in."""
+
+    memory_kind = None
+
+    def _to_xla_hlo_sharding(self, _dimensions: int) -> Any:
+        return xla_client.HloSharding.replicate()
+
+
+@dataclass(frozen=True)
+class _Aval:
+    """The type of an array, as jaxlib asks for it."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    weak_type: bool = False
+
+
+@dataclass(frozen=True)
+class _Exchanged:
+    """An array in the form that NumPy reads."""
+
+    held: Held
+
+    def __dlpack__(self, **_asked: Any) -> Any:
+        return _to_dlpack(self.held)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (_CPU, 0)
+
+
+@contextmanager
+def _threads(cores: int) -> Generator[None]:
+    """Let a client that is made meanwhile have so many threads; XLA reads them from the environment alone."""
+    before = {name: os.environ.get(name) for name in ("NPROC", "PJRT_NPROC")}
+    os.environ.update(dict.fromkeys(before, str(cores)))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0]

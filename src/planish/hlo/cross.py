@@ -1,0 +1,127 @@
+"""Do two compilers agree on what a module computes? A win on which they do not is none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.core import Candidate, Failed, Measured, Outcome, ScheduleError, StageClock, Task
+from planish.hlo.backend import BackendError, compute, open_backend
+from planish.hlo.installed import BACKENDS, versions
+from planish.hlo.ir import entry_text
+from planish.hlo.patch import replay
+from planish.hlo.scored import ScoredProgram, scored_program
+from planish.hlo.workload import Call, Parts, first_parameters, fit, labels_as
+from planish.measure import Limits, LocalExecutor
+
+TOLERANCE = 1e-3
+"""How far apart results may be, as a share of the largest number of each."""
+
+_LIMITS = Limits(build=120, verify=60, worker=180)
+
+
+def cross_check(task: Task, candidates: Sequence[Candidate], tolerance: float = TOLERANCE) -> list[Outcome]:
+    """Run patched modules once by every back end, on the same examples of the search; in a worker.
+
+    Args:
+        task: the module and its workload.
+        candidates: patches.
+        tolerance: how far apart the results may be.
+
+    Returns:
+        For each candidate its `difference` as a share; or a failure "the back ends disagree", or why one of
+        them does not run it.
+
+    Raises:
+        TargetError: a back end is not installed.
+        PlanishError: the data is missing, or does not fit.
+    """
+    for name in BACKENDS:
+        versions(name)
+    found: list[Outcome] = [Failed("worker", "not measured")] * len(candidates)
+    with closing(LocalExecutor(Comparing(scored_program(task.program), tolerance))) as executor:
+        for answer in executor.submit(candidates):
+            found[answer.position] = answer.outcome
+    return found
+
+
+@dataclass(frozen=True)
+class Comparing:
+    """Makes what compares the back ends, in a worker.
+
+    Args:
+        program: the original module and its workload.
+        tolerance: how far apart the results may be.
+        limits: of one comparison.
+    """
+
+    program: ScoredProgram
+    tolerance: float = TOLERANCE
+    limits: Limits = _LIMITS
+
+    def __call__(self) -> _Comparison:
+        return _Comparison(self)
+
+
+class _Comparison:
+    def __init__(self, recipe: Comparing) -> None:
+        self._recipe, self._program = recipe, recipe.program
+        self._call = fit(self._program.module, self._program.workload).evolved
+        self._arrays = _arguments(self._program, self._call)
+        self._backends = [open_backend(name) for name in BACKENDS]
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        """Run a patched module by each back end, and compare the results."""
+        with clock("transform"):
+            try:
+                draft = replay(self._program.module, candidate)
+            except ScheduleError as error:
+                return Failed("transform", "not legal", str(error))
+            text = entry_text(draft.root, draft.function)
+        results: list[list[NDArray[Any]]] = []
+        for backend in self._backends:
+            try:
+                with clock("build"):
+                    executable = backend.compile(text)
+                with clock("verify"):
+                    results.append(compute(backend, executable, self._call.arguments, self._arrays))
+            except BackendError as error:
+                return Failed("verify", f"does not run by {backend.name}", error.message)
+        found = [difference(a, b) for a, b in zip(*results, strict=True)]
+        if max(found) > self._recipe.tolerance:
+            place = int(np.argmax(found))
+            what = f"result {place} differs by {found[place]:.3g} of its largest number"
+            return Failed("verify", "the back ends disagree", what)
+        return Measured({"difference": max(found)})
+
+
+def difference(one: NDArray[Any], other: NDArray[Any]) -> float:
+    """Give the largest difference as a share of the largest number; infinite where one alone is NaN."""
+    a, b = (array.astype(np.float64) for array in (one, other))
+    finite = np.isfinite(a) & np.isfinite(b)
+    same = np.where(np.isnan(a), np.isnan(b), a == b)
+    if not (finite | same).all():
+        return np.inf
+    if not finite.any():
+        return 0.0
+    largest = max(np.abs(a[finite]).max(), np.abs(b[finite]).max(), np.finfo(np.float32).tiny)
+    return float(np.abs(a[finite] - b[finite]).max() / largest)
+
+
+def _arguments(program: ScoredProgram, call: Call) -> list[NDArray[Any]]:
+    """Give the first parameters, and a batch of the search's examples."""
+    workload = program.workload
+    examples = Parts(workload, fit(program.module, workload)).read("search", call)
+    places = np.arange(call.batch) % len(examples.labels)
+    arrays: dict[int, NDArray[Any]] = dict(
+        zip(call.parameters, first_parameters(workload, call), strict=True)
+    )
+    arrays[call.images] = examples.images[places]
+    if call.labels is not None:
+        arrays[call.labels] = labels_as(examples.labels[places], call.arguments[call.labels])
+    return [arrays[place] for place in range(len(call.arguments))]

@@ -1,0 +1,136 @@
+"""Transforms, compiles, scores and times one module; lives in a worker process."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, ScheduleError, StageClock
+from planish.hlo.backend import Backend, BackendError, Executable, open_backend
+from planish.hlo.ir import canonical_hash, entry_text
+from planish.hlo.patch import original, replay
+from planish.hlo.scored import ScoredProgram
+from planish.hlo.scoring import Inference, NotFiniteError, Trainer
+from planish.hlo.workload import Part, Parts, fit
+from planish.measure import Limits, Timing
+
+TIMING = Timing(budget_s=0.1, block_s=4e-3, fewest=3, most=25, slow_factor=math.inf)
+LAST_TIMING = Timing(budget_s=0.5, block_s=4e-3, fewest=5, most=50, slow_factor=math.inf)
+"""For the comparison at the end. Nothing is cut short: a slow module may have the least error."""
+
+# A worker's memory grows by some 0.4 MB for each module that it compiled.
+LIMITS = Limits(build=60, verify=60, run=30, worker=180, lifetime=1000)
+
+_OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory")
+
+
+@dataclass(frozen=True)
+class HloEvaluator:
+    """Makes an evaluator in a worker.
+
+    Args:
+        program: the original module and its workload.
+        backend: the back end's name.
+        cores: that the module may use.
+        parts: on which the error is measured; the search's is `error`, that of another `error_final`.
+        at_the_end: whether the search is over: the final part may be seen, and training is whole.
+        timing: how long each candidate is timed; None: not at all.
+        remember: whether a module that was measured already is not measured again, whatever patch made it.
+        limits: of one evaluation.
+    """
+
+    program: ScoredProgram
+    backend: str
+    cores: int = 1
+    parts: tuple[Part, ...] = ("search",)
+    at_the_end: bool = False
+    timing: Timing | None = TIMING
+    remember: bool = True
+    limits: Limits = LIMITS
+
+    def __post_init__(self) -> None:
+        if "final" in self.parts and not self.at_the_end:
+            raise PlanishError("the final examples stay unseen until the search is over")
+
+    def __call__(self) -> _Evaluator:
+        return _Evaluator(self)
+
+
+class _Evaluator:
+    """Evaluates patches of one module.
+
+    Attributes:
+        notes: that the data is a stand-in.
+    """
+
+    def __init__(self, recipe: HloEvaluator) -> None:
+        self._recipe = recipe
+        self._module = recipe.program.module
+        self._backend = open_backend(recipe.backend, recipe.cores)
+        self._scorer = _scorer(recipe, self._backend)
+        self._known: dict[str, Outcome] = {}
+        stand_in = recipe.program.workload.data.stand_in
+        self.notes: tuple[str, ...] = (_NOTES[stand_in],) if stand_in else ()
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        """Apply the patch, compile the module, and measure its error and its time."""
+        with clock("transform"):
+            try:
+                draft = replay(self._module, candidate)
+            except ScheduleError as error:
+                return Failed("transform", "not legal", str(error))
+            name, text = canonical_hash(draft.root), entry_text(draft.root, draft.function)
+        if name not in self._known or not self._recipe.remember:
+            self._known[name] = self._tried(text, clock)
+        return self._known[name]
+
+    def _tried(self, text: str, clock: StageClock) -> Outcome:
+        try:
+            with clock("build"):
+                executable = self._backend.compile(text)
+        except BackendError as error:
+            return Failed("build", "refused by the compiler", error.message)
+        try:
+            return self._scored(executable, clock)
+        except NotFiniteError as error:
+            return Failed("verify", "not finite", str(error))
+        except BackendError as error:
+            if any(words in error.message for words in _OUT_OF_MEMORY):
+                return Failed("run", "out of memory", error.message)
+            return Failed("run", "failed", error.message)
+
+    def _scored(self, executable: Executable, clock: StageClock) -> Outcome:
+        errors, timed = self._scorer.score(executable, clock, self._recipe.timing)
+        values = {error_name(part): error for part, error in errors.items()}
+        if timed is None:
+            return Measured(values)
+        return Measured({"time_s": timed.median, **values}, {"time_s": timed.seconds})
+
+
+_NOTES = {
+    "digits": "measured on scikit-learn's digits; name real data with --data or by PLANISH_DATA",
+    "made": "measured on made data; name real data with --data or by PLANISH_DATA",
+}
+
+
+def error_name(part: Part) -> str:
+    """Name the error on a part among the values of an outcome."""
+    return "error" if part == "search" else f"error_{part}"
+
+
+def _scorer(recipe: HloEvaluator, backend: Backend) -> Inference | Trainer:
+    module, workload = recipe.program.module, recipe.program.workload
+    fitted = fit(module, workload)
+    examples = Parts(workload, fitted, at_the_end=recipe.at_the_end)
+    if workload.training is None:
+        return Inference(backend, workload, fitted, examples, recipe.parts)
+    predict = _compiled(recipe, backend, fitted.predict.function)
+    return Trainer(backend, workload, fitted, examples, recipe.parts, predict, whole=recipe.at_the_end)
+
+
+def _compiled(recipe: HloEvaluator, backend: Backend, function: str) -> Executable:
+    try:
+        return backend.compile(entry_text(original(recipe.program.module).root, function))
+    except BackendError as error:
+        what = f"the compiler '{recipe.backend}' refuses function '{function}': {error.message}"
+        raise PlanishError(what, "Choose another with --backend.") from error

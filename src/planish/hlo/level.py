@@ -1,0 +1,142 @@
+"""The level `hlo`: StableHLO modules with a workload, whose candidates are patches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planish.core import Candidate, Objective, ProgramError, Space, Step, Target, Task, did_you_mean
+
+if TYPE_CHECKING:
+    from planish.hlo.evaluator import HloEvaluator
+    from planish.hlo.program import Program
+    from planish.hlo.scored import ScoredProgram
+    from planish.hlo.workload import Workload
+
+OPTIONS = ("workload", "data", "function", "backend")
+SUFFIXES = (".mlir", ".stablehlo", ".mlirbc")
+PAPER = ("CopyOp", "DeleteOp")
+
+
+class HloLevel:
+    """StableHLO modules; a candidate is a patch, measured by the module's time and by its error on data."""
+
+    name = "hlo"
+    version = "1"
+    objectives: Mapping[str, Objective] = {
+        "time_s": Objective("time_s", "s"),
+        "error": Objective("error", exact=True),
+    }
+    spaces = ("patches", "paper")
+    searchers = ("genetic", "random")
+    telling = ("edits", "diff")
+    """The parts of `describe` that a user sees at the end of a run."""
+
+    def __init__(self) -> None:
+        self._backend = ""
+
+    @property
+    def steps(self) -> Mapping[str, type[Step]]:
+        """Step name to class: the edits."""
+        from planish.hlo.edits import EDITS
+
+        return EDITS
+
+    def accepts(self, source: str) -> bool:
+        """Whether it is StableHLO text, or a file named `*.mlir`, `*.stablehlo` or `*.mlirbc`."""
+        return source.endswith(SUFFIXES) or ("stablehlo." in source and "\n" in source)
+
+    def load(self, source: str, options: Mapping[str, str]) -> ScoredProgram:
+        """Read a program.
+
+        Args:
+            source: the path of a file, the module's text, or a canonical text, which brings its workload.
+            options: `workload` (a `.toml` or `.py` file; else the one beside the module), `data` (the folder
+                of the examples), `function` (which is evolved; else `main`), and `backend` (xla or iree).
+
+        Raises:
+            ProgramError: a file is missing or malformed, or the workload does not fit the module.
+            TargetError: there is no such back end.
+        """
+        from planish.hlo.installed import versions
+        from planish.hlo.scored import ScoredProgram, is_scored, read_scored
+        from planish.hlo.workload import fit
+
+        for name in options:
+            if name not in OPTIONS:
+                raise ProgramError(f"level 'hlo' has no option '{name}'", did_you_mean(name, OPTIONS))
+        self._backend = options.get("backend", "")
+        versions(self._backend)
+        if is_scored(source):
+            return read_scored(source)
+        program = ScoredProgram(_module(source, options.get("function", "")), _workload(source, options))
+        fit(program.module, program.workload)
+        return program
+
+    def target(self, cores: int) -> Target:
+        """Describe this machine; raises TargetError where it lacks what is asked of it."""
+        from planish.hlo.machine import this_machine
+
+        return this_machine(cores, self._backend)
+
+    def space(self, task: Task, name: str) -> Space:
+        """Make a space: "patches" of all edits, or "paper" of the two that GEVO-ML has."""
+        from planish.hlo.scored import scored_program
+        from planish.hlo.space import PatchSpace
+
+        if name not in self.spaces:
+            raise ProgramError(f"level 'hlo' has no space '{name}'", did_you_mean(name, self.spaces))
+        return PatchSpace(scored_program(task.program).module, PAPER if name == "paper" else ())
+
+    def evaluator(self, task: Task, *, final: bool = False) -> HloEvaluator:
+        """Make the recipe for the task's evaluator; both see the search's examples alone."""
+        from planish.hlo.recipe import recipe_of
+
+        return recipe_of(task, final=final)
+
+    def baseline(self, task: Task) -> Candidate:
+        """Give the unchanged module."""
+        del task
+        return Candidate()
+
+    def variants(self, task: Task, candidate: Candidate) -> Sequence[Candidate]:
+        """Give none: a module is compiled in one way."""
+        del task, candidate
+        return ()
+
+    def describe(self, task: Task, candidate: Candidate) -> Mapping[str, str]:
+        """Show the edits one by one, and the module before and after."""
+        from planish.hlo.describe import described
+
+        return described(task, candidate)
+
+    def export(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+        """Write the optimised module, its text for compilers, the patch, and what it changes."""
+        from planish.hlo.export import export_module
+
+        return export_module(task, candidate, path)
+
+    def machine(self) -> Mapping[str, str]:
+        """Tell what the level knows of this machine: name to fact."""
+        from planish.hlo.machine import machine_facts
+
+        return machine_facts()
+
+
+def _module(source: str, function: str) -> Program:
+    from planish.hlo.program import program_from, read_program
+
+    if source.endswith(SUFFIXES):
+        return read_program(Path(source), function)
+    return program_from(source, function)
+
+
+def _workload(source: str, options: Mapping[str, str]) -> Workload:
+    from planish.hlo.workload import beside, read_workload
+
+    named = options.get("workload")
+    path = Path(named) if named else beside(source) if source.endswith(SUFFIXES) else None
+    if path is None:
+        raise ProgramError("the module has no workload", "Name one: --workload FILE.toml.")
+    return read_workload(path, options.get("data", ""))

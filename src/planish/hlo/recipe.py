@@ -1,0 +1,60 @@
+"""What a task is measured with: during a search, in the comparison, and on data that nobody saw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+
+from planish.core import Candidate, Failed, Outcome, Task
+from planish.hlo.evaluator import LAST_TIMING, TIMING, HloEvaluator
+from planish.hlo.scored import scored_program
+from planish.hlo.workload import Part
+from planish.measure import LocalExecutor
+
+END_PARTS: tuple[Part, ...] = ("search", "validation", "final")
+
+
+def recipe_of(task: Task, *, final: bool = False) -> HloEvaluator:
+    """Make the recipe for a task's evaluator; see `planish.core.Level.evaluator`."""
+    return HloEvaluator(
+        scored_program(task.program),
+        task.target.toolchain["backend"],
+        task.target.cores,
+        timing=LAST_TIMING if final else TIMING,
+        remember=not final,
+    )
+
+
+def end_recipe(task: Task, parts: tuple[Part, ...] = END_PARTS) -> HloEvaluator:
+    """Make the recipe for what is measured once the search is over: errors, after whole trainings."""
+    return HloEvaluator(
+        scored_program(task.program),
+        task.target.toolchain["backend"],
+        task.target.cores,
+        parts,
+        at_the_end=True,
+        timing=None,
+    )
+
+
+def scores_at_the_end(
+    task: Task, candidates: Sequence[Candidate], parts: tuple[Part, ...] = END_PARTS
+) -> list[Outcome]:
+    """Measure the errors of candidates on each part, the final one too; in a worker.
+
+    Args:
+        task: the module and its workload.
+        candidates: patches.
+        parts: on which.
+
+    Returns:
+        For each candidate its errors, as `error`, `error_validation` and `error_final`, or a failure.
+
+    Raises:
+        PlanishError: the data is missing, or does not fit.
+    """
+    found: list[Outcome] = [Failed("worker", "not measured")] * len(candidates)
+    with closing(LocalExecutor(end_recipe(task, parts))) as executor:
+        for answer in executor.submit(candidates):
+            found[answer.position] = answer.outcome
+    return found

@@ -1,0 +1,57 @@
+"""Modules that predict: the error of their answers, and the time of one batch."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from planish.core import StageClock
+from planish.hlo.backend import Backend, Executable
+from planish.hlo.backend.checking import held_argument
+from planish.hlo.scoring.prediction import Errors, Prediction
+from planish.hlo.workload import Fitted, Part, Parts, Workload, first_parameters
+from planish.measure import Samples, Timing, repeated, time_call
+
+
+class Inference:
+    """Scores a function that predicts.
+
+    Args:
+        backend: runs it.
+        workload: what it is run with.
+        fitted: what its arguments are.
+        examples: the data.
+        parts: on which its error is measured.
+    """
+
+    def __init__(
+        self, backend: Backend, workload: Workload, fitted: Fitted, examples: Parts, parts: tuple[Part, ...]
+    ) -> None:
+        call = fitted.evolved
+        arrays = first_parameters(workload, call)
+        self._parameters = {
+            call.names[i]: held_argument(backend, call.arguments[i], array, i)
+            for i, array in zip(call.parameters, arrays, strict=True)
+        }
+        self._predictions: dict[Part, Prediction] = {
+            part: Prediction(backend, call, examples.read(part, call)) for part in parts
+        }
+
+    def score(
+        self, executable: Executable, clock: StageClock, timing: Timing | None
+    ) -> tuple[Errors, Samples | None]:
+        """Give the error on each part, then the times of a batch.
+
+        Raises:
+            NotFiniteError: no answer is finite.
+            BackendError: a run failed.
+        """
+        with clock("verify"):
+            errors: Errors = {
+                p: each.error(executable, self._parameters) for p, each in self._predictions.items()
+            }
+        if timing is None:
+            return errors, None
+        prediction = next(iter(self._predictions.values()))
+        arguments = prediction.arguments(self._parameters, prediction.batches[0])
+        with clock("run"):
+            return errors, time_call(repeated(partial(executable.run, arguments)), timing)

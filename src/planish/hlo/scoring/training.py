@@ -1,0 +1,155 @@
+"""Modules that are one step of training: the error of what they train, and the time of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.core import ProgramError, StageClock
+from planish.hlo.backend import Backend, Executable
+from planish.hlo.backend.checking import held_argument
+from planish.hlo.backend.protocol import Held
+from planish.hlo.scoring.prediction import Errors, Prediction
+from planish.hlo.workload import Call, Fitted, Labelled, Part, Parts, Workload, first_parameters, labels_as
+from planish.measure import Samples, Timing, time_call
+
+
+class Trainer:
+    """Scores a step of training.
+
+    Args:
+        backend: runs it.
+        workload: what it is run with; it has a training.
+        fitted: what its arguments are.
+        examples: the data.
+        parts: on which the error is measured.
+        predict: the compiled function whose answers are scored.
+        whole: whether as many steps are trained as at the end of a search.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        workload: Workload,
+        fitted: Fitted,
+        examples: Parts,
+        parts: tuple[Part, ...],
+        predict: Executable,
+        *,
+        whole: bool,
+    ) -> None:
+        training, self._call = workload.training, fitted.evolved
+        assert training is not None
+        self._predict = predict
+        read = examples.read("train", self._call)
+        order = batch_order(len(read.labels) // self._call.batch, training.epochs, training.seed)
+        if not whole and training.search_steps:
+            order = order[: training.search_steps]
+        self._batches = _held_batches(backend, self._call, read, order)
+        first = first_parameters(workload, self._call)
+        self._first = [
+            held_argument(backend, self._call.arguments[i], array, i)
+            for i, array in zip(self._call.parameters, first, strict=True)
+        ]
+        self._predictions: dict[Part, Prediction] = {
+            part: Prediction(backend, fitted.predict, examples.read(part, fitted.predict)) for part in parts
+        }
+
+    def score(
+        self, executable: Executable, clock: StageClock, timing: Timing | None
+    ) -> tuple[Errors, Samples | None]:
+        """Train, and give the error on each part, and the times of a step.
+
+        The steps that are timed are the first ones of the training.
+
+        Raises:
+            NotFiniteError: no answer is finite.
+            BackendError: a run failed.
+        """
+        course = Course(executable, self._call, self._first, self._batches)
+        samples: Samples | None = None
+        if timing is not None:
+            with clock("run"):
+                samples = time_call(course.go, timing)
+        with clock("verify"):
+            course.finish()
+            names = (self._call.names[i] for i in self._call.parameters)
+            parameters = dict(zip(names, course.parameters, strict=True))
+            errors: Errors = {p: e.error(self._predict, parameters) for p, e in self._predictions.items()}
+        return errors, samples
+
+
+class Course:
+    """One training.
+
+    Args:
+        step: takes parameters, images and labels, and gives new parameters first.
+        call: what its arguments are.
+        first: the parameters to begin with.
+        batches: images and labels of each step.
+
+    Attributes:
+        parameters: after the last step; further steps do not change them.
+    """
+
+    def __init__(
+        self, step: Executable, call: Call, first: Sequence[Held], batches: Sequence[tuple[Held, Held]]
+    ) -> None:
+        assert call.labels is not None
+        self.parameters = list(first)
+        self._step, self._batches, self._done = step, batches, 0
+        self._places, self._images, self._labels = call.parameters, call.images, call.labels
+        self._arguments: list[Held] = [None] * len(call.arguments)
+
+    def go(self, steps: int) -> None:
+        """Take steps; once the training is over they repeat its batches, and their results are dropped."""
+        for _ in range(steps):
+            results = self._one()
+            if self._done < len(self._batches):
+                self.parameters = list(results[: len(self.parameters)])
+            self._done += 1
+
+    def finish(self) -> None:
+        """Take the steps that are left."""
+        self.go(max(0, len(self._batches) - self._done))
+
+    def _one(self) -> Sequence[Held]:
+        arguments = self._arguments
+        for place, value in zip(self._places, self.parameters, strict=True):
+            arguments[place] = value
+        arguments[self._images], arguments[self._labels] = self._batches[self._done % len(self._batches)]
+        return self._step.run(arguments)
+
+
+def batch_order(batches: int, epochs: int, seed: int) -> NDArray[np.int64]:
+    """Give the number of the batch of each step: all of them in each epoch, shuffled.
+
+    Raises:
+        ProgramError: there is no whole batch.
+    """
+    if batches < 1:
+        raise ProgramError(
+            "there are fewer examples to train on than one step takes", "Give more, in [split]."
+        )
+    rng = np.random.default_rng(seed)
+    return np.concatenate([rng.permutation(batches) for _ in range(epochs)])
+
+
+def _held_batches(
+    backend: Backend, call: Call, examples: Labelled, order: NDArray[np.int64]
+) -> list[tuple[Held, Held]]:
+    """Copy each batch that is needed to the back end, once."""
+    assert call.labels is not None
+    types, size = call.arguments, call.batch
+    labels: NDArray[Any] = labels_as(examples.labels, types[call.labels])
+    held: dict[int, tuple[Held, Held]] = {}
+    for number in map(int, np.unique(order)):
+        place = slice(number * size, (number + 1) * size)
+        held[number] = (
+            held_argument(backend, types[call.images], examples.images[place], call.images),
+            held_argument(backend, types[call.labels], labels[place], call.labels),
+        )
+    return [held[int(number)] for number in order]

@@ -1,0 +1,27 @@
+"""Workloads: with which data a module is run, and how its answers are scored."""
+
+from planish.hlo.workload.fitting import Call, Fitted, fit
+from planish.hlo.workload.inputs import Labelled, Part, Parts
+from planish.hlo.workload.reading import beside, read_workload
+from planish.hlo.workload.shaping import first_parameters, labels_as
+from planish.hlo.workload.spec import Data, File, Images, Split, Training, Workload, workload_from
+
+__all__ = [
+    "Call",
+    "Data",
+    "File",
+    "Fitted",
+    "Images",
+    "Labelled",
+    "Part",
+    "Parts",
+    "Split",
+    "Training",
+    "Workload",
+    "beside",
+    "first_parameters",
+    "fit",
+    "labels_as",
+    "read_workload",
+    "workload_from",
+]

@@ -1,0 +1,100 @@
+"""Workloads from files: TOML, or Python that gives one; and where their data and weights are."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import runpy
+import tomllib
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from planish.core import ProgramError
+from planish.hlo.workload.data import digest_of
+from planish.hlo.workload.spec import Data, File, Workload, workload_from
+
+VARIABLE = "PLANISH_DATA"
+SUFFIXES = (".toml", ".py")
+_MEND = f"Name it with --data or by {VARIABLE}."
+
+
+def read_workload(path: Path, data: str = "") -> Workload:
+    """Read a workload, and find its files.
+
+    Args:
+        path: a `.toml` file, or a `.py` file that assigns a `Workload` to `workload`.
+        data: the folder of the examples, before any other. Else it is the one that the workload names, else
+            the one of the data set's name in PLANISH_DATA, or that itself; without all of these a stand-in.
+
+    Returns:
+        The workload, with absolute paths and the digests of its files.
+
+    Raises:
+        ProgramError: it cannot be read or is malformed; a folder or file that was named is missing.
+    """
+    workload = _read(path)
+    folder = path.absolute().parent
+    weights = workload.weights and _located_file(workload.weights, folder)
+    return replace(workload, data=_located(workload.data, folder, data), weights=weights)
+
+
+def beside(module: str) -> Path | None:
+    """Find the workload that stands beside a module: the file of the same name with another suffix."""
+    paths = (Path(module).with_suffix(suffix) for suffix in SUFFIXES)
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _read(path: Path) -> Workload:
+    name = f"'{path}'"
+    try:
+        if path.suffix == ".py":
+            return _of_python(path, name)
+        return workload_from(tomllib.loads(path.read_text(encoding="utf-8")), name)
+    except OSError as error:
+        raise ProgramError(f"cannot read the workload {name}: {error.strerror}", "Check the path.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ProgramError(
+            f"the workload {name} is no TOML: {error}", "See docs/reference/hlo.md."
+        ) from error
+
+
+def _of_python(path: Path, name: str) -> Workload:
+    if not path.is_file():
+        raise ProgramError(f"there is no workload {name}", "Check the path.")
+    try:
+        found = runpy.run_path(str(path)).get("workload")
+    except Exception as error:
+        raise ProgramError(f"the workload {name} fails: {type(error).__name__}: {error}") from error
+    if not isinstance(found, Workload):
+        raise ProgramError(
+            f"{name} gives no workload", "Assign a planish.hlo.workload.Workload to 'workload'."
+        )
+    return found
+
+
+def _located(data: Data, beside: Path, given: str) -> Data:
+    if given or data.folder:
+        folder = Path(given).absolute() if given else (beside / data.folder).resolve()
+        return _of_files(data, folder, "" if given else " that the workload names")
+    if root := os.environ.get(VARIABLE):
+        own = Path(root).absolute() / data.name
+        return _of_files(data, own if own.exists() else Path(root).absolute(), f" of {VARIABLE}")
+    stand_in = "digits" if find_spec("sklearn") else "made"
+    return replace(data, stand_in=data.stand_in or stand_in)
+
+
+def _of_files(data: Data, folder: Path, which: str) -> Data:
+    if not folder.exists():
+        raise ProgramError(f"there is no folder '{folder}'{which}, for the data", _MEND)
+    return replace(data, folder=str(folder), stand_in="", digest=digest_of(folder))
+
+
+def _located_file(file: File, beside: Path) -> File:
+    path = (beside / file.path).resolve()
+    try:
+        return File(str(path), hashlib.sha256(path.read_bytes()).hexdigest()[:32])
+    except OSError as error:
+        raise ProgramError(
+            f"cannot read the weights '{path}': {error.strerror}", "Check the path."
+        ) from error

@@ -1,0 +1,195 @@
+"""What the compilers compute, refuse and take; both are asked the same."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hlo.modules import CHAIN, SUM, evaluate
+from hlo.workloads import INFERENCE, PREDICT, task, write_all
+from planish.core import Candidate, Failed, Measured, ProgramError, TargetError
+from planish.hlo import program_from
+from planish.hlo.backend import Backend, BackendError, compute, open_backend
+from planish.hlo.cross import cross_check, difference
+from planish.hlo.edits import ReplaceConstant
+from planish.hlo.installed import versions
+from planish.hlo.ir import TensorType, entry_text, load
+from planish.hlo.signature import signature
+
+# Where the checks run, what is missing is a failure.
+needs_iree = pytest.mark.skipif(
+    find_spec("iree") is None and os.environ.get("CI") != "true", reason="IREE is not installed"
+)
+
+TYPES = """
+func.func public @main(%a: tensor<2xi1>, %b: tensor<3xi64>, %c: tensor<f64>, %d: tensor<2x2xui8>)
+    -> (tensor<2x2xui8>, tensor<2xi1>, tensor<f64>, tensor<3xi64>) {
+  %0 = stablehlo.add %d, %d : tensor<2x2xui8>
+  %1 = stablehlo.not %a : tensor<2xi1>
+  %2 = stablehlo.negate %c : tensor<f64>
+  %3 = stablehlo.negate %b : tensor<3xi64>
+  return %0, %1, %2, %3 : tensor<2x2xui8>, tensor<2xi1>, tensor<f64>, tensor<3xi64>
+}
+"""
+
+ONE_SUM = """
+func.func public @main(%images: tensor<1x3xf32> loc("images")) -> tensor<1x3xf32> {
+  %start = stablehlo.constant dense<5.0> : tensor<f32>
+  %s = stablehlo.reduce(%images init: %start) applies stablehlo.add across dimensions = [0]
+      : (tensor<1x3xf32>, tensor<f32>) -> tensor<3xf32>
+  %two = stablehlo.constant dense<2.0> : tensor<3xf32>
+  %m = stablehlo.multiply %s, %two : tensor<3xf32>
+  %r = stablehlo.reshape %m : (tensor<3xf32>) -> tensor<1x3xf32>
+  return %r : tensor<1x3xf32>
+}
+"""
+"""XLA drops the 5: a sum over one element."""
+
+
+@pytest.fixture(scope="module", params=["xla", pytest.param("iree", marks=needs_iree)])
+def backend(request: pytest.FixtureRequest) -> Backend:
+    return open_backend(request.param)
+
+
+def run(backend: Backend, text: str, *arrays: Any) -> Sequence[Any]:
+    executable = backend.compile(entry_text(load(text), "main"))
+    return compute(backend, executable, signature(program_from(text)).arguments, arrays)
+
+
+@pytest.mark.parametrize("text", [CHAIN, SUM])
+def test_results_are_those_of_the_interpreter(backend: Backend, text: str) -> None:
+    draw = np.random.default_rng(0)
+    if text == CHAIN:
+        arrays: list[Any] = [draw.random((2, 3), "f") for _ in range(2)]
+    else:
+        arrays = [draw.random((4, 3), "f"), np.array(2, np.int32)]
+    found = run(backend, text, *arrays)
+    for one, other in zip(found, evaluate(load(text), *arrays), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_arrays_of_every_type_go_in_and_come_out(backend: Backend) -> None:
+    d, a, c, b = run(
+        backend,
+        TYPES,
+        np.array([True, False]),
+        np.array([1, 2**40, -3]),
+        np.array(0.1),
+        np.array([[1, 2], [3, 200]], np.uint8),
+    )
+    assert (d.dtype, d.tolist()) == (np.uint8, [[2, 4], [6, 144]])
+    assert (a.dtype, a.tolist()) == (np.bool_, [False, True])
+    assert (b.dtype, b.tolist()) == (np.int64, [-1, -(2**40), 3])
+    assert c.shape == ()
+    assert abs(c + 0.1) < 1e-12
+
+
+def test_results_are_arguments_again(backend: Backend) -> None:
+    executable = backend.compile(entry_text(load(CHAIN), "main"))
+    x, y = (backend.put(np.full((2, 3), value, np.float32)) for value in (1, 2))
+    for _ in range(3):
+        (x,) = executable.run([x, y])
+    assert backend.get(x).tolist() == [[22.0] * 3] * 2
+    assert backend.get(y).tolist() == [[2.0] * 3] * 2
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        [np.zeros((3, 2), "f"), np.zeros((2, 3), "f")],
+        [np.zeros((2, 3), "i"), np.zeros((2, 3), "f")],
+        [np.zeros((2, 3), "f")],
+    ],
+)
+def test_arrays_of_other_shapes_and_types_are_refused(backend: Backend, arrays: list[Any]) -> None:
+    with pytest.raises(ProgramError, match="the function takes"):
+        run(backend, CHAIN, *arrays)
+
+
+def test_what_is_no_module_is_one_line(backend: Backend) -> None:
+    with pytest.raises(BackendError, match="undeclared") as caught:
+        backend.compile("func.func @main(%x: tensor<2xf32>) { return %y : tensor<2xf32> }")
+    assert "\n" not in caught.value.message
+
+
+def test_types_that_numpy_lacks_are_refused() -> None:
+    backend = open_backend()
+    executable = backend.compile(entry_text(load(CHAIN), "main"))
+    with pytest.raises(ProgramError, match="bf16 are not supported"):
+        compute(backend, executable, [TensorType((2,), "bf16")], [np.ones(2)])
+
+
+def test_xla_runs_without_jax(tmp_path: Path) -> None:
+    code = f"""
+import sys
+sys.modules["jax"] = None
+import numpy as np
+from planish.hlo.backend import open_backend
+b = open_backend()
+e = b.compile({CHAIN!r})
+x = b.put(np.ones((2, 3), "f"))
+print(b.get(e.run([x, x])[0]).tolist(), [m for m in sys.modules if m.startswith("jax.")])
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", code], check=True, text=True, stdout=subprocess.PIPE, cwd=tmp_path
+    )
+    assert ran.stdout == "[[3.0, 3.0, 3.0], [3.0, 3.0, 3.0]] []\n"
+
+
+def test_back_ends_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TargetError, match="Did you mean 'iree'"):
+        open_backend("ireee")
+
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("planish.hlo.installed.version", missing)
+    with pytest.raises(TargetError, match="pip install iree-base-compiler iree-base-runtime"):
+        versions("iree")
+
+
+def test_flags_are_part_of_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=true")
+    assert versions()["flags"] == "--xla_cpu_enable_fast_math=true"
+    monkeypatch.delenv("XLA_FLAGS")
+    assert "flags" not in versions()
+
+
+@needs_iree
+def test_compilers_that_disagree_are_flagged(tmp_path: Path) -> None:
+    workload = INFERENCE.replace('weights = "w.npz"\n', "")
+    of = task(write_all(tmp_path, ONE_SUM, workload))
+    np.savez(tmp_path / "data" / "set.npz", images=np.ones((60, 3), "f"), labels=np.zeros(60, int))
+    of = task(tmp_path / "net.mlir")
+    asked = [Candidate(), Candidate((ReplaceConstant("4", 0.0),))]
+    apart, same = cross_check(of, asked)
+    assert isinstance(apart, Failed)
+    assert apart.reason == "the back ends disagree"
+    assert same == Measured({"difference": 0.0})
+
+
+@needs_iree
+def test_compilers_that_agree_tell_how_well(tmp_path: Path) -> None:
+    (found,) = cross_check(task(write_all(tmp_path, PREDICT, INFERENCE)), [Candidate()])
+    assert isinstance(found, Measured)
+    assert found.values["difference"] < 1e-6
+
+
+def test_differences_are_relative_and_see_nan() -> None:
+    one = np.array([1.0, 1000.0, np.nan, np.inf])
+    assert difference(one, one) == 0
+    assert difference(one, one + np.array([1, 0, 0, 0])) == pytest.approx(1e-3)
+    assert difference(one, np.array([1.0, 1000.0, 2.0, np.inf])) == np.inf
+    assert difference(one, -one) == np.inf
+    assert difference(np.array([np.nan]), np.array([np.nan])) == 0
+    assert difference(np.array([1, 2]), np.array([1, 3])) == pytest.approx(1 / 3)

@@ -1,0 +1,160 @@
+"""The level as a whole: tuned, described, exported, validated; as a user does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hlo.workloads import STEP, TRAINING, write_all
+from planish import finals, tune
+from planish.budget import Budget
+from planish.core import Candidate, PlanishError, candidate_from_json
+from planish.hlo import read_program
+from planish.hlo.describe import difference
+from planish.hlo.edits import CopyOp, DeleteOp, ScaleConstant
+from planish.hlo.ir import entry_text
+from planish.hlo.level import HloLevel
+from planish.hlo.patch import original, replay
+from planish.levels import level_of
+from planish.measure import Plan
+from planish.result import Result
+from planish.settings import Settings
+from planish.store import open_store
+from planish.stored import stored_result
+from planish.tune import task_of
+
+QUICK = Settings(objectives=("time", "error"), searcher="random", workers=1, finalists=1)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A result, the module, and the store that it is in."""
+
+    result: Result
+    module: Path
+    store: Path
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
+    folder = tmp_path_factory.mktemp("tuned")
+    module = write_all(folder / "net", STEP, TRAINING)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(finals, "Plan", partial(Plan, rounds=3, processes=1))
+        result = tune(str(module), budget=Budget(trials=6), settings=QUICK, store=folder / "store.db")
+    return Tuned(result, module, folder / "store.db")
+
+
+def test_sources_find_the_level() -> None:
+    for source in ("a.mlir", "b.stablehlo", "c.mlirbc", STEP):
+        assert level_of(source).name == "hlo"
+    assert level_of("a.ll").name == "llvm"
+
+
+def test_time_is_short_for_time_s(tuned: Tuned) -> None:
+    assert [objective.name for objective in tuned.result.task.objectives] == ["time_s", "error"]
+    task = tuned.result.task
+    with pytest.raises(PlanishError, match="unknown objective 'tim'"):
+        task_of(HloLevel(), task.program, Settings(objectives=("tim",)))
+
+
+def test_a_run_compares_with_the_unchanged_module(tuned: Tuned) -> None:
+    assert tuned.result.trials == 6
+    assert tuned.result.baseline is not None
+    assert tuned.result.baseline.median > 0
+
+
+def test_a_stored_run_reads_back_and_replays(tuned: Tuned) -> None:
+    with open_store(tuned.store) as store:
+        found = stored_result(store, tuned.result.run_id)
+    assert found.task.key == tuned.result.task.key
+    assert found.candidate == tuned.result.candidate
+    assert found.describe() == tuned.result.describe()
+
+
+def test_edits_are_told_with_their_layers(tuned: Tuned) -> None:
+    edits = Candidate((ScaleConstant("3", 2.0), CopyOp("4", "5", (), "5", 1)))
+    told = HloLevel().describe(tuned.result.task, edits)
+    assert told["edits"].splitlines()[:2] == [
+        "1. ScaleConstant(op='3', factor=2.0)",
+        "   3: stablehlo.constant of tensor<4x3xf32>",
+    ]
+    assert "-  %op3 = stablehlo.constant dense<1.000000e-01> : tensor<4x3xf32>" in told["diff"]
+    assert "+  %op3 = stablehlo.constant dense<2.000000e-01> : tensor<4x3xf32>" in told["diff"]
+    assert HloLevel().describe(tuned.result.task, Candidate()) == {
+        "edits": "(unchanged)",
+        "diff": "(no difference)",
+    }
+
+
+def test_the_diff_shows_what_changed_alone(tuned: Tuned) -> None:
+    module = read_program(tuned.module)
+    changed = replay(module, Candidate((DeleteOp("4", (("2#0", ()),)),)))
+    lines = difference(original(module), changed).splitlines()
+    kept = [line for line in lines[2:] if line[0] in "+-"]
+    assert kept == [
+        "-  %op4 = stablehlo.multiply %op2, %op3 : tensor<4x3xf32>",
+        "-  %op5 = stablehlo.add %w, %op4 : tensor<4x3xf32>",
+        "+  %op5 = stablehlo.add %w, %op2 : tensor<4x3xf32>",
+    ]
+
+
+def test_what_is_exported_can_be_used_alone(tuned: Tuned, tmp_path: Path) -> None:
+    task = tuned.result.task
+    candidate = Candidate((DeleteOp("4", (("2#0", ()),)),))
+    level = HloLevel()
+    files = level.export(task, candidate, tmp_path / "out")
+    assert [file.name for file in files] == ["optimised.mlir", "main.mlir", "patch.json", "changes.diff"]
+    whole, alone, patch, _ = files
+    draft = replay(read_program(tuned.module), candidate)
+    again = original(read_program(whole))
+    assert "@predict" in whole.read_text()
+    assert "planish" not in whole.read_text() + alone.read_text()
+    assert alone.read_text() == entry_text(again.root, "main") == entry_text(draft.root, "main")
+    assert candidate_from_json(json.loads(patch.read_text()), level.steps) == candidate
+
+
+def test_spaces_are_all_edits_or_those_of_the_paper(tuned: Tuned) -> None:
+    level, task = HloLevel(), tuned.result.task
+    rng = np.random.default_rng(0)
+    paper = level.space(task, "paper")
+    names = {type(step).__name__ for _ in range(6) for step in paper.sample(rng).steps}  # type: ignore[attr-defined]
+    assert names == {"CopyOp", "DeleteOp"}
+    with pytest.raises(PlanishError, match="Did you mean 'patches'"):
+        level.space(task, "patch")
+
+
+def test_the_machine_lists_the_back_ends() -> None:
+    assert "jaxlib" in HloLevel().machine()["xla"]
+    assert HloLevel().target(1).toolchain["backend"] == "xla"
+    with pytest.raises(PlanishError, match="cores asked for"):
+        HloLevel().target(10**6)
+
+
+def test_without_jaxlib_the_other_levels_work(tmp_path: Path) -> None:
+    code = """
+import sys
+sys.modules["jaxlib"] = None
+from planish.cli import main
+sys.argv = ["planish", *sys.argv[1:]]
+main()
+"""
+    module = write_all(tmp_path / "net", STEP, TRAINING)
+
+    def planish(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", code, *words]
+        return subprocess.run(command, check=False, text=True, capture_output=True)
+
+    assert "hlo" in planish("levels").stdout
+    assert planish("targets").returncode == 0
+    said = planish("tune", str(module), "--store", str(tmp_path / "s.db"))
+    assert said.returncode == 5
+    assert "pip install 'planish[hlo]'" in said.stderr
+    assert said.stderr.count("\n") == 1
