@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import typer
-
 from planish.cli.options import Form
+from planish.cli.output import remark
 from planish.report.wording import duration
 
 if TYPE_CHECKING:
@@ -53,8 +52,7 @@ class Lines:
 
     def note(self, text: str) -> None:
         """Say a line."""
-        with suppress(BrokenPipeError):  # that nobody watches is no reason to end
-            typer.echo(text, err=True)
+        remark(text)
 
 
 class Bar:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import typer
-
 from planish.cli.options import Form
+from planish.cli.output import remark
 from planish.report.wording import duration
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def watching(form: Form) -> Generator[Callable[[Progress], None]]:
         with Status("reading the corpus", console=console) as drawn:
             yield Teller(drawn.update, _BAR_S)
     else:
-        yield Teller(_line, _LINE_S)
+        yield Teller(remark, _LINE_S)
 
 
 class Teller:
@@ -70,8 +69,3 @@ def words(progress: Progress, seconds: float) -> str:
         return f"{done}, {gain:.2%} under -Oz{crashes}"
     left = duration(round(seconds / fresh * (progress.total - progress.done)))
     return f"{done}, {gain:.2%} under -Oz{crashes}; {fresh / seconds:.0f}/s, {left} left"
-
-
-def _line(text: str) -> None:
-    with suppress(BrokenPipeError):  # that nobody watches is no reason to end
-        typer.echo(text, err=True)

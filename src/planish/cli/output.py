@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -19,6 +20,12 @@ _PIPE_WIDTH = 1000  # where nobody's window is too narrow
 def say(text: str = "") -> None:
     """Write a text to standard output, as it is."""
     typer.echo(text)
+
+
+def remark(line: str) -> None:
+    """Write a line to standard error; that nobody watches is no reason to end."""
+    with suppress(BrokenPipeError):
+        typer.echo(line, err=True)
 
 
 def one_line(text: str, most: int = 100) -> str:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
-import typer
-
 from planish.cli.documents import candidate_document
 from planish.cli.options import Form
-from planish.cli.output import document, one_line, say, table
+from planish.cli.output import document, one_line, remark, say, table
 from planish.cli.request import Request
 from planish.core import AllFailedError, StoppedError
 from planish.parts import Lost, Part, load_parts, totals, tune_parts
@@ -62,8 +59,7 @@ def gather(tuned: Iterator[Part | Lost], count: int, form: Form) -> tuple[Found,
             found.append(part)
             if form == "text" and time.monotonic() - said > LINE_S:
                 said = time.monotonic()
-                with suppress(BrokenPipeError):
-                    typer.echo(f"{len(found)} of {count}: {part.name}", err=True)
+                remark(f"{len(found)} of {count}: {part.name}")
     except (StoppedError, KeyboardInterrupt) as error:
         if not found:
             raise StoppedError("stopped before anything was measured", "The same command goes on.") from error

@@ -8,15 +8,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
-
-import typer
 
 from planish.budget import Budget
 from planish.cli.board import Board
 from planish.cli.options import Form
-from planish.cli.output import one_line
+from planish.cli.output import one_line, remark
 from planish.core import Trial
 from planish.progress import Listener, Progress, Silent
 from planish.report.wording import title
@@ -72,7 +70,7 @@ class Lines:
         """Say what begins."""
         self._board = self._make_board(progress)
         self._next = time.monotonic() + LINE_S
-        _tell(f"run {progress.run_id}: {one_line(title(progress.task.program.text))}")
+        remark(f"run {progress.run_id}: {one_line(title(progress.task.program.text))}")
 
     def trial(self, trial: Trial, progress: Progress) -> None:
         """Say how it goes, if it is time."""
@@ -80,20 +78,15 @@ class Lines:
         if self._board is not None and time.monotonic() >= self._next:
             self._next = time.monotonic() + LINE_S
             board = self._board
-            _tell("; ".join(filter(None, (board.best, board.pace, board.failed, board.left))))
+            remark("; ".join(filter(None, (board.best, board.pace, board.failed, board.left))))
 
     def comparing(self, progress: Progress, entrants: int) -> None:
         """Say that the end is near."""
         del progress
         if self._board is not None:
             self._board.end()
-            _tell("; ".join(filter(None, (self._board.best, self._board.pace, self._board.failed))))
-        _tell(f"measuring the best {entrants - 1} again beside the baseline; {_LEAVE}")
-
-
-def _tell(line: str) -> None:
-    with suppress(BrokenPipeError):  # that nobody watches is no reason to end
-        typer.echo(line, err=True)
+            remark("; ".join(filter(None, (self._board.best, self._board.pace, self._board.failed))))
+        remark(f"measuring the best {entrants - 1} again beside the baseline; {_LEAVE}")
 
 
 @contextmanager
