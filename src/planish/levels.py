@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
@@ -30,8 +31,11 @@ def level_of(source: str) -> Level:
     for level in levels:
         if level.accepts(source):
             return level
-    if Path(source).suffix and not Path(source).exists():
-        raise ProgramError(f"there is no file '{source}'", "Check the path.")
+    with suppress(OSError):  # a text may be too long for a path
+        if Path(source).is_dir():
+            raise ProgramError(f"'{source}' is a folder", "Name a file.")
+        if Path(source).suffix and not Path(source).exists():
+            raise ProgramError(f"there is no file '{source}'", "Check the path.")
     known = ", ".join(level.name for level in levels)
     raise ProgramError(f"no level reads '{source}'", f"Name one with --level; installed: {known}.")
 

@@ -92,14 +92,21 @@ def test_what_is_wrong_is_one_line(planish: Planish, module: Path, words: tuple[
     assert (said.code, said.out) == (code, "")
 
 
+def test_what_is_no_program_is_one_line(planish: Planish, tmp_path: Path) -> None:
+    assert planish("tune", tmp_path).error == f"'{tmp_path}' is a folder. Name a file."
+    assert planish("tune", f"{'x' * 300}.c++").error.startswith(f"no level reads '{'x' * 300}.c++'.")
+
+
 def test_results_are_recorded_and_compared(planish: Planish, module: Path, tmp_path: Path) -> None:
     record = tmp_path / "record.json"
     bench = ["bench-passes", module, *FEW]
     assert planish(*bench, "--record", record).code == 0
     same = planish(*bench, "--against", record)
     assert same.code == 0
-    assert "1 on record, 0 changed" in same.out
+    assert "1 of 1 on record, 0 changed" in same.out
     data = json.loads(record.read_text())
+    record.write_text(json.dumps({**data, "results": {}}))
+    assert "0 of 1 on record, 0 changed" in planish(*bench, "--against", record).out
     data["results"][str(module)]["value"] -= 1
     record.write_text(json.dumps(data))
     worse = planish(*bench, "--against", record, "--format", "json")

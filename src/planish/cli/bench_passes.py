@@ -86,7 +86,7 @@ def _carry_out(
         )
     parts = [part for part in found if isinstance(part, Part)]
     compared = changes(parts, before) if before else []
-    _tell(found, compared, form)
+    _tell(found, compared if before else None, form)
     if record and parts:
         with writing(record):
             write_record(record, parts, level.target(1).toolchain)
@@ -94,19 +94,21 @@ def _carry_out(
     require_no_loss(compared)
 
 
-def _tell(found: Found, compared: Sequence[Change], form: given.Form) -> None:
+def _tell(found: Found, compared: Sequence[Change] | None, form: given.Form) -> None:
+    """Show what came of each file, and beside the record where there is one."""
     from dataclasses import asdict
 
     from planish.cli.output import document, say, table
     from planish.cli.parts import parts_document, show_parts
 
     if form == "json":
-        document({**parts_document(found), "changes": [asdict(change) for change in compared]})
+        document({**parts_document(found), "changes": [asdict(change) for change in compared or ()]})
         return
     show_parts(found, "file")
+    if compared is None:
+        return
     changed = [change for change in compared if change.before != change.now]
-    if compared:
-        say(f"\n{len(compared)} on record, {len(changed)} changed")
+    say(f"\n{len(compared)} of {len(found)} on record, {len(changed)} changed")
     if changed:
         columns = ["file", "recorded", "now", ""]
         rows = [
