@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ from planish.core import PlanishError, TargetError, did_you_mean
 
 _DAY_S = 86400.0
 _SECONDS = 900.0
+_FULL = os.strerror(errno.ENOSPC)
 _HELPER = "/usr/lib/apt/apt-helper"
 _SYSTEM = Path("/etc/apt")
 _PACKAGE = re.compile(r"^Package: (\S+)", re.MULTILINE)
@@ -176,6 +178,6 @@ def _codename() -> str:
 def _raise(command: tuple[str, ...], messages: str) -> None:
     lines = [line.strip() for line in messages.splitlines() if line.strip()]
     told = [line for line in lines if line.startswith(("E:", "dpkg-source: error"))] or lines[-1:]
-    if "No space left on device" in messages:
-        raise OSError(28, "No space left on device", command[0])
+    if _FULL in messages:
+        raise OSError(errno.ENOSPC, _FULL, command[0])
     raise PlanishError(f"{command[0]}: {'; '.join(told) or 'it failed'}")

@@ -18,26 +18,11 @@ from planish.corpus.stubs import configuration, made_up
 
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 _CONFIG = re.compile(r"(^|[/_-])(auto)?conf(ig)?(ure)?\.h$")
-_FOREIGN = frozenset(
-    (
-        *(
-            "win",
-            "win32",
-            "win64",
-            "windows",
-            "msvc",
-            "vc",
-            "mingw",
-            "cygwin",
-            "wince",
-            "dos",
-            "djgpp",
-            "os2",
-        ),
-        *("mac", "macos", "macosx", "osx", "darwin", "ios", "amiga", "beos", "haiku", "android", "vms"),
-        *("solaris", "aix", "hpux", "wince", "debian", ".pc", ".git"),
-    )
-)
+_FOREIGN = frozenset((
+    "win", "win32", "win64", "windows", "msvc", "vc", "mingw", "cygwin", "wince", "dos", "djgpp", "os2",
+    "mac", "macos", "macosx", "osx", "darwin", "ios", "amiga", "beos", "haiku", "android", "vms",
+    "solaris", "aix", "hpux", "debian", ".pc", ".git",
+))  # fmt: skip
 _MOST_BYTES = 4_000_000  # larger "sources" are data
 _LENIENT = (
     "-w",

@@ -77,7 +77,7 @@ class Compiler:
 
         Raises:
             ProgramError: it does not compile; the message has the compiler's first error.
-        OSError: the disk is full.
+            OSError: the disk is full.
         """
         arguments = (
             *_OF_LEVEL.get(level, (f"-{level}",)),
