@@ -11,9 +11,9 @@ from platformdirs import user_cache_path
 
 from planish.core import PlanishError, ProgramError
 from planish.corpus.apt import open_apt, unknown_packages
-from planish.corpus.csmith import csmith_version, find_csmith
 from planish.corpus.row import KINDS
 from planish.corpus.source import DebianPackage, IRFiles, Package, RandomPrograms, SourceFolder
+from planish.llvm.csmith import csmith_version, find_csmith
 
 STANDARD = "standard"
 _STANDARD_FILE = Path(__file__).parent / "packages.json"

@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 
 from planish.core import PlanishError, ProgramError
-from planish.corpus.csmith import random_program
 from planish.corpus.room import is_no_room
 from planish.llvm.backend import Backend, IRError, open_backend
 from planish.llvm.clang import Compiler
+from planish.llvm.csmith import random_program
 from planish.llvm.functions.identity import identity
 from planish.llvm.functions.normalise import normalise
 from planish.llvm.functions.split import split_module

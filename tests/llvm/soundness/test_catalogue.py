@@ -5,9 +5,9 @@ from pathlib import Path
 
 from llvm.soundness.needs import lacking
 from planish.core import PlanishError
-from planish.corpus.csmith import find_csmith
 from planish.llvm.backend import Backend
 from planish.llvm.clang import Compiler
+from planish.llvm.csmith import find_csmith
 from planish.llvm.passes import available
 from planish.llvm.soundness.campaign import try_cases
 from planish.llvm.soundness.cases import Case, coreset_lists, random_lists

@@ -1,20 +1,21 @@
-"""Random C programs by csmith, small enough that their functions are like real ones in size."""
+"""Random C programs without undefined behaviour, by csmith."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from planish.core import PlanishError, TargetError
 
 _SECONDS = 30.0
-# The defaults make functions of 277 instructions in the median; these make 100, as real code has.
-_SMALL = (
+SMALL = (
     *("--max-funcs", "12", "--max-block-depth", "2", "--max-block-size", "3"),
     *("--max-expr-complexity", "4", "--no-checksum"),
 )
+"""Options for functions of 100 instructions in the median, as real code has; the defaults make 277."""
 _HEADERS = ("/usr/include/csmith", "/usr/local/include/csmith")
 
 
@@ -40,18 +41,25 @@ def csmith_version(program: str) -> str:
     return done.stdout.split("\n", 1)[0].removeprefix("csmith").strip()
 
 
-def random_program(program: str, seed: int) -> str:
-    """Make a C program; the same seed makes the same one.
+def random_program(program: str, seed: int, options: Sequence[str] = SMALL) -> str:
+    """Make a C program; the same seed and options make the same one.
+
+    Args:
+        program: csmith.
+        seed: of its randomness.
+        options: what the program is like.
 
     Raises:
         PlanishError: csmith fails, or does not end.
     """
     try:
         with TemporaryDirectory() as folder:  # csmith leaves a file where it runs
-            command = [program, "--seed", str(seed), *_SMALL]
+            command = [program, "--seed", str(seed), *options]
             done = subprocess.run(command, capture_output=True, check=False, timeout=_SECONDS, cwd=folder)
     except subprocess.TimeoutExpired as error:
-        raise PlanishError(f"csmith did not end within {_SECONDS:g} s") from error
+        raise PlanishError(f"csmith did not end within {_SECONDS:g} s on seed {seed}") from error
     if done.returncode:
-        raise PlanishError(f"csmith fails: {done.stderr.decode(errors='replace').strip()[:200]}")
+        raise PlanishError(
+            f"csmith fails on seed {seed}: {done.stderr.decode(errors='replace').strip()[:200]}"
+        )
     return done.stdout.decode(errors="replace")
