@@ -10,6 +10,7 @@ from typing import Any
 
 from planish.core import PlanishError
 from planish.corpus.manifest import MANIFEST, Entry, Manifest, replace_text
+from planish.corpus.markdown import table
 from planish.corpus.row import SPLITS, split_of
 from planish.corpus.shards import DATA, read_table
 
@@ -62,11 +63,11 @@ def _counted(folder: Path, manifest: Manifest, command: str) -> dict[str, Any]:
     licences: Counter[str] = Counter()
     for entry in entries:
         split = split_of(entry.kind, entry.package)
-        table = read_table(folder / DATA / split / f"{entry.key}.parquet", _COLUMNS)
-        columns = {name: table[name].to_pylist() for name in _COLUMNS}
+        shard = read_table(folder / DATA / split / f"{entry.key}.parquet", _COLUMNS)
+        columns = {name: shard[name].to_pylist() for name in _COLUMNS}
         sizes[split] += zip(columns["instructions"], columns["chars"], strict=True)
         licences.update(columns["licence"])
-        packages[entry.key] = _package(entry, split, table.num_rows)
+        packages[entry.key] = _package(entry, split, shard.num_rows)
     every = [size for split in SPLITS for size in sizes[split]]
     return {
         "functions": len(every),
@@ -153,7 +154,7 @@ def page(card: Mapping[str, Any]) -> str:
         "",
         "As debian/copyright tells them for each file.",
         "",
-        *_table(("licence", "functions"), [(name, f"{n:,}") for name, n in card["licences"].items()]),
+        *table(("licence", "functions"), [(name, f"{n:,}") for name, n in card["licences"].items()]),
         "",
         "## Packages",
         "",
@@ -161,7 +162,7 @@ def page(card: Mapping[str, Any]) -> str:
     ]
     if card["failed_packages"]:
         failed = list(card["failed_packages"].items())
-        lines += ["", "## Packages that failed", "", *_table(("package", "reason"), failed)]
+        lines += ["", "## Packages that failed", "", *table(("package", "reason"), failed)]
     return "\n".join(lines) + "\n"
 
 
@@ -173,15 +174,10 @@ def _size_table(card: Mapping[str, Any], what: str) -> list[str]:
         for split, held in named
         if held["functions"]
     ]
-    return _table(heads, rows)
+    return table(heads, rows)
 
 
 def _package_table(card: Mapping[str, Any]) -> list[str]:
     heads = ("package", "version", "split", "files", "failed_files", "found", "different", "kept")
     rows = [tuple(str(held[head]) for head in heads) for held in card["packages"].values()]
-    return _table(heads, rows)
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return [f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines]
+    return table(heads, rows)

@@ -15,6 +15,7 @@ from planish.corpus.labelling.plan import Bench
 from planish.corpus.labelling.shards import read_labels
 from planish.corpus.labelling.summary import Effect, Summary, summarise
 from planish.corpus.manifest import replace_text
+from planish.corpus.markdown import table
 
 CARD = "card.json"
 PAGE = "card.md"
@@ -106,13 +107,13 @@ def label_page(card: dict[str, Any]) -> str:
         f"{made}, of which {card['refused']:,} ended LLVM's process.",
         f"Made by `{card['command']}`.",
         "",
-        *_table(("", "-Oz backup", *HEADS), _rows(card)),
+        *table(("", "-Oz backup", *HEADS), _rows(card)),
         "",
         f"{lists}: {card['length']} passes on average, {card['longest']} at most. Found by: {found_by}.",
         "",
-        *_table(("pass", "in lists"), [(name, f"{count:,}") for name, count in card["passes"]]),
+        *table(("pass", "in lists"), [(name, f"{count:,}") for name, count in card["passes"]]),
         "",
-        *_table(("list", "best for"), [(name, f"{count:,}") for name, count in card["lists"]]),
+        *table(("list", "best for"), [(name, f"{count:,}") for name, count in card["lists"]]),
     ]
     return "\n".join(lines) + "\n"
 
@@ -123,8 +124,3 @@ def _rows(card: dict[str, Any]) -> list[Sequence[str]]:
         for row in card["rows"]
         for kind, key in (("no", "without_backup"), ("yes", "with_backup"))
     ]
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return [f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines]
