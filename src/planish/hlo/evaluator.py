@@ -19,7 +19,9 @@ LAST_TIMING = Timing(budget_s=0.5, block_s=4e-3, fewest=5, most=50, slow_factor=
 """For the comparison at the end. Nothing is cut short: a slow module may have the least error."""
 
 # A worker's memory grows by some 0.4 MB for each module that it compiled.
-LIMITS = Limits(build=60, verify=60, run=30, worker=180, lifetime=1000)
+LIMITS = Limits(build=60, verify=30, run=20, worker=180, lifetime=1000)
+END_LIMITS = Limits(build=60, verify=900, run=20, worker=900)
+"""At the end training is whole, and there are more examples."""
 
 _OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory")
 

@@ -29,7 +29,7 @@ class HloLevel:
         "error": Objective("error", exact=True),
     }
     spaces = ("patches", "paper")
-    searchers = ("genetic", "random")
+    searchers = ("nsga2", "genetic", "random")
     telling = ("edits", "diff")
     """The parts of `describe` that a user sees at the end of a run."""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from planish.core import Candidate, Failed, Outcome, Task
-from planish.hlo.evaluator import LAST_TIMING, TIMING, HloEvaluator
+from planish.hlo.evaluator import END_LIMITS, LAST_TIMING, TIMING, HloEvaluator
 from planish.hlo.scored import scored_program
 from planish.hlo.workload import Part
 from planish.measure import LocalExecutor
@@ -34,6 +34,7 @@ def end_recipe(task: Task, parts: tuple[Part, ...] = END_PARTS) -> HloEvaluator:
         parts,
         at_the_end=True,
         timing=None,
+        limits=END_LIMITS,
     )
 
 
