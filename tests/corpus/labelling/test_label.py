@@ -150,6 +150,14 @@ def test_a_split_that_the_corpus_lacks_is_an_error(corpus: Path, tmp_path: Path)
     assert not (tmp_path / "labels").exists()
 
 
+def test_labels_do_not_go_into_a_corpus(corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text("{}")
+
+    with pytest.raises(PlanishError, match="is a corpus, whose card labels would replace"):
+        _label(corpus, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
+
+
 def test_functions_are_drawn_evenly_whatever_identities_a_corpus_holds() -> None:
     (row,) = _rows(1)
     rows = [replace(row, identity=f"{number:032x}") for number in range(1000)]

@@ -23,7 +23,7 @@ from planish.corpus.labelling.plan import Bench, Listener, Plan, Progress, bench
 from planish.corpus.labelling.search import Budget
 from planish.corpus.labelling.shards import LABELS, read_shard, write_labels
 from planish.corpus.labelling.ward import Ward, forked
-from planish.corpus.manifest import replace_text
+from planish.corpus.manifest import MANIFEST, replace_text
 from planish.corpus.reading import read_corpus
 from planish.corpus.row import SPLITS, Row
 
@@ -55,9 +55,11 @@ def label_corpus(
         The card, as card.json holds it.
 
     Raises:
-        PlanishError: there is no corpus, or it has nothing of these splits; the folder cannot be written, is
-            in use, or was made otherwise.
+        PlanishError: there is no corpus, or it has nothing of these splits; the folder is a corpus itself,
+            cannot be written, is in use, or was made otherwise.
     """
+    if (folder / MANIFEST).is_file():
+        raise PlanishError(f"{folder} is a corpus, whose card labels would replace", "Name another folder.")
     made = bench(plan)
     total = _count(corpus, plan)
     if not total:
