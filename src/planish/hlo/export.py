@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from planish.core import Candidate, Task
+from planish.core import Candidate, Task, canonical_json
 from planish.hlo.describe import difference
 from planish.hlo.ir import entry_text, normal_text
 from planish.hlo.ir.uids import strip_uids
@@ -39,10 +38,16 @@ def export_module(task: Task, candidate: Candidate, path: Path) -> Sequence[Path
     texts = {
         OPTIMISED: normal_text(whole),
         COMPILED: entry_text(draft.root, draft.function),
-        PATCH: json.dumps([step.to_json() for step in candidate.steps], indent=1) + "\n",
+        PATCH: _lines(candidate),
         DIFF: difference(original(module), draft) + "\n",
     }
     path.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         (path / name).write_text(text, encoding="utf-8")
     return [path / name for name in texts]
+
+
+def _lines(candidate: Candidate) -> str:
+    """Write a patch as JSON, one edit in a line."""
+    edits = ",\n ".join(canonical_json(step.to_json()) for step in candidate.steps)
+    return f"[{edits}]\n"

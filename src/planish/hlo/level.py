@@ -135,8 +135,9 @@ def _module(source: str, function: str) -> Program:
 def _workload(source: str, options: Mapping[str, str]) -> Workload:
     from planish.hlo.workload import beside, read_workload
 
-    named = options.get("workload")
-    path = Path(named) if named else beside(source) if source.endswith(SUFFIXES) else None
+    path = beside(source) if source.endswith(SUFFIXES) else None
+    if options.get("workload"):
+        path = Path(options["workload"])
     if path is None:
         raise ProgramError("the module has no workload", "Name one: --workload FILE.toml.")
     return read_workload(path, options.get("data", ""))

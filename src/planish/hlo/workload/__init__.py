@@ -4,7 +4,8 @@ from planish.hlo.workload.fitting import Call, Fitted, fit
 from planish.hlo.workload.inputs import Labelled, Part, Parts
 from planish.hlo.workload.reading import beside, read_workload
 from planish.hlo.workload.shaping import first_parameters, labels_as
-from planish.hlo.workload.spec import Data, File, Images, Split, Training, Workload, workload_from
+from planish.hlo.workload.spec import Data, File, Images, Split, Training, Workload
+from planish.hlo.workload.tables import workload_from
 
 __all__ = [
     "Call",

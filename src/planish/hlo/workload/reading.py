@@ -12,7 +12,8 @@ from pathlib import Path
 
 from planish.core import ProgramError
 from planish.hlo.workload.data import digest_of
-from planish.hlo.workload.spec import Data, File, Workload, workload_from
+from planish.hlo.workload.spec import Data, File, Workload
+from planish.hlo.workload.tables import workload_from
 
 VARIABLE = "PLANISH_DATA"
 SUFFIXES = (".toml", ".py")

@@ -1,0 +1,83 @@
+"""Workloads from tables, as of TOML and JSON; what is wrong with one is named with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, fields
+from types import UnionType
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from planish.core import ProgramError, did_you_mean
+from planish.hlo.workload.spec import Workload
+
+T = TypeVar("T")
+
+
+def workload_from(table: Mapping[str, Any], where: str) -> Workload:
+    """Read a workload from a table, as of TOML or JSON.
+
+    Args:
+        table: sections as the classes here; `weights` may be a path.
+        where: what messages call it.
+
+    Raises:
+        ProgramError: a name is unknown, a value is of the wrong type or size.
+    """
+    weights = table.get("weights")
+    if isinstance(weights, str):
+        table = {**table, "weights": {"path": weights}}
+    workload = _read(Workload, table, where)
+    _check(workload, where)
+    return workload
+
+
+def _read(kind: type[T], table: Any, where: str) -> T:
+    if not isinstance(table, Mapping):
+        raise ProgramError(f"{where} is no table", "Write it as [section] with NAME = VALUE.")
+    types = get_type_hints(kind)
+    values: dict[str, Any] = {}
+    for name, value in table.items():
+        if name not in types:
+            raise ProgramError(f"{where} has an unknown entry '{name}'", did_you_mean(name, types))
+        values[name] = _value(types[name], value, f"'{name}' of {where}")
+    for field in fields(kind):  # type: ignore[arg-type]
+        if field.name not in values and field.default is MISSING and field.default_factory is MISSING:
+            raise ProgramError(f"{where} lacks '{field.name}'", "Add it.")
+    return kind(**values)
+
+
+def _value(type_: Any, value: Any, where: str) -> Any:
+    if isinstance(type_, UnionType):
+        if value is None:
+            return None
+        type_ = next(each for each in get_args(type_) if each is not type(None))
+    if get_origin(type_) is Literal:
+        if value not in get_args(type_):
+            raise ProgramError(f"{where} is {value!r}", did_you_mean(str(value), map(str, get_args(type_))))
+        return value
+    if get_origin(type_) is tuple:
+        values = value if isinstance(value, list | tuple) else [value]
+        return tuple(_value(float, each, where) for each in values)
+    if type_ is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if type_ in (int, str, float):
+        if type(value) is not type_:
+            raise ProgramError(f"{where} is {value!r}", f"It is of type {type_.__name__}.")
+        return value
+    return _read(type_, value, where)
+
+
+def _check(workload: Workload, where: str) -> None:
+    split, training = workload.split, workload.training
+    for name, count in asdict(split).items():
+        if count < 0:
+            raise ProgramError(f"'{name}' of {where} is {count}", "It is 0 or more.")
+    if not (split.search and split.validation):
+        raise ProgramError(f"{where} leaves the search or the validation no examples", "Give each some.")
+    if bool(split.train) != (training is not None):
+        wanted = "has no examples to train on" if training else "has examples to train on, and no [training]"
+        raise ProgramError(f"{where} {wanted}", "A training has both, an inference neither.")
+    if training and (training.epochs < 1 or training.search_steps < 0):
+        raise ProgramError(f"the training of {where} has no steps", "Give epochs of 1 or more.")
+    if not all(workload.images.deviation):
+        raise ProgramError(f"{where} divides pixels by a deviation of 0", "Give another one.")
