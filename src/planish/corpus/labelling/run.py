@@ -156,7 +156,11 @@ class _Run:
         return lists
 
     def broadcast(self, lists: Sequence[Passes]) -> None:
-        """Run the chosen lists on every function."""
+        """Run the chosen lists on every function; without any, its own search has the last word."""
+        if not lists:
+            for shard in self._shards(SEARCHED):
+                write_labels(read_shard(shard), self.folder / LABELS / shard.name)
+            return
         work = Broadcasting(self.bench, lists)
         self._stage("broadcasting", LABELS, self._labelled, work, len(lists))
 

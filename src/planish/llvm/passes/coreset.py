@@ -11,7 +11,7 @@ def load_coreset(objective: str = "instructions") -> tuple[tuple[str, ...], ...]
 
     Args:
         objective: what is to be made less. A file `coreset-OBJECTIVE.json` of this package is read where
-            there is one; else the lists that were chosen by instructions, which do well by bytes too.
+            there is one; else the lists that were chosen by instructions.
 
     Returns:
         Lists of passes, as the catalogue writes them.
