@@ -51,6 +51,20 @@ def test_errors_are_one_line(planish: Planish, files: Path, tmp_path: Path) -> N
     assert error.startswith(f"planish: error: {tmp_path / 'bad'} has no functions")
 
 
+def test_a_damaged_corpus_is_an_error_of_one_line(planish: Planish, files: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    label = ["corpus", "label", out, tmp_path / "labels", "--evaluations", "2", "--lists", "0"]
+    assert planish("corpus", "build", out, "--ir", files, "--jobs", "1").code == 0
+    assert planish("corpus", "coreset", out, out, "-o", tmp_path / "c.json").error.startswith(
+        f"{out} holds no finished labels"
+    )
+    (shard,) = out.glob("data/*/*.parquet")
+    shard.write_text("nothing")
+    assert planish(*label).error.startswith(f"{shard} is damaged: ")
+    (out / "card.json").write_text("{")
+    assert planish(*label).error.startswith(f"{out} is a corpus that is not finished")
+
+
 def test_lines_tell_the_pace(capsys: pytest.CaptureFixture[str]) -> None:
     clock = [100.0]
     lines = Lines(10.0, lambda: clock[0])
@@ -74,6 +88,7 @@ def test_labels_that_are_no_better_than_oz_make_no_coreset(planish: Planish, tmp
     assert held["plan"]["splits"] == ["train"]
     assert 0 < held["functions"] < 20
     assert planish(*words, "--split", "test").error.startswith(f"the labels in {out} were made with ")
+    assert planish("corpus", "card", out).error.startswith(f"{out} is no corpus")
 
     file = tmp_path / "coreset.json"
     assert held["different_lists"] == 0

@@ -46,12 +46,20 @@ def read_card(folder: Path) -> Mapping[str, Any]:
     Raises:
         PlanishError: there is none.
     """
-    try:
-        return json.loads((folder / CARD).read_text())
-    except FileNotFoundError as error:
+    card = card_in(folder)
+    if "packages" not in card:
         begun = (folder / MANIFEST).is_file()
         what = f"{folder} is a corpus that is not finished" if begun else f"{folder} is no corpus"
-        raise PlanishError(what, "Build it: planish corpus build DIR ...") from error
+        raise PlanishError(what, "Build it: planish corpus build DIR ...")
+    return card
+
+
+def card_in(folder: Path) -> dict[str, Any]:
+    """Read whatever card a folder has; empty where it has none, or one that is damaged."""
+    try:
+        return json.loads((folder / CARD).read_text())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return {}
 
 
 def _counted(folder: Path, manifest: Manifest, command: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from planish.core import TargetError
+from planish.core import PlanishError, TargetError
 from planish.corpus.row import Row
 
 RAW = "raw"
@@ -62,5 +62,13 @@ def write_table(table: Table, path: Path) -> None:
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None) -> Table:
-    """Read a shard, or some of its columns."""
-    return arrow().parquet.read_table(path, columns=columns)
+    """Read a shard, or some of its columns.
+
+    Raises:
+        PlanishError: it is damaged.
+    """
+    try:
+        return arrow().parquet.read_table(path, columns=columns)
+    except ValueError as error:
+        what = f"{path} is damaged: {error}"
+        raise PlanishError(what, "Make it again by the command that made it, in another folder.") from error

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import PlanishError
+from planish.corpus.card import CARD, PAGE, card_in
 from planish.corpus.labelling.label import Label
 from planish.corpus.labelling.plan import Bench
 from planish.corpus.labelling.shards import read_labels
@@ -17,8 +18,6 @@ from planish.corpus.labelling.summary import Effect, Summary, summarise
 from planish.corpus.manifest import replace_text
 from planish.corpus.markdown import table
 
-CARD = "card.json"
-PAGE = "card.md"
 _FREQUENT = 30
 
 
@@ -56,12 +55,12 @@ def read_label_card(folder: Path) -> dict[str, Any]:
     Raises:
         PlanishError: there is none.
     """
-    try:
-        return json.loads((folder / CARD).read_text())
-    except FileNotFoundError as error:
+    card = card_in(folder)
+    if "plan" not in card:
         raise PlanishError(
             f"{folder} holds no finished labels", "Make them: planish corpus label CORPUS DIR."
-        ) from error
+        )
+    return card
 
 
 def _groups(splits: Iterable[str], labels: Sequence[Label]) -> list[tuple[str, Sequence[Label]]]:
