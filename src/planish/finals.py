@@ -58,7 +58,6 @@ def finish(search: Searched, listener: Listener) -> Result:
         PlanishError: the baseline cannot be measured; the run is stored as finished, without a comparison.
     """
     task, progress, store = search.task, search.progress, search.store
-    assert progress.best is not None
     candidates: list[Candidate] = []
     standings: list[Standing] = []
     started = time.monotonic()
@@ -77,8 +76,14 @@ def finish(search: Searched, listener: Listener) -> Result:
     if ranked:  # a comparison that was left out must not erase an earlier one
         store.save_result(progress.run_id, [_finalist(r, baseline, task.objectives[0]) for r in ranked])
     store.finish_run(progress.run_id, "stopped" if search.stopped else "finished", search.seconds)
+    return _result(search, baseline, ranked)
+
+
+def _result(search: Searched, baseline: Standing | None, ranked: Sequence[Ranked]) -> Result:
+    progress = search.progress
+    assert progress.best is not None
     return Result(
-        task=task,
+        task=search.task,
         run_id=progress.run_id,
         best=progress.best,
         ranked=tuple(ranked),
