@@ -172,12 +172,14 @@ def test_made_examples_are_the_same_ones_and_can_be_learnt() -> None:
 @pytest.mark.parametrize("shape", [(784,), (28, 28), (3, 32, 32), (32, 32, 3), (70,)])
 def test_digits_are_enlarged(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...]) -> None:
     datasets = ModuleType("sklearn.datasets")
-    images = np.zeros((2, 8, 8))
+    images = np.zeros((3, 8, 8))
     images[1, 0, 0] = 16
-    datasets.__dict__["load_digits"] = lambda: SimpleNamespace(images=images, target=np.array([0, 1]))
+    datasets.__dict__["load_digits"] = lambda: SimpleNamespace(images=images, target=np.array([0, 1, 2]))
     monkeypatch.setitem(sys.modules, "sklearn", ModuleType("sklearn"))
     monkeypatch.setitem(sys.modules, "sklearn.datasets", datasets)
-    found = digits(shape).images(np.array([0, 1]))
+    examples = digits(shape, 2)
+    assert examples.labels.tolist() == [0, 1]
+    found = examples.images(np.array([0, 1]))
     assert found.shape == (2, *shape)
     assert found[0].max() == 0
     assert found[1].flat[0] == 255

@@ -6,9 +6,8 @@ from functools import partial
 
 from planish.core import StageClock
 from planish.hlo.backend import Backend, Executable
-from planish.hlo.backend.checking import held_argument
-from planish.hlo.scoring.prediction import Errors, Prediction
-from planish.hlo.workload import Fitted, Part, Parts, Workload, first_parameters
+from planish.hlo.scoring.prediction import Errors, Prediction, held_parameters
+from planish.hlo.workload import Fitted, Part, Parts, Workload
 from planish.measure import Samples, Timing, repeated, time_call
 
 
@@ -27,11 +26,7 @@ class Inference:
         self, backend: Backend, workload: Workload, fitted: Fitted, examples: Parts, parts: tuple[Part, ...]
     ) -> None:
         call = fitted.evolved
-        arrays = first_parameters(workload, call)
-        self._parameters = {
-            call.names[i]: held_argument(backend, call.arguments[i], array, i)
-            for i, array in zip(call.parameters, arrays, strict=True)
-        }
+        self._parameters = held_parameters(backend, workload, call)
         self._predictions: dict[Part, Prediction] = {
             part: Prediction(backend, call, examples.read(part, call)) for part in parts
         }

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from planish.hlo.backend import Backend, Executable
 from planish.hlo.backend.checking import held_argument
 from planish.hlo.backend.protocol import Held
-from planish.hlo.workload import Call, Labelled, Part
+from planish.hlo.workload import Call, Labelled, Part, Workload, first_parameters
 
 Errors = Mapping[Part, float]
 """The error on each part."""
@@ -41,6 +41,15 @@ def error_of(answers: NDArray[Any], labels: NDArray[np.int64]) -> float:
     if not finite.any():
         raise NotFiniteError(f"none of {len(answers)} answers is finite")
     return float(1 - (finite & (answers.argmax(axis=1) == labels)).mean())
+
+
+def held_parameters(backend: Backend, workload: Workload, call: Call) -> dict[str, Held]:
+    """Copy the parameters that a function starts with to the back end; gives them by name, in order."""
+    arrays = first_parameters(workload, call)
+    return {
+        call.names[i]: held_argument(backend, call.arguments[i], array, i)
+        for i, array in zip(call.parameters, arrays, strict=True)
+    }
 
 
 class Prediction:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +11,8 @@ from planish.core import ProgramError, StageClock
 from planish.hlo.backend import Backend, Executable
 from planish.hlo.backend.checking import held_argument
 from planish.hlo.backend.protocol import Held
-from planish.hlo.scoring.prediction import Errors, Prediction
-from planish.hlo.workload import Call, Fitted, Labelled, Part, Parts, Workload, first_parameters, labels_as
+from planish.hlo.scoring.prediction import Errors, Prediction, held_parameters
+from planish.hlo.workload import Call, Fitted, Part, Parts, Workload, labels_as
 from planish.measure import Samples, Timing, time_call
 
 
@@ -44,16 +43,12 @@ class Trainer:
         training, self._call = workload.training, fitted.evolved
         assert training is not None
         self._predict = predict
-        read = examples.read("train", self._call)
-        order = batch_order(len(read.labels) // self._call.batch, training.epochs, training.seed)
+        batches = examples.count("train") // self._call.batch
+        order = batch_order(batches, training.epochs, training.seed)
         if not whole and training.search_steps:
             order = order[: training.search_steps]
-        self._batches = _held_batches(backend, self._call, read, order)
-        first = first_parameters(workload, self._call)
-        self._first = [
-            held_argument(backend, self._call.arguments[i], array, i)
-            for i, array in zip(self._call.parameters, first, strict=True)
-        ]
+        self._batches = _held_batches(backend, self._call, examples, order)
+        self._first = held_parameters(backend, workload, self._call)
         self._predictions: dict[Part, Prediction] = {
             part: Prediction(backend, fitted.predict, examples.read(part, fitted.predict)) for part in parts
         }
@@ -69,15 +64,14 @@ class Trainer:
             NotFiniteError: no answer is finite.
             BackendError: a run failed.
         """
-        course = Course(executable, self._call, self._first, self._batches)
+        course = Course(executable, self._call, list(self._first.values()), self._batches)
         samples: Samples | None = None
         if timing is not None:
             with clock("run"):
                 samples = time_call(course.go, timing)
         with clock("verify"):
             course.finish()
-            names = (self._call.names[i] for i in self._call.parameters)
-            parameters = dict(zip(names, course.parameters, strict=True))
+            parameters = dict(zip(self._first, course.parameters, strict=True))
             errors: Errors = {p: e.error(self._predict, parameters) for p, e in self._predictions.items()}
         return errors, samples
 
@@ -139,17 +133,17 @@ def batch_order(batches: int, epochs: int, seed: int) -> NDArray[np.int64]:
 
 
 def _held_batches(
-    backend: Backend, call: Call, examples: Labelled, order: NDArray[np.int64]
+    backend: Backend, call: Call, examples: Parts, order: NDArray[np.int64]
 ) -> list[tuple[Held, Held]]:
-    """Copy each batch that is needed to the back end, once."""
+    """Copy each batch that is needed to the back end, once; gives those of each step."""
     assert call.labels is not None
-    types, size = call.arguments, call.batch
-    labels: NDArray[Any] = labels_as(examples.labels, types[call.labels])
-    held: dict[int, tuple[Held, Held]] = {}
-    for number in map(int, np.unique(order)):
-        place = slice(number * size, (number + 1) * size)
-        held[number] = (
-            held_argument(backend, types[call.images], examples.images[place], call.images),
-            held_argument(backend, types[call.labels], labels[place], call.labels),
-        )
-    return [held[int(number)] for number in order]
+    needed, steps = np.unique(order, return_inverse=True)
+    size, types = call.batch, call.arguments
+    read = examples.read("train", call, (needed[:, None] * size + np.arange(size)).ravel())
+    labels = labels_as(read.labels, types[call.labels])
+    held: list[tuple[Held, Held]] = []
+    for first in range(0, len(labels), size):
+        batch = slice(first, first + size)
+        images = held_argument(backend, types[call.images], read.images[batch], call.images)
+        held.append((images, held_argument(backend, types[call.labels], labels[batch], call.labels)))
+    return [held[step] for step in steps.tolist()]

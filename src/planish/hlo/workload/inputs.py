@@ -18,6 +18,7 @@ from planish.hlo.workload.spec import Data, Split, Workload
 Part = Literal["train", "search", "validation", "final"]
 PARTS: tuple[Part, ...] = get_args(Part)
 
+_STAND_INS = {"digits": digits, "made": made}
 _SHARE = 0.9
 """How much of a stand-in the parts before the final one may take."""
 
@@ -56,24 +57,38 @@ class Parts:
         assert train is not None
         self._train = train
 
-    def read(self, part: Part, call: Call) -> Labelled:
+    def count(self, part: Part) -> int:
+        """Count the examples of a part; raises as `read` does."""
+        return len(self._drawn(part)[1])
+
+    def read(self, part: Part, call: Call, some: NDArray[np.int64] | None = None) -> Labelled:
         """Give the examples of a part, as a function takes them.
+
+        Args:
+            part: which.
+            call: the function.
+            some: their places in the part; None for all.
 
         Raises:
             PlanishError: the final part is asked for before the end.
             ProgramError: the examples do not fit the split, the module or its classes.
         """
-        if part == "final" and not self._at_the_end:
-            raise PlanishError("the final examples stay unseen until the search is over")
-        test = self._open("test") if part == "final" else None
-        examples = test or self._train
-        places = _places(self._split(), part, len(examples.labels), own=test is not None)
+        examples, drawn = self._drawn(part)
+        places = drawn if some is None else drawn[some]
         labels = examples.labels[places]
         if labels.max() >= self._fitted.classes:
             what = f"the data has the label {labels.max()}, the module gives {self._fitted.classes} classes"
             raise ProgramError(what, "Labels count from 0.")
         images = shaped(examples.images(places), call.arguments[call.images], self._workload.images)
         return Labelled(images, labels)
+
+    def _drawn(self, part: Part) -> tuple[Examples, NDArray[np.int64]]:
+        """Give the examples that a part is drawn from, and its places among them."""
+        if part == "final" and not self._at_the_end:
+            raise PlanishError("the final examples stay unseen until the search is over")
+        test = self._open("test") if part == "final" else None
+        examples = test or self._train
+        return examples, _places(self._split(), part, len(examples.labels), own=test is not None)
 
     def _split(self) -> Split:
         """Give the split; a stand-in may be too small for the one that was asked for."""
@@ -93,7 +108,7 @@ class Parts:
             return None
         predict = self._fitted.predict
         shape = predict.arguments[predict.images].shape[1:]
-        return digits(shape) if data.stand_in == "digits" else made(shape, self._fitted.classes)
+        return _STAND_INS[data.stand_in](shape, self._fitted.classes)
 
     @staticmethod
     def _check_digest(data: Data) -> None:

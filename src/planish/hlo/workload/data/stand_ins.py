@@ -33,16 +33,17 @@ def made(shape: Sequence[int], classes: int) -> Examples:
     labels, others = rng.integers(0, classes, (2, COUNT))
     share = rng.uniform(0, _MIXED, (COUNT, 1)).astype(np.float32)
     pixels = (1 - share) * patterns[labels] + share * patterns[others]
-    pixels += rng.normal(0, _NOISE, (COUNT, size)).astype(np.float32)
+    pixels += np.float32(_NOISE) * rng.standard_normal((COUNT, size), np.float32)
     images = (np.clip(pixels, 0, 1) * 255).astype(np.uint8).reshape(COUNT, *shape)
     return examples_of(images, labels, "the made data")
 
 
-def digits(shape: Sequence[int]) -> Examples:
+def digits(shape: Sequence[int], classes: int) -> Examples:
     """Give scikit-learn's 1797 digits of 8 x 8, enlarged.
 
     Args:
         shape: of an image: flat, height x width, or with channels first or last.
+        classes: how many; digits from this number on are left out.
 
     Raises:
         TargetError: scikit-learn is not installed.
@@ -54,8 +55,9 @@ def digits(shape: Sequence[int]) -> Examples:
             "the digits need scikit-learn", "Install it with: pip install scikit-learn"
         ) from error
     found: Any = load_digits()
-    images = np.clip(found.images * 16, 0, 255).astype(np.uint8)
-    return examples_of(_enlarged(images, tuple(shape)), found.target, "the digits")
+    known = found.target < classes
+    images = np.clip(found.images[known] * 16, 0, 255).astype(np.uint8)
+    return examples_of(_enlarged(images, tuple(shape)), found.target[known], "the digits")
 
 
 def _enlarged(images: NDArray[np.uint8], shape: tuple[int, ...]) -> NDArray[np.uint8]:
