@@ -71,6 +71,10 @@ def test_a_workload_of_python(tmp_path: Path) -> None:
         "                    training=Training(epochs=4, search_steps=12))\n"
     )
     assert load(module) == load(module, workload=str(tmp_path / "other.toml"))
+    found = (tmp_path / "net.py").read_text()
+    (tmp_path / "net.py").write_text(found.replace("search=9", "search=0"))
+    with pytest.raises(ProgramError, match="no examples"):
+        load(module)
     (tmp_path / "net.py").write_text("workload = 3\n")
     with pytest.raises(ProgramError, match="gives no workload"):
         load(module)
@@ -245,5 +249,7 @@ def test_safetensors_are_read(tmp_path: Path) -> None:
     (found,) = first_parameters(program.workload, fit(program.module, program.workload).evolved)
     assert np.array_equal(found, WEIGHTS)
     (tmp_path / "w.safetensors").write_bytes(b"none")
+    with pytest.raises(ProgramError, match="not what they were"):
+        first_parameters(program.workload, fit(program.module, program.workload).evolved)
     with pytest.raises(ProgramError, match="cannot read the weights"):
         HloLevel().evaluator(task(tmp_path / "net.mlir"))()

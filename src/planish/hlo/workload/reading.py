@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import runpy
 import tomllib
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -71,12 +70,12 @@ def _of_python(path: Path, name: str) -> Workload:
         raise ProgramError(
             f"{name} gives no workload", "Assign a planish.hlo.workload.Workload to 'workload'."
         )
-    return found
+    return workload_from(asdict(found), name)
 
 
-def _located(data: Data, beside: Path, given: str) -> Data:
+def _located(data: Data, around: Path, given: str) -> Data:
     if given or data.folder:
-        folder = Path(given).absolute() if given else (beside / data.folder).resolve()
+        folder = Path(given).absolute() if given else (around / data.folder).resolve()
         return _of_files(data, folder, "" if given else " that the workload names")
     if root := os.environ.get(VARIABLE):
         own = Path(root).absolute() / data.name
@@ -88,13 +87,17 @@ def _located(data: Data, beside: Path, given: str) -> Data:
 def _of_files(data: Data, folder: Path, which: str) -> Data:
     if not folder.exists():
         raise ProgramError(f"there is no folder '{folder}'{which}, for the data", _MEND)
-    return replace(data, folder=str(folder), stand_in="", digest=digest_of(folder))
-
-
-def _located_file(file: File, beside: Path) -> File:
-    path = (beside / file.path).resolve()
     try:
-        return File(str(path), hashlib.sha256(path.read_bytes()).hexdigest()[:32])
+        return replace(data, folder=str(folder), stand_in="", digest=digest_of(folder))
+    except OSError as error:
+        what = f"cannot read '{error.filename or folder}': {error.strerror}"
+        raise ProgramError(what, "Check who may read it.") from error
+
+
+def _located_file(file: File, around: Path) -> File:
+    path = (around / file.path).resolve()
+    try:
+        return File(str(path), digest_of(path))
     except OSError as error:
         raise ProgramError(
             f"cannot read the weights '{path}': {error.strerror}", "Check the path."

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from planish.core import ProgramError, TargetError, did_you_mean
 from planish.hlo.backend.types import numpy_type
 from planish.hlo.ir import TensorType
+from planish.hlo.workload.data import digest_of
 from planish.hlo.workload.fitting import Call
 from planish.hlo.workload.spec import File, Images, Workload
 
@@ -97,6 +98,9 @@ def _checked(found: Mapping[str, NDArray[Any]], name: str, type_: TensorType, pa
 def _read(file: File) -> Mapping[str, NDArray[Any]]:
     path = Path(file.path)
     try:
+        if digest_of(path) != file.digest:
+            what = f"the weights '{path}' are not what they were when the program was read"
+            raise ProgramError(what, "Tune again.")
         if path.suffix == ".npz":
             with np.load(path, allow_pickle=False) as found:
                 return dict(found)

@@ -17,7 +17,6 @@ _READERS: Sequence[Callable[[Path, Group], Examples | None]] = (
     arrays.open_group,
 )
 _KNOWN = "IDX files, CIFAR-10 batches, train and test folders or tars of images, or .npz files"
-_SMALL = 1 << 30
 
 
 def open_data(path: Path, group: Group) -> Examples | None:
@@ -41,14 +40,17 @@ def open_data(path: Path, group: Group) -> Examples | None:
 
 
 def digest_of(path: Path) -> str:
-    """Name the content of a folder's files, or of a file; in subfolders, names and sizes count alone."""
+    """Name the content of a folder's files, or of a file; in subfolders, names and sizes count alone.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    folder = path if path.is_dir() else path.parent
+    files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
     digest = hashlib.sha256()
-    files = sorted(path.rglob("*")) if path.is_dir() else [path]
     for file in files:
-        if not file.is_file():
-            continue
-        size = file.stat().st_size
-        digest.update(f"{file.relative_to(path.parent if path == file else path)} {size}\n".encode())
-        if size < _SMALL and file.parent == (path if path.is_dir() else path.parent):
-            digest.update(file.read_bytes())
+        digest.update(f"{file.relative_to(folder)} {file.stat().st_size}\n".encode())
+        if file.parent == folder:
+            with file.open("rb") as content:
+                digest.update(hashlib.file_digest(content, "sha256").digest())
     return digest.hexdigest()[:32]
