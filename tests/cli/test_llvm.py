@@ -36,6 +36,22 @@ def test_a_module_is_tuned_and_described(planish: Planish, module: Path) -> None
     assert "opt -passes=" in said.out
 
 
+def test_a_list_of_ones_own_is_shown(planish: Planish, module: Path) -> None:
+    said = planish("passes", module, "mem2reg,function(simplifycfg,gvn)")
+    assert said.code == 0
+    assert "this pass list" in said.out
+    assert "opt -passes='function(mem2reg,simplifycfg,gvn)'" in said.out
+    assert list(json.loads(planish("passes", module, "gvn", "--format", "json").out)) == [
+        *("size", "passes", "verified", "repeat")
+    ]
+
+
+def test_an_unknown_pass_of_a_list_is_one_line(planish: Planish, module: Path) -> None:
+    said = planish("passes", module, "mem2rag")
+    assert (said.code, said.out) == (ProgramError.exit_code, "")
+    assert "Did you mean 'mem2reg'?" in said.error
+
+
 def test_a_list_of_runs_names_modules_by_one_line(planish: Planish, module: Path) -> None:
     planish("tune", module, "--trials", 1, "--finalists", 0, "--workers", 1)
     assert "sum.c: 3 functions, 27 instructions\n" in planish("show").out

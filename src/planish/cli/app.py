@@ -17,6 +17,7 @@ from planish.cli.corpus import corpus
 from planish.cli.export import export
 from planish.cli.failing import guarded
 from planish.cli.levels import levels
+from planish.cli.passes import passes
 from planish.cli.report import report
 from planish.cli.searchers import searchers
 from planish.cli.show import show
@@ -77,7 +78,10 @@ def front(
         typer.echo(context.get_help())
 
 
-for command in (tune, show, report, validate, export, compare, bench_passes, levels, searchers, targets):
+for command in (
+    *(tune, show, report, validate, export, compare, passes, bench_passes),
+    *(levels, searchers, targets),
+):
     app.command()(command)
 app.add_typer(corpus, name="corpus")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from planish.cli.output import facts, one_line, say, table
 from planish.core import Trial
@@ -119,6 +119,10 @@ def _target(story: Story) -> str:
 
 def show_winner(story: Story, titles: Collection[str] | None = None) -> None:
     """Write what the winner does: all that the level tells of it, or what has one of these titles."""
-    shown = {h: text for h, text in story.winner.items() if titles is None or h in titles}
-    for heading, text in shown.items():
+    show_sections({h: text for h, text in story.winner.items() if titles is None or h in titles})
+
+
+def show_sections(sections: Mapping[str, str]) -> None:
+    """Write what a level tells of a candidate: texts under their titles."""
+    for heading, text in sections.items():
         say(f"\n{heading}\n{'-' * len(heading)}\n{text.rstrip()}")

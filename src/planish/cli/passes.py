@@ -1,0 +1,38 @@
+"""`planish passes`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from planish.cli import options as given
+
+
+def passes(
+    program: Annotated[str, typer.Argument(metavar="FILE", help="A module: .ll, .bc or .c.")],
+    pipeline: Annotated[
+        str,
+        typer.Argument(metavar="LIST", help="Passes, as opt -passes= takes them; managers may be left out."),
+    ],
+    option: given.LevelOption = None,
+    objective: given.Objective = "",
+    form: given.Format = "text",
+) -> None:
+    """Show what a pass list of your own does to a module: sizes beside -Oz, what each pass contributes."""
+    from planish.cli.output import document
+    from planish.cli.request import level_options, names
+    from planish.cli.summary import show_sections
+    from planish.levels import load_program
+    from planish.llvm.passes import candidate_of, parse_pipeline
+    from planish.settings import Settings
+    from planish.tune import task_of
+
+    candidate = candidate_of(parse_pipeline(pipeline))
+    level, module = load_program(program, "llvm", level_options(None, None, option))
+    task = task_of(level, module, Settings("llvm", names(objective)))
+    sections = level.describe(task, candidate)
+    if form == "json":
+        document(dict(sections))
+    else:
+        show_sections(sections)
