@@ -23,7 +23,7 @@ from planish.llvm.backend import open_backend
 from planish.llvm.functions.attributes import for_size
 from planish.llvm.functions.identity import identity
 from planish.llvm.functions.normalise import normalise
-from planish.llvm.passes import print_pipeline
+from planish.llvm.passes import named, print_pipeline
 
 # -Oz leaves a return in each arm; a list with mergereturn has one.
 SWITCH = """
@@ -168,6 +168,28 @@ def test_functions_are_drawn_evenly_whatever_identities_a_corpus_holds() -> None
     assert 430 < len(more) < 570
     assert few < more
     assert all(Draw(1000, 1000).holds(r) for r in rows)
+
+
+def test_labels_of_another_coreset_are_not_mixed(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = replace(PLAN, evaluations=4, lists=0)
+    _label(corpus, tmp_path, plan)
+
+    def other(_: str) -> tuple[tuple[str, ...], ...]:
+        return (("sroa<modify-cfg>",),)
+
+    monkeypatch.setattr(named, "load_coreset", other)
+
+    with pytest.raises(PlanishError, match="made with catalogue_and_coreset"):
+        _label(corpus, tmp_path, plan)
+
+
+def test_a_damaged_recipe_is_one_line(corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "recipe.json").write_text("[1")
+
+    with pytest.raises(PlanishError, match=r"recipe\.json is damaged"):
+        _label(corpus, tmp_path)
 
 
 def test_a_run_that_is_killed_goes_on(corpus: Path, tmp_path: Path, labels: list[Label]) -> None:

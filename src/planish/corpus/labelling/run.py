@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from planish.core import PlanishError
+from planish.core import PlanishError, canonical_json, content_hash
 from planish.corpus.card import read_card
 from planish.corpus.folder import ours
 from planish.corpus.labelling.card import write_label_card
@@ -223,16 +223,26 @@ def _count(corpus: Path, plan: Plan) -> int:
 
 def _keep_recipe(folder: Path, corpus: Path, made: Bench, total: int) -> None:
     """Write what the labels are made with, or see that it is the same as before."""
-    plan = {key: value for key, value in asdict(made.plan).items() if key != "jobs"}
-    recipe = {"llvm": made.backend.version, "corpus": corpus.name, "corpus_functions": total, **plan}
-    recipe = json.loads(json.dumps(recipe))
+    recipe = _recipe(corpus, made, total)
     file = folder / RECIPE
     if not file.is_file():
         replace_text(file, json.dumps(recipe, indent=1))
         return
-    held = json.loads(file.read_text())
+    try:
+        held: dict[str, Any] = dict(json.loads(file.read_text()))
+    except (ValueError, TypeError) as error:
+        raise PlanishError(f"{file} is damaged: {error}", "Label in another folder.") from error
     differing = [name for name in recipe if held.get(name) != recipe[name]]
     if differing:
         name = differing[0]
         what = f"the labels in {folder} were made with {name} {held.get(name)}, and now it is {recipe[name]}"
         raise PlanishError(what, "Label in another folder, or in the same way.")
+
+
+def _recipe(corpus: Path, made: Bench, total: int) -> dict[str, Any]:
+    """Name all that labels depend on, as JSON gives it back."""
+    plan = {key: value for key, value in asdict(made.plan).items() if key != "jobs"}
+    lists = [element.text for element in made.space.elements], [seed.text for seed in made.space.seeds()]
+    searched = {"catalogue_and_coreset": content_hash(canonical_json(lists))[:12], **plan}
+    recipe = {"llvm": made.backend.version, "corpus": corpus.name, "corpus_functions": total, **searched}
+    return json.loads(json.dumps(recipe))
