@@ -1,7 +1,7 @@
 """The vocabulary and the protocols of planish; imports nothing else of it."""
 
 from planish.core.canonical import canonical_json, content_hash
-from planish.core.cores import usable_cores
+from planish.core.cores import processor, usable_cores
 from planish.core.errors import (
     AllFailedError,
     MismatchError,
@@ -86,6 +86,7 @@ __all__ = [
     "outcome_from_json",
     "outcome_to_json",
     "pareto_front",
+    "processor",
     "rng",
     "step_from_json",
     "usable_cores",

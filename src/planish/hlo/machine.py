@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planish.core import PlanishError, Target, TargetError
-from planish.core.cores import processor, usable_cores
+from planish.core import PlanishError, Target, TargetError, processor, usable_cores
 from planish.hlo.installed import BACKENDS, versions
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
-from planish.core import PlanishError, Target, TargetError
-from planish.core.cores import processor, usable_cores
+from planish.core import PlanishError, Target, TargetError, processor, usable_cores
 from planish.llvm.backend import facts, open_backend
 from planish.llvm.clang import find_compiler
 from planish.llvm.passes import Element, available, elements

@@ -16,6 +16,7 @@ from planish.core import (
     Target,
     Task,
     did_you_mean,
+    processor,
     usable_cores,
 )
 from planish.loops import target as machine
@@ -145,7 +146,7 @@ class LoopsLevel:
 
         backends = machine.available_backends()
         return {
-            "processor": machine.processor(),
+            "processor": processor(),
             "cores": str(usable_cores()),
             "back ends": ", ".join(backends),
             "peak, one core": f"{measured_peak(backends[0]):.0f} GFLOPS float32, measured",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.metadata import version
 
-from planish.core import Target, TargetError
-from planish.core.cores import processor, usable_cores
+from planish.core import Target, TargetError, processor, usable_cores
 
 BACKENDS = ("x86-avx512", "x86-avx2", "portable")
 """The code generators: LoopNest for x86-64 by instruction set, and LLVM for any processor."""
