@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from llvm.modules import ASSEMBLY, COUNTED, ECHO, HARNESS, SUM, require_linker
-from planish.core import Candidate, Evaluator, Failed, Measured, Outcome, TargetError, Task
-from planish.llvm import evaluator as module
+from llvm.unguarded import Unguarded
+from planish.core import Candidate, Failed, Measured, Outcome, TargetError, Task
 from planish.llvm import running
 from planish.llvm.backend import open_backend
 from planish.llvm.backend.elf import code_bytes
-from planish.llvm.evaluator import LlvmEvaluator
 from planish.llvm.level import LlvmLevel
 from planish.llvm.passes import candidate_of
 from planish.llvm.recipe import prepared, recipe_of
@@ -161,21 +160,6 @@ def test_an_unknown_pass_is_an_illegal_step() -> None:
     assert isinstance(outcome, Failed)
     assert (outcome.stage, outcome.reason) == ("transform", "illegal step")
     assert "Did you mean 'newgvn'" in outcome.detail
-
-
-def _as_it_is(texts: tuple[str, ...]) -> str:
-    return ",".join(texts)
-
-
-@dataclass(frozen=True)
-class Unguarded:
-    """Makes an evaluator that takes pipelines as they are, legal or not."""
-
-    recipe: LlvmEvaluator
-
-    def __call__(self) -> Evaluator:
-        setattr(module, "print_pipeline", _as_it_is)  # noqa: B010
-        return self.recipe()
 
 
 def test_an_llvm_that_ends_the_process_costs_one_candidate(tmp_path: Path) -> None:

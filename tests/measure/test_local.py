@@ -8,12 +8,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from measure.actors import Hasty, Telling
 from measure.processes import diary, dies_out, living
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, TargetError
 from planish.measure import Answer, Limits, LocalExecutor, exclusive
@@ -21,7 +21,6 @@ from planish.testing.acting import Act, Actor, Diary, act
 from planish.testing.executors import Unmakeable
 
 LIMITS = Limits(build=0.5, run=0.5)
-HASTY = Limits(build=0.3)
 BROKEN = Unmakeable(LookupError("no such processor"))
 
 
@@ -142,12 +141,6 @@ def test_what_an_evaluator_has_to_tell_is_known(tmp_path: Path) -> None:
         assert executor.notes == ()
 
 
-class Telling(Actor):
-    """An actor with something to say."""
-
-    notes = ("it is late",)
-
-
 def test_a_worker_that_closes_its_pipes_is_replaced(executor: LocalExecutor) -> None:
     mute, last = (answer.outcome for answer in executor.submit([act("mute"), act()]))
     assert isinstance(mute, Failed)
@@ -171,13 +164,6 @@ def test_a_worker_is_replaced_at_the_end_of_its_life(tmp_path: Path, book: Path)
     assert sum(lives.values()) == 96
     assert len(lives) >= 3
     assert all(10 <= evaluations < 10 + 32 for evaluations in list(lives.values())[:-1])
-
-
-@dataclass(frozen=True)
-class Hasty(Diary):
-    """A factory that asks for limits of its own."""
-
-    limits: Limits = HASTY
 
 
 def test_a_factory_may_ask_for_limits(tmp_path: Path, book: Path) -> None:
