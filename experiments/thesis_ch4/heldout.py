@@ -21,7 +21,6 @@ from planish.corpus.labelling import Bench, Budget, Effect, Plan, Ward, bench, f
 from planish.corpus.labelling.card import HEADS, cells
 from planish.corpus.labelling.examiner import Examiner, Passes
 from planish.corpus.labelling.search import search
-from planish.llvm.backend import IRError
 from planish.llvm.passes import load_coreset
 
 SIZES = (1, 3, 5, 10, 20)
@@ -49,25 +48,20 @@ class Trying:
 
     def __call__(self, row: Row, ward: Ward) -> Tried | None:
         made = self.bench
-        try:
-            examiner = Examiner(made.backend, row.ir, made.plan.objective, made.baseline, ward)
-        except IRError:
-            return None
-        baseline = examiner.cost(made.baseline)
-        if baseline is None:
-            return None
+        with made.examining(row, ward) as examiner:
+            baseline = examiner.cost(made.baseline) if examiner else None
+            return None if examiner is None or baseline is None else self._tried(row, examiner, baseline)
+
+    def _tried(self, row: Row, examiner: Examiner, baseline: int) -> Tried:
+        made = self.bench
         costs = [examiner.cost(passes) for passes in self.lists]
         known = [max(baseline, 10**9) if cost is None else cost for cost in costs]
         after = [min(known[:size], default=baseline) for size in SIZES]
-        seed = int(row.identity[:12], 16)
-        search(examiner, made.space, made.objective, Budget(10**9, self.seconds), seed)
+        search(examiner, made.space, made.objective, Budget(10**9, self.seconds), made.seed_of(row))
         best = examiner.best()
         searched = baseline if best is None else best[0]
-        tried = Tried(
-            row.package, baseline, after, searched, examiner.other() or baseline, examiner.evaluations
-        )
-        examiner.close()
-        return tried
+        other = examiner.other() or baseline
+        return Tried(row.package, baseline, after, searched, other, examiner.evaluations)
 
 
 def main() -> None:

@@ -17,9 +17,7 @@ from pathlib import Path
 
 from planish.corpus import Row, read_corpus
 from planish.corpus.labelling import Bench, Budget, Plan, Ward, bench, forked
-from planish.corpus.labelling.examiner import Examiner
 from planish.corpus.labelling.search import search
-from planish.llvm.backend import IRError
 
 AT = (1, 3, 10, 20, 40, 100, 200, 400, 1000)
 NAMES = {"portfolio": "ours (portfolio)", "random-minimise": "the thesis's (random, minimised)"}
@@ -34,17 +32,14 @@ class Tracing:
 
     def __call__(self, row: Row, ward: Ward) -> list[int] | None:
         made = self.bench
-        try:
-            examiner = Examiner(made.backend, row.ir, made.plan.objective, made.baseline, ward)
-        except IRError:
-            return None
-        baseline = examiner.cost(made.baseline)
-        if baseline is None:
-            return None
-        seed = int(row.identity[:12], 16)
-        search(examiner, made.space, made.objective, Budget(self.evaluations), seed, made.plan.searcher)
-        costs = [baseline if cost is None else cost for cost in examiner.trace()[1:]]  # as it is comes first
-        examiner.close()
+        with made.examining(row, ward) as examiner:
+            baseline = examiner.cost(made.baseline) if examiner else None
+            if examiner is None or baseline is None:
+                return None
+            budget, seed = Budget(self.evaluations), made.seed_of(row)
+            search(examiner, made.space, made.objective, budget, seed, made.plan.searcher)
+            trace = examiner.trace()[1:]  # as it is comes first
+        costs = [baseline if cost is None else cost for cost in trace]
         best = list(accumulate(costs, min))
         return [baseline, *best[1:], *[best[-1]] * (self.evaluations - len(best))][: self.evaluations]
 

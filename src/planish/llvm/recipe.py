@@ -7,11 +7,11 @@ from planish.llvm.backend import open_backend
 from planish.llvm.evaluator import LAST_TIMING, TIMING, LlvmEvaluator
 from planish.llvm.functions.attributes import for_size, without_optnone
 from planish.llvm.machine import elements_of
+from planish.llvm.passes import oz_of
 from planish.llvm.program import ir_program
 from planish.measure import Limits
 
 _FAST = "default<O3>"
-_SMALL = ("default<Oz>", "default<O2>")
 _PACE = 1000.0
 """Instructions for which each stage is given another second, beyond its usual limit."""
 
@@ -64,8 +64,9 @@ def baseline_passes(task: Task) -> tuple[str, ...]:
     """
     if _leads(task) == "time_s":
         return (_FAST,)
-    runs = {element.text for element in elements_of(task.target)}
-    return (next(text for text in _SMALL if text in runs),)
+    oz = oz_of({element.text for element in elements_of(task.target)})
+    assert oz is not None
+    return (oz,)
 
 
 def _leads(task: Task) -> str:

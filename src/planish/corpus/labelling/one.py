@@ -11,9 +11,6 @@ from planish.corpus.labelling.plan import Bench
 from planish.corpus.labelling.search import Budget, search, shorten
 from planish.corpus.labelling.ward import Ward
 from planish.corpus.row import Row
-from planish.llvm.backend import IRError
-
-_SEED_DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -31,17 +28,13 @@ class Searching:
     def __call__(self, row: Row, ward: Ward) -> Label | None:
         """Label one function; None where LLVM cannot read it, or -Oz fails."""
         bench = self.bench
-        try:
-            examiner = Examiner(bench.backend, row.ir, bench.plan.objective, bench.baseline, ward)
-        except IRError:
-            return None
-        if examiner.cost(bench.baseline) is not None:
-            # Functions have seeds of their own, so that together they try more lists.
-            seed = int(row.identity[:_SEED_DIGITS], 16) + bench.plan.seed
-            search(examiner, bench.space, bench.objective, self.budget, seed, bench.plan.searcher)
-        found = label_of(row, examiner, "search")
-        examiner.close()
-        return found
+        with bench.examining(row, ward) as examiner:
+            if examiner is None:
+                return None
+            if examiner.cost(bench.baseline) is not None:
+                seed, name = bench.seed_of(row), bench.plan.searcher
+                search(examiner, bench.space, bench.objective, self.budget, seed, name)
+            return label_of(row, examiner, "search")
 
 
 @dataclass(frozen=True)
@@ -60,14 +53,14 @@ class Broadcasting:
         """Give the label, better where one of the lists is."""
         row, label = item
         bench = self.bench
-        examiner = Examiner(bench.backend, row.ir, bench.plan.objective, bench.baseline, ward)
-        for passes in (bench.baseline, label.passes, *self.lists):
-            examiner.cost(passes)
-        best = examiner.best()
-        if best is not None and best[0] < label.best:
-            shorten(examiner, bench.space, bench.objective)
-        found = label_of(row, examiner, "broadcast")
-        examiner.close()
+        with bench.examining(row, ward) as examiner:
+            assert examiner is not None  # it has a label, so it could be read
+            for passes in (bench.baseline, label.passes, *self.lists):
+                examiner.cost(passes)
+            best = examiner.best()
+            if best is not None and best[0] < label.best:
+                shorten(examiner, bench.space, bench.objective)
+            found = label_of(row, examiner, "broadcast")
         evaluations = label.evaluations + examiner.evaluations
         if found is None or found.best >= label.best:
             other = min(label.other, found.other) if found else label.other
@@ -90,15 +83,11 @@ class Costing:
 
     def __call__(self, row: Row, ward: Ward) -> tuple[int | None, list[int | None]] | None:
         """Give the cost after -Oz and after each list; None where LLVM cannot read the function."""
-        bench = self.bench
-        try:
-            examiner = Examiner(bench.backend, row.ir, bench.plan.objective, bench.baseline, ward)
-        except IRError:
-            return None
-        costs = [examiner.cost(passes) for passes in self.lists]
-        baseline = examiner.cost(bench.baseline)
-        examiner.close()
-        return baseline, costs
+        with self.bench.examining(row, ward) as examiner:
+            if examiner is None:
+                return None
+            costs = [examiner.cost(passes) for passes in self.lists]
+            return examiner.cost(self.bench.baseline), costs
 
 
 def label_of(row: Row, examiner: Examiner, found_by: str) -> Label | None:

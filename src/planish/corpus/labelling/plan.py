@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
 from planish.core import Objective, PlanishError, did_you_mean, usable_cores
-from planish.corpus.row import SPLITS
-from planish.llvm.backend import Backend, open_backend
-from planish.llvm.passes import PassSpace, available, pass_space
+from planish.corpus.labelling.examiner import Examiner
+from planish.corpus.labelling.ward import Ward
+from planish.corpus.row import SPLITS, Row
+from planish.llvm.backend import Backend, IRError, open_backend
+from planish.llvm.passes import PassSpace, available, oz_of, pass_space
 
 OBJECTIVES = ("instructions", "text_bytes")
 SEARCHERS = ("portfolio", "random-minimise")
+_SEED_DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -90,8 +94,24 @@ class Bench:
     @cached_property
     def baseline(self) -> tuple[str, ...]:
         """-Oz, by the name that this LLVM has for it."""
-        texts = {element.text for element in self.space.elements}
-        return ("default<Oz>",) if "default<Oz>" in texts else ("default<O2>",)
+        oz = oz_of({element.text for element in self.space.elements})
+        assert oz is not None
+        return (oz,)
+
+    @contextmanager
+    def examining(self, row: Row, ward: Ward) -> Generator[Examiner | None]:
+        """Give the examiner of a function, closed in the end; None where LLVM cannot read it."""
+        try:
+            examiner = Examiner(self.backend, row.ir, self.plan.objective, self.baseline, ward)
+        except IRError:
+            yield None
+            return
+        with closing(examiner):
+            yield examiner
+
+    def seed_of(self, row: Row) -> int:
+        """Give a function's own seed: searches with different ones try more lists together."""
+        return int(row.identity[:_SEED_DIGITS], 16) + self.plan.seed
 
     def at_once(self, evaluations: int) -> int:
         """How many functions a child does before it is replaced, since some back ends leak."""

@@ -8,7 +8,7 @@ from planish.llvm.passes.catalogue import (
     find_element,
 )
 from planish.llvm.passes.coreset import load_coreset
-from planish.llvm.passes.named import SPACES, pass_space
+from planish.llvm.passes.named import SPACES, oz_of, pass_space
 from planish.llvm.passes.pipeline import available, parse_pipeline, print_pipeline
 from planish.llvm.passes.sampling import Shape
 from planish.llvm.passes.space import PassSpace
@@ -27,6 +27,7 @@ __all__ = [
     "exclusions",
     "find_element",
     "load_coreset",
+    "oz_of",
     "parse_pipeline",
     "pass_space",
     "passes_of",

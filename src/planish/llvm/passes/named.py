@@ -1,7 +1,7 @@
 """The spaces of pass lists that a user can name."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from planish.core import PlanishError, did_you_mean
 from planish.llvm.passes.catalogue import Element
@@ -60,10 +60,17 @@ def pass_space(
     return PassSpace(kept, longest=longest, weights=weights, seeds=seeds, shapes=SHAPES)
 
 
+def oz_of(texts: Collection[str]) -> str | None:
+    """Give LLVM's pipeline for small code among some passes: -Oz, or -O2 where it has no -Oz any more.
+
+    On functions that are `minsize optsize` the two make code of the same size. None: it has neither.
+    """
+    return next((text for text in ("default<Oz>", "default<O2>") if text in texts), None)
+
+
 def _seeds(elements: Sequence[Element], coreset: Sequence[Sequence[str]]) -> list[Sequence[str]]:
     """Begin with LLVM's own pipeline for small code: -Oz, or -O2 where LLVM has no -Oz any more."""
-    texts = {element.text for element in elements}
-    small = next((text for text in ("default<Oz>", "default<O2>") if text in texts), None)
+    small = oz_of({element.text for element in elements})
     return [*([[small]] if small else []), *coreset]
 
 
