@@ -35,10 +35,8 @@ def find_csmith() -> tuple[str, Path]:
 
 def csmith_version(program: str) -> str:
     """Ask csmith for its version."""
-    done = subprocess.run(
-        [program, "--version"], capture_output=True, text=True, check=False, timeout=_SECONDS
-    )
-    return done.stdout.split("\n", 1)[0].removeprefix("csmith").strip()
+    said = _run([program, "--version"]).stdout.decode(errors="replace")
+    return said.split("\n", 1)[0].removeprefix("csmith").strip()
 
 
 def random_program(program: str, seed: int, options: Sequence[str] = SMALL) -> str:
@@ -53,9 +51,7 @@ def random_program(program: str, seed: int, options: Sequence[str] = SMALL) -> s
         PlanishError: csmith fails, or does not end.
     """
     try:
-        with TemporaryDirectory() as folder:  # csmith leaves a file where it runs
-            command = [program, "--seed", str(seed), *options]
-            done = subprocess.run(command, capture_output=True, check=False, timeout=_SECONDS, cwd=folder)
+        done = _run([program, "--seed", str(seed), *options])
     except subprocess.TimeoutExpired as error:
         raise PlanishError(f"csmith did not end within {_SECONDS:g} s on seed {seed}") from error
     if done.returncode:
@@ -63,3 +59,9 @@ def random_program(program: str, seed: int, options: Sequence[str] = SMALL) -> s
             f"csmith fails on seed {seed}: {done.stderr.decode(errors='replace').strip()[:200]}"
         )
     return done.stdout.decode(errors="replace")
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[bytes]:
+    """Run csmith in a folder of its own: it leaves a file where it runs."""
+    with TemporaryDirectory() as folder:
+        return subprocess.run(command, capture_output=True, check=False, timeout=_SECONDS, cwd=folder)
