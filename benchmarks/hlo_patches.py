@@ -30,6 +30,7 @@ from planish.hlo.space import PatchSpace
 
 FOLDER = Path(__file__).parents[1] / "examples" / "hlo"
 LONGEST = 12
+RUNS_NOT = "does not run"
 DTYPES = {"f32": "float32", "i32": "int32"}
 
 
@@ -40,7 +41,7 @@ def patches(program: Program, count: int, seed: int) -> Iterator[tuple[str, Cand
         draw = rng(seed, index)
         a, b = (grown(space, int(draw.integers(1, LONGEST + 1)), draw) for _ in range(2))
         yield "mutation", a
-        yield "crossover", max(children(a, b, draw), key=lambda child: len(child.steps))
+        yield "crossover", crossed(a, b, draw)
 
 
 def grown(space: PatchSpace, length: int, draw: Any) -> Candidate:
@@ -48,6 +49,14 @@ def grown(space: PatchSpace, length: int, draw: Any) -> Candidate:
     for _ in range(length):
         candidate = space.mutate(candidate, draw)
     return candidate
+
+
+def crossed(a: Candidate, b: Candidate, draw: Any) -> Candidate:
+    """Give the longer child of two patches, of those that are neither empty nor too long."""
+    while True:
+        for child in sorted(children(a, b, draw), key=lambda child: -len(child.steps)):
+            if 1 <= len(child.steps) <= LONGEST:
+                return child
 
 
 def digest(program: Program, candidate: Candidate) -> str:
@@ -124,7 +133,9 @@ def serve(pipe: Connection, types: tuple[TensorType, ...]) -> None:
             jax.block_until_ready(compiled.execute(arguments))
             pipe.send("runs")
         except jax.errors.JaxRuntimeError as error:
-            pipe.send(f"does not {stage}: {str(error).splitlines()[0][:100]}")
+            pipe.send(
+                f"{RUNS_NOT if stage == 'run' else 'does not compile'}: {str(error).splitlines()[0][:100]}"
+            )
 
 
 def ones(types: tuple[TensorType, ...]) -> list[Any]:
@@ -132,6 +143,11 @@ def ones(types: tuple[TensorType, ...]) -> list[Any]:
     import numpy as np
 
     return [np.ones(type_.shape, DTYPES[type_.element]) for type_ in types]
+
+
+def shared(count: int, of: int) -> str:
+    """Write a count, and its share of those that came so far."""
+    return f"{count:>8} of {of:>4} {count / max(of, 1):>7.1%}"
 
 
 def measure(name: str, count: int, compiled: int, options: argparse.Namespace) -> None:
@@ -148,12 +164,12 @@ def measure(name: str, count: int, compiled: int, options: argparse.Namespace) -
     xla.close()
     for origin in ("mutation", "crossover"):
         valid = [bool(bytes_) for (by, _), bytes_ in zip(made, here, strict=True) if by == origin]
-        print(f"{name:<12}{origin:<12}{len(valid):>8}{sum(valid) / len(valid):>10.1%}", end="")
         tried = {answer: times for (by, answer), times in answers.items() if by == origin}
         tried.pop("is not valid", None)
-        total = sum(tried.values()) or 1
-        built = sum(times for answer, times in tried.items() if answer == "runs" or "not run" in answer)
-        print(f"{sum(tried.values()):>10}{built / total:>10.1%}{tried.pop('runs', 0) / total:>10.1%}")
+        runs = tried.pop("runs", 0)
+        built = runs + sum(times for answer, times in tried.items() if answer.startswith(RUNS_NOT))
+        counts = (shared(sum(valid), len(valid)), shared(built, sum(tried.values()) + runs))
+        print(f"{name:<12}{origin:<12}{len(valid):>8}", *counts, shared(runs, sum(tried.values()) + runs))
         for answer, times in tried.items():
             print(f"{'':<12}{times} x {answer}")
     print(f"{'':<12}replayed to other bytes in another process: {sum(map(str.__ne__, here, there))}")
@@ -175,7 +191,8 @@ def main() -> None:
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "1"
     compiled = options.patches if options.compiled is None else options.compiled
     print(
-        f"{'module':<12}{'made by':<12}{'patches':>8}{'verify':>10}{'to XLA':>10}{'compile':>10}{'run':>10}"
+        f"{'module':<12}{'made by':<12}{'patches':>8}"
+        + "".join(f"{h:>22}" for h in ("verify", "compile", "run"))
     )
     for name in options.modules:
         measure(name, options.patches // 2, compiled // 2, options)
