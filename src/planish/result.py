@@ -2,26 +2,62 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
-from planish.core import Candidate, Measured, Objective, Task, Trial
+from planish.core import Candidate, Effect, Measured, Objective, Opinion, Task, Trial
 from planish.levels import level_named
-from planish.measure import Standing
+from planish.measure import Standing, Verdict
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """A candidate of the comparison at the end.
+    """A candidate of the comparison at the end; in a run with several objectives, a member of the front.
 
     Args:
         candidate: what was measured.
-        standing: how it did beside the baseline.
+        standing: how it did beside the baseline, by the leading objective.
+        standings: the same by each objective's name; the leading one too.
+        scores: what data that the search did not see gives: name to value.
+        opinion: what another way to run it says of its answer.
+        searched: how many steps it had when the search ended; fewer are left where it was minimised.
+        alone: what each of its steps does alone; empty where that was left out.
+        pairs: what each two of its steps do together.
+        trial: its values as the search measured them, before it was minimised.
+        notes: what could not be done for it, in sentences.
     """
 
     candidate: Candidate
     standing: Standing
+    standings: Mapping[str, Standing]
+    scores: Mapping[str, float] = field(default_factory=dict[str, float])
+    opinion: Opinion = field(default_factory=Opinion)
+    searched: int = 0
+    alone: tuple[Effect, ...] = ()
+    pairs: tuple[Effect, ...] = ()
+    trial: Mapping[str, float] = field(default_factory=dict[str, float])
+    notes: tuple[str, ...] = ()
+
+    def verdict(self, objective: str) -> Verdict | Literal["failed", "disputed"]:
+        """Judge it by an objective's name: "disputed" is better, but the second opinion differs."""
+        verdict = self.standings[objective].verdict
+        return "disputed" if verdict == "faster" and self.opinion.agrees is False else verdict
+
+
+@dataclass(frozen=True)
+class Referred:
+    """How another baseline did.
+
+    Args:
+        name: for people: a file's name.
+        objectives: objective name to its median.
+    """
+
+    name: str
+    objectives: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -32,13 +68,17 @@ class Result:
         task: what was tuned.
         run_id: the run's name in the store.
         best: the best trial of the search.
-        ranked: the best few as measured again beside the baseline, the best first; may be empty.
+        ranked: the best few as measured again beside the baseline, the best first; may be empty. Of several
+            objectives it is the front, sorted by the leading one, but those that are disputed come last.
         baseline: how the baseline did in the same comparison; None if it was left out.
         trials: how many candidates were tried.
         failures: "stage: reason" to how many failed so.
         seconds: where the run's time went, by stage.
         stopped: whether the user ended the search.
-        notes: what the evaluators have to tell the user of how candidates were measured.
+        notes: what the user is to be told of how candidates were measured.
+        baselines: how the baseline did, by each objective's name.
+        baseline_scores: what data that the search did not see gives for the baseline.
+        reference: how another baseline did; None where there is none.
     """
 
     task: Task
@@ -51,6 +91,9 @@ class Result:
     seconds: Mapping[str, float]
     stopped: bool = False
     notes: tuple[str, ...] = ()
+    baselines: Mapping[str, Standing] = field(default_factory=dict[str, Standing])
+    baseline_scores: Mapping[str, float] = field(default_factory=dict[str, float])
+    reference: Referred | None = None
 
     @property
     def objective(self) -> Objective:
@@ -76,7 +119,9 @@ class Result:
         ratio = self.ranked[0].standing.ratio if self.ranked else None
         if ratio is None:
             return None
-        return 1 / ratio.value if self.objective.direction == "down" else ratio.value
+        if self.objective.direction == "up":
+            return ratio.value
+        return 1 / ratio.value if ratio.value else math.inf
 
     def describe(self) -> Mapping[str, str]:
         """Show what the winner does: title to text."""

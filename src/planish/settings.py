@@ -20,7 +20,8 @@ class Settings:
         cores: how many cores the program may use.
         workers: processes that build and verify at the same time; timed runs never overlap. 0 takes one, and
             one more for each core that the program leaves free.
-        finalists: how many of the best are measured again at the end; 0 leaves that out.
+        finalists: how many of the best are measured again at the end; 0 leaves that out. None: 3, and 8 of
+            the front of several objectives.
         remeasure: measure candidates again that the store knows, in a run of its own.
     """
 
@@ -34,5 +35,5 @@ class Settings:
     seed: int = 0
     cores: int = 1
     workers: int = 0
-    finalists: int = 3
+    finalists: int | None = None
     remeasure: bool = False

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from hlo.workloads import STEP, TRAINING, write_all
-from planish import finals, tune
+from planish import tune
 from planish.budget import Budget
 from planish.core import Candidate, PlanishError, candidate_from_json
+from planish.finals import comparing
 from planish.hlo import read_program
 from planish.hlo.describe import difference
 from planish.hlo.edits import CopyOp, DeleteOp, ScaleConstant
@@ -47,7 +48,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
     folder = tmp_path_factory.mktemp("tuned")
     module = write_all(folder / "net", STEP, TRAINING)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(finals, "Plan", partial(Plan, rounds=3, processes=1))
+        patch.setattr(comparing, "Plan", partial(Plan, rounds=3, processes=1))
         result = tune(str(module), budget=Budget(trials=6), settings=QUICK, store=folder / "store.db")
     return Tuned(result, module, folder / "store.db")
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from llvm.modules import ASSEMBLY, ECHO, SUM, lacking, require_linker
-from planish import finals, tune, validate
+from planish import tune, validate
 from planish.budget import Budget
 from planish.core import Candidate, Measured, PlanishError, ProgramError
+from planish.finals import comparing
 from planish.levels import level_of
 from planish.llvm.backend import open_backend
 from planish.llvm.level import LlvmLevel
@@ -145,7 +146,7 @@ def test_bytes_of_code_can_lead(tmp_path: Path) -> None:
 
 def test_time_is_compared_with_the_fast_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_linker()
-    monkeypatch.setattr(finals, "Plan", partial(Plan, processes=1))
+    monkeypatch.setattr(comparing, "Plan", partial(Plan, processes=1))
     settings = replace(QUICK, objectives=("time_s",), finalists=1)
     result = tune(ECHO, budget=Budget(trials=2), settings=settings, store=tmp_path / "store.db", args="x")
     assert baseline_passes(result.task) == ("default<O3>",)

@@ -82,7 +82,10 @@ Workers = Annotated[
     int, typer.Option("--workers", help="Processes that build and verify side by side; 0 chooses.")
 ]
 Finalists = Annotated[
-    int, typer.Option("--finalists", min=0, help="How many of the best are measured again at the end.")
+    int | None,
+    typer.Option(
+        "--finalists", min=0, help="How many of the best are measured again at the end: 3; 8 of a front."
+    ),
 ]
 Remeasure = Annotated[bool, typer.Option("--remeasure", help="Begin anew, measuring what is known again.")]
 ReportFile = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a report (HTML).")]

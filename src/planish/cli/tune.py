@@ -35,7 +35,7 @@ def tune(
     seed: given.Seed = 0,
     cores: given.Cores = 1,
     workers: given.Workers = 0,
-    finalists: given.Finalists = 3,
+    finalists: given.Finalists = None,
     per_function: given.PerFunction = False,
     remeasure: given.Remeasure = False,
     report: given.ReportFile = None,

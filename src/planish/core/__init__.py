@@ -2,6 +2,7 @@
 
 from planish.core.canonical import canonical_json, content_hash
 from planish.core.cores import processor, usable_cores
+from planish.core.ending import CanDoubt, CanRefer, CanScore, Effect, Opinion, Reference
 from planish.core.errors import (
     AllFailedError,
     MismatchError,
@@ -41,15 +42,19 @@ from planish.core.trial import Trial, best_trial
 __all__ = [
     "STAGES",
     "AllFailedError",
+    "CanDoubt",
     "CanEnumerate",
     "CanEvolve",
     "CanFocus",
     "CanName",
+    "CanRefer",
     "CanSample",
+    "CanScore",
     "CanSeed",
     "CanShrink",
     "CanStep",
     "Candidate",
+    "Effect",
     "Evaluation",
     "Evaluator",
     "EvaluatorFactory",
@@ -59,10 +64,12 @@ __all__ = [
     "Measured",
     "MismatchError",
     "Objective",
+    "Opinion",
     "Outcome",
     "PlanishError",
     "Program",
     "ProgramError",
+    "Reference",
     "ScheduleError",
     "Searcher",
     "Space",

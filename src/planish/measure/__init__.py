@@ -1,6 +1,6 @@
 """Where candidates are evaluated: workers, limits, timing, and the comparison at the end."""
 
-from planish.measure.compare import Entrant, Plan, Standing, remeasure
+from planish.measure.compare import Entrant, Plan, Standing, remeasure, remeasure_all
 from planish.measure.exclusion import MACHINE_LOCK, exclusive
 from planish.measure.guard import Answer
 from planish.measure.inline import InlineExecutor
@@ -26,6 +26,7 @@ __all__ = [
     "Verdict",
     "exclusive",
     "remeasure",
+    "remeasure_all",
     "repeated",
     "time_call",
 ]

@@ -9,7 +9,7 @@ for all would take its luck for a property of the candidate.
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -94,38 +94,70 @@ def remeasure(
     plan: Plan | None = None,
     start: Callable[[EvaluatorFactory], Executor] = LocalExecutor,
 ) -> list[Standing]:
+    """Measure as `remeasure_all` does, by one objective; gives one standing for each."""
+    found = remeasure_all(baseline, entrants, [objective], plan, start)
+    return [standings[objective.name] for standings in found]
+
+
+def remeasure_all(
+    baseline: Entrant,
+    entrants: Sequence[Entrant],
+    objectives: Sequence[Objective],
+    plan: Plan | None = None,
+    start: Callable[[EvaluatorFactory], Executor] = LocalExecutor,
+) -> list[Mapping[str, Standing]]:
     """Measure entrants and baseline again, interleaved, and judge by what is beyond the noise.
 
     Args:
         baseline: what the others are compared with.
         entrants: the best few.
-        objective: what is compared; its values must not be negative.
-        plan: how much is measured; an exact objective is measured once, in one fresh process, all the same.
+        objectives: what is compared, at least one; their values must not be negative. Each evaluation
+            gives the values of all.
+        plan: how much is measured; where all objectives are exact everybody is measured once, in one fresh
+            process, all the same.
         start: starts an executor with fresh processes; it must evaluate a batch in its order, so give
             it one worker.
 
     Returns:
-        The baseline's standing, then the entrants' in their order.
+        The baseline's standings by the objectives' names, then the entrants' in their order.
 
     Raises:
-        PlanishError: the baseline fails, the objective is not measured or is negative, or there are
+        PlanishError: the baseline fails, an objective is not measured or is negative, or there are
             fewer than 3 rounds in all.
     """
-    plan = plan or Plan()
-    if objective.exact:
-        plan = replace(plan, processes=1, rounds=1)
-    elif plan.processes < 1 or plan.rounds < 1 or plan.processes * plan.rounds < 3:
-        raise PlanishError(
-            f"{plan.processes} processes of {plan.rounds} rounds show no noise", "Ask for 3 rounds in all."
-        )
+    plan = _checked(plan or Plan(), objectives)
     everybody = [baseline, *entrants]
     table = [_process(everybody, plan, process, start) for process in range(plan.processes)]
     outcomes = [[rounds[place] for rounds in table] for place in range(len(everybody))]
+    judged = [_judge(everybody, outcomes, objective, plan.seed) for objective in objectives]
+    return [
+        {objective.name: standings[place] for objective, standings in zip(objectives, judged, strict=True)}
+        for place in range(len(everybody))
+    ]
+
+
+def _checked(plan: Plan, objectives: Sequence[Objective]) -> Plan:
+    if all(objective.exact for objective in objectives):
+        return replace(plan, processes=1, rounds=1)
+    if plan.processes < 1 or plan.rounds < 1 or plan.processes * plan.rounds < 3:
+        raise PlanishError(
+            f"{plan.processes} processes of {plan.rounds} rounds show no noise", "Ask for 3 rounds in all."
+        )
+    return plan
+
+
+def _judge(
+    everybody: Sequence[Entrant],
+    outcomes: Sequence[Sequence[Sequence[Outcome]]],
+    objective: Objective,
+    seed: int,
+) -> list[Standing]:
+    """Judge everybody by one objective; the first is the baseline."""
     base, *others = (_tally(e.name, o, objective) for e, o in zip(everybody, outcomes, strict=True))
     if base.failures:
         failure = base.failures[0]
         raise PlanishError(f"the baseline failed: {failure.stage}: {failure.reason}: {failure.detail}")
-    return [_judged(standing, base, objective, plan.seed) for standing in (base, *others)]
+    return [_judged(standing, base, objective, seed) for standing in (base, *others)]
 
 
 def _process(

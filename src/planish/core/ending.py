@@ -1,0 +1,103 @@
+"""What a level may add at the end of a run: scores on unseen data, a second opinion, another baseline.
+
+A level has the methods of those protocols that make sense for it; nothing else is asked of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from planish.core.outcome import Outcome
+from planish.core.protocols import EvaluatorFactory
+from planish.core.step import Candidate
+from planish.core.task import Task
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What another way to run a candidate says of its answer.
+
+    Args:
+        agrees: None where it was not asked, or has no answer.
+        difference: how far apart the answers are, as a share; None where that is not known.
+        why: one line, where it does not agree.
+    """
+
+    agrees: bool | None = None
+    difference: float | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What some of a candidate's steps do by themselves (GEVO-ML, section 6.1).
+
+    Args:
+        steps: their places in the candidate, from 0; one, or two.
+        values: objective name to value / baseline's value where measuring it has noise; where it is exact,
+            to value - baseline's value. Empty where these steps are not legal alone, or fail.
+        additive: of two steps, objective name to whether the effect of both is, within the noise, what the
+            effects of each make together: the product of ratios, or the sum of differences.
+        why: one line, where there are no values.
+    """
+
+    steps: tuple[int, ...]
+    values: Mapping[str, float] = field(default_factory=dict[str, float])
+    additive: Mapping[str, bool] = field(default_factory=dict[str, bool])
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Something else to compare with at the end, besides the baseline.
+
+    Args:
+        name: for people: a file's name.
+        candidate: what is measured.
+        factory: makes its evaluator.
+    """
+
+    name: str
+    candidate: Candidate
+    factory: EvaluatorFactory
+
+
+@runtime_checkable
+class CanScore(Protocol):
+    """A level that has examples which no search sees."""
+
+    def scores(self, task: Task, candidates: Sequence[Candidate]) -> Sequence[Outcome]:
+        """Score candidates once the search is over, in workers; one outcome for each, in their order.
+
+        Raises:
+            PlanishError: the examples are missing, or do not fit.
+        """
+        ...
+
+
+@runtime_checkable
+class CanDoubt(Protocol):
+    """A level that has another way to run a candidate."""
+
+    def second_opinion(self, task: Task, candidates: Sequence[Candidate]) -> Sequence[Opinion]:
+        """Run candidates in the other way and compare the answers; one opinion for each, in their order.
+
+        Raises:
+            TargetError: the other way is not installed.
+        """
+        ...
+
+
+@runtime_checkable
+class CanRefer(Protocol):
+    """A level that may know another baseline."""
+
+    def reference(self, task: Task) -> Reference | None:
+        """Give what is measured beside the baseline at the end, to be told and not to be judged by.
+
+        Raises:
+            PlanishError: it cannot be read.
+        """
+        ...

@@ -1,0 +1,34 @@
+"""What is known at the end of a run, so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from planish.core import Objective
+from planish.measure import Standing
+from planish.result import Ranked, Referred
+
+
+@dataclass
+class Ending:
+    """The finalists and whom they are compared with; each step of the end adds to it.
+
+    Args:
+        members: the finalists that did not fail when they were measured again; empty before that.
+        baseline: how it did, by objective.
+        baseline_scores: what data that the search did not see gives for it.
+        reference: how another baseline did; None where there is none.
+        notes: what is to be said to the user.
+    """
+
+    members: list[Ranked] = field(default_factory=list[Ranked])
+    baseline: Mapping[str, Standing] = field(default_factory=dict[str, Standing])
+    baseline_scores: Mapping[str, float] = field(default_factory=dict[str, float])
+    reference: Referred | None = None
+    notes: list[str] = field(default_factory=list[str])
+
+    def sort(self, objectives: Sequence[Objective]) -> None:
+        """Put the best by the leading objective first; those that are disputed come last."""
+        leading = objectives[0]
+        self.members.sort(key=lambda m: (m.opinion.agrees is False, leading.cost(m.standing.median)))

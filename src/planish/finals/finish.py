@@ -1,0 +1,101 @@
+"""The end of a run, step by step; what is known is stored after each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from planish.core import Candidate, Measured, Outcome, PlanishError
+from planish.finals.choosing import finalists
+from planish.finals.comparing import compare
+from planish.finals.ending import Ending
+from planish.finals.searched import Searched
+from planish.finals.storing import stored_finalist
+from planish.progress import Listener
+from planish.result import Ranked, Result
+
+
+def finish(search: Searched, listener: Listener) -> Result:
+    """Compare the best few with the baseline, store the result and give it.
+
+    Ctrl-C leaves out what is not done yet; without the comparison the result is the search's best.
+
+    Args:
+        search: at least one of its trials is measured.
+        listener: is told when the comparison begins.
+
+    Raises:
+        PlanishError: the baseline cannot be measured; the run is stored as finished, without a comparison.
+    """
+    store, run_id = search.store, search.progress.run_id
+    ending = Ending()
+    started = time.monotonic()
+    try:
+        _work(search, ending, listener)
+    except KeyboardInterrupt:
+        search.stopped = True
+    except PlanishError:  # the baseline fails; what was searched is kept all the same
+        store.finish_run(run_id, "finished", search.seconds)
+        raise
+    search.seconds["compare"] = time.monotonic() - started
+    _save(search, ending)
+    store.finish_run(run_id, "stopped" if search.stopped else "finished", search.seconds)
+    return _result(search, ending)
+
+
+def _work(search: Searched, ending: Ending, listener: Listener) -> None:
+    """Take all steps of the end."""
+    candidates = finalists(search.level, search.task, search.trials, search.settings.finalists)
+    if candidates:
+        listener.comparing(search.progress, len(candidates) + 1)
+        _compare(search, ending, candidates)
+
+
+def _compare(search: Searched, ending: Ending, candidates: Sequence[Candidate]) -> None:
+    """Measure candidates again; those that do not fail become members, the best first."""
+    objectives = search.task.objectives
+    leading = objectives[0].name
+    ending.baseline, others = compare(search, candidates)
+    known = {trial.candidate: trial.outcome for trial in search.trials}
+    ending.members = [
+        Ranked(
+            candidate,
+            standings[leading],
+            standings,
+            searched=len(candidate.steps),
+            trial=_values(known.get(candidate)),
+        )
+        for candidate, standings in zip(candidates, others, strict=True)
+        if standings[leading].ratio is not None
+    ]
+    ending.sort(objectives)
+
+
+def _values(outcome: Outcome | None) -> Mapping[str, float]:
+    return outcome.values if isinstance(outcome, Measured) else {}
+
+
+def _save(search: Searched, ending: Ending) -> None:
+    if ending.members:  # a comparison that was left out must not erase an earlier one
+        rows = [stored_finalist(member, ending, search.task) for member in ending.members]
+        search.store.save_result(search.progress.run_id, rows)
+
+
+def _result(search: Searched, ending: Ending) -> Result:
+    progress = search.progress
+    assert progress.best is not None
+    return Result(
+        task=search.task,
+        run_id=progress.run_id,
+        best=progress.best,
+        ranked=tuple(ending.members),
+        baseline=ending.baseline.get(progress.objective.name),
+        trials=progress.trials,
+        failures=progress.failures,
+        seconds=search.seconds,
+        stopped=search.stopped,
+        notes=(*search.notes, *ending.notes),
+        baselines=ending.baseline,
+        baseline_scores=ending.baseline_scores,
+        reference=ending.reference,
+    )

@@ -1,0 +1,41 @@
+"""A run whose search is over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from planish.core import Level, Task, Trial
+from planish.measure import LocalExecutor
+from planish.progress import Progress
+from planish.settings import Settings
+from planish.store import Store
+
+
+@dataclass
+class Searched:
+    """A run whose search is over.
+
+    Args:
+        level: the task's level.
+        task: what was tuned.
+        settings: how.
+        store: where the run is held for writing.
+        progress: the run's state.
+        trials: all that have an outcome.
+        seconds: where the time went, by stage.
+        stopped: whether the user ended the search.
+        notes: what the evaluators have to tell the user.
+        executor: live workers for a comparison that has no noise; None has fresh ones started.
+    """
+
+    level: Level
+    task: Task
+    settings: Settings
+    store: Store
+    progress: Progress
+    trials: Sequence[Trial]
+    seconds: dict[str, float]
+    stopped: bool
+    notes: tuple[str, ...] = ()
+    executor: LocalExecutor | None = None

@@ -1,0 +1,92 @@
+"""What the store keeps of a finalist, as JSON.
+
+The keys of its `data`, by objective name where a value is a mapping:
+
+- of the leading objective: `hash`, `verdict`, `median`, `samples`, `ratio` (value, low, high; of objective /
+  baseline's), `baseline` (`median`, `samples`);
+- `objectives`: for each `median`, `ratio`, `verdict`, `baseline` (the median). A verdict is "faster" (better,
+  whatever the objective is), "no difference", "slower", or "disputed": better, if the second opinion agreed;
+- `scores`, `baseline_scores`: what data that the search did not see gives; empty where that was left out;
+- `second_opinion`: `agrees`, `difference`, `why` (see `planish.core.Opinion`);
+- `edits`: steps as `searched` and as `left` after minimising;
+- `effects`: `alone` with `step`, and `pairs` with `steps` and `additive`; each with `values`, and `why` where
+  there are none (see `planish.core.Effect`);
+- `reference`, where there is one: its `name`, and the medians as `objectives`;
+- `trial`: the values as the search measured them, of the candidate before it was minimised;
+- `notes`: sentences on what could not be done for this one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from planish.core import Effect, Task
+from planish.finals.ending import Ending
+from planish.result import Ranked
+from planish.store import Finalist
+
+
+def stored_finalist(member: Ranked, ending: Ending, task: Task) -> Finalist:
+    """Give a finalist's row of the store."""
+    leading = task.objectives[0]
+    ratio = member.standing.ratio
+    assert ratio is not None
+    better = ratio.value if leading.direction == "up" else 1 / ratio.value if ratio.value else math.inf
+    return Finalist(member.candidate, better, _data(member, ending, task))
+
+
+def _data(member: Ranked, ending: Ending, task: Task) -> Mapping[str, Any]:
+    names = [objective.name for objective in task.objectives]
+    objectives = {name: _standing(member, ending, name) for name in names}
+    base = ending.baseline[names[0]]
+    return {
+        "hash": member.candidate.hash,
+        "verdict": objectives[names[0]]["verdict"],
+        "median": member.standing.median,
+        "samples": list(member.standing.samples),
+        "ratio": objectives[names[0]]["ratio"],
+        "baseline": {"median": base.median, "samples": list(base.samples)},
+        "objectives": objectives,
+        "scores": dict(member.scores),
+        "baseline_scores": dict(ending.baseline_scores),
+        "second_opinion": {
+            "agrees": member.opinion.agrees,
+            "difference": member.opinion.difference,
+            "why": member.opinion.why,
+        },
+        "edits": {"searched": member.searched, "left": len(member.candidate.steps)},
+        "effects": {
+            "alone": [{"step": e.steps[0], **_effect(e)} for e in member.alone],
+            "pairs": [
+                {"steps": list(e.steps), "additive": dict(e.additive), **_effect(e)} for e in member.pairs
+            ],
+        },
+        "trial": dict(member.trial),
+        "notes": list(member.notes),
+        **_reference(ending),
+    }
+
+
+def _standing(member: Ranked, ending: Ending, name: str) -> dict[str, Any]:
+    standing = member.standings[name]
+    ratio = standing.ratio
+    return {
+        "median": standing.median,
+        "ratio": [ratio.value, ratio.low, ratio.high] if ratio else None,
+        "verdict": member.verdict(name),
+        "baseline": ending.baseline[name].median,
+    }
+
+
+def _effect(effect: Effect) -> dict[str, Any]:
+    return {"values": dict(effect.values), **({"why": effect.why} if effect.why else {})}
+
+
+def _reference(ending: Ending) -> dict[str, Any]:
+    if ending.reference is None:
+        return {}
+    return {
+        "reference": {"name": ending.reference.name, "objectives": dict(ending.reference.objectives)},
+    }
