@@ -65,7 +65,7 @@ def test_what_is_offered_can_be_loaded(group: str, name: str) -> None:
 
 
 def test_a_level_and_searchers_are_offered() -> None:
-    assert registry.names("planish.levels") == ["hlo", "llvm", "loops"]
+    assert registry.names("planish.levels") == ["graph", "hlo", "llvm", "loops"]
     assert {"exhaustive", "genetic", "random"} <= set(registry.names("planish.searchers"))
 
 

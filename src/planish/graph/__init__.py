@@ -1,0 +1,1 @@
+"""The level `graph`: ONNX models, whose candidates are ordered selections of graph passes."""

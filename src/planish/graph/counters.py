@@ -1,0 +1,103 @@
+"""Counters of power, energy and temperature: RAPL, NVML and hwmon, where the machine has them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_RAPL = Path("/sys/class/powercap")
+_HWMON = Path("/sys/class/hwmon")
+_MICRO, _MILLI = 1e-6, 1e-3
+
+QUANTITIES = ("power", "energy", "temperature")
+NOT_HERE = "not available here"
+
+
+@dataclass(frozen=True)
+class Counter:
+    """Something that can be read while a model runs.
+
+    Args:
+        source: what is read.
+        read: gives joules since some time (energy), watts (power) or degrees Celsius (temperature).
+        cumulative: whether it counts up: power then is the difference by the time.
+    """
+
+    source: str
+    read: Callable[[], float]
+    cumulative: bool = False
+
+
+def counters(rapl: Path = _RAPL, hwmon: Path = _HWMON) -> Mapping[str, Counter]:
+    """Find the counters of this machine: `energy` (joules), and `temperature` (degrees Celsius).
+
+    Args:
+        rapl: the kernel's folder of power domains.
+        hwmon: the kernel's folder of sensors.
+
+    Returns:
+        Quantity to counter; what the machine lacks is missing.
+    """
+    found: dict[str, Counter] = {}
+    domains = [path for path in sorted(rapl.glob("*:[0-9]*/energy_uj")) if _readable(path)]
+    packages = [path for path in domains if path.parent.name.count(":") == 1]
+    if packages:
+        found["energy"] = Counter("RAPL", lambda: sum(map(_number, packages)) * _MICRO, cumulative=True)
+    sensors = [path for path in sorted(hwmon.glob("*/temp*_input")) if _readable(path)]
+    if sensors:
+        found["temperature"] = Counter("hwmon", lambda: max(map(_number, sensors)) * _MILLI)
+    return found
+
+
+def counter_facts() -> Mapping[str, str]:
+    """Tell which quantity is read from where."""
+    found = counters()
+    told = {name: found[name].source if name in found else NOT_HERE for name in ("energy", "temperature")}
+    return {"power": told["energy"], **told}
+
+
+class Meter:
+    """Reads the counters around a run.
+
+    Args:
+        wanted: names of `QUANTITIES`; those that the machine lacks are left out.
+    """
+
+    def __init__(self, wanted: frozenset[str]) -> None:
+        there = counters()
+        self._energy = there.get("energy") if wanted & {"power", "energy"} else None
+        self._heat = there.get("temperature") if "temperature" in wanted else None
+        self._began, self._joules = 0.0, 0.0
+
+    def begin(self) -> None:
+        """Read what counts up."""
+        self._began = time.monotonic()
+        self._joules = self._energy.read() if self._energy else 0.0
+
+    def end(self, calls: float) -> dict[str, float]:
+        """Give what a run took.
+
+        Args:
+            calls: how often the model was called since `begin`.
+        """
+        found: dict[str, float] = {}
+        if self._energy:
+            joules, seconds = self._energy.read() - self._joules, time.monotonic() - self._began
+            found |= {"energy": joules / max(calls, 1.0), "power": joules / max(seconds, 1e-9)}
+        if self._heat:
+            found["temperature"] = self._heat.read()
+        return found
+
+
+def _readable(path: Path) -> bool:
+    try:
+        _number(path)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _number(path: Path) -> float:
+    return float(path.read_text(encoding="ascii"))

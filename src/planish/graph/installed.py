@@ -1,0 +1,45 @@
+"""Which libraries are installed, and the settings of a session; asked without loading any."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+
+from planish.core import ProgramError, TargetError, did_you_mean
+
+PACKAGES = ("onnx", "onnxruntime", "onnxoptimizer", "onnxscript")
+
+SETTINGS: Mapping[str, tuple[str, ...]] = {
+    "optimization": ("all", "extended", "basic", "none"),
+    "execution": ("sequential", "parallel"),
+    "arena": ("on", "off"),
+}
+"""The settings of a session with their values, ONNX Runtime's default first."""
+
+
+def versions() -> Mapping[str, str]:
+    """Give the versions of all that makes and runs models.
+
+    Raises:
+        TargetError: a library is missing.
+    """
+    try:
+        return {package: version(package) for package in PACKAGES}
+    except PackageNotFoundError as error:
+        what = f"the level 'graph' needs {error.name}, which is not installed"
+        raise TargetError(what, "Install it with: pip install 'planish[graph]'") from error
+
+
+def session_settings(options: Mapping[str, str]) -> Mapping[str, str]:
+    """Check settings of a session, and give all of them.
+
+    Args:
+        options: setting to value; what is missing has its default.
+
+    Raises:
+        ProgramError: a setting does not take a value.
+    """
+    for name, value in options.items():
+        if value not in SETTINGS[name]:
+            raise ProgramError(f"{name} cannot be '{value}'", did_you_mean(value, SETTINGS[name]))
+    return {name: options.get(name, values[0]) for name, values in SETTINGS.items()}

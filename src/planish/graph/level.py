@@ -1,0 +1,129 @@
+"""The level `graph`: ONNX models, whose candidates are ordered selections of graph passes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planish.core import Candidate, Objective, ProgramError, Space, Step, Target, Task, did_you_mean
+
+if TYPE_CHECKING:
+    from planish.graph.evaluator import GraphEvaluator
+    from planish.graph.program import GraphProgram
+
+MODEL_OPTIONS = ("shape", "batch", "inputs", "labels", "allow")
+SESSION_OPTIONS = ("optimization", "execution", "arena")
+SUFFIXES = (".onnx",)
+
+
+class GraphLevel:
+    """ONNX models; a candidate is a selection of graph passes, verified and measured by ONNX Runtime."""
+
+    name = "graph"
+    version = "1"
+    objectives: Mapping[str, Objective] = {
+        "latency": Objective("latency", "s"),
+        "throughput": Objective("throughput", "items/s", "up"),
+        "compile_time": Objective("compile_time", "s"),
+        "peak_memory": Objective("peak_memory", "MiB"),
+        "model_size": Objective("model_size", "bytes", exact=True),
+        "accuracy": Objective("accuracy", "", "up"),
+        "energy": Objective("energy", "J"),
+        "power": Objective("power", "W"),
+        "temperature": Objective("temperature", "°C"),
+    }
+    spaces = ("relevant", "all")
+    searchers = ("portfolio", "genetic", "random", "nsga2")
+    telling = ("class", "passes", "compared")
+    """The parts of `describe` that a user sees at the end of a run."""
+
+    def __init__(self) -> None:
+        self._session: Mapping[str, str] = {}
+
+    @property
+    def steps(self) -> Mapping[str, type[Step]]:
+        """Step name to class."""
+        from planish.graph.passes import STEPS
+
+        return STEPS
+
+    def accepts(self, source: str) -> bool:
+        """Whether it is a file named `*.onnx`, or the canonical text of a model."""
+        from planish.graph.program import is_canonical
+
+        return source.endswith(SUFFIXES) or is_canonical(source)
+
+    def load(self, source: str, options: Mapping[str, str]) -> GraphProgram:
+        """Read a model.
+
+        Args:
+            source: the path of a `.onnx` file, or a canonical text, which names one.
+            options: `shape` ("x=1,3,224,224" for inputs, "length=128" for named dimensions), `batch` (a
+                number, for first dimensions that are open), `inputs` and `labels` (`.npz` or `.npy` files),
+                `allow` ("fp16,mixed,int8": passes that change results); and of the session `optimization`
+                (all, extended, basic, none), `execution` (sequential, parallel) and `arena` (on, off).
+
+        Raises:
+            ProgramError: the file cannot be read, or is no model that can be tuned; an option is wrong.
+            TargetError: a library is missing.
+        """
+        from planish.graph.installed import session_settings, versions
+        from planish.graph.source import read_model, read_text
+
+        known = (*MODEL_OPTIONS, *SESSION_OPTIONS)
+        for name in options:
+            if name not in known:
+                raise ProgramError(f"level 'graph' has no option '{name}'", did_you_mean(name, known))
+        versions()
+        self._session = session_settings({k: v for k, v in options.items() if k in SESSION_OPTIONS})
+        return read_text(source) if not source.endswith(SUFFIXES) else read_model(Path(source), options)
+
+    def target(self, cores: int) -> Target:
+        """Describe this machine and the session; raises TargetError where it lacks what is asked of it."""
+        from planish.graph.machine import this_machine
+
+        return this_machine(cores, self._session)
+
+    def space(self, task: Task, name: str) -> Space:
+        """Make a space: "relevant" of the passes that change this model, or "all" of the catalogue's."""
+        from planish.graph.recipe import space_of
+
+        if name not in self.spaces:
+            raise ProgramError(f"level 'graph' has no space '{name}'", did_you_mean(name, self.spaces))
+        return space_of(task, pruned=name == "relevant")
+
+    def evaluator(self, task: Task, *, final: bool = False) -> GraphEvaluator:
+        """Make the recipe for the task's evaluator; raises PlanishError where a counter is missing."""
+        from planish.graph.recipe import recipe_of
+
+        return recipe_of(task, final=final)
+
+    def baseline(self, task: Task) -> Candidate:
+        """Give the file as it came, under ONNX Runtime's defaults."""
+        del task
+        return Candidate()
+
+    def variants(self, task: Task, candidate: Candidate) -> Sequence[Candidate]:
+        """Give the baseline, so that the winner is never worse, and what it is compared with besides."""
+        from planish.graph.recipe import compared
+
+        return compared(task, candidate)
+
+    def describe(self, task: Task, candidate: Candidate) -> Mapping[str, str]:
+        """Show the class, the passes with their effects, nodes before and after, and what was pruned."""
+        from planish.graph.describe import described
+
+        return described(task, candidate)
+
+    def export(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+        """Write the optimised model, the selection as JSON, and a script that runs it."""
+        from planish.graph.export import export_model
+
+        return export_model(task, candidate, path)
+
+    def machine(self) -> Mapping[str, str]:
+        """Tell what the level knows of this machine: name to fact."""
+        from planish.graph.machine import machine_facts
+
+        return machine_facts()

@@ -1,0 +1,36 @@
+"""What this machine offers the level: ONNX Runtime, the passes that it has, and counters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planish.core import PlanishError, Target, TargetError, processor, usable_cores
+from planish.graph.installed import session_settings, versions
+
+
+def this_machine(cores: int, session: Mapping[str, str]) -> Target:
+    """Describe this machine, and the session that models run in.
+
+    Args:
+        cores: threads of the session.
+        session: setting to value, as `session_settings` gives them.
+
+    Raises:
+        TargetError: there are not so many cores, or a library is missing.
+    """
+    there = usable_cores()
+    if not 1 <= cores <= there:
+        raise TargetError(f"{cores} cores asked for, this machine offers {there}", "Use --cores.")
+    return Target(processor(), frozenset(), cores, {**versions(), **(session or session_settings({}))})
+
+
+def machine_facts() -> Mapping[str, str]:
+    """Tell what is here: the processor, the libraries, the passes, and the counters of power and heat."""
+    from planish.graph.counters import counter_facts
+    from planish.graph.passes import passes
+
+    try:
+        found = {**versions(), "passes": str(len(passes()))}
+    except PlanishError as error:
+        return {"processor": processor(), "onnxruntime": str(error)}
+    return {"processor": processor(), **found, **counter_facts()}

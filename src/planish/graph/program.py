@@ -1,0 +1,118 @@
+"""Programs of this level: an ONNX file, named by path and content, with what its inputs are."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from planish.core import Program, canonical_json
+
+_MARK = "# planish runs the model "
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output of a model.
+
+    Args:
+        name: as in the model.
+        dtype: of its elements, as NumPy names it: "float32".
+        shape: its extents; of an output None for what the model does not tell.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int | None, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.dtype} {'x'.join('?' if n is None else str(n) for n in self.shape)}"
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file of inputs or labels.
+
+    Args:
+        path: absolute.
+        digest: the first 128 bits of its SHA-256.
+    """
+
+    path: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class GraphProgram:
+    """An ONNX model.
+
+    Args:
+        path: the file's, absolute.
+        digest: of its content, and of the files that hold its weights.
+        title: what it is, in a few words.
+        inputs: of concrete shapes.
+        data: the user's inputs; None: random ones are made.
+        labels: what the first output should be for `data`.
+        allow: passes that change results which the user asked for: names of `intent` passes.
+    """
+
+    path: str
+    digest: str
+    title: str
+    inputs: tuple[Port, ...]
+    data: DataFile | None = None
+    labels: DataFile | None = None
+    allow: tuple[str, ...] = ()
+
+    level = "graph"
+
+    @cached_property
+    def text(self) -> str:
+        """The canonical text: a line that names the model, and all that `read_text` needs."""
+        return f"# {self.title}\n{_MARK}{canonical_json(self._document())}\n"
+
+    @property
+    def file(self) -> Path:
+        """The file."""
+        return Path(self.path)
+
+    @property
+    def batch(self) -> int:
+        """How many items one call answers for: the first extent of the first input; 1 for a number."""
+        first = self.inputs[0].shape if self.inputs else ()
+        return (first[0] or 1) if first else 1
+
+    def _document(self) -> dict[str, Any]:
+        files = {"data": self.data, "labels": self.labels}
+        return {
+            "path": self.path,
+            "digest": self.digest,
+            "inputs": [[port.name, port.dtype, port.shape] for port in self.inputs],
+            "allow": self.allow,
+            **{name: [file.path, file.digest] for name, file in files.items() if file is not None},
+        }
+
+
+def is_canonical(text: str) -> bool:
+    """Whether a text is canonical."""
+    return text.partition("\n")[2].startswith(_MARK)
+
+
+def program_from(text: str) -> GraphProgram:
+    """Read a canonical text; its files are not looked for."""
+    first, second = text.split("\n")[:2]
+    data = json.loads(second.removeprefix(_MARK))
+    ports = [Port(name, dtype, tuple(shape)) for name, dtype, shape in data["inputs"]]
+    files = {name: DataFile(*data[name]) for name in ("data", "labels") if name in data}
+    title = first.removeprefix("# ")
+    return GraphProgram(
+        data["path"], data["digest"], title, tuple(ports), **files, allow=tuple(data["allow"])
+    )
+
+
+def graph_program(program: Program) -> GraphProgram:
+    """Give a program of this level its type."""
+    assert isinstance(program, GraphProgram)
+    return program
