@@ -33,7 +33,11 @@ class CanSample(Space, Protocol):
     """A space that draws at random."""
 
     def sample(self, rng: Generator) -> Candidate:
-        """Draw a legal candidate."""
+        """Draw a legal candidate.
+
+        Raises:
+            ScheduleError: none was found; a searcher draws again.
+        """
         ...
 
 
@@ -67,7 +71,11 @@ class CanEvolve(CanSample, Protocol):
     """A space whose candidates have neighbours and children."""
 
     def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
-        """Give a legal neighbour: one small random change."""
+        """Give a legal neighbour: one small random change.
+
+        Raises:
+            ScheduleError: none was found; a searcher turns elsewhere.
+        """
         ...
 
     def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
@@ -90,6 +98,15 @@ class CanShrink(Space, Protocol):
 
     def shorter(self, candidate: Candidate) -> Sequence[Candidate]:
         """List the legal candidates that lack one step of this one; empty when there are none."""
+        ...
+
+
+@runtime_checkable
+class CanSelect(Space, Protocol):
+    """A space whose candidates can lose several steps at once."""
+
+    def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate | None:
+        """Give the candidate of these steps alone, in their order; None where they are not legal alone."""
         ...
 
 

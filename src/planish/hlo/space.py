@@ -47,7 +47,7 @@ class PatchSpace:
         return Candidate()
 
     def sample(self, rng: Generator) -> Candidate:
-        """Draw a patch of three edits."""
+        """Draw a patch of three edits; raises ScheduleError where it finds no valid ones."""
         candidate = self.start()
         for _ in range(MUTATIONS):
             candidate = self.mutate(candidate, rng)
@@ -84,6 +84,11 @@ class PatchSpace:
         steps = candidate.steps
         without = (Candidate(steps[:i] + steps[i + 1 :]) for i in reversed(range(len(steps))))
         return [patch for patch in without if self._is_valid(patch)]
+
+    def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate | None:
+        """Give the patch of these edits alone, in their order; None where it is not valid."""
+        chosen = Candidate(tuple(candidate.steps[place] for place in sorted(places)))
+        return chosen if self._is_valid(chosen) else None
 
     def state(self, candidate: Candidate) -> str:
         """Name what the module computes: its canonical hash, not the patch's."""

@@ -2,6 +2,7 @@
 
 from planish.search.annealing import Annealing
 from planish.search.beam import BeamBFS, BeamDFS
+from planish.search.ddmin import ddmin, selected, shrink
 from planish.search.factory import SearcherInfo, describe_searcher, fitting_searchers, make_searcher
 from planish.search.genetic import Genetic
 from planish.search.greedy import Greedy1, Greedy2
@@ -38,11 +39,14 @@ __all__ = [
     "SimulationExecutor",
     "VectorRoundSearcher",
     "VectorRounds",
+    "ddmin",
     "describe_searcher",
     "fitting_searchers",
     "load_recording",
     "make_searcher",
     "record",
     "save_recording",
+    "selected",
+    "shrink",
     "split_settings",
 ]

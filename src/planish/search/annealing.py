@@ -8,6 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Annotated
 
 from planish.core import Candidate, CanEvolve, Objective, rng
+from planish.search.drawing import neighbour, new_sample
 from planish.search.options import Option
 from planish.search.quality import quality
 from planish.search.rounds import Rounds, RoundSearcher
@@ -118,10 +119,10 @@ class _Walk:
         for _ in range(STUCK):
             if chain.candidate is None:
                 break
-            neighbour = self._space.mutate(chain.candidate, generator)
-            if self._visited.add(neighbour):
-                return neighbour
+            moved = neighbour(self._space, chain.candidate, generator)
+            if moved is None or self._visited.add(moved):
+                return moved
             # A neighbour that another chain proposed in this round has no cost yet: refused.
-            chain.consider(neighbour, self._costs.get(self._visited.name(neighbour)), heat, generator)
+            chain.consider(moved, self._costs.get(self._visited.name(moved)), heat, generator)
         chain.candidate = None
-        return self._visited.fresh(self._space.sample(generator), lambda _: self._space.sample(generator))
+        return new_sample(self._space, self._visited, generator)

@@ -8,6 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Annotated
 
 from planish.core import Candidate, CanEvolve, Objective, rng
+from planish.search.drawing import changed, new_from, new_sample
 from planish.search.options import Option
 from planish.search.quality import quality
 from planish.search.rounds import Costs, Rounds, RoundSearcher
@@ -83,12 +84,12 @@ def _breed(
     fitness = _fitness(parents)
     for generator in generators:
         if len(parents) < 2:
-            new = visited.fresh(space.sample(generator), lambda _, g=generator: space.sample(g))
+            new = new_sample(space, visited, generator)
         else:
             places = generator.choice(len(parents), 2, replace=False, p=fitness)
             a, b = (parents[place].candidate for place in places)
             child = _mutated(space, space.crossover(a, b, generator)[0], mutation, generator)
-            new = visited.fresh(child, lambda candidate, g=generator: space.mutate(candidate, g))
+            new = new_from(space, visited, child, generator)
         if new is None:
             return
         yield new
@@ -103,6 +104,4 @@ def _fitness(parents: Sequence[_Parent]) -> list[float]:
 
 def _mutated(space: CanEvolve, child: Candidate, mutation: float, generator: Generator) -> Candidate:
     """Change a child as often as it has steps that fall to the mutation's chance."""
-    for _ in range(generator.binomial(max(1, len(child.steps)), mutation)):
-        child = space.mutate(child, generator)
-    return child
+    return changed(space, child, generator.binomial(max(1, len(child.steps)), mutation), generator)

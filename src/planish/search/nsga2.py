@@ -8,6 +8,7 @@ from itertools import count, islice
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from planish.core import Candidate, CanEvolve, Objective, dominates, rng
+from planish.search.drawing import changed, new_from, new_sample
 from planish.search.options import Option
 from planish.search.rounds import CostVectors, VectorRounds, VectorRoundSearcher
 from planish.search.visited import Visited
@@ -28,7 +29,7 @@ class Nsga2(VectorRoundSearcher):
         objectives: Sequence[Objective],
         seed: int,
         *,
-        population: Annotated[int, Option("candidates of each generation", least=2)] = 128,
+        population: Annotated[int, Option("candidates of each generation", least=2)] = 24,
         elite: Annotated[int, Option("best parents that compete with their children", least=0)] = 16,
         crossover: Annotated[float, Option("chance of two parents to be crossed", least=0, most=1)] = 0.8,
         mutation: Annotated[float, Option("chance of a child to be changed", least=0, most=1)] = 0.1,
@@ -38,7 +39,13 @@ class Nsga2(VectorRoundSearcher):
 
 @dataclass(frozen=True)
 class Rates:
-    """How a population is bred. The defaults of `Nsga2` are GEVO's, but the elite is the paper's.
+    """How a population is bred.
+
+    The elite's default in `Nsga2` is the paper's, the rates' are GEVO's. GEVO's population is 128 (256 in its
+    experiments), for days of search; ours of 24 is for hours. On lattices after ZDT1 to ZDT3, with 5 or 12
+    knobs besides the first and 10 % of noise on the time, it finds (mean of four runs) 84 to 96 % of the
+    front's hypervolume in 300 evaluations, 96 to 100 % in 1,200, and more than 99.5 % in 5,000. Those of 16
+    and 32 find nearly as much; 128 finds 84 to 97 % in 1,200, without noise.
 
     Args:
         population: candidates of each generation, from 2.
@@ -115,15 +122,15 @@ class _Breeding:
 
     def _samples(self, generators: Iterator[Generator]) -> Iterator[Candidate | None]:
         for generator in generators:
-            sample = self.space.sample(generator)
-            yield self.visited.fresh(sample, lambda _, g=generator: self.space.sample(g))
+            yield new_sample(self.space, self.visited, generator)
 
     def _children(self, generators: Iterator[Generator]) -> Iterator[Candidate | None]:
         for pair in zip(generators, generators, strict=False):
             for child, generator in zip(self._couple(pair[0]), pair, strict=True):
-                changes = generator.random() < self.rates.mutation
-                changed = self.space.mutate(child, generator) if changes else child
-                yield self.visited.fresh(changed, lambda c, g=generator: self.space.mutate(c, g))
+                times = int(generator.random() < self.rates.mutation)
+                yield new_from(
+                    self.space, self.visited, changed(self.space, child, times, generator), generator
+                )
 
     def _couple(self, generator: Generator) -> tuple[Candidate, Candidate]:
         """Cross two parents, or give them as they are; the second is drawn from all but the first."""

@@ -8,6 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Annotated, Protocol
 
 from planish.core import Candidate, CanEvolve, CanFocus, CanSeed, CanShrink, Objective, rng
+from planish.search.drawing import changed, new_from, new_sample
 from planish.search.ledger import Ledger
 from planish.search.minimise import minimise
 from planish.search.options import Option
@@ -107,17 +108,15 @@ class _Variation:
     def _new(self, generator: Generator, ledger: Ledger) -> Candidate | None:
         space = self.space
         if not self.best or generator.random() < self.explore:
-            return ledger.visited.fresh(space.sample(generator), lambda _: space.sample(generator))
-        return ledger.visited.fresh(self._child(generator), lambda child: space.mutate(child, generator))
+            return new_sample(space, ledger.visited, generator)
+        return new_from(space, ledger.visited, self._child(generator), generator)
 
     def _child(self, generator: Generator) -> Candidate:
         """Change one of the best, or a cross of two, once or more: each time more is half as likely."""
         one, other = self._parent(generator), self._parent(generator)
         crossed = one != other and generator.random() < CROSSED
         child = self.space.crossover(one, other, generator)[0] if crossed else one
-        for _ in range(int(generator.geometric(0.5))):
-            child = self.space.mutate(child, generator)
-        return child
+        return changed(self.space, child, int(generator.geometric(0.5)), generator)
 
     def _parent(self, generator: Generator) -> Candidate:
         """Draw one of the best few: each half as likely as the one before it."""

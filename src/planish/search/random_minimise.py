@@ -5,6 +5,7 @@ from itertools import count
 from typing import Annotated, Protocol
 
 from planish.core import Candidate, CanSample, CanShrink, Objective, rng
+from planish.search.drawing import new_sample
 from planish.search.ledger import Ledger
 from planish.search.minimise import minimise
 from planish.search.options import Option
@@ -57,8 +58,7 @@ def _draw(
 ) -> Iterator[Candidate]:
     """Draw new candidates, and note them, until none is new."""
     for place in places:
-        generator = rng(seed, place)
-        new = ledger.visited.fresh(space.sample(generator), lambda _, g=generator: space.sample(g))
+        new = new_sample(space, ledger.visited, rng(seed, place))
         if new is None:
             return
         drawn.append(new)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 
 from planish.core import Candidate, CanEnumerate, CanSample, Objective, rng
+from planish.search.drawing import new_sample
 from planish.search.rounds import Rounds, RoundSearcher
 from planish.search.visited import Visited
 
@@ -54,8 +55,7 @@ def _samples(space: CanSample, seed: int) -> Iterator[Candidate]:
     """Draw different candidates until the space seems used up; the i-th is drawn by `rng(seed, i)`."""
     visited = Visited(space)
     for index in count():
-        generator = rng(seed, index)
-        candidate = visited.fresh(space.sample(generator), lambda _, g=generator: space.sample(g))
+        candidate = new_sample(space, visited, rng(seed, index))
         if candidate is None:
             return
         yield candidate

@@ -26,14 +26,20 @@ class Visited:
         self._names.add(self.name(candidate))
         return len(self._names) > before
 
-    def fresh(self, candidate: Candidate, change: Callable[[Candidate], Candidate]) -> Candidate | None:
+    def fresh(
+        self, candidate: Candidate | None, change: Callable[[Candidate], Candidate | None]
+    ) -> Candidate | None:
         """Change a candidate until it is new, and note it.
 
+        Args:
+            candidate: to begin with; None where there is none.
+            change: gives another; None where there is none.
+
         Returns:
-            The new candidate; None after `PATIENCE` changes that gave no new one.
+            The new candidate; None where there is none, or after `PATIENCE` changes that gave no new one.
         """
         for _ in range(PATIENCE):
-            if self.add(candidate):
+            if candidate is None or self.add(candidate):
                 return candidate
             candidate = change(candidate)
         return None
