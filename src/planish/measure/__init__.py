@@ -4,7 +4,7 @@ from planish.measure.compare import Entrant, Plan, Standing, remeasure, remeasur
 from planish.measure.exclusion import MACHINE_LOCK, exclusive
 from planish.measure.guard import Answer
 from planish.measure.inline import InlineExecutor
-from planish.measure.interval import Ratio, Verdict
+from planish.measure.interval import Ratio, Verdict, noise
 from planish.measure.limits import Limits
 from planish.measure.local import LocalExecutor
 from planish.measure.timing import FINAL_TIMING, SEARCH_TIMING, Samples, Timing, repeated, time_call
@@ -25,6 +25,7 @@ __all__ = [
     "Timing",
     "Verdict",
     "exclusive",
+    "noise",
     "remeasure",
     "remeasure_all",
     "repeated",

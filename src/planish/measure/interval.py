@@ -68,3 +68,17 @@ def ratio(values: Rounds, baseline: Rounds, seed: int) -> Ratio:
     # An order statistic, not an interpolation: the ratio may be infinite.
     low, high = np.quantile(medians, [tail, 1 - tail], method="inverted_cdf")
     return Ratio(float(np.median(paired)), float(low), float(high))
+
+
+def noise(values: Sequence[float], seed: int) -> float:
+    """Give how far from 1 chance alone moves the ratio of a quantity to itself.
+
+    Args:
+        values: of the same thing, in the order measured, with others between them; at least 3.
+        seed: of the bootstrap.
+
+    Returns:
+        The farther end of the confidence interval of each value's ratio to the one before.
+    """
+    found = ratio([values[1:]], [values[:-1]], seed)
+    return max(found.high - 1, 1 - found.low)

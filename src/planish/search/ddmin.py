@@ -1,0 +1,93 @@
+"""Delta debugging: which of a candidate's steps are needed? (Zeller and Hildebrandt, 2002)"""
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from itertools import chain
+
+from planish.core import Candidate, CanSelect, CanShrink
+
+Places = tuple[int, ...]
+Asking = Generator[list[Places], Sequence[bool], Places]
+WillDo = Callable[[Sequence[Candidate]], Sequence[bool]]
+
+
+def ddmin(count: int) -> Asking:
+    """Find a few of many places that will do, such that none of them alone can be left out.
+
+    Unlike the original, it asks for complements alone, which is enough for that; and where each of several
+    parts can be left out, it asks whether all of them can.
+
+    Args:
+        count: how many places there are; all of them together will do.
+
+    Yields:
+        Sets of places; is sent, for each, whether it will do.
+
+    Returns:
+        The places, in order.
+    """
+    kept, parts = tuple(range(count)), 2
+    while kept:
+        parts = min(parts, len(kept))
+        cuts = [kept[len(kept) * i // parts : len(kept) * (i + 1) // parts] for i in range(parts)]
+        answers = yield [_without(kept, cut) for cut in cuts]
+        idle = [cut for cut, will_do in zip(cuts, answers, strict=True) if will_do]
+        if not idle and parts == len(kept):
+            return kept
+        if len(idle) > 1:
+            (all_at_once,) = yield [_without(kept, chain(*idle))]
+            idle = idle if all_at_once else idle[:1]
+        kept = _without(kept, chain(*idle))
+        parts = max(2, parts - len(idle)) if idle else 2 * parts
+    return kept
+
+
+def _without(places: Places, left_out: Iterable[int]) -> Places:
+    out = set(left_out)
+    return tuple(place for place in places if place not in out)
+
+
+def shrink(space: CanShrink | CanSelect, candidate: Candidate, will_do: WillDo) -> Candidate:
+    """Leave steps out of a candidate by delta debugging.
+
+    Args:
+        space: what the candidate belongs to.
+        candidate: it will do.
+        will_do: tells of legal candidates whether they will do; none is asked for twice.
+
+    Returns:
+        A candidate that will do, from which no single step can be left out.
+    """
+    known: dict[Candidate, bool] = {candidate: True}
+    asking = ddmin(len(candidate.steps))
+    answers: list[bool] | None = None
+    try:
+        while True:
+            batch = asking.send(answers) if answers is not None else next(asking)
+            found = [selected(space, candidate, places) for places in batch]
+            new = list(dict.fromkeys(c for c in found if c is not None and c not in known))
+            known.update(zip(new, will_do(new) if new else (), strict=True))
+            answers = [c is not None and known[c] for c in found]
+    except StopIteration as end:
+        return selected(space, candidate, end.value) or candidate
+
+
+def selected(space: CanShrink | CanSelect, candidate: Candidate, places: Sequence[int]) -> Candidate | None:
+    """Give the candidate of some steps alone; None where they are not legal alone.
+
+    In a space that only takes steps out one at a time, the last ones go first: what builds on a step comes
+    after it.
+
+    Args:
+        space: what the candidate belongs to.
+        candidate: has the steps.
+        places: which of them, from 0.
+    """
+    if isinstance(space, CanSelect):
+        return space.selected(candidate, places)
+    for place in reversed(range(len(candidate.steps))):
+        if place not in places:
+            shorter = Candidate(candidate.steps[:place] + candidate.steps[place + 1 :])
+            if shorter not in space.shorter(candidate):
+                return None
+            candidate = shorter
+    return candidate
