@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from iced_x86 import Decoder, Encoder, Register
 
-from planish.loops.x86.assembler import JL, JLE, JNE, Assembler, Mem
-from planish.loops.x86.isa import isa_of
+from planish.loops.x86.assembler import JL, JLE, JNE, Assembler
+from planish.loops.x86.encoding import Imm, Mem, Words, encode
+from planish.loops.x86.isa import Isa, isa_of
 from planish.loops.x86.pointers import GENERAL, RSP
 
 ISAS = [isa_of(name, dtype) for name in ("avx512", "avx2") for dtype in ("float32", "float64")]
@@ -35,6 +36,50 @@ def test_a_displacement_is_encoded_as_short_as_it_can_be(data: st.DataObject) ->
     encoder = Encoder(64)
     encoder.encode(seen, 0)
     assert encoder.take_buffer() == bytes(asm.code)
+
+
+def _forms(isa: Isa, r: list[int], memory: Mem) -> list[Words]:
+    """One instruction of each kind: registers first, then with memory as a source and as a destination."""
+    f, v, x = isa.forms, isa.vector, isa.xmm
+    index = isa.vector(r[2]) if isa.itemsize == 4 else (isa.ymm if isa.wide else isa.xmm)(r[2])
+    many = memory._replace(offset=index, scale=isa.itemsize)
+    return [
+        (f.fma, v(r[0]), v(r[1]), v(r[2])),
+        (f.fma, v(r[0]), v(r[1]), memory),
+        (f.load, v(r[0]), v(r[1])),
+        (f.load, v(r[0]), memory),
+        (f.store, memory, v(r[0])),
+        (f.broadcast, v(r[0]), memory),
+        (f.load_scalar, x(r[0]), memory),
+        (f.store_scalar, memory, x(r[0])),
+        (f.arithmetic_xmm["MAX"], x(r[0]), x(r[1]), x(r[2])),
+        (f.permute, x(r[0]), x(r[1]), Imm(r[2])),
+        (f.gather, v(r[0]), many) if isa.wide else (f.gather, v(r[0]), many, v(r[1])),
+    ]
+
+
+@given(st.data())
+def test_an_instruction_is_what_it_would_be_alone(data: st.DataObject) -> None:
+    """What others have taught of the form is right: a decoder reads back every operand."""
+    isa = data.draw(st.sampled_from(ISAS))
+    registers = data.draw(st.permutations(range(isa.registers)))
+    disp = data.draw(st.sampled_from([0, 4, 64, -128 * 64, 127 * 64, 128 * 64, 12, 65]))
+    memory = Mem(data.draw(st.sampled_from([*GENERAL, RSP])), disp)
+    words = data.draw(st.sampled_from(_forms(isa, registers, memory)))
+    mask = int(Register.K3) if isa.wide else 0
+    code = encode(words, mask)
+    seen = next(iter(decoder := Decoder(64, code)))
+    assert decoder.ip == len(code)
+    assert (seen.code, seen.op_mask) == (words[0], mask)
+    for n, word in enumerate(words[1:]):
+        if isinstance(word, Mem):
+            assert (seen.memory_base, seen.memory_index) == (word.base, word.offset)
+            assert seen.memory_displacement == disp % 2**64
+        else:
+            assert word == ((seen.immediate(n),) if isinstance(word, Imm) else seen.op_register(n))
+    encoder = Encoder(64)
+    encoder.encode(seen, 0)
+    assert encoder.take_buffer() == code
 
 
 @given(st.sampled_from([JNE, JLE, JL]), st.integers(0, 200), st.integers(0, 200))

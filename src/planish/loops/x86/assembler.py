@@ -2,58 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Hashable
 
-from iced_x86 import Encoder, Instruction, MemoryOperand, Register
+from iced_x86 import Register
 
-
-class Mem(NamedTuple):
-    """A memory operand: `[base + offset * scale + disp]`, broadcast to all lanes if asked."""
-
-    base: int
-    disp: int = 0
-    offset: int = Register.NONE
-    scale: int = 1
-    broadcast: bool = False
-
-
-class Imm(NamedTuple):
-    """An immediate operand."""
-
-    value: int
-
-
-Operand = int | Mem | Imm
+from planish.loops.x86.encoding import Mem, Operand, encode
 
 # An instruction without a code address in it is the same bytes wherever it stands. Kernels repeat
 # few instructions many times, so most are encoded once in a process's life.
 _encoded: dict[Hashable, bytes] = {}
 _ENCODED_MAX = 200_000
-
-
-def _kind(operand: Operand) -> str:
-    return "mem" if isinstance(operand, Mem) else "i32" if isinstance(operand, Imm) else "reg"
-
-
-def _encode(code: Operand, operands: Sequence[Operand], mask: int, zero: bool) -> bytes:
-    memory: Any = MemoryOperand
-    arguments = [
-        memory(o.base, o.offset, o.scale, o.disp, 0 if o.disp == 0 else 1, o.broadcast)
-        if isinstance(o, Mem)
-        else o.value
-        if isinstance(o, Imm)
-        else o
-        for o in operands
-    ]
-    create = getattr(Instruction, "_".join(("create", *map(_kind, operands))))
-    instruction: Any = create(code, *arguments)
-    if mask:
-        instruction.op_mask = mask
-        instruction.zeroing_masking = zero
-    encoder = Encoder(64)
-    encoder.encode(instruction, 0)
-    return encoder.take_buffer()
 
 
 class Assembler:
@@ -78,7 +36,7 @@ class Assembler:
         if data is None:
             if len(_encoded) >= _ENCODED_MAX:
                 _encoded.clear()
-            data = _encoded[key] = _encode(instruction[0], instruction[1:], mask, zero)
+            data = _encoded[key] = encode(instruction, mask, zero)
         self.code += data
 
     def emit_constant(self, code: int, *registers: int, data: bytes, broadcast: bool = False) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from iced_x86 import Code
 
 from planish.loops.tree import Loop
-from planish.loops.x86.assembler import JNE, Assembler, Imm, Mem
+from planish.loops.x86.assembler import JNE, Assembler
+from planish.loops.x86.encoding import Imm, Mem
 from planish.loops.x86.pointers import RSP, Pointers
 
 

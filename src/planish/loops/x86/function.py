@@ -6,8 +6,9 @@ from iced_x86 import Code, Register
 
 from planish.loops.extent import remaining
 from planish.loops.tree import Loop, LoopTree, Node
-from planish.loops.x86.assembler import JL, JLE, JNE, Assembler, Imm, Mem
+from planish.loops.x86.assembler import JL, JLE, JNE, Assembler
 from planish.loops.x86.counting import Counting
+from planish.loops.x86.encoding import Imm, Mem
 from planish.loops.x86.inside import RegionCode
 from planish.loops.x86.isa import Isa
 from planish.loops.x86.paths import Inside

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from planish.loops.mathlib import Operation, expansion
 from planish.loops.program import Const
-from planish.loops.x86.assembler import Imm
+from planish.loops.x86.encoding import Imm
 
 if TYPE_CHECKING:
     from planish.loops.x86.block import Block

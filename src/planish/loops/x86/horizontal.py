@@ -1,6 +1,7 @@
 """Summing the lanes of a vector, once at the end of a reduction that was vectorised."""
 
-from planish.loops.x86.assembler import Assembler, Imm
+from planish.loops.x86.assembler import Assembler
+from planish.loops.x86.encoding import Imm
 from planish.loops.x86.isa import Isa
 
 

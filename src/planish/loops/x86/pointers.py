@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from iced_x86 import Code, Register
 
 from planish.loops.tree import Leaf, Loop, LoopId, Node, Ref, leaves
-from planish.loops.x86.assembler import Assembler, Imm, Mem
+from planish.loops.x86.assembler import Assembler
+from planish.loops.x86.encoding import Imm, Mem
 
 RSP = int(Register.RSP)
 SCRATCH = int(Register.RAX)

@@ -8,7 +8,8 @@ from math import copysign
 from iced_x86 import Code, Register
 
 from planish.core import TargetError
-from planish.loops.x86.assembler import Assembler, Imm, Mem
+from planish.loops.x86.assembler import Assembler
+from planish.loops.x86.encoding import Imm, Mem
 from planish.loops.x86.isa import Isa
 from planish.loops.x86.pointers import Pointers
 from planish.loops.x86.registers import Registers
