@@ -185,3 +185,22 @@ def test_limits_grow_with_the_module() -> None:
     assert recipe_of(huge).limits.transform > 100
     assert recipe_of(task).limits.transform < 15
     assert recipe_of(task).limits.lifetime == open_backend().lifetime
+
+
+def test_a_list_whose_code_may_vary_counts_where_it_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LLVM's gvn-sink goes by addresses in memory; here the printed code stands for what it made."""
+    task, kind = make(SUM), type(open_backend().parse(SUM))
+    varying, steady = candidate_of(["gvn-sink"]), candidate_of(["gvn-hoist"])
+    before = evaluate(task, varying, steady)
+    assert all(isinstance(outcome, Measured) for outcome in before)
+    printed = iter(["once", "once", "otherwise"])
+
+    def text(_: object) -> str:
+        return next(printed)
+
+    monkeypatch.setattr(kind, "text", text)
+    failed, kept = evaluate(task, varying, steady)
+    assert isinstance(failed, Failed)
+    assert (failed.stage, failed.reason) == ("verify", "not reproducible")
+    assert next(printed, None) is None
+    assert kept == before[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -12,8 +13,9 @@ from pathlib import Path
 from planish.core import Candidate, Failed, Measured, Outcome, StageClock, TargetError
 from planish.llvm.backend import Backend, IRError, Module, PassError, open_backend
 from planish.llvm.backend.elf import code_bytes
-from planish.llvm.passes import passes_of, print_pipeline
+from planish.llvm.passes import passes_of, print_pipeline, vary
 from planish.llvm.program import Running
+from planish.llvm.repeating import reproduces
 from planish.llvm.running import Answer, NotRunnableError, Runner, reference_answer
 from planish.measure import Limits, Timing, time_call
 
@@ -91,23 +93,29 @@ class _Evaluator:
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Run the passes on a clone; verify it and measure."""
         with clock("transform"):
-            pipeline = print_pipeline(passes_of(candidate))
             module = self._module.clone()
         try:
-            return self._transformed(module, pipeline, clock)
+            return self._transformed(module, passes_of(candidate), clock)
         finally:
             module.close()
 
-    def _transformed(self, module: Module, pipeline: str, clock: StageClock) -> Outcome:
+    def _transformed(self, module: Module, passes: Sequence[str], clock: StageClock) -> Outcome:
         try:
             with clock("transform"):
+                pipeline = print_pipeline(passes)
                 module.run(pipeline)
+            with clock("verify"):
+                wrong = module.verify()
+                same = not vary(passes) or reproduces(self._module, module, pipeline)
         except PassError as error:
             return Failed("transform", "refused by LLVM", error.message)
-        with clock("verify"):
-            wrong = module.verify()
         if wrong:
             return Failed("verify", "invalid IR", wrong)
+        if not same:
+            return Failed("verify", "not reproducible", f"{pipeline} gives other code from run to run")
+        return self._measured(module, clock)
+
+    def _measured(self, module: Module, clock: StageClock) -> Outcome:
         values = {"instructions": float(module.instructions())}
         if not self._sized and self._runner is None:
             return Measured(values)

@@ -58,3 +58,23 @@ def test_a_list_that_llvm_refuses_or_makes_no_code_of_has_no_cost(
     assert before is not None
     assert examiner.cost(("gvn",)) is None
     assert examiner.cost(("sroa<modify-cfg>",)) == before
+
+
+def test_a_list_whose_code_may_vary_is_run_again_where_it_matters(monkeypatch: pytest.MonkeyPatch) -> None:
+    examiner = _examiner("instructions")
+    examiner.cost(examiner.baseline)
+    printed: list[object] = []
+
+    def text(module: object) -> str:
+        printed.append(module)
+        return str(len(printed))
+
+    monkeypatch.setattr(type(open_backend().parse(IR)), "text", text)
+
+    assert examiner.cost(("mem2reg", "gvn-sink")) is None
+    assert len(printed) == 2
+    assert examiner.other() is None
+    assert examiner.cost(("mem2reg",)) == 1
+    assert examiner.cost(("sroa<modify-cfg>", "gvn-sink")) == 1  # no better than what is known
+    assert len(printed) == 2
+    assert examiner.best() == (1, ("default<Oz>",))

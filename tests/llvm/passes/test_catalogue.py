@@ -3,7 +3,7 @@
 import pytest
 
 from planish.core import ProgramError
-from planish.llvm.passes import available, elements, exclusions, find_element, load_coreset
+from planish.llvm.passes import available, elements, exclusions, find_element, load_coreset, vary
 from planish.llvm.passes.catalogue import base_name
 
 ALL = tuple(elements().values())
@@ -26,6 +26,12 @@ def test_nothing_is_both_in_and_out() -> None:
     spellings = {text for element in ALL for text in (element.text, *element.also)}
     assert not spellings & set(exclusions())
     assert {base_name(text) for text in spellings} & set(exclusions()) == {"instcombine"}
+
+
+def test_what_may_give_other_code_from_run_to_run_is_known() -> None:
+    assert [element.text for element in ALL if element.varies] == ["gvn-sink"]
+    assert vary(["mem2reg", "gvn-sink"])
+    assert not vary(["mem2reg", "gvn-hoist"])
 
 
 def test_an_element_knows_its_name_and_parameters() -> None:

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from planish.llvm.backend import IRError, PassError
 from planish.llvm.functions.attributes import for_size
-from planish.llvm.passes import print_pipeline
+from planish.llvm.passes import print_pipeline, vary
+from planish.llvm.repeating import reproduces
 
 if TYPE_CHECKING:
     from planish.corpus.labelling.ward import Ward
-    from planish.llvm.backend import Backend
+    from planish.llvm.backend import Backend, Module
 
 Passes = tuple[str, ...]
 
 
+class _Rank(NamedTuple):
+    """A list among others: the least of these is the best."""
+
+    cost: int
+    other: bool
+    length: int
+    passes: Passes
+
+
 class Examiner:
-    """Costs of pass lists on one function, prepared for size; each list is run once.
+    """Costs of pass lists on one function, prepared for size.
+
+    Each list is run once; one whose code may vary from run to run is run again where it would be the best
+    one, or the best beside -Oz, and has failed where other code came of it.
 
     Args:
         backend: runs them.
@@ -36,6 +49,8 @@ class Examiner:
         self._sized = objective == "text_bytes"
         self._module = backend.parse(for_size(ir))
         self._costs: dict[Passes, int | None] = {}
+        self._best: _Rank | None = None
+        self._other: int | None = None
         self.unoptimised = self.cost(())
 
     @property
@@ -47,20 +62,31 @@ class Examiner:
         """Give what the function costs after these passes; None where they fail or break it."""
         key = tuple(passes)
         if key not in self._costs:
-            self._costs[key] = self._run(print_pipeline(key))
+            cost = self._costs[key] = self._run(key)
+            if cost is not None and key:
+                self._rank(key, cost)
         return self._costs[key]
 
     def best(self) -> tuple[int, Passes] | None:
         """Give the least cost, and the shortest of its lists: -Oz where it is as good; None if all failed."""
-        known = [(cost, passes) for passes, cost in self._costs.items() if cost is not None and passes]
-        return min(known, key=lambda pair: (pair[0], pair[1] != self.baseline, len(pair[1])), default=None)
+        return self._best and (self._best.cost, self._best.passes)
 
     def other(self) -> int | None:
         """Give the least cost of the lists that are not -Oz itself; None if all failed."""
-        costs = (
-            c for passes, c in self._costs.items() if c is not None and passes not in ((), self.baseline)
-        )
-        return min(costs, default=None)
+        return self._other
+
+    def _rank(self, passes: Passes, cost: int) -> None:
+        if self._leads(passes, cost):
+            self._best = _Rank(cost, passes != self.baseline, len(passes), passes)
+        if self._leads_others(passes, cost):
+            self._other = cost
+
+    def _leads(self, passes: Passes, cost: int) -> bool:
+        """Whether a list would be the best one; of equals the first is."""
+        return self._best is None or (cost, passes != self.baseline, len(passes)) < self._best[:3]
+
+    def _leads_others(self, passes: Passes, cost: int) -> bool:
+        return passes != self.baseline and (self._other is None or cost < self._other)
 
     def trace(self) -> list[int | None]:
         """List the costs of all lists, in the order in which they were run."""
@@ -70,7 +96,8 @@ class Examiner:
         """Free the function."""
         self._module.close()
 
-    def _run(self, pipeline: str) -> int | None:
+    def _run(self, passes: Passes) -> int | None:
+        pipeline = print_pipeline(passes)
         if not self._ward.enter(pipeline):
             return None
         module = self._module.clone()
@@ -78,8 +105,14 @@ class Examiner:
             module.run(pipeline)
             if module.verify():
                 return None
-            return module.text_bytes() if self._sized else module.instructions()
+            cost = module.text_bytes() if self._sized else module.instructions()
+            return cost if self._holds(module, passes, cost) else None
         except (PassError, IRError):  # refused, or no code can be made of what it leaves
             return None
         finally:
             module.close()
+
+    def _holds(self, module: Module, passes: Passes, cost: int) -> bool:
+        """Whether a cost can be relied on, as far as it matters."""
+        matters = vary(passes) and (self._leads(passes, cost) or self._leads_others(passes, cost))
+        return not matters or reproduces(self._module, module, print_pipeline(passes))

@@ -6,6 +6,7 @@ from planish.llvm.passes.catalogue import (
     elements,
     exclusions,
     find_element,
+    vary,
 )
 from planish.llvm.passes.coreset import load_coreset
 from planish.llvm.passes.named import SPACES, oz_of, pass_space
@@ -32,4 +33,5 @@ __all__ = [
     "pass_space",
     "passes_of",
     "print_pipeline",
+    "vary",
 ]

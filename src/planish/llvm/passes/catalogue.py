@@ -1,7 +1,7 @@
 """The catalogue: every pass that a list may hold, and those that are kept out, with the reason."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -24,6 +24,7 @@ class Element:
             passed the tests of soundness.
         what: what it does, in one line.
         also: other texts that LLVM reads as the same pass, as `opt -print-pipeline-passes` writes it.
+        varies: whether it may give other code for the same code, as where it goes by addresses in memory.
     """
 
     text: str
@@ -31,6 +32,7 @@ class Element:
     tier: Literal[1, 2]
     what: str
     also: tuple[str, ...] = ()
+    varies: bool = False
 
     @property
     def name(self) -> str:
@@ -76,6 +78,16 @@ def find_element(text: str) -> Element:
     if found is None:
         raise _unknown(text)
     return found
+
+
+def vary(texts: Iterable[str]) -> bool:
+    """Whether the code that a list of passes makes may differ from run to run."""
+    return not _varying().isdisjoint(texts)
+
+
+@cache
+def _varying() -> frozenset[str]:
+    return frozenset(text for text, element in _spellings().items() if element.varies)
 
 
 def _unknown(text: str) -> ProgramError:
