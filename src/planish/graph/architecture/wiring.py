@@ -22,6 +22,8 @@ SHAPES = frozenset({"Shape", "Size", "ConstantOfShape", "EyeLike"})
 FIRST_ALONE = frozenset({"CastLike", "Expand", "Reshape", "Unsqueeze", "Squeeze", "Tile"})
 """Of their inputs, only the first is data; the others say how large or of which type."""
 
+_SAME_SHAPE = frozenset({"Identity", "Cast", "CastLike", "DequantizeLinear"})
+
 
 @dataclass(frozen=True)
 class Node:
@@ -116,17 +118,21 @@ class Wiring:
     def shape(self, name: str) -> tuple[int, ...]:
         """Give a constant's shape; empty where it is unknown."""
         for _ in self.nodes:
-            if name in self.weights:
-                return tuple(self.weights[name].dims)
             if self.declared.get(name):
                 return self.declared[name]
             made = self.producers.get(name)
-            if made is None or not made.inputs:
-                return tuple(made.attribute("value").dims) if made and made.op == "Constant" else ()
-            if made.op not in ("Identity", "Cast", "CastLike", "DequantizeLinear"):
-                return ()
+            if made is None or made.op not in _SAME_SHAPE:
+                tensor = self.tensor(name)
+                return () if tensor is None else tuple(tensor.dims)
             name = made.inputs[0]
         return ()
+
+    def tensor(self, name: str) -> TensorProto | None:
+        """Give the tensor that a constant was written as, as an initialiser or a node; None for others."""
+        made = self.producers.get(name)
+        if made is not None and made.op == "Constant":
+            return made.attribute("value")
+        return self.weights.get(name)
 
     def meeting(self, first: str, second: str) -> Meeting | None:
         """Find what two values have in common, going back from both at once.
