@@ -9,7 +9,17 @@ import pytest
 
 from planish import tune
 from planish.budget import Budget
-from planish.core import AllFailedError, Candidate, Failed, Measured, PlanishError, Target, Trial
+from planish.core import (
+    AllFailedError,
+    Candidate,
+    Failed,
+    Growth,
+    Measured,
+    PlanishError,
+    Target,
+    Trial,
+    growth_of,
+)
 from planish.loops import level as level_module
 from planish.loops.level import LoopsLevel
 from planish.loops.parse import parse
@@ -139,3 +149,22 @@ def test_outcomes_are_types() -> None:
     trial = Trial(Candidate(), Failed("run", "timeout"))
     assert trial.cost(LoopsLevel.objectives["time_s"]) is None
     assert Trial(Candidate(), Measured({"gflops": 2.0})).cost(LoopsLevel.objectives["gflops"]) == -2.0
+
+
+def test_with_several_objectives_the_baseline_comes_first_and_the_front_grows_from_it(tmp_path: Path) -> None:
+    class Watcher(Diary):
+        growth: Growth | None = None
+
+        def trial(self, trial: Trial, progress: Progress) -> None:
+            super().trial(trial, progress)
+            self.growth = progress.growth
+
+    settings, watcher = replace(QUICK, objectives=("time_s", "gflops"), searcher="random"), Watcher()
+    with open_store(tmp_path / "a.db") as store:
+        result = tune(MATMUL, budget=Budget(trials=6), settings=settings, store=store, listener=watcher)
+        stored = store.run_trials(result.run_id, LoopsLevel().steps)
+    baseline = LoopsLevel().baseline(result.task)
+    assert (len(stored), stored[0].candidate) == (6, baseline)
+    assert watcher.growth is not None
+    assert watcher.growth == growth_of(stored, result.task.objectives, baseline)
+    assert watcher.growth.volumes[0] == (1, 1.0)

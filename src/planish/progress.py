@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from planish.core import Failed, Measured, Objective, Task, Trial
+from planish.core import Failed, Growth, Measured, Objective, Task, Trial
 
 
 @dataclass
@@ -20,6 +20,7 @@ class Progress:
         cached: how many of them came from the store.
         failures: "stage: reason" to how many failed so.
         best: the best measured trial.
+        growth: how the front grows; None with one objective.
     """
 
     task: Task
@@ -28,6 +29,7 @@ class Progress:
     cached: int = 0
     failures: Counter[str] = field(default_factory=Counter[str])
     best: Trial | None = None
+    growth: Growth | None = None
 
     @property
     def objective(self) -> Objective:
@@ -38,6 +40,8 @@ class Progress:
         """Count a trial."""
         self.trials += 1
         self.cached += trial.cached
+        if self.growth is not None:
+            self.growth.add(trial)
         cost = trial.cost(self.objective)
         if isinstance(trial.outcome, Failed):
             self.failures[f"{trial.outcome.stage}: {trial.outcome.reason}"] += 1

@@ -17,6 +17,7 @@ from planish.core import (
     Evaluation,
     EvaluatorFactory,
     Executor,
+    Growth,
     Level,
     Objective,
     PlanishError,
@@ -167,8 +168,13 @@ class _Run:
             yield started
 
     def _search(self, executor: Executor) -> None:
-        """Ask, evaluate, tell, until the budget is spent or the searcher is at its end."""
+        """Ask, evaluate, tell, until the budget is spent or the searcher is at its end.
+
+        With several objectives the baseline comes first, for fronts are compared by what they add to it.
+        """
         barren = 0
+        if self.progress.growth is not None:
+            self._evaluate(executor, [self.level.baseline(self.task)])
         while not self._spent() and barren < BARREN_MAX:
             with self._timed("search"):
                 asked = self.searcher.ask(BATCH)
@@ -310,7 +316,8 @@ def _begin(
     else:
         store.resume_run(run_id)
         known = {t.candidate.hash: t for t in store.run_trials(run_id, level.steps)}
-    progress = Progress(task, run_id)
+    growth = Growth(task.objectives, level.baseline(task)) if len(task.objectives) > 1 else None
+    progress = Progress(task, run_id, growth=growth)
     return _Run(level, task, settings, budget, store, listener, searcher, progress, known, factory)
 
 

@@ -15,6 +15,7 @@ from planish.core.errors import (
     did_you_mean,
 )
 from planish.core.front import dominates, front_of, hypervolume, pareto_front
+from planish.core.growth import Costs, Growth, growth_of, reference_point
 from planish.core.outcome import STAGES, Failed, Measured, Outcome, Stage, outcome_from_json, outcome_to_json
 from planish.core.protocols import (
     CanEnumerate,
@@ -56,12 +57,14 @@ __all__ = [
     "CanShrink",
     "CanStep",
     "Candidate",
+    "Costs",
     "Effect",
     "Evaluation",
     "Evaluator",
     "EvaluatorFactory",
     "Executor",
     "Failed",
+    "Growth",
     "Level",
     "Measured",
     "MismatchError",
@@ -91,11 +94,13 @@ __all__ = [
     "did_you_mean",
     "dominates",
     "front_of",
+    "growth_of",
     "hypervolume",
     "outcome_from_json",
     "outcome_to_json",
     "pareto_front",
     "processor",
+    "reference_point",
     "rng",
     "step_from_json",
     "usable_cores",
