@@ -6,7 +6,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, Objective, ProgramError, Space, Step, Target, Task, did_you_mean
+from planish.core import (
+    Candidate,
+    Objective,
+    ProgramError,
+    Reference,
+    Space,
+    Step,
+    Target,
+    Task,
+    did_you_mean,
+)
 
 if TYPE_CHECKING:
     from planish.graph.evaluator import GraphEvaluator
@@ -109,6 +119,12 @@ class GraphLevel:
         from planish.graph.recipe import compared
 
         return compared(task, candidate)
+
+    def reference(self, task: Task) -> Reference:
+        """Give no optimisation at all: what is measured beside the baseline at the end."""
+        from planish.graph.recipe import no_optimisation
+
+        return no_optimisation(task)
 
     def describe(self, task: Task, candidate: Candidate) -> Mapping[str, str]:
         """Show the class, the passes with their effects, nodes before and after, and what was pruned."""

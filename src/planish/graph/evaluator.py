@@ -1,0 +1,223 @@
+"""Rewrites, loads, verifies and measures one model; lives in a worker process."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, ProgramError, StageClock
+from planish.graph.counters import QUANTITIES, Meter
+from planish.graph.passes import Selection, selection_of
+from planish.graph.program import GraphProgram
+from planish.graph.rewriting import PassError
+from planish.graph.running import (
+    Feed,
+    RefusedError,
+    Session,
+    Settings,
+    difference,
+    labelled,
+    make_feeds,
+    not_finite,
+    open_session,
+    tolerance,
+)
+from planish.graph.running.memory import peak_memory
+from planish.graph.workshop import Made, Workshop
+from planish.measure import Limits, Timing, time_call
+
+TIMING = Timing(budget_s=0.15, block_s=1e-3, fewest=5, most=50, slow_factor=3.0)
+LAST_TIMING = Timing(budget_s=0.15, block_s=1e-3, fewest=5, most=50, slow_factor=math.inf)
+"""For the comparison at the end: nothing is cut short."""
+
+CREATIONS = 5
+"""Sessions that are made where the time to make one is wanted."""
+
+_SIGMAS = 3.0
+_LABELS = "accuracy"
+
+
+@dataclass(frozen=True)
+class GraphEvaluator:
+    """Makes an evaluator in a worker.
+
+    Args:
+        program: the model.
+        settings: of every session.
+        objectives: names of what is wanted; what costs nothing more is measured besides.
+        limits: of one evaluation.
+        timing: how long each candidate is timed.
+        remember: whether what was measured already is not measured again, whatever passes made it.
+    """
+
+    program: GraphProgram
+    settings: Settings
+    objectives: frozenset[str]
+    limits: Limits
+    timing: Timing = TIMING
+    remember: bool = True
+
+    def __call__(self) -> _Evaluator:
+        return _Evaluator(self)
+
+
+class _Evaluator:
+    """Evaluates selections of passes for one model.
+
+    Raises:
+        ProgramError: the runtime does not take the model as it came, or its answers are not finite.
+    """
+
+    def __init__(self, recipe: GraphEvaluator) -> None:
+        self._recipe = recipe
+        self._program = recipe.program
+        # The folder of temporary files is the worker's own, and ends with it.
+        self._workshop = Workshop(recipe.program, Path(tempfile.mkdtemp()))
+        self._feeds = make_feeds(recipe.program, self._workshop.original)
+        self._labels = labelled(recipe.program)
+        self._expected = _reference(recipe, self._feeds)
+        self._known: dict[tuple[str, Selection], Outcome] = {}
+        self._verified: set[Candidate] = set()
+        self._best = math.inf
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        """Rewrite the model, make a session, compare its answers with the original's, and measure."""
+        with clock("transform"):
+            chosen = selection_of(candidate)
+            try:
+                made = self._workshop.made(chosen.rewrites)
+            except PassError as error:
+                return Failed("transform", "a pass fails", str(error))
+        name = (made.name, Selection((), chosen.disabled, chosen.offline))
+        if name not in self._known or not self._recipe.remember:
+            self._known[name] = self._tried(candidate, chosen, made, clock)
+        return self._known[name]
+
+    def _tried(self, candidate: Candidate, chosen: Selection, made: Made, clock: StageClock) -> Outcome:
+        kept: Path | None = None
+        try:
+            with clock("build"):
+                session = self._session(chosen, made.file)
+                if chosen.offline:
+                    kept = self._workshop.new_file()
+                    offline = self._session(chosen, made.file, keep=kept).seconds
+                    session = open_session(kept, self._recipe.settings, as_it_is=True)
+                else:
+                    offline = 0.0
+            with clock("verify"):
+                wrong = "" if candidate in self._verified else self._wrong(session, chosen)
+            if wrong:
+                return Failed("verify", "wrong answer", wrong)
+            self._verified.add(candidate)
+            return self._measured(session, chosen, kept or made.file, offline, clock)
+        except RefusedError as error:
+            return Failed("build", "refused by ONNX Runtime", error.message)
+        finally:
+            if kept is not None:
+                kept.unlink(missing_ok=True)
+
+    def _session(self, chosen: Selection, file: Path, keep: Path | None = None) -> Session:
+        return open_session(file, self._recipe.settings, chosen.disabled, keep=keep)
+
+    def _wrong(self, session: Session, chosen: Selection) -> str:
+        allowed = tolerance(chosen.rewrites)
+        for feed, expected in zip(self._feeds, self._expected, strict=True):
+            said = difference(session.run(feed), expected, allowed)
+            if said:
+                return said
+        return ""
+
+    def _measured(
+        self, session: Session, chosen: Selection, file: Path, offline: float, clock: StageClock
+    ) -> Outcome:
+        recipe, wanted = self._recipe, self._recipe.objectives
+        meter = Meter(wanted)
+        with clock("run"):
+            meter.begin()
+            timed = time_call(self._calls(session), recipe.timing, self._best)
+            read = meter.end(timed.calls * len(timed.seconds))
+            creations = [session.seconds]
+            if "compile_time" in wanted:
+                creations = [self._again(chosen, file) for _ in range(CREATIONS)]
+        self._best = min(self._best, timed.median)
+        latency = statistics.median(within_three_sigma(timed.seconds))
+        values = {
+            "latency": latency,
+            "throughput": self._program.batch / latency,
+            "compile_time": statistics.median(creations),
+            "model_size": float(file.stat().st_size),
+            **({"offline_time": offline} if chosen.offline else {}),
+            **read,
+        }
+        samples = {"latency": timed.seconds, "compile_time": tuple(creations)}
+        if self._labels is not None:
+            values[_LABELS] = self._accuracy(session)
+        if "peak_memory" in wanted:
+            with clock("run"):
+                level = chosen.offline
+                values["peak_memory"] = peak_memory(
+                    file, recipe.settings, chosen.disabled, self._feeds[0], as_it_is=level
+                )
+        return Measured(values, samples)
+
+    def _again(self, chosen: Selection, file: Path) -> float:
+        if chosen.offline:
+            return open_session(file, self._recipe.settings, as_it_is=True).seconds
+        return self._session(chosen, file).seconds
+
+    def _calls(self, session: Session) -> Any:
+        run, feed = session.inner.run, self._feeds[0]
+
+        def repeat(calls: int) -> None:
+            for _ in range(calls):
+                run(None, feed)
+
+        return repeat
+
+    def _accuracy(self, session: Session) -> float:
+        """Give the share of the labels that the largest number of the first output tells."""
+        import numpy as np
+
+        assert self._labels is not None
+        told = np.concatenate([session.run(feed)[0].argmax(-1).reshape(-1) for feed in self._feeds])
+        count = min(len(told), len(self._labels))
+        return float((told[:count] == self._labels[:count]).mean())
+
+
+def within_three_sigma(samples: Sequence[float]) -> Sequence[float]:
+    """Leave out what is further than three standard deviations from the mean (section 5 of the paper)."""
+    middle, spread = statistics.fmean(samples), statistics.pstdev(samples)
+    return [each for each in samples if abs(each - middle) <= _SIGMAS * spread] or samples
+
+
+def _reference(recipe: GraphEvaluator, feeds: Sequence[Feed]) -> list[Sequence[Any]]:
+    """Run the model as it came, with every optimisation off."""
+    path = recipe.program.path
+    try:
+        session = open_session(Path(path), recipe.settings, as_it_is=True)
+        found = [session.run(feed) for feed in feeds]
+    except RefusedError as error:
+        raise ProgramError(f"ONNX Runtime does not run '{path}': {error.message}") from error
+    if any(map(not_finite, found)):
+        what = f"'{path}' gives numbers that are not finite, before anything is changed"
+        raise ProgramError(what, "Give it inputs that suit it: --option inputs=FILE.npz.")
+    return found
+
+
+def lacking(
+    objectives: frozenset[str], program: GraphProgram, there: Mapping[str, object]
+) -> PlanishError | None:
+    """Say why an objective cannot be measured; None where all can."""
+    if _LABELS in objectives and program.labels is None:
+        return ProgramError(
+            "accuracy needs inputs and labels", "Give --option inputs=X.npz and --option labels=Y.npy."
+        )
+    for name in sorted(objectives & set(QUANTITIES)):
+        if {"power": "energy"}.get(name, name) not in there:
+            return PlanishError(f"{name} is not available here: the machine has no counter of it")
+    return None

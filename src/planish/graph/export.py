@@ -1,0 +1,101 @@
+"""Writing a result for use without planish."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from planish.core import Candidate, Task
+from planish.graph.installed import versions
+from planish.graph.passes import Selection, selection_of
+from planish.graph.program import GraphProgram, graph_program
+from planish.graph.recipe import settings_of
+from planish.graph.running import Settings, open_session
+from planish.graph.workshop import Workshop
+
+_SCRIPT = '''"""Runs a model that planish optimised; needs onnxruntime alone."""
+
+import json, pathlib, numpy, onnxruntime
+
+here = pathlib.Path(__file__).parent
+chosen = json.loads((here / "{name}.planish.json").read_text())
+options = onnxruntime.SessionOptions()
+for name, value in chosen["session"].items():
+    kind = type(getattr(options, name))
+    setattr(options, name, getattr(kind, value) if isinstance(value, str) else value)
+path, disabled = str(here / chosen["model"]), chosen["disabled_optimizers"]
+session = onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"], disabled_optimizers=disabled)
+feed = {{name: numpy.ones(shape, dtype) for name, dtype, shape in chosen["inputs"]}}
+for port, value in zip(session.get_outputs(), session.run(None, feed)):
+    print(port.name, value.dtype, value.shape)
+'''
+
+
+def export_model(task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+    """Write an optimised model.
+
+    Args:
+        task: the model as it came, and the session.
+        candidate: the selection of passes.
+        path: the folder; made where it is missing.
+
+    Returns:
+        The files: the model; the passes and the session's settings as JSON; a script that runs it with
+        onnxruntime alone.
+
+    Raises:
+        PassError: a pass fails.
+        RefusedError: ONNX Runtime does not take the model.
+        OSError: a file cannot be written.
+    """
+    program, chosen, settings = graph_program(task.program), selection_of(candidate), settings_of(task)
+    name = program.file.stem
+    model, facts, script = (
+        path / each for each in (f"{name}.planish.onnx", f"{name}.planish.json", f"run_{name}.py")
+    )
+    path.mkdir(parents=True, exist_ok=True)
+    _write_model(program, chosen, settings, model)
+    facts.write_text(
+        json.dumps(_facts(program, chosen, settings, model.name), indent=1) + "\n", encoding="utf-8"
+    )
+    script.write_text(_SCRIPT.format(name=name), encoding="utf-8")
+    return [model, facts, script]
+
+
+def _write_model(program: GraphProgram, chosen: Selection, settings: Settings, file: Path) -> None:
+    import onnx
+
+    with tempfile.TemporaryDirectory() as folder:
+        workshop = Workshop(program, Path(folder))
+        if chosen.offline:
+            made = workshop.made(chosen.rewrites)
+            open_session(made.file, settings, chosen.disabled, keep=file)
+        else:
+            onnx.save(workshop.model(chosen.rewrites), file)
+
+
+def _facts(program: GraphProgram, chosen: Selection, settings: Settings, model: str) -> dict[str, Any]:
+    """Give what the script sets, and what was done; an offline model is loaded as it is."""
+    level = "none" if chosen.offline else settings.optimization
+    return {
+        "model": model,
+        "inputs": [[port.name, port.dtype, port.shape] for port in program.inputs],
+        "session": {
+            "intra_op_num_threads": settings.cores,
+            "inter_op_num_threads": settings.cores,
+            "enable_cpu_mem_arena": settings.arena,
+            "execution_mode": f"ORT_{settings.execution.upper()}",
+            "graph_optimization_level": "ORT_DISABLE_ALL"
+            if level == "none"
+            else f"ORT_ENABLE_{level.upper()}",
+        },
+        "disabled_optimizers": [] if chosen.offline else sorted(chosen.disabled),
+        "passes": list(chosen.rewrites),
+        "left_out": sorted(chosen.disabled),
+        "offline": chosen.offline,
+        "source": {"path": program.path, "digest": program.digest},
+        "versions": dict(versions()),
+    }

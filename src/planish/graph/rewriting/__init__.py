@@ -1,0 +1,6 @@
+"""Applying rewriting passes to ONNX models."""
+
+from planish.graph.rewriting.apply import PassError, apply_pass, rewrite
+from planish.graph.rewriting.identity import Counts, identity, node_counts
+
+__all__ = ["Counts", "PassError", "apply_pass", "identity", "node_counts", "rewrite"]

@@ -1,0 +1,64 @@
+"""One pass after another, whichever library it is of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from planish.core import PlanishError
+from planish.graph.passes import find_pass
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+
+class PassError(PlanishError):
+    """A pass failed, or what it made is no model with the same inputs and outputs."""
+
+
+def rewrite(model: ModelProto, names: Iterable[str]) -> ModelProto:
+    """Apply passes in their order; the model that is given stays as it is.
+
+    Raises:
+        PassError: a pass fails.
+    """
+    for name in names:
+        model = apply_pass(model, name)
+    return model
+
+
+def apply_pass(model: ModelProto, name: str) -> ModelProto:
+    """Apply one pass; gives a new model.
+
+    Raises:
+        PassError: it fails, or changes the names of inputs or outputs.
+    """
+    try:
+        made = _applied(model, name)
+    except Exception as error:
+        raise PassError(f"{name} fails: {type(error).__name__}: {error}".splitlines()[0]) from error
+    if _interface(made) != _interface(model):
+        raise PassError(f"{name} changes the model's inputs or outputs")
+    return made
+
+
+def _applied(model: ModelProto, name: str) -> ModelProto:
+    """Call the pass's own library; each is imported when it is first needed."""
+    kind, own = find_pass(name).kind, name.partition(".")[2]
+    if kind == "onnxoptimizer":
+        import onnxoptimizer
+
+        return onnxoptimizer.optimize(model, [own])
+    if kind == "onnxscript":
+        from planish.graph.rewriting.onnxscript import apply_onnxscript
+
+        return apply_onnxscript(model, own)
+    from planish.graph.rewriting.intent import apply_intent
+
+    return apply_intent(model, own)
+
+
+def _interface(model: ModelProto) -> tuple[list[str], list[str]]:
+    weights = {tensor.name for tensor in model.graph.initializer}
+    inputs = sorted(value.name for value in model.graph.input if value.name not in weights)
+    return inputs, [value.name for value in model.graph.output]

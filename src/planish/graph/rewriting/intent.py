@@ -1,0 +1,43 @@
+"""The passes that change results, which a user has to ask for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+_NARROW = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+
+
+def apply_intent(model: ModelProto, name: str) -> ModelProto:
+    """Apply a pass.
+
+    Args:
+        model: stays as it is.
+        name: "fp16", "mixed" or "int8".
+    """
+    if name == "int8":
+        return _int8(model)
+    from onnx import ModelProto
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    types = {node.op_type for node in model.graph.node}
+    wide = sorted(types.difference(_NARROW)) if name == "mixed" else None
+    return convert_float_to_float16(copy, keep_io_types=True, op_block_list=wide)
+
+
+def _int8(model: ModelProto) -> ModelProto:
+    import tempfile
+    from pathlib import Path
+
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    with tempfile.TemporaryDirectory() as folder:
+        before, after = Path(folder) / "before.onnx", Path(folder) / "after.onnx"
+        onnx.save(model, before)
+        quantize_dynamic(before, after, weight_type=QuantType.QInt8)
+        return onnx.load(after)

@@ -1,0 +1,19 @@
+"""Running models by ONNX Runtime: sessions, inputs, and whether answers are right."""
+
+from planish.graph.running.checking import Tolerance, difference, not_finite, tolerance
+from planish.graph.running.feeds import Feed, labelled, make_feeds
+from planish.graph.running.session import RefusedError, Session, Settings, open_session
+
+__all__ = [
+    "Feed",
+    "RefusedError",
+    "Session",
+    "Settings",
+    "Tolerance",
+    "difference",
+    "labelled",
+    "make_feeds",
+    "not_finite",
+    "open_session",
+    "tolerance",
+]

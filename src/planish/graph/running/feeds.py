@@ -1,0 +1,127 @@
+"""What models are run on: random inputs of their shapes and types, or the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from planish.core import ProgramError, did_you_mean, rng
+from planish.graph.program import GraphProgram, Port
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+    from onnx import ModelProto
+
+Feed = Mapping[str, "NDArray[np.generic]"]
+
+COUNT = 3
+"""Random inputs of each comparison."""
+
+_SEED = 20_220_517
+_FOLLOWED = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten")
+_SMALL = 2
+
+
+def make_feeds(program: GraphProgram, model: ModelProto) -> Sequence[Feed]:
+    """Give the inputs on which candidates are compared with the original; the first is timed.
+
+    Args:
+        program: its own data is taken, cut into batches; without any, random inputs are made.
+        model: tells how large token ids may be.
+
+    Raises:
+        ProgramError: the data does not fit the model.
+    """
+    if program.data is not None:
+        return _batches(program, _arrays(Path(program.data.path)))
+    bounds = {port.name: _bound(model, port.name) for port in program.inputs}
+    return [
+        {port.name: _random(port, bounds[port.name], rng(_SEED, number, place))
+         for place, port in enumerate(program.inputs)}
+        for number in range(COUNT)
+    ]  # fmt: skip
+
+
+def labelled(program: GraphProgram) -> NDArray[np.int64] | None:
+    """Give the labels of the user's inputs; None where there are none.
+
+    Raises:
+        ProgramError: there are none of the inputs, or the labels are not whole numbers.
+    """
+    if program.labels is None:
+        return None
+    if program.data is None:
+        raise ProgramError("there are labels, and no inputs", "Give both: --option inputs=FILE.npz.")
+    arrays = list(_arrays(Path(program.labels.path)).values())
+    if len(arrays) != 1 or arrays[0].dtype.kind not in "iu":
+        raise ProgramError(f"'{program.labels.path}' does not hold one array of whole numbers")
+    return arrays[0].reshape(-1).astype("int64")
+
+
+def _batches(program: GraphProgram, arrays: Mapping[str, NDArray[Any]]) -> list[Feed]:
+    """Cut the user's arrays into as many batches as they hold."""
+    import numpy as np
+
+    path = program.data.path if program.data else ""
+    names = [port.name for port in program.inputs]
+    if set(arrays) != set(names):
+        wrong = next(iter(sorted(set(arrays) ^ set(names))))
+        raise ProgramError(f"'{path}' and the model differ in input '{wrong}'", did_you_mean(wrong, names))
+    counts: set[int] = set()
+    for port in program.inputs:
+        array = arrays[port.name]
+        rows = port.shape[0] if port.shape else 1
+        if array.dtype != np.dtype(port.dtype) or array.shape[1:] != port.shape[1:] or array.size == 0:
+            what = f"'{port.name}' of '{path}' is {array.dtype} {array.shape}; the model takes {port}"
+            raise ProgramError(what, "Write it so.")
+        counts.add(len(array) // (rows or 1) if port.shape else 1)
+    return [
+        {port.name: _rows(arrays[port.name], port, number) for port in program.inputs}
+        for number in range(min(counts))
+    ]
+
+
+def _rows(array: NDArray[Any], port: Port, number: int) -> NDArray[Any]:
+    import numpy as np
+
+    rows = port.shape[0] if port.shape else None
+    return array if rows is None else np.ascontiguousarray(array[number * rows : (number + 1) * rows])
+
+
+def _arrays(path: Path) -> Mapping[str, NDArray[Any]]:
+    import numpy as np
+
+    try:
+        loaded = np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise ProgramError(
+            f"cannot read arrays from '{path}': {error}", "Write it by numpy.savez."
+        ) from error
+    return {name: loaded[name] for name in loaded.files} if hasattr(loaded, "files") else {"": loaded}
+
+
+def _random(port: Port, bound: int, generator: Generator) -> NDArray[np.generic]:
+    """Draw an input: normal numbers, token ids below their bound, or truth values."""
+    import numpy as np
+
+    dtype, shape = np.dtype(port.dtype), tuple(extent or 1 for extent in port.shape)
+    if dtype.kind == "f" or dtype.name == "bfloat16":
+        return generator.standard_normal(shape).astype(dtype)
+    if dtype.kind == "b":
+        return generator.random(shape) < 0.5
+    return generator.integers(0, bound, shape).astype(dtype)
+
+
+def _bound(model: ModelProto, name: str) -> int:
+    """Find what whole numbers of an input must stay below: the rows of a table that they look up, else 2."""
+    tables = {tensor.name: tensor.dims[0] for tensor in model.graph.initializer if tensor.dims}
+    reached, found = {name}, list[int]()
+    for node in model.graph.node:
+        if node.op_type == "Gather" and node.input[1] in reached and node.input[0] in tables:
+            found.append(tables[node.input[0]])
+        elif node.op_type in _FOLLOWED and node.input[0] in reached:
+            reached.update(node.output)
+    return min(found, default=_SMALL)

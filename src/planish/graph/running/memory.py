@@ -1,0 +1,81 @@
+"""The memory that a model takes, measured in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Collection
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+
+from planish.graph.running.feeds import Feed
+from planish.graph.running.session import RefusedError, Settings, open_session
+
+_KIB = 1024
+_CALLS = 2
+_PATIENCE_S = 60.0
+
+
+def peak_memory(
+    model: Path, settings: Settings, disabled: Collection[str], feed: Feed, *, as_it_is: bool = False
+) -> float:
+    """Give the most memory (MiB) that loading and running a model takes beyond the process's own.
+
+    Args:
+        model: the file.
+        settings: of the session.
+        disabled: the runtime's passes that are left out.
+        feed: what it is run on.
+        as_it_is: whether the runtime optimises nothing.
+
+    Raises:
+        RefusedError: it does not run.
+    """
+    import numpy as np
+
+    with tempfile.TemporaryDirectory() as folder:
+        arrays = Path(folder) / "feed.npz"
+        np.savez(arrays, **feed)  # pyright: ignore[reportArgumentType]
+        asked = {
+            "model": str(model),
+            "settings": asdict(settings),
+            "disabled": sorted(disabled),
+            "feed": str(arrays),
+            "as_it_is": as_it_is,
+        }
+        command = [sys.executable, "-P", "-m", "planish.graph.running.memory", json.dumps(asked)]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_PATIENCE_S)
+    if done.returncode:
+        raise RefusedError((done.stderr.splitlines() or [f"exit code {done.returncode}"])[-1])
+    return float(done.stdout)
+
+
+def _main(asked: dict[str, object]) -> float:
+    import numpy as np
+
+    import_module("onnxruntime")  # its own memory is not the model's
+    loaded = np.load(str(asked["feed"]))
+    feed = {name: loaded[name] for name in loaded.files}
+    settings = Settings(**asked["settings"])  # type: ignore[arg-type]
+    before = _most_kib()
+    disabled: list[str] = asked["disabled"]  # type: ignore[assignment]
+    session = open_session(Path(str(asked["model"])), settings, disabled, as_it_is=bool(asked["as_it_is"]))
+    for _ in range(_CALLS):
+        session.run(feed)
+    return (_most_kib() - before) / _KIB
+
+
+def _most_kib() -> int:
+    """Read the largest resident set so far, in KiB.
+
+    Not from `getrusage`, which on Linux begins with what the parent had.
+    """
+    status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+
+
+if __name__ == "__main__":
+    sys.stdout.write(str(_main(json.loads(sys.argv[1]))))

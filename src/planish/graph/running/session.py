@@ -1,0 +1,132 @@
+"""Sessions of ONNX Runtime, with passes of its own left out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from planish.core import PlanishError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+PROVIDERS = ("CPUExecutionProvider",)
+_SILENT = 4  # fatal errors alone; the others are raised
+
+
+class RefusedError(PlanishError):
+    """ONNX Runtime does not load or run a model."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a session runs; the same for all candidates.
+
+    Args:
+        cores: threads within an operator.
+        optimization: all, extended, basic or none.
+        execution: sequential or parallel.
+        arena: whether memory is kept for the next call.
+    """
+
+    cores: int = 1
+    optimization: str = "all"
+    execution: str = "sequential"
+    arena: bool = True
+
+    @staticmethod
+    def of(cores: int, toolchain: Mapping[str, str]) -> Settings:
+        """Read the settings that a target names."""
+        arena = toolchain.get("arena", "on") == "on"
+        return Settings(
+            cores, toolchain.get("optimization", "all"), toolchain.get("execution", "sequential"), arena
+        )
+
+
+@dataclass(frozen=True)
+class Session:
+    """A model that is ready to run.
+
+    Args:
+        inner: ONNX Runtime's session.
+        seconds: that it took to make it.
+    """
+
+    inner: Any
+    seconds: float
+
+    def run(self, feed: Mapping[str, NDArray[np.generic]]) -> Sequence[Any]:
+        """Give the outputs for some inputs, in the model's order.
+
+        Raises:
+            RefusedError: the runtime fails.
+        """
+        try:
+            return self.inner.run(None, feed)
+        except _refusals() as error:
+            raise RefusedError(_first_line(error)) from error
+
+
+def open_session(
+    model: Path,
+    settings: Settings,
+    disabled: Collection[str] = (),
+    *,
+    as_it_is: bool = False,
+    keep: Path | None = None,
+) -> Session:
+    """Make a session of a model's file.
+
+    Args:
+        model: the file.
+        settings: of the session.
+        disabled: the runtime's passes that are left out; it ignores names that it does not know.
+        as_it_is: whether the runtime optimises nothing.
+        keep: where the model is written that the runtime made of it.
+
+    Raises:
+        RefusedError: the runtime does not take the model.
+    """
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.log_severity_level = _SILENT
+    options.intra_op_num_threads = settings.cores
+    options.inter_op_num_threads = settings.cores
+    options.enable_cpu_mem_arena = settings.arena
+    options.graph_optimization_level = _level("none" if as_it_is else settings.optimization)
+    options.execution_mode = getattr(ort.ExecutionMode, f"ORT_{settings.execution.upper()}")
+    if keep is not None:
+        options.optimized_model_filepath = str(keep)
+    out = sorted(disabled)
+    start = time.perf_counter()
+    try:
+        made = ort.InferenceSession(str(model), options, list(PROVIDERS), disabled_optimizers=out)
+    except _refusals() as error:
+        raise RefusedError(_first_line(error)) from error
+    return Session(made, time.perf_counter() - start)
+
+
+def _level(name: str) -> Any:
+    import onnxruntime as ort
+
+    levels = ort.GraphOptimizationLevel
+    return levels.ORT_DISABLE_ALL if name == "none" else getattr(levels, f"ORT_ENABLE_{name.upper()}")
+
+
+@cache
+def _refusals() -> tuple[type[Exception], ...]:
+    """List the runtime's errors: one class for each of its status codes."""
+    state = import_module("onnxruntime.capi.onnxruntime_pybind11_state")
+    found = [each for each in vars(state).values() if isinstance(each, type)]
+    return (*(each for each in found if issubclass(each, Exception)), RuntimeError)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,170 @@
+"""Reading ONNX models, and saying by one line why one cannot be tuned."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planish.core import ProgramError, did_you_mean
+from planish.graph.passes import find_pass, passes_of_kind
+from planish.graph.program import DataFile, GraphProgram, Port, program_from
+from planish.graph.shapes import read_inputs
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+LARGEST = (1 << 31) - 1
+"""Bytes of the largest message that protobuf, and so every rewriting pass, can hold."""
+
+_DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft", "com.microsoft.nchwc", "com.ms.internal.nhwc")
+
+
+def read_model(path: Path, options: Mapping[str, str]) -> GraphProgram:
+    """Read a model from a file.
+
+    Args:
+        path: of a `.onnx` file; external weights are beside it.
+        options: as `GraphLevel.load` takes them.
+
+    Raises:
+        ProgramError: the file is missing, no model, cut short or too large; its weights, opset or operators
+            are not there; an input's shape is open; an option is wrong.
+    """
+    content = _bytes(path)
+    model = _parsed(path, content)
+    _check_operators(path, model)
+    inputs = read_inputs(path, model, options)
+    named = {name: data_file(Path(options[name])) for name in ("inputs", "labels") if options.get(name)}
+    return GraphProgram(
+        str(path.resolve()),
+        digest_of(path, content, model),
+        _title(path, model, inputs),
+        inputs,
+        named.get("inputs"),
+        named.get("labels"),
+        _allowed(options.get("allow", "")),
+    )
+
+
+def read_text(text: str) -> GraphProgram:
+    """Read a canonical text, and make sure that its files are what they were.
+
+    Raises:
+        ProgramError: a file has been moved or changed.
+    """
+    program = program_from(text)
+    content = _bytes(program.file, "It was moved or deleted: put it back, or tune it where it is now.")
+    model = _parsed(program.file, content)
+    if digest_of(program.file, content, model) != program.digest:
+        raise _changed(program.path)
+    for file in (program.data, program.labels):
+        if file is not None and data_file(Path(file.path)) != file:
+            raise _changed(file.path)
+    return program
+
+
+def load_checked(program: GraphProgram) -> ModelProto:
+    """Give a program's model with all of its weights; raises ProgramError as `read_text`."""
+    import onnx
+
+    content = _bytes(program.file)
+    model = _parsed(program.file, content)
+    if digest_of(program.file, content, model) != program.digest:
+        raise _changed(program.path)
+    onnx.load_external_data_for_model(model, str(program.file.parent))
+    return model
+
+
+def _changed(path: str) -> ProgramError:
+    return ProgramError(f"'{path}' is not what it was when it was tuned", "Tune it anew.")
+
+
+def data_file(path: Path) -> DataFile:
+    """Name a file of inputs or labels by its content."""
+    return DataFile(str(path.resolve()), hashlib.sha256(_bytes(path)).hexdigest()[:32])
+
+
+def digest_of(path: Path, content: bytes, model: ModelProto) -> str:
+    """Hash a model's content, with that of the files that hold its weights.
+
+    Raises:
+        ProgramError: a file of weights is missing, or all are too large.
+    """
+    digest, size = hashlib.sha256(content), len(content)
+    for name in sorted(set(external_files(model))):
+        file = path.parent / name
+        size += _size(file)
+        if size > LARGEST:
+            raise _too_large(path, size)
+        digest.update(_bytes(file, f"The weights of '{path}' belong there."))
+    return digest.hexdigest()[:32]
+
+
+def external_files(model: ModelProto) -> Iterator[str]:
+    """List the files that hold weights, relative to the model's folder."""
+    for tensor in model.graph.initializer:
+        for entry in tensor.external_data:
+            if entry.key == "location":
+                yield entry.value
+
+
+def _bytes(path: Path, hint: str = "Check the path.") -> bytes:
+    try:
+        if _size(path) > LARGEST:
+            raise _too_large(path, _size(path))
+        return path.read_bytes()
+    except OSError as error:
+        raise ProgramError(f"cannot read '{path}': {error.strerror}", hint) from error
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _too_large(path: Path, size: int) -> ProgramError:
+    what = f"'{path}' has {size / (1 << 30):.1f} GiB with its weights"
+    return ProgramError(what, "Models over 2 GiB cannot be rewritten; give a part of it.")
+
+
+def _parsed(path: Path, content: bytes) -> ModelProto:
+    from google.protobuf.message import DecodeError
+    from onnx import ModelProto
+
+    model = ModelProto()
+    try:
+        model.ParseFromString(content)
+    except DecodeError as error:
+        raise ProgramError(f"'{path}' is no ONNX model, or is cut short", "Export it again.") from error
+    if not model.ir_version or not model.opset_import or not model.graph.output:
+        raise ProgramError(f"'{path}' is no ONNX model: it has no opset or no outputs", "Export it again.")
+    return model
+
+
+def _check_operators(path: Path, model: ModelProto) -> None:
+    from onnx.defs import onnx_opset_version
+
+    newest = onnx_opset_version()
+    for opset in model.opset_import:
+        if opset.domain in _DOMAINS[:2] and opset.version > newest:
+            what = f"'{path}' is of opset {opset.version}; the newest that onnx knows here is {newest}"
+            raise ProgramError(what, "Export it for an older one, or install a newer onnx.")
+    own = {(function.domain, function.name) for function in model.functions}
+    for node in model.graph.node:
+        if node.domain not in _DOMAINS and (node.domain, node.op_type) not in own:
+            what = f"'{path}' has a custom operator, {node.domain}.{node.op_type}, which cannot be run here"
+            raise ProgramError(what, "Replace it by standard operators, or define it as a function.")
+
+
+def _allowed(text: str) -> tuple[str, ...]:
+    known = {each.name.removeprefix("intent."): each.name for each in passes_of_kind("intent")}
+    wanted = [name.strip() for name in text.split(",") if name.strip()]
+    for name in wanted:
+        if name not in known:
+            raise ProgramError(f"cannot allow '{name}'", did_you_mean(name, known))
+    return tuple(find_pass(known[name]).name for name in sorted(set(wanted)))
+
+
+def _title(path: Path, model: ModelProto, inputs: tuple[Port, ...]) -> str:
+    return f"{path.name}: {len(model.graph.node):,} nodes, {', '.join(map(str, inputs))}"

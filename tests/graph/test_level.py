@@ -1,0 +1,91 @@
+"""The level as a whole: tuned, described, exported; as a user does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from graph.models import convolutions, write
+from planish import tune
+from planish.budget import Budget
+from planish.core import Candidate, PlanishError
+from planish.finals import comparing
+from planish.graph.level import GraphLevel
+from planish.graph.passes import selection
+from planish.levels import level_of
+from planish.measure import Plan
+from planish.result import Result
+from planish.settings import Settings
+from planish.store import open_store
+from planish.stored import stored_result
+
+QUICK = Settings(workers=1, finalists=1)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A result, the model, and the store that it is in."""
+
+    result: Result
+    model: Path
+    store: Path
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
+    folder = tmp_path_factory.mktemp("tuned")
+    model = write(convolutions(), folder / "net.onnx")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(comparing, "Plan", partial(Plan, rounds=3, processes=1))
+        result = tune(str(model), budget=Budget(trials=5), settings=QUICK, store=folder / "store.db")
+    return Tuned(result, model, folder / "store.db")
+
+
+def test_models_find_the_level() -> None:
+    assert level_of("net.onnx").name == "graph"
+
+
+def test_the_baseline_is_always_among_the_finalists(tuned: Tuned) -> None:
+    assert tuned.result.trials == 5
+    assert Candidate() in [ranked.candidate for ranked in tuned.result.ranked]
+    assert tuned.result.value <= max(r.standing.median for r in tuned.result.ranked)
+
+
+def test_a_stored_run_reads_back(tuned: Tuned) -> None:
+    with open_store(tuned.store) as store:
+        found = stored_result(store, tuned.result.run_id)
+    assert found.task.key == tuned.result.task.key
+    assert found.candidate == tuned.result.candidate
+
+
+@pytest.mark.parametrize("offline", [False, True])
+def test_what_is_exported_runs_without_planish(tuned: Tuned, tmp_path: Path, offline: bool) -> None:
+    chosen = selection(["onnxoptimizer.fuse_bn_into_conv"], ["NchwcTransformer"], offline=offline)
+    model, facts, script = GraphLevel().export(tuned.result.task, chosen.candidate, tmp_path / "out")
+    assert [file.name for file in (model, facts, script)] == [
+        "net.planish.onnx",
+        "net.planish.json",
+        "run_net.py",
+    ]
+    assert json.loads(facts.read_text())["passes"] == ["onnxoptimizer.fuse_bn_into_conv"]
+    assert "planish." not in script.read_text().replace("net.planish.json", "")
+    said = subprocess.run([sys.executable, str(script)], check=True, capture_output=True, text=True)
+    assert said.stdout == "y float32 (1, 5)\n"
+
+
+def test_unknown_spaces_and_options_are_told(tuned: Tuned) -> None:
+    level = GraphLevel()
+    with pytest.raises(PlanishError, match="Did you mean 'relevant'"):
+        level.space(tuned.result.task, "relevent")
+    with pytest.raises(PlanishError, match=r"no option 'shapes'.*Did you mean 'shape'"):
+        level.load(str(tuned.model), {"shapes": "x=1"})
+    with pytest.raises(PlanishError, match=r"execution cannot be 'paralel'.*Did you mean 'parallel'"):
+        level.load(str(tuned.model), {"execution": "paralel"})
+    with pytest.raises(PlanishError, match=r"cannot allow 'fp8'.*Did you mean 'fp16'"):
+        level.load(str(tuned.model), {"allow": "fp8"})
