@@ -15,7 +15,7 @@ from typing import Literal, get_args
 import onnx
 import torch
 from models.catalogue import ALL
-from torch import nn
+from torch import Tensor, nn
 
 Exporter = Literal["torchscript", "dynamo", "dynamo-raw"]
 """`dynamo-raw` leaves out the exporter's own optimisation."""
@@ -87,21 +87,35 @@ def exported(wish: Wish) -> onnx.ModelProto:
     else:
         made = network.small() if wish.small else network.usual()
     _settle(made.eval())
-    names = list(network.inputs)
+    examples = network.examples(wish.batch, small=wish.small)
+    return export_network(made, examples, wish.exporter, list(network.inputs), wish.opset)
+
+
+def export_network(
+    network: nn.Module, examples: tuple[Tensor, ...], exporter: Exporter, names: list[str], opset: int = 0
+) -> onnx.ModelProto:
+    """Export a network.
+
+    Args:
+        network: ready for inference.
+        examples: inputs of the shapes that the model will take.
+        exporter: which does it.
+        names: of the inputs.
+        opset: version of ONNX's operators; 0 for the exporter's own.
+    """
+    version = opset or None
     with _quiet(), torch.no_grad(), tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model.onnx"
-        examples = network.examples(wish.batch, small=wish.small)
-        opset = wish.opset or None
-        if wish.exporter == "torchscript":
-            torch.onnx.export(made, examples, file, input_names=names, opset_version=opset, dynamo=False)
+        if exporter == "torchscript":
+            torch.onnx.export(network, examples, file, input_names=names, opset_version=version, dynamo=False)
         else:
             program = torch.onnx.export(
-                made,
+                network,
                 examples,
                 input_names=names,
-                opset_version=opset,
+                opset_version=version,
                 dynamo=True,
-                optimize=wish.exporter == "dynamo",
+                optimize=exporter == "dynamo",
                 external_data=False,
                 verbose=False,
             )
