@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from planish.budget import Budget
+from planish.core import Growth
 from planish.progress import Progress
 from planish.report.standings import work_of
-from planish.report.wording import amount, duration, multiple, number
+from planish.report.wording import amount, duration, label, multiple, number
 
 _SOON_S = 10
 _SHOWN = 3
@@ -42,13 +43,27 @@ class Board:
 
     @property
     def best(self) -> str:
-        """The best value so far, and what it gains."""
+        """The best value so far, and what it gains; with several objectives, how far the front is."""
+        if self.progress.growth is not None and self.progress.growth.front:
+            return self._front(self.progress.growth)
         value, trial = self.progress.best_value, self.progress.best
         if value is None or trial is None:
             return "nothing measured yet"
         work = work_of([trial], self.progress.objective)
         rate = f", {number(work / value)} GFLOPS" if work and value else ""
         return f"best {amount(value, self.progress.objective.unit)}{rate}{self._gain(value)}"
+
+    def _front(self, growth: Growth) -> str:
+        ends = (f"{label(o)} {self._ends(growth, place)}" for place, o in enumerate(growth.objectives))
+        volume = "" if growth.volume is None else f"; hypervolume {number(growth.volume)} (baseline 1)"
+        return f"front of {len(growth.front)}: {', '.join(ends)}{volume}"
+
+    def _ends(self, growth: Growth, place: int) -> str:
+        """Give the range of an objective on the front."""
+        objective = growth.objectives[place]
+        values = sorted(objective.cost(costs[place]) for costs in growth.front)
+        ends = dict.fromkeys(amount(value, objective.unit) for value in (values[0], values[-1]))
+        return " to ".join(ends)
 
     def _gain(self, value: float) -> str:
         if not self.baseline or not value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from planish.cli.front import baseline_document, ending_document, front_document, reference_document
 from planish.core import Candidate, Measured
 from planish.report.failures import failure_groups
 from planish.report.standings import Standing, standings
@@ -39,8 +40,15 @@ def result_document(story: Story) -> dict[str, Any]:
         "task": task_document(story.task),
         "verdict": {"kind": found.kind, "headline": found.headline},
         "best": _best(story),
-        "baseline": next((_standing(s) for s in compared if s.candidate is None), None),
-        "finalists": [_standing(s) for s in compared if s.candidate is not None],
+        "baseline": next(
+            ({**_standing(s), **baseline_document(story)} for s in compared if s.candidate is None), None
+        ),
+        **reference_document(story),
+        "finalists": [
+            {**_standing(standing), **ending_document(finalist)}
+            for standing, finalist in zip(compared, story.finalists, strict=False)
+        ],
+        **front_document(story),
         "trials": len(story.trials),
         "cached": story.cached,
         "failed": story.failed,

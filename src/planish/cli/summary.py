@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from planish.cli.front import show_front
 from planish.cli.output import facts, one_line, say, table
 from planish.core import Trial
 from planish.report.failures import failure_groups
@@ -31,17 +32,23 @@ def show_result(story: Story) -> None:
     """Write the verdict, the finalists beside the baseline, and the failures."""
     found = verdict_of(story)
     say(f"{one_line(title(story.task.program))}\non {_target(story)}\n")
-    if compared := standings(story.finalists, story.objective):
+    compared = standings(story.finalists, story.objective)
+    several = len(story.task.objectives) > 1
+    if several:
+        show_front(story)
+    elif compared:
         _show_standings(story, compared)
     say(_plainly(story, found.kind, found.headline))
-    if not compared:
-        say("; ".join(found.grounds))
+    if several or not compared:
+        say(("\n" if several else "; ").join(found.grounds))
     show_failures(story.trials)
 
 
 def _plainly(story: Story, kind: str, headline: str) -> str:
     baseline = f"the baseline ({baseline_name(story)})"
     match kind:
+        case _ if len(story.task.objectives) > 1:
+            return f"{headline}."
         case "same" if story.objective.exact:
             return f"No gain: the best candidate and {baseline} are equal. Use the baseline."
         case "same":

@@ -15,6 +15,7 @@ from planish.budget import Budget
 from planish.cli.board import Board
 from planish.cli.options import Form
 from planish.cli.output import one_line, remark
+from planish.cli.scatter import ASCII, FULL, WIDTH, scatter
 from planish.core import Trial
 from planish.progress import Listener, Progress, Silent
 from planish.report.wording import title
@@ -22,7 +23,7 @@ from planish.store import Reader
 from planish.stored import known_baseline
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
 
 LINE_S = 1.0
 _FRAMES_A_SECOND = 4
@@ -94,8 +95,8 @@ def _live(make_board: MakeBoard) -> Generator[Listener]:
     from rich.console import Console
     from rich.live import Live
 
-    display = Display(make_board)
     console = Console(stderr=True, markup=False, highlight=False, emoji=False)
+    display = Display(make_board, console)
     with Live(
         get_renderable=display.draw,
         console=console,
@@ -112,10 +113,13 @@ class Display:
 
     Args:
         make_board: makes the board of a run that begins.
+        console: what it is drawn on.
     """
 
-    def __init__(self, make_board: MakeBoard) -> None:
+    def __init__(self, make_board: MakeBoard, console: Console) -> None:
         self._make_board = make_board
+        self._console = console
+        self._glyphs = ASCII if console.options.ascii_only else FULL
         self._board: Board | None = None
         self._comparing = 0
 
@@ -145,7 +149,17 @@ class Display:
         head = Text(f"run {board.progress.run_id}  {task}", style="dim")
         lines = [Text(board.best, style="bold green"), Text(board.pace)]
         lines += [Text(board.failed, style="yellow")] if board.failed else []
-        return Group(head, *lines, self._last_line(board))
+        return Group(head, *lines, *self._plot(board), self._last_line(board))
+
+    def _plot(self, board: Board) -> list[RenderableType]:
+        """Draw the front, where there are several objectives."""
+        from rich.text import Text
+
+        growth = board.progress.growth
+        width = min(WIDTH, self._console.width - 1)
+        lines = scatter(growth, self._glyphs, width) if growth is not None else []
+        styles = {self._glyphs.front: "bold green", self._glyphs.baseline: "bold yellow"}
+        return [Text.assemble(*((c, styles.get(c, "dim")) for c in line), no_wrap=True) for line in lines]
 
     def _last_line(self, board: Board) -> RenderableType:
         from rich.progress_bar import ProgressBar

@@ -1,40 +1,27 @@
 """What came of a run, in one line."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 from planish.core import Objective
+from planish.report.bargains import verdict_of_front
 from planish.report.curve import value_for
 from planish.report.failures import failure_groups
+from planish.report.judgement import Kind, Verdict
+from planish.report.members import front_at_end
 from planish.report.standings import Standing, standings, work_of
 from planish.report.story import Story
 from planish.report.wording import amount, improvement, label, multiple, number, words
 
-Kind = Literal["better", "same", "worse", "open", "nothing"]
 _UNSURE = "measured once, among many: the true value is likely to be worse"
 _KINDS: dict[str, Kind] = {"faster": "better", "no difference": "same", "slower": "worse"}
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The line, and what stands behind it.
-
-    Args:
-        kind: "open" where nothing was compared, "nothing" where nothing was measured.
-        headline: one line.
-        grounds: sentences with the figures.
-    """
-
-    kind: Kind
-    headline: str
-    grounds: tuple[str, ...]
 
 
 def verdict_of(story: Story) -> Verdict:
     """Judge a run by the comparison at its end, and by nothing else."""
     if story.best is None:
         return _nothing(story)
+    if front := front_at_end(story.finalists, story.task.objectives):
+        return verdict_of_front(front, story.task.objectives)
     compared = standings(story.finalists, story.objective)
     kind = _KINDS.get(compared[0].verdict) if compared else None
     return _compared(story, kind, compared) if kind else _open(story)

@@ -103,6 +103,18 @@ def words(objective: Objective) -> dict[str, str]:
     return {"faster": good, "slower": bad}
 
 
+def outcome_words(objective: Objective, verdict: str) -> str:
+    """Say a comparison's verdict by one of several objectives: `faster`, `same time`, `more error`."""
+    name = label(objective)
+    if verdict not in ("faster", "slower", "no difference"):
+        return verdict
+    if verdict == "no difference":
+        return f"same {name}"
+    if objective.unit == "s":
+        return verdict
+    return f"{'less' if (verdict == 'faster') == (objective.direction == 'down') else 'more'} {name}"
+
+
 def shorten(text: str, limit: int) -> str:
     """Cut a text, and say how much is missing."""
     missing = len(text) - limit

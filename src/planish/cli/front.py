@@ -1,0 +1,94 @@
+"""The front of a run with several objectives, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from planish.cli.output import say, table
+from planish.cli.scatter import ASCII, FULL, scatter
+from planish.core import Measured, growth_of, pareto_front, reference_point
+from planish.report.front_table import front_table
+from planish.report.members import front_at_end
+from planish.report.story import Story
+from planish.report.wording import number
+from planish.store import Finalist
+
+
+def show_front(story: Story) -> None:
+    """Write the plot, how the hypervolume grew, and the table of the front."""
+    objectives = story.task.objectives
+    growth = growth_of(story.trials, objectives, story.baseline)
+    encoding = sys.stdout.encoding or "ascii"
+    for line in scatter(growth, FULL if "utf" in encoding.lower() else ASCII):
+        say(line)
+    if growth.volume is not None:
+        after = growth.volumes[-1][0]
+        say(f"\nhypervolume {number(growth.volume)} (baseline 1), reached after {after:,} evaluations")
+    if front := front_at_end(story.finalists, objectives):
+        made = front_table(front, objectives)
+        say()
+        table(made.columns, made.rows, made.right)
+        if made.note:
+            say(made.note)
+        for member in front.members:
+            if member.agrees is False:
+                say(f"{member.name}: {member.why}")
+        say()
+
+
+def front_document(story: Story) -> Mapping[str, Any]:
+    """Give the search's front and the hypervolume; nothing with one objective."""
+    objectives = story.task.objectives
+    if len(objectives) < 2:
+        return {}
+    growth = growth_of(story.trials, objectives, story.baseline)
+    front = [
+        {
+            "trial": trial.index,
+            "hash": trial.candidate.hash,
+            "steps": json.loads(trial.candidate.text),
+            "values": dict(trial.outcome.values),
+        }
+        for trial in pareto_front(story.trials, objectives)
+        if isinstance(trial.outcome, Measured)
+    ]
+    worst = None if growth.baseline is None else reference_point(growth.baseline)
+    return {
+        "front": front,
+        "hypervolume": {
+            "value": growth.volume,
+            "reference": worst and {o.name: o.cost(cost) for o, cost in zip(objectives, worst, strict=True)},
+            "evaluations": growth.evaluations,
+            "grew": [{"evaluations": at, "value": value} for at, value in growth.volumes],
+        },
+    }
+
+
+END = ("objectives", "scores", "second_opinion", "edits", "effects", "trial", "notes")
+"""What the store holds of a finalist of a run with several objectives."""
+
+
+def ending_document(finalist: Finalist) -> Mapping[str, Any]:
+    """Give what is known of a finalist besides the leading objective."""
+    return {name: finalist.data[name] for name in END if name in finalist.data}
+
+
+def baseline_document(story: Story) -> Mapping[str, Any]:
+    """Give what is known of the baseline besides the leading objective."""
+    front = front_at_end(story.finalists, story.task.objectives)
+    if front is None:
+        return {}
+    values = {name: judged.median for name, judged in front.baseline.values.items()}
+    return {"objectives": values, "scores": dict(front.baseline.scores)}
+
+
+def reference_document(story: Story) -> Mapping[str, Any]:
+    """Give the other baseline; nothing where there is none."""
+    front = front_at_end(story.finalists, story.task.objectives)
+    if front is None or front.reference is None:
+        return {}
+    values = {name: judged.median for name, judged in front.reference.values.items()}
+    return {"reference": {"name": front.reference.name, "objectives": values}}

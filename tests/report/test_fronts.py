@@ -1,0 +1,109 @@
+"""What is said of a front: its table, and what is better at no cost."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from planish.core import Objective
+from planish.report.bargains import verdict_of_front
+from planish.report.front_table import front_table
+from planish.report.judgement import Verdict
+from planish.report.members import Front, front_at_end
+from planish.report.story import read_story
+from planish.report.verdict import verdict_of
+from planish.report.wording import outcome_words
+from planish.store import open_store
+from report.fronts import FRONT, Cut
+from report.planks import TIME, Planks, finalist, measured, save_run, task_of
+
+ERROR = Objective("error", exact=True)
+BOTH = (TIME, ERROR)
+X = "\N{MULTIPLICATION SIGN}"
+
+
+def front(cuts: Sequence[Cut] = FRONT) -> Front:
+    found = front_at_end([cut.finalist() for cut in cuts], BOTH)
+    assert found is not None
+    return found
+
+
+def verdict(*cuts: Cut) -> Verdict:
+    return verdict_of_front(front(cuts), BOTH)
+
+
+def test_the_table_has_both_baselines_first() -> None:
+    table = front_table(front(), BOTH)
+    assert table.columns == (
+        *("", "time", "gain", "error", "search", "validation", "final", "edits"),
+        *("second opinion", "verdict"),
+    )
+    assert table.rows[0] == ("baseline", "2.000 ms", "", "0.2000", "0.1100", "0.1200", "0.1300", "", "", "")
+    assert table.rows[1][:4] == ("tree.mlir", "3.000 ms", "", "0.2000")
+    assert table.rows[2] == (
+        *("#1", "500.0 µs", f"4.00{X}", "0.9000", "0.4950", "0.5400", "0.5850", "1 of 5"),
+        *("agrees", "faster, more error"),
+    )
+    assert table.rows[4][-3:] == ("2", "agrees", "same time, less error")
+    assert table.rows[5][-2:] == ("differs", "disputed")
+    assert table.note == "error: as in the search; search, validation, final: at the end"
+    assert all(len(row) == len(table.columns) for row in table.rows)
+
+
+def test_a_score_that_repeats_an_objective_has_no_column() -> None:
+    found = front()
+    same = [replace(m, scores={"error": m.values["error"].median, "error_final": 0.5}) for m in found.members]
+    base = replace(found.baseline, scores={"error": 0.2, "error_final": 0.5})
+    table = front_table(Front(tuple(same), base, None), BOTH)
+    assert table.columns[3:6] == ("error", "final", "edits")
+
+
+def test_what_is_better_at_no_cost_is_the_verdict() -> None:
+    found = verdict(*FRONT[:3])
+    assert found.kind == "better"
+    assert found.headline == (
+        f"2.00{X} faster at no more error (#2); error 0.1000 instead of 0.2000 at no more time (#3)"
+    )
+    assert found.grounds[0] == (
+        "#2 at the end, against the baseline: error 0.1100 against 0.1100, error_validation 0.1200 "
+        "against 0.1200, error_final 0.1300 against 0.1300"
+    )
+    assert "best time of the front: #1, time 500.0 µs, error 0.9000" in found.grounds
+
+
+def test_a_disputed_module_is_no_win() -> None:
+    found = verdict(FRONT[0], FRONT[3])
+    assert found.kind == "same"
+    assert found.headline.startswith("Nothing is better than the baseline without being worse")
+    assert any("differs on #2" in ground for ground in found.grounds)
+
+
+def test_a_run_is_judged_by_its_front(tmp_path: Path) -> None:
+    with open_store(tmp_path / "planks.db") as store:
+        task = task_of("oak", *BOTH)
+        run = save_run(store, [measured(1, 1e-3, error=0.2)], [c.finalist() for c in FRONT], task=task)
+        story = read_story(store, run, Planks())
+    assert verdict_of(story) == verdict_of_front(front(), BOTH)
+
+
+def test_with_one_objective_there_is_no_front() -> None:
+    assert front_at_end([cut.finalist() for cut in FRONT], [TIME]) is None
+    assert front_at_end([], BOTH) is None
+    assert front_at_end([finalist(1, 0.5, "faster")], BOTH) is None
+
+
+@pytest.mark.parametrize(
+    ("objective", "verdict", "words"),
+    [
+        (TIME, "faster", "faster"),
+        (TIME, "no difference", "same time"),
+        (ERROR, "faster", "less error"),
+        (ERROR, "slower", "more error"),
+        (Objective("score", "", "up"), "faster", "more score"),
+        (Objective("score", "", "up"), "slower", "less score"),
+        (ERROR, "disputed", "disputed"),
+    ],
+)
+def test_a_verdict_names_its_objective(objective: Objective, verdict: str, words: str) -> None:
+    assert outcome_words(objective, verdict) == words
