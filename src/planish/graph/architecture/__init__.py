@@ -2,5 +2,16 @@
 
 from planish.graph.architecture.features import Features, features
 from planish.graph.architecture.recognition import Match, Recognition, recognise, recognise_features
+from planish.graph.architecture.starting import PaperPass, starting_list, table4
 
-__all__ = ["Features", "Match", "Recognition", "features", "recognise", "recognise_features"]
+__all__ = [
+    "Features",
+    "Match",
+    "PaperPass",
+    "Recognition",
+    "features",
+    "recognise",
+    "recognise_features",
+    "starting_list",
+    "table4",
+]

@@ -34,7 +34,8 @@ class NetworkClass:
 
     Args:
         title: for people.
-        paper: the letters of its passes in table 4 of the paper; empty where the paper lacks the class.
+        paper: the letters of the passes of table 4 that it begins with. The paper has RN, MN, SSD and BR; of
+            the classes that it lacks, decoders begin with BERT's, the others with ResNet's.
         clues: what speaks for it, the most telling first.
     """
 
@@ -108,7 +109,7 @@ CLASSES: Mapping[str, NetworkClass] = {
     ),
     "gpt": NetworkClass(
         "GPT-like decoder",
-        "",
+        "BR",
         (
             Clue(
                 "{causal} of {attentions} attentions see only what came before",
@@ -120,7 +121,7 @@ CLASSES: Mapping[str, NetworkClass] = {
     ),
     "recurrent": NetworkClass(
         "LSTM or GRU",
-        "",
+        "RN",
         (
             Clue(
                 "{recurrent} recurrent layers, and {gates} gates of sigmoids",
@@ -130,7 +131,7 @@ CLASSES: Mapping[str, NetworkClass] = {
     ),
     "unet": NetworkClass(
         "U-Net",
-        "",
+        "RN",
         (
             Clue(
                 "{skips} concatenations join what was upsampled with what was not",
@@ -142,7 +143,7 @@ CLASSES: Mapping[str, NetworkClass] = {
     ),
     "plain": NetworkClass(
         "plain CNN",
-        "",
+        "RN",
         (
             Clue("{convolutions} convolutions", lambda f: _enough(f.convolutions, 2)),
             Clue(
