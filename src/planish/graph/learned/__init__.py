@@ -1,0 +1,6 @@
+"""Which passes helped which class of networks: learnt from trials, and used before the first measurement."""
+
+from planish.graph.learned.effects import Effect, Record
+from planish.graph.learned.lists import ClassList, learn_lists, learned_list
+
+__all__ = ["ClassList", "Effect", "Record", "learn_lists", "learned_list"]
