@@ -150,6 +150,7 @@ class _Run:
             self.progress,
             list(self.trials.values()),
             self.seconds,
+            time.monotonic() - self.started,
             self.stopped,
             self.notes,
             executor,

@@ -2,25 +2,61 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from planish.core import Candidate, Level, Task, Trial
+from planish.core import Candidate, Level, Task, Trial, pareto_front
 
 FEW = 3
+FEW_OF_FRONT = 8
 
 
 def finalists(level: Level, task: Task, trials: Sequence[Trial], count: int | None) -> list[Candidate]:
     """Choose the best distinct candidates, and the other ways to build the very best.
 
+    Of several objectives, they are members of the Pareto front, its ends among them, and spread over it.
+
     Args:
         level: the task's.
-        task: its first objective counts.
+        task: what was tuned.
         trials: of the search.
         count: how many; None for the usual number.
     """
-    objective = task.objectives[0]
+    objective, *others = task.objectives
+    if others:
+        return _of_front(level, task, trials, FEW_OF_FRONT if count is None else count)
     measured = [(cost, t.index, t.candidate) for t in trials if (cost := t.cost(objective)) is not None]
     few = FEW if count is None else count
     best = [candidate for _, _, candidate in sorted(measured, key=lambda m: m[:2])[:few]]
-    others = level.variants(task, best[0]) if best else ()
-    return list(dict.fromkeys((*best, *others)))
+    variants = level.variants(task, best[0]) if best else ()
+    return list(dict.fromkeys((*best, *variants)))
+
+
+def _of_front(level: Level, task: Task, trials: Sequence[Trial], count: int) -> list[Candidate]:
+    """Choose of the front; the baseline is measured anyway, and chosen only where it is all of the front."""
+    baseline, whole = level.baseline(task), pareto_front(trials, task.objectives)
+    front = [trial for trial in whole if trial.candidate != baseline] or whole
+    costs = [t.costs(task.objectives) or () for t in front]
+    return [front[place].candidate for place in spread(costs, count)]
+
+
+def spread(costs: Sequence[Sequence[float]], count: int) -> list[int]:
+    """Choose vectors far from each other: the least of each cost, then always the farthest from those chosen.
+
+    Args:
+        costs: finite vectors of one length, no two equal.
+        count: how many to choose; there may be fewer.
+
+    Returns:
+        Their places, in order.
+    """
+    if not costs:
+        return []
+    columns = list(zip(*costs, strict=True))
+    lows, spans = [min(c) for c in columns], [(max(c) - min(c)) or 1.0 for c in columns]
+    points = [[(v - low) / s for v, low, s in zip(vector, lows, spans, strict=True)] for vector in costs]
+    chosen = list(dict.fromkeys(column.index(low) for column, low in zip(columns, lows, strict=True)))[:count]
+    while len(chosen) < min(count, len(costs)):
+        left = [place for place in range(len(costs)) if place not in chosen]
+        chosen.append(max(left, key=lambda p: min(math.dist(points[p], points[c]) for c in chosen)))
+    return sorted(chosen)

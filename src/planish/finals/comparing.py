@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from planish.core import Candidate, EvaluatorFactory, Executor
+from planish.core import Candidate, EvaluatorFactory, Executor, PlanishError, Reference
 from planish.finals.searched import Searched
 from planish.measure import Entrant, LocalExecutor, Plan, Standing, remeasure_all
 
@@ -28,6 +28,28 @@ def compare(search: Searched, candidates: Sequence[Candidate]) -> tuple[Standing
     start = LocalExecutor if search.executor is None or noisy else partial(_lent, search.executor)
     base, *others = remeasure_all(baseline, entrants, task.objectives, plan, start)
     return base, others
+
+
+def compare_reference(search: Searched, reference: Reference) -> Mapping[str, float]:
+    """Measure another baseline in turns with the baseline; gives its medians by objective.
+
+    It may be several times slower, and it is not judged; so one process is enough.
+
+    Raises:
+        PlanishError: one of them fails.
+    """
+    level, task = search.level, search.task
+    baseline = Entrant("baseline", level.baseline(task), level.evaluator(task, final=True))
+    entrant = Entrant(reference.name, reference.candidate, reference.factory)
+    plan = Plan(processes=1, rounds=3, seed=search.settings.seed)
+    _, found = remeasure_all(baseline, [entrant], task.objectives, plan, LocalExecutor)
+    for standing in found.values():
+        if standing.failures:
+            failure = standing.failures[0]
+            raise PlanishError(
+                f"{reference.name} failed: {failure.stage}: {failure.reason}: {failure.detail}"
+            )
+    return {name: standing.median for name, standing in found.items()}
 
 
 def _lent(executor: LocalExecutor, factory: EvaluatorFactory) -> Executor:

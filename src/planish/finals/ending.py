@@ -19,6 +19,7 @@ class Ending:
         baseline: how it did, by objective.
         baseline_scores: what data that the search did not see gives for it.
         reference: how another baseline did; None where there is none.
+        noise: objective name to the share by which equals differ; empty where it was not measured.
         notes: what is to be said to the user.
     """
 
@@ -26,6 +27,7 @@ class Ending:
     baseline: Mapping[str, Standing] = field(default_factory=dict[str, Standing])
     baseline_scores: Mapping[str, float] = field(default_factory=dict[str, float])
     reference: Referred | None = None
+    noise: Mapping[str, float] = field(default_factory=dict[str, float])
     notes: list[str] = field(default_factory=list[str])
 
     def sort(self, objectives: Sequence[Objective]) -> None:

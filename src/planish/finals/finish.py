@@ -5,10 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-from planish.core import Candidate, Measured, Outcome, PlanishError
+from planish.core import Measured, Outcome, PlanishError
 from planish.finals.choosing import finalists
 from planish.finals.comparing import compare
+from planish.finals.effects import tell_effects
 from planish.finals.ending import Ending
+from planish.finals.examining import doubt, refer, score
+from planish.finals.fronting import drop_beaten
+from planish.finals.minimising import Minimised, minimise_all
 from planish.finals.searched import Searched
 from planish.finals.storing import stored_finalist
 from planish.progress import Listener
@@ -44,30 +48,49 @@ def finish(search: Searched, listener: Listener) -> Result:
 
 
 def _work(search: Searched, ending: Ending, listener: Listener) -> None:
-    """Take all steps of the end."""
-    candidates = finalists(search.level, search.task, search.trials, search.settings.finalists)
-    if candidates:
-        listener.comparing(search.progress, len(candidates) + 1)
-        _compare(search, ending, candidates)
+    """Take all steps of the end; what is known is stored after each, so that it outlives a kill."""
+    chosen = finalists(search.level, search.task, search.trials, search.settings.finalists)
+    if not chosen:
+        return
+    minimising = minimise_all(search, chosen)
+    ending.noise = minimising.noise
+    ending.notes += minimising.notes
+    listener.comparing(search.progress, len(minimising.finalists) + 1)
+    _compare(search, ending, minimising.finalists)
+    for step in (doubt, _settle, score, refer, tell_effects):
+        _save(search, ending)
+        step(search, ending)
 
 
-def _compare(search: Searched, ending: Ending, candidates: Sequence[Candidate]) -> None:
-    """Measure candidates again; those that do not fail become members, the best first."""
+def _settle(search: Searched, ending: Ending) -> None:
+    """Put the best first, now that it is known who is disputed."""
+    drop_beaten(ending, search.task.objectives)
+    ending.sort(search.task.objectives)
+
+
+def _compare(search: Searched, ending: Ending, chosen: Sequence[Minimised]) -> None:
+    """Measure finalists again; those that do not fail become members, the best first."""
     objectives = search.task.objectives
     leading = objectives[0].name
-    ending.baseline, others = compare(search, candidates)
+    ending.baseline, others = compare(search, [each.candidate for each in chosen])
     known = {trial.candidate: trial.outcome for trial in search.trials}
-    ending.members = [
-        Ranked(
-            candidate,
-            standings[leading],
-            standings,
-            searched=len(candidate.steps),
-            trial=_values(known.get(candidate)),
+    for each, standings in zip(chosen, others, strict=True):
+        if standings[leading].ratio is None:
+            failed = standings[leading].failures[0]
+            ending.notes.append(
+                f"one of the best failed when it was measured again: {failed.stage}: {failed.reason}"
+            )
+            continue
+        ending.members.append(
+            Ranked(
+                each.candidate,
+                standings[leading],
+                standings,
+                searched=len(each.searched.steps),
+                trial=_values(known.get(each.searched)),
+                notes=each.notes,
+            )
         )
-        for candidate, standings in zip(candidates, others, strict=True)
-        if standings[leading].ratio is not None
-    ]
     ending.sort(objectives)
 
 

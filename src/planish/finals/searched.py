@@ -24,6 +24,7 @@ class Searched:
         progress: the run's state.
         trials: all that have an outcome.
         seconds: where the time went, by stage.
+        wall_s: how long the search took, in seconds.
         stopped: whether the user ended the search.
         notes: what the evaluators have to tell the user.
         executor: live workers for a comparison that has no noise; None has fresh ones started.
@@ -36,6 +37,7 @@ class Searched:
     progress: Progress
     trials: Sequence[Trial]
     seconds: dict[str, float]
+    wall_s: float
     stopped: bool
     notes: tuple[str, ...] = ()
     executor: LocalExecutor | None = None

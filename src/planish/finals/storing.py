@@ -11,6 +11,7 @@ The keys of its `data`, by objective name where a value is a mapping:
 - `edits`: steps as `searched` and as `left` after minimising;
 - `effects`: `alone` with `step`, and `pairs` with `steps` and `additive`; each with `values`, and `why` where
   there are none (see `planish.core.Effect`);
+- `noise`: the share by which equals differ, measured while minimising; empty where nothing was minimised;
 - `reference`, where there is one: its `name`, and the medians as `objectives`;
 - `trial`: the values as the search measured them, of the candidate before it was minimised;
 - `notes`: sentences on what could not be done for this one.
@@ -63,6 +64,7 @@ def _data(member: Ranked, ending: Ending, task: Task) -> Mapping[str, Any]:
                 {"steps": list(e.steps), "additive": dict(e.additive), **_effect(e)} for e in member.pairs
             ],
         },
+        "noise": dict(ending.noise),
         "trial": dict(member.trial),
         "notes": list(member.notes),
         **_reference(ending),

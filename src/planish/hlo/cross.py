@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.core import Candidate, Failed, Measured, Outcome, ScheduleError, StageClock, Task
+from planish.core import Candidate, Failed, Measured, Opinion, Outcome, ScheduleError, StageClock, Task
 from planish.hlo.backend import BackendError, compute, open_backend
 from planish.hlo.installed import BACKENDS, versions
 from planish.hlo.ir import entry_text
@@ -21,6 +21,8 @@ from planish.measure import Limits, LocalExecutor
 
 TOLERANCE = 1e-3
 """How far apart results may be, as a share of the largest number of each."""
+
+DISAGREE = "the back ends disagree"
 
 _LIMITS = Limits(build=120, verify=60, worker=180)
 
@@ -48,6 +50,18 @@ def cross_check(task: Task, candidates: Sequence[Candidate], tolerance: float = 
         for answer in executor.submit(candidates):
             found[answer.position] = answer.outcome
     return found
+
+
+def opinions(task: Task, candidates: Sequence[Candidate]) -> list[Opinion]:
+    """Ask by `cross_check` whether the back ends agree on patched modules; one opinion for each."""
+    return [_opinion(outcome) for outcome in cross_check(task, candidates)]
+
+
+def _opinion(outcome: Outcome) -> Opinion:
+    if isinstance(outcome, Measured):
+        return Opinion(agrees=True, difference=outcome.values["difference"])
+    why = f"{outcome.reason}: {outcome.detail}" if outcome.detail else outcome.reason
+    return Opinion(agrees=False if outcome.reason == DISAGREE else None, why=why)
 
 
 @dataclass(frozen=True)
@@ -96,7 +110,7 @@ class _Comparison:
         if max(found) > self._recipe.tolerance:
             place = int(np.argmax(found))
             what = f"result {place} differs by {found[place]:.3g} of its largest number"
-            return Failed("verify", "the back ends disagree", what)
+            return Failed("verify", DISAGREE, what)
         return Measured({"difference": max(found)})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from dataclasses import dataclass
 
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, ScheduleError, StageClock
@@ -10,7 +11,7 @@ from planish.hlo.backend import Backend, BackendError, Executable, open_backend
 from planish.hlo.ir import canonical_hash, entry_text
 from planish.hlo.patch import original, replay
 from planish.hlo.scored import ScoredProgram
-from planish.hlo.scoring import Inference, NotFiniteError, Trainer
+from planish.hlo.scoring import Errors, Inference, NotFiniteError, Trainer
 from planish.hlo.workload import Part, Parts, fit
 from planish.measure import Limits, Timing
 
@@ -22,6 +23,9 @@ LAST_TIMING = Timing(budget_s=0.5, block_s=4e-3, fewest=5, most=50, slow_factor=
 LIMITS = Limits(build=60, verify=30, run=20, worker=180, lifetime=1000)
 END_LIMITS = Limits(build=60, verify=900, run=20, worker=900)
 """At the end training is whole, and there are more examples."""
+
+KEPT = 32
+"""Compiled modules that are kept where each is timed again and again."""
 
 _OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory")
 
@@ -37,7 +41,8 @@ class HloEvaluator:
         parts: on which the error is measured; the search's is `error`, that of another `error_final`.
         at_the_end: whether the search is over: the final part may be seen, and training is whole.
         timing: how long each candidate is timed; None: not at all.
-        remember: whether a module that was measured already is not measured again, whatever patch made it.
+        remember: whether a module that was measured already is not measured again, whatever patch made it;
+            else it is timed again, and what it was compiled to and its error are kept.
         limits: of one evaluation.
     """
 
@@ -71,6 +76,7 @@ class _Evaluator:
         self._backend = open_backend(recipe.backend, recipe.cores)
         self._scorer = _scorer(recipe, self._backend)
         self._known: dict[str, Outcome] = {}
+        self._scored: OrderedDict[str, tuple[Executable, Errors]] = OrderedDict()
         stand_in = recipe.program.workload.data.stand_in
         self.notes: tuple[str, ...] = (_NOTES[stand_in],) if stand_in else ()
 
@@ -83,17 +89,18 @@ class _Evaluator:
                 return Failed("transform", "not legal", str(error))
             name, text = canonical_hash(draft.root), entry_text(draft.root, draft.function)
         if name not in self._known or not self._recipe.remember:
-            self._known[name] = self._tried(text, clock)
+            self._known[name] = self._tried(name, text, clock)
         return self._known[name]
 
-    def _tried(self, text: str, clock: StageClock) -> Outcome:
+    def _tried(self, name: str, text: str, clock: StageClock) -> Outcome:
+        executable, errors = self._scored.get(name, (None, None))
         try:
             with clock("build"):
-                executable = self._backend.compile(text)
+                executable = executable or self._backend.compile(text)
         except BackendError as error:
             return Failed("build", "refused by the compiler", error.message)
         try:
-            return self._scored(executable, clock)
+            return self._measured(name, executable, errors, clock)
         except NotFiniteError as error:
             return Failed("verify", "not finite", str(error))
         except BackendError as error:
@@ -101,12 +108,25 @@ class _Evaluator:
                 return Failed("run", "out of memory", error.message)
             return Failed("run", "failed", error.message)
 
-    def _scored(self, executable: Executable, clock: StageClock) -> Outcome:
-        errors, timed = self._scorer.score(executable, clock, self._recipe.timing)
+    def _measured(
+        self, name: str, executable: Executable, errors: Errors | None, clock: StageClock
+    ) -> Outcome:
+        timing = self._recipe.timing
+        if errors is None:
+            errors, timed = self._scorer.score(executable, clock, timing)
+            self._keep(name, executable, errors)
+        else:
+            timed = self._scorer.time(executable, clock, timing) if timing else None
         values = {error_name(part): error for part, error in errors.items()}
         if timed is None:
             return Measured(values)
         return Measured({"time_s": timed.median, **values}, {"time_s": timed.seconds})
+
+    def _keep(self, name: str, executable: Executable, errors: Errors) -> None:
+        if not self._recipe.remember:
+            self._scored[name] = executable, errors
+            if len(self._scored) > KEPT:
+                self._scored.popitem(last=False)
 
 
 _NOTES = {

@@ -6,7 +6,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, Objective, ProgramError, Space, Step, Target, Task, did_you_mean
+from planish.core import (
+    Candidate,
+    Objective,
+    Opinion,
+    Outcome,
+    ProgramError,
+    Reference,
+    Space,
+    Step,
+    Target,
+    Task,
+    did_you_mean,
+)
 
 if TYPE_CHECKING:
     from planish.hlo.evaluator import HloEvaluator
@@ -104,6 +116,24 @@ class HloLevel:
         """Give none: a module is compiled in one way."""
         del task, candidate
         return ()
+
+    def scores(self, task: Task, candidates: Sequence[Candidate]) -> Sequence[Outcome]:
+        """Measure the errors on all parts of the data, the final one too; trainings are whole."""
+        from planish.hlo.recipe import scores_at_the_end
+
+        return scores_at_the_end(task, candidates)
+
+    def second_opinion(self, task: Task, candidates: Sequence[Candidate]) -> Sequence[Opinion]:
+        """Compare what both back ends compute."""
+        from planish.hlo.cross import opinions
+
+        return opinions(task, candidates)
+
+    def reference(self, task: Task) -> Reference | None:
+        """Give the original form of the module, where the workload names one."""
+        from planish.hlo.recipe import original_of
+
+        return original_of(task)
 
     def describe(self, task: Task, candidate: Candidate) -> Mapping[str, str]:
         """Show the edits one by one, and the module before and after."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
 
-from planish.core import Candidate, Failed, Outcome, Task
+from planish.core import Candidate, Failed, Outcome, ProgramError, Reference, Task
 from planish.hlo.evaluator import END_LIMITS, LAST_TIMING, TIMING, HloEvaluator
-from planish.hlo.scored import scored_program
-from planish.hlo.workload import Part
+from planish.hlo.program import read_program
+from planish.hlo.scored import ScoredProgram, scored_program
+from planish.hlo.workload import Part, fit
+from planish.hlo.workload.data import digest_of
 from planish.measure import LocalExecutor
 
 END_PARTS: tuple[Part, ...] = ("search", "validation", "final")
@@ -59,3 +63,21 @@ def scores_at_the_end(
         for answer in executor.submit(candidates):
             found[answer.position] = answer.outcome
     return found
+
+
+def original_of(task: Task) -> Reference | None:
+    """Give another form of the module, to be measured as the module is; None where the workload has none.
+
+    Raises:
+        ProgramError: it is not there, is another one than when the task was made, or does not fit.
+    """
+    workload = scored_program(task.program).workload
+    if workload.original is None:
+        return None
+    path = Path(workload.original.path)
+    module = read_program(path)
+    if digest_of(path) != workload.original.digest:
+        raise ProgramError(f"'{path}' is not what it was when the search began", "Tune again.")
+    fit(module, workload)
+    recipe = replace(recipe_of(task, final=True), program=ScoredProgram(module, workload), limits=END_LIMITS)
+    return Reference(path.name, Candidate(), recipe)

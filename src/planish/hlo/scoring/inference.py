@@ -44,9 +44,11 @@ class Inference:
             errors: Errors = {
                 p: each.error(executable, self._parameters) for p, each in self._predictions.items()
             }
-        if timing is None:
-            return errors, None
+        return errors, self.time(executable, clock, timing) if timing else None
+
+    def time(self, executable: Executable, clock: StageClock, timing: Timing) -> Samples:
+        """Give the times of a batch; raises BackendError where a run failed."""
         prediction = next(iter(self._predictions.values()))
         arguments = prediction.arguments(self._parameters, prediction.batches[0])
         with clock("run"):
-            return errors, time_call(repeated(partial(executable.run, arguments)), timing)
+            return time_call(repeated(partial(executable.run, arguments)), timing)

@@ -64,7 +64,7 @@ class Trainer:
             NotFiniteError: no answer is finite.
             BackendError: a run failed.
         """
-        course = Course(executable, self._call, list(self._first.values()), self._batches)
+        course = self._course(executable)
         samples: Samples | None = None
         if timing is not None:
             with clock("run"):
@@ -74,6 +74,15 @@ class Trainer:
             parameters = dict(zip(self._first, course.parameters, strict=True))
             errors: Errors = {p: e.error(self._predict, parameters) for p, e in self._predictions.items()}
         return errors, samples
+
+    def time(self, executable: Executable, clock: StageClock, timing: Timing) -> Samples:
+        """Give the times of a step, as of the first ones of a training; raises BackendError."""
+        course = self._course(executable)
+        with clock("run"):
+            return time_call(course.go, timing)
+
+    def _course(self, executable: Executable) -> Course:
+        return Course(executable, self._call, list(self._first.values()), self._batches)
 
 
 class Course:

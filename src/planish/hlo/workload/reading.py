@@ -35,8 +35,10 @@ def read_workload(path: Path, data: str = "") -> Workload:
     """
     workload = _read(path)
     folder = path.absolute().parent
-    weights = workload.weights and _located_file(workload.weights, folder)
-    return replace(workload, data=_located(workload.data, folder, data), weights=weights)
+    weights = workload.weights and _located_file(workload.weights, folder, "weights")
+    original = workload.original and _located_file(workload.original, folder, "original module")
+    located = _located(workload.data, folder, data)
+    return replace(workload, data=located, weights=weights, original=original)
 
 
 def beside(module: str) -> Path | None:
@@ -94,11 +96,9 @@ def _of_files(data: Data, folder: Path, which: str) -> Data:
         raise ProgramError(what, "Check who may read it.") from error
 
 
-def _located_file(file: File, around: Path) -> File:
+def _located_file(file: File, around: Path, what: str) -> File:
     path = (around / file.path).resolve()
     try:
         return File(str(path), digest_of(path))
     except OSError as error:
-        raise ProgramError(
-            f"cannot read the weights '{path}': {error.strerror}", "Check the path."
-        ) from error
+        raise ProgramError(f"cannot read the {what} '{path}': {error.strerror}", "Check the path.") from error

@@ -109,6 +109,7 @@ class Workload:
         training: None where the module predicts.
         weights: values for the other arguments, by name: a `.safetensors` or `.npz` file. A training starts
             from random ones without it.
+        original: another form of the module, which is measured beside it at the end of a search; None: none.
     """
 
     data: Data = field(default_factory=Data)
@@ -116,6 +117,7 @@ class Workload:
     images: Images = field(default_factory=Images)
     training: Training | None = None
     weights: File | None = None
+    original: File | None = None
 
     @cached_property
     def text(self) -> str:

@@ -11,21 +11,21 @@ from planish.core import ProgramError, did_you_mean
 from planish.hlo.workload.spec import Workload
 
 T = TypeVar("T")
+FILES = ("weights", "original")
 
 
 def workload_from(table: Mapping[str, Any], where: str) -> Workload:
     """Read a workload from a table, as of TOML or JSON.
 
     Args:
-        table: sections as the classes here; `weights` may be a path.
+        table: sections as the classes here; a file may be a path.
         where: what messages call it.
 
     Raises:
         ProgramError: a name is unknown, a value is of the wrong type or size.
     """
-    weights = table.get("weights")
-    if isinstance(weights, str):
-        table = {**table, "weights": {"path": weights}}
+    paths = {name: {"path": table[name]} for name in FILES if isinstance(table.get(name), str)}
+    table = {**table, **paths}
     workload = _read(Workload, table, where)
     _check(workload, where)
     return workload

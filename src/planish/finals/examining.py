@@ -1,0 +1,70 @@
+"""What else is to be known of the finalists: what a level has methods for (`planish.core.ending`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planish.core import CanDoubt, CanRefer, CanScore, Failed, Measured, PlanishError
+from planish.finals.comparing import compare_reference
+from planish.finals.ending import Ending
+from planish.finals.searched import Searched
+from planish.result import Referred
+
+
+def doubt(search: Searched, ending: Ending) -> None:
+    """Ask for a second opinion on each finalist, and on the baseline."""
+    level, task = search.level, search.task
+    if not isinstance(level, CanDoubt):
+        return
+    candidates = [level.baseline(task), *(member.candidate for member in ending.members)]
+    try:
+        base, *opinions = level.second_opinion(task, candidates)
+    except PlanishError as error:
+        ending.notes.append(f"no second opinion: {error}".rstrip("."))
+        return
+    if base.agrees is False:
+        ending.notes.append(f"the second opinion differs on the baseline too: {base.why}")
+    ending.members = [
+        replace(member, opinion=opinion) for member, opinion in zip(ending.members, opinions, strict=True)
+    ]
+
+
+def score(search: Searched, ending: Ending) -> None:
+    """Score each finalist, and the baseline, on what no search has seen."""
+    level, task = search.level, search.task
+    if not isinstance(level, CanScore):
+        return
+    candidates = [level.baseline(task), *(member.candidate for member in ending.members)]
+    try:
+        base, *outcomes = level.scores(task, candidates)
+    except PlanishError as error:
+        ending.notes.append(f"no scores on unseen data: {error}".rstrip("."))
+        return
+    if isinstance(base, Measured):
+        ending.baseline_scores = base.values
+    else:
+        ending.notes.append(f"the baseline cannot be scored on unseen data: {_why(base)}")
+    for place, (member, outcome) in enumerate(zip(ending.members, outcomes, strict=True)):
+        if isinstance(outcome, Measured):
+            ending.members[place] = replace(member, scores=outcome.values)
+        else:
+            notes = (*member.notes, f"cannot be scored on unseen data: {_why(outcome)}")
+            ending.members[place] = replace(member, notes=notes)
+
+
+def _why(failed: Failed) -> str:
+    return f"{failed.reason}: {failed.detail}" if failed.detail else failed.reason
+
+
+def refer(search: Searched, ending: Ending) -> None:
+    """Measure another baseline, where there is one."""
+    level = search.level
+    if not isinstance(level, CanRefer):
+        return
+    try:
+        reference = level.reference(search.task)
+        if reference is not None:
+            medians = compare_reference(search, reference)
+            ending.reference = Referred(reference.name, medians)
+    except PlanishError as error:
+        ending.notes.append(f"nothing to refer to: {error}".rstrip("."))

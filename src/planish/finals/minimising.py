@@ -1,0 +1,167 @@
+"""Leaving out of finalists the steps that change no objective beyond the noise."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from planish.core import Candidate, CanName, CanSelect, CanShrink, Objective, Space
+from planish.finals.bench import Bench, OutOfTimeError, Values, open_bench, times_worse
+from planish.finals.searched import Searched
+from planish.search import shrink
+
+SHARE = 0.5
+"""Of the seconds that were searched, so many are spent on minimising at most; but `LEAST_S` always."""
+LEAST_S = 10.0
+_ROUNDS = 3
+_CLEARLY = 3
+"""A first look is believed where it shows so many times the noise."""
+
+_LATE = "not minimised to the end: the time for it was over"
+
+
+@dataclass(frozen=True)
+class Minimised:
+    """A finalist, minimised.
+
+    Args:
+        candidate: what is left.
+        searched: what the search found.
+        notes: what could not be done.
+    """
+
+    candidate: Candidate
+    searched: Candidate
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Minimising:
+    """What came of minimising.
+
+    Args:
+        finalists: no two the same program, and none the baseline.
+        noise: objective name to the share by which equals differ; empty where it was not measured.
+        notes: what is to be said to the user.
+    """
+
+    finalists: Sequence[Minimised]
+    noise: Mapping[str, float] = field(default_factory=dict[str, float])
+    notes: tuple[str, ...] = ()
+
+
+def minimise_all(search: Searched, candidates: Sequence[Candidate]) -> Minimising:
+    """Minimise candidates by delta debugging.
+
+    First steps go without which the program is the same, if the space knows that. Then candidates are
+    measured in turns with the whole one: a step goes where without it no objective is worse, beyond the
+    noise where it has some.
+
+    Args:
+        search: only what a space with several objectives can shrink is minimised.
+        candidates: at least one.
+    """
+    task, level = search.task, search.level
+    space = level.space(task, search.settings.space or level.spaces[0])
+    if len(task.objectives) < 2 or not isinstance(space, CanShrink | CanSelect):
+        return Minimising([Minimised(candidate, candidate) for candidate in candidates])
+    named = {candidate: _same_program(space, candidate) for candidate in candidates}
+    with open_bench(search) as bench:
+        found, noise = _measured(search, space, bench, named)
+    return _distinct(space, level.baseline(task), found, noise)
+
+
+def _same_program(space: Space, candidate: Candidate) -> Candidate:
+    """Leave out the steps without which the program is the same."""
+    if not isinstance(space, CanName) or not isinstance(space, CanShrink | CanSelect):
+        return candidate
+    state = space.state(candidate)
+    return shrink(space, candidate, lambda some: [space.state(each) == state for each in some])
+
+
+def _measured(
+    search: Searched, space: CanShrink | CanSelect, bench: Bench, named: Mapping[Candidate, Candidate]
+) -> tuple[list[Minimised], Mapping[str, float]]:
+    """Minimise by measuring; each candidate has its share of the time that is left."""
+    objectives = search.task.objectives
+    end = time.monotonic() + max(LEAST_S, SHARE * search.wall_s)
+    bench.end = end
+    try:
+        noise = bench.noise(search.level.baseline(search.task), list(named.values()), objectives)
+    except OutOfTimeError:
+        return [Minimised(short, whole, (_LATE,)) for whole, short in named.items()], {}
+    found: list[Minimised] = []
+    for place, (whole, short) in enumerate(named.items()):
+        bench.end = time.monotonic() + (end - time.monotonic()) / (len(named) - place)
+        trying = _Trying(bench, objectives, noise, short)
+        try:
+            shrink(space, short, trying)
+            found.append(Minimised(trying.least, whole))
+        except OutOfTimeError:
+            found.append(Minimised(trying.least, whole, (_LATE,)))
+    return found, noise
+
+
+@dataclass
+class _Trying:
+    """Tells whether shorter candidates will do in a whole one's place.
+
+    Attributes:
+        least: the shortest one so far that will do.
+    """
+
+    bench: Bench
+    objectives: Sequence[Objective]
+    noise: Mapping[str, float]
+    whole: Candidate
+    least: Candidate = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.least = self.whole
+
+    def __call__(self, candidates: Sequence[Candidate]) -> list[bool]:
+        """Look at all once, and twice more at those that are not clearly worse."""
+        everybody = [self.whole, *candidates]
+        found = dict(zip(everybody, self.bench.measure(everybody), strict=True))
+        likely = [c for c in candidates if self._is_no_worse(found[c], found[self.whole], _CLEARLY)]
+        if likely:
+            again = [self.whole, *likely]
+            for candidate, values in zip(again, self.bench.measure(again, _ROUNDS - 1), strict=True):
+                found[candidate] += values
+        will_do = [c in likely and self._is_no_worse(found[c], found[self.whole], 1) for c in candidates]
+        self.least = min(
+            [self.least, *(c for c, will in zip(candidates, will_do, strict=True) if will)],
+            key=lambda c: len(c.steps),
+        )
+        return will_do
+
+    def _is_no_worse(self, values: Sequence[Values], whole: Sequence[Values], times: float) -> bool:
+        return all(
+            times_worse(objective, values, whole) <= 1 + times * self.noise[objective.name]
+            for objective in self.objectives
+        )
+
+
+def _distinct(
+    space: Space, baseline: Candidate, found: Sequence[Minimised], noise: Mapping[str, float]
+) -> Minimising:
+    """Keep one of each program; those of which nothing is left are the baseline."""
+
+    def name(candidate: Candidate) -> str:
+        return space.state(candidate) if isinstance(space, CanName) else candidate.hash
+
+    # A baseline need not be of the space.
+    bases = {baseline.hash, *([name(baseline)] if baseline == space.start() else [])}
+    by_name = {name(each.candidate): each for each in reversed(found)}
+    left = [by_name[key] for key in dict.fromkeys(name(each.candidate) for each in found)]
+    kept = [each for each in left if not {each.candidate.hash, name(each.candidate)} & bases]
+    notes = [_told(len(found) - len(left), "the same as another")]
+    notes.append(_told(len(left) - len(kept), "no different from the baseline"))
+    # Where nobody is left, the first one shows it.
+    shown = kept or [Minimised(found[0].searched, found[0].searched)]
+    return Minimising(shown, noise, tuple(filter(None, notes)))
+
+
+def _told(count: int, what: str) -> str:
+    return f"{count} of the front: {what}, once minimised" if count else ""

@@ -1,0 +1,93 @@
+"""Who is on the front: chosen far apart, and taken out where the second measurement says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from finals.trading import ERROR, TIME
+from planish.core import Candidate, Opinion, front_of
+from planish.finals.choosing import spread
+from planish.finals.ending import Ending
+from planish.finals.fronting import beats, drop_beaten
+from planish.measure import Ratio, Standing
+from planish.result import Ranked
+from planish.testing.lattice import Set
+
+COSTS = st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), min_size=1, max_size=20)
+NOISE = {"time_s": 0.02, "error": 0.0}
+
+
+@given(COSTS, st.integers(0, 12))
+def test_the_ends_are_chosen_and_nothing_twice(costs: list[tuple[int, int]], count: int) -> None:
+    front = [costs[place] for place in front_of(costs)]
+    places = spread(front, count)
+    assert places == sorted(set(places))
+    assert len(places) == min(count, len(front))
+    if count > 1:
+        assert {0, len(front) - 1} <= {*places}
+
+
+def test_those_between_lie_far_apart() -> None:
+    front = [(x, 100 - x) for x in (0, 1, 2, 49, 50, 51, 98, 99, 100)]
+    assert [front[place][0] for place in spread(front, 3)] == [0, 50, 100]
+    assert spread([], 3) == []
+
+
+def standings(time: float, error: float) -> Mapping[str, Standing]:
+    """Make standings of these values."""
+    one = Ratio(1, 1, 1)
+    values = {"time_s": time, "error": error}
+    return {name: Standing(name, ((v,),), (), (), one, "no difference") for name, v in values.items()}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_better"),
+    [
+        ((0.9, 0.1), (1.0, 0.1), True),
+        ((0.99, 0.1), (1.0, 0.1), False),
+        ((0.9, 0.2), (1.0, 0.1), False),
+        ((1.01, 0.1), (1.0, 0.2), True),
+        ((1.1, 0.1), (1.0, 0.2), False),
+        ((1.0, 0.0), (1.0, 0.1), True),
+        ((1.0, 0.0), (1.0, 0.0), False),
+    ],
+)
+def test_better_somewhere_and_worse_nowhere(
+    one: tuple[float, float], other: tuple[float, float], is_better: bool
+) -> None:
+    assert beats(standings(*one), standings(*other), NOISE, (TIME, ERROR)) == is_better
+    assert not (is_better and beats(standings(*other), standings(*one), NOISE, (TIME, ERROR)))
+
+
+def member(number: int, time: float, error: float, opinion: Opinion | None = None) -> Ranked:
+    """Make a member of the front."""
+    found = standings(time, error)
+    return Ranked(Candidate((Set(0, number),)), found["time_s"], found, opinion=opinion or Opinion())
+
+
+def left(*members: Ranked) -> tuple[list[int], int]:
+    """Give the numbers of those that are left beside a baseline of (1, 0.5), and how many notes there are."""
+    ending = Ending(list(members), standings(1, 0.5), noise=NOISE)
+    drop_beaten(ending, (TIME, ERROR))
+    return [place for place, each in enumerate(members) if each in ending.members], len(ending.notes)
+
+
+def test_the_beaten_go() -> None:
+    good, slow, worse, other = (
+        member(0, 0.5, 0.3),
+        member(1, 1.2, 0.5),
+        member(2, 0.6, 0.3),
+        member(3, 2, 0.1),
+    )
+    assert left(good, slow, worse, other) == ([0, 3], 1)
+    assert left(slow) == ([0], 0)
+    assert left(good, other) == ([0, 1], 0)
+
+
+def test_the_disputed_beat_nobody_and_stay() -> None:
+    disputed = member(0, 0.1, 0.1, Opinion(agrees=False))
+    assert left(disputed, member(1, 0.5, 0.3), member(2, 2, 0.6)) == ([0, 1], 1)

@@ -1,0 +1,180 @@
+"""A level with two objectives and a known front, for what happens at the end of a run.
+
+Knob 0 takes time away and, where knob 1 is set too, adds to the error; knob 1 takes error away; knob 2 takes
+less time away than can be seen, and knob 3 is idle. So all of the front has knob 1 at its last value. The
+search measures without noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from planish.core import (
+    Candidate,
+    Failed,
+    Measured,
+    Objective,
+    Opinion,
+    Outcome,
+    PlanishError,
+    Reference,
+    Space,
+    StageClock,
+    Step,
+    Target,
+    Task,
+)
+from planish.testing.lattice import Lattice, Set
+
+SIZES = (4, 4, 3, 3)
+TIME, ERROR = Objective("time_s", "s"), Objective("error", exact=True)
+NOISE = 2e-3
+
+
+@dataclass(frozen=True)
+class Text:
+    """A program; there is nothing to it."""
+
+    text: str = "trade"
+    level: str = "trade"
+
+
+class Trade(Lattice):
+    """The space."""
+
+    def __init__(self) -> None:
+        super().__init__(SIZES)
+
+    def outcome(self, candidate: Candidate) -> Outcome:
+        """Tell what becomes of a candidate, without noise."""
+        first, second, third, _ = self.position(candidate)
+        error = 0.5 - 0.1 * second + 0.05 * min(first, second)
+        return Measured({"time_s": 1e-3 * (1 - 0.1 * first) * (1 - 0.001 * third), "error": error})
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """Makes evaluators.
+
+    Args:
+        slower: by what times are multiplied.
+        noise: by which share they differ at most.
+    """
+
+    slower: float = 1.0
+    noise: float = NOISE
+
+    def __call__(self) -> Evaluator:
+        return Evaluator(self)
+
+
+class Evaluator:
+    """Measures, with some noise."""
+
+    def __init__(self, recipe: Measuring) -> None:
+        self._recipe, self._calls = recipe, 0
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        self._calls += 1
+        with clock("run"):
+            outcome = Trade().outcome(candidate)
+        assert isinstance(outcome, Measured)
+        factor = self._recipe.slower * (1 + self._recipe.noise * math.sin(self._calls))
+        return Measured({**outcome.values, "time_s": outcome.values["time_s"] * factor})
+
+
+@dataclass
+class Plain:
+    """The level, without all that a level may add."""
+
+    name = "trade"
+    version = "1"
+    objectives: Mapping[str, Objective] = field(default_factory=lambda: {"time_s": TIME, "error": ERROR})
+    spaces = ("knobs",)
+    searchers = ("random",)
+    steps: Mapping[str, type[Step]] = field(default_factory=lambda: {"Set": Set})
+
+    def accepts(self, source: str) -> bool:
+        return source == "trade"
+
+    def load(self, source: str, options: Mapping[str, str]) -> Text:
+        del source, options
+        return Text()
+
+    def target(self, cores: int) -> Target:
+        return Target("abacus", cores=cores)
+
+    def space(self, task: Task, name: str) -> Space:
+        del task, name
+        return Trade()
+
+    def evaluator(self, task: Task, *, final: bool = False) -> Measuring:
+        del task
+        return Measuring(noise=NOISE if final else 0.0)
+
+    def baseline(self, task: Task) -> Candidate:
+        del task
+        return Candidate()
+
+    def variants(self, task: Task, candidate: Candidate) -> Sequence[Candidate]:
+        del task, candidate
+        return ()
+
+    def describe(self, task: Task, candidate: Candidate) -> Mapping[str, str]:
+        del task
+        return {"place": str(candidate)}
+
+    def export(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+        del task, candidate
+        return [path]
+
+
+@dataclass
+class Full(Plain):
+    """The level with all that a level may add.
+
+    Args:
+        trouble: raised by the method of this name.
+        error: what is raised.
+    """
+
+    trouble: str = ""
+    error: BaseException = field(default_factory=lambda: PlanishError("there is trouble"))
+
+    def scores(self, task: Task, candidates: Sequence[Candidate]) -> Sequence[Outcome]:
+        """Add 0.01 to the error; with knob 0 at 2 it fails."""
+        del task
+        self._check("scores")
+        return [self._score(candidate) for candidate in candidates]
+
+    def _score(self, candidate: Candidate) -> Outcome:
+        outcome = Trade().outcome(candidate)
+        assert isinstance(outcome, Measured)
+        if first(candidate) == 2:
+            return Failed("verify", "not finite", "none is")
+        return Measured({"error_final": outcome.values["error"] + 0.01})
+
+    def second_opinion(self, task: Task, candidates: Sequence[Candidate]) -> Sequence[Opinion]:
+        """Differ where knob 0 is at its last value."""
+        del task
+        self._check("second_opinion")
+        wrong = Opinion(agrees=False, why="far apart")
+        return [wrong if first(c) == SIZES[0] - 1 else Opinion(True, 1e-6) for c in candidates]
+
+    def reference(self, task: Task) -> Reference | None:
+        """Give one of twice the time."""
+        del task
+        self._check("reference")
+        return Reference("slow", Candidate(), Measuring(slower=2.0))
+
+    def _check(self, method: str) -> None:
+        if method == self.trouble:
+            raise self.error
+
+
+def first(candidate: Candidate) -> int:
+    """Give the value of knob 0."""
+    return Trade().position(candidate)[0]
