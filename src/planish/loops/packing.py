@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 
 from planish.loops.layout import row_major, tile
+from planish.loops.lazy import lazy
 from planish.loops.program import Access, Index
 from planish.loops.tree import LoopId, Ref
 
@@ -77,7 +77,7 @@ class Packed:
     runs: tuple[Run, ...]
     pad: float
 
-    @cached_property
+    @lazy
     def strides(self) -> tuple[int, ...]:
         """Elements between neighbours, for each run."""
         return row_major([run.extent for run in self.runs])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from planish.core import ScheduleError, did_you_mean
 from planish.loops.graph import Graph, Nest, graph_of
+from planish.loops.lazy import lazy
 from planish.loops.program import Program
 from planish.loops.tree import LoopId
 
@@ -57,14 +57,14 @@ class Schedule:
         """What is scheduled."""
         return self.graph.program
 
-    @cached_property
+    @lazy
     def loops(self) -> tuple[Order, ...]:
         """The loops of every nest."""
         main = self.orders[self.graph.main] or ()
         pairs = zip(self.graph.nests, self.orders, strict=True)
         return tuple(_following(nest, main) if order is None else order for nest, order in pairs)
 
-    @cached_property
+    @lazy
     def text(self) -> str:
         """The canonical text: equal texts mean equal loop trees."""
         lines = [self._nest_text(i) for i in range(len(self.orders))]

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Literal
 
+from planish.loops.lazy import lazy
 from planish.loops.program import Const
 
 LoopId = tuple[str, int]
@@ -57,7 +57,7 @@ class Ref:
     offset: int
     strides: tuple[tuple[LoopId, int], ...]
 
-    @cached_property
+    @lazy
     def stride(self) -> dict[LoopId, int]:
         """Loop to stride; a loop that does not move it is absent."""
         return dict(self.strides)
@@ -85,7 +85,7 @@ class Leaf:
     reduce: str | None
     value: Value
 
-    @cached_property
+    @lazy
     def refs(self) -> tuple[Ref, ...]:
         """Its target, then what its value reads, left to right."""
         return self.target, *refs(self.value)
@@ -115,7 +115,7 @@ class Loop:
     def __post_init__(self) -> None:
         object.__setattr__(self, "id", (self.axis, self.step))
 
-    @cached_property
+    @lazy
     def side_by_side(self) -> bool:
         """Whether its iterations may run side by side, as the lanes of a vector.
 
@@ -168,17 +168,17 @@ class LoopTree:
     derived: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
     views: int = 0
 
-    @cached_property
+    @lazy
     def buffer(self) -> dict[str, Buffer]:
         """Name to buffer."""
         return {b.name: b for b in self.buffers}
 
-    @cached_property
+    @lazy
     def size(self) -> dict[str, int]:
         """Axis to extent at the root."""
         return dict(self.sizes)
 
-    @cached_property
+    @lazy
     def window(self) -> dict[str, tuple[tuple[str, int], ...]]:
         """Derived axis to what it depends on."""
         return dict(self.derived)

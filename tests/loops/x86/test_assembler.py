@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from iced_x86 import Decoder, Encoder, Register
+from iced_x86 import Code, Decoder, Encoder, Register
 
 from planish.loops.x86.assembler import JL, JLE, JNE, Assembler
 from planish.loops.x86.encoding import Imm, Mem, Words, encode
@@ -87,11 +87,11 @@ def test_jumps_arrive(condition: bytes, before: int, behind: int) -> None:
     asm = Assembler()
     asm.align(8)
     for _ in range(before):
-        asm.code += b"\x90"
+        asm.emit(Code.NOPD)
     forward = asm.jump_forward(condition)
     asm.jump(condition, 0)
     for _ in range(behind):
-        asm.code += b"\x90"
+        asm.emit(Code.NOPD)
     asm.land(forward)
     jumps = [i for i in Decoder(64, bytes(asm.code)) if i.is_jcc_near]
     assert [i.near_branch_target for i in jumps] == [len(asm.code), 0]

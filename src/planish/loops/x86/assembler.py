@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable
+from typing import Any
 
 from iced_x86 import Register
 
-from planish.loops.x86.encoding import Mem, Operand, encode
+from planish.loops.x86.encoding import Mem, Operand, Words, encode
+
+Emitted = Words | tuple[Words, int, bool]
+"""An instruction, or one with its opmask register and whether lanes that are off become zero."""
 
 # An instruction without a code address in it is the same bytes wherever it stands. Kernels repeat
 # few instructions many times, so most are encoded once in a process's life.
-_encoded: dict[Hashable, bytes] = {}
+_encoded: dict[Emitted, bytes] = {}
 _ENCODED_MAX = 200_000
 
 
 class Assembler:
-    """Collects code; `finish` gives it with its constants behind it."""
+    """Collects code; `finish` gives it with its constants behind it.
+
+    Attributes:
+        append: appends an instruction that is one tuple: `emit` for those who have many.
+    """
 
     def __init__(self) -> None:
-        self.code = bytearray()
+        self._code = bytearray()
+        self._waiting: list[Emitted] = []
+        self.append: Callable[[Emitted], None] = self._waiting.append
         self._pool: dict[bytes, int] = {}
         self._pool_size = 0
         self._fixups: list[tuple[int, int]] = []
+
+    @property
+    def code(self) -> bytearray:
+        """The bytes so far; instructions wait until somebody asks for them."""
+        if self._waiting:
+            self._code += b"".join([_encoded.get(words) or _encode(words) for words in self._waiting])
+            self._waiting.clear()
+        return self._code
 
     def emit(self, *instruction: Operand, mask: int = 0, zero: bool = False) -> None:
         """Append an instruction.
@@ -31,13 +49,7 @@ class Assembler:
             mask: an opmask register, or 0.
             zero: with a mask, whether lanes that are off become zero instead of staying.
         """
-        key = (instruction, mask, zero) if mask else instruction
-        data = _encoded.get(key)
-        if data is None:
-            if len(_encoded) >= _ENCODED_MAX:
-                _encoded.clear()
-            data = _encoded[key] = encode(instruction, mask, zero)
-        self.code += data
+        self._waiting.append((instruction, mask, zero) if mask else instruction)
 
     def emit_constant(self, code: int, *registers: int, data: bytes, broadcast: bool = False) -> None:
         """Append an instruction whose last operand is a constant in memory.
@@ -61,16 +73,18 @@ class Assembler:
 
     def align(self, n: int) -> None:
         """Pad with no-operations up to a multiple of n bytes."""
-        gap = -len(self.code) % n
+        code = self.code
+        gap = -len(code) % n
         while gap:
             size = min(gap, 9)
-            self.code += _NOPS[size]
+            code += _NOPS[size]
             gap -= size
 
     def jump(self, condition: bytes, target: int) -> None:
         """Append a jump to an offset that is already known, in its 32-bit form."""
-        self.code += condition
-        self.code += (target - len(self.code) - 4).to_bytes(4, "little", signed=True)
+        code = self.code
+        code += condition
+        code += (target - len(code) - 4).to_bytes(4, "little", signed=True)
 
     def jump_forward(self, condition: bytes) -> int:
         """Append a jump whose target `land` gives later; returns what `land` needs."""
@@ -79,19 +93,29 @@ class Assembler:
 
     def land(self, jump: int) -> None:
         """Make an earlier forward jump arrive here."""
-        self.code[jump - 4 : jump] = (len(self.code) - jump).to_bytes(4, "little", signed=True)
+        code = self.code
+        code[jump - 4 : jump] = (len(code) - jump).to_bytes(4, "little", signed=True)
 
     def finish(self) -> bytes:
         """Give the code with its constants, 64-byte aligned, behind it."""
         self.align(64)
-        base = len(self.code)
+        code = self.code
+        base = len(code)
         for position, offset in self._fixups:
             distance = base + offset - position
-            self.code[position - 4 : position] = distance.to_bytes(4, "little", signed=True)
+            code[position - 4 : position] = distance.to_bytes(4, "little", signed=True)
         pool = bytearray(self._pool_size)
         for data, offset in self._pool.items():
             pool[offset : offset + len(data)] = data
-        return bytes(self.code) + bytes(pool)
+        return bytes(code + pool)
+
+
+def _encode(emitted: Any) -> bytes:
+    """Encode an instruction for the first time, and remember it."""
+    if len(_encoded) >= _ENCODED_MAX:
+        _encoded.clear()
+    data = _encoded[emitted] = encode(*emitted) if isinstance(emitted[0], tuple) else encode(emitted)
+    return data
 
 
 _NOPS = {

@@ -8,6 +8,7 @@ no register is free, becomes a memory operand of its instruction where the proce
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
 from planish.core import TargetError
 from planish.loops.mathlib import EXPANDED
@@ -59,6 +60,9 @@ class Block:
         self.transfers = Transfers(asm, isa, pointers, self._registers, masks)
         self.take, self.give = self._registers.take, self._registers.give
         self.load_number = self.transfers.load_number
+        self._free = self._registers.free
+        self._append = asm.append
+        self._fma = isa.forms.fma
         self._first_vector = isa.vector(0)
         self._lanes = isa.lanes
 
@@ -105,20 +109,21 @@ class Block:
         """Write the items; afterwards no loaded value is held."""
         if not self._items:
             return
-        ahead, end = 0, len(self._items)
-        for number, (item, loads) in enumerate(zip(self._items, self._loads, strict=True)):
-            self._registers.now = number
-            if ahead < end:
-                ahead = self._load_early(ahead, min(number + LOOK_AHEAD, end))
-                if ahead <= number:
-                    ahead = number + 1
+        ahead, end, registers, coming = 0, len(self._items), self._registers, self._loads
+        for number, item in enumerate(self._items):
+            registers.now = number
+            loads = coming[number]
+            while ahead < end and ahead < number + LOOK_AHEAD and self._load_early(coming[ahead]):
+                ahead += 1
+            if ahead <= number:
+                ahead = number + 1
             if isinstance(item, Item):
                 self._write(item)
             else:
                 self._multiply_add(item, loads)
             for load in loads:
                 if load.last == number and load.register >= 0:
-                    self._registers.let_go(load)
+                    registers.let_go(load)
         self._items.clear()
         self._loads.clear()
         self._registers.let_all_go()
@@ -126,22 +131,20 @@ class Block:
             table.clear()
         self._numbers.clear()
 
-    def _load_early(self, first: int, end: int) -> int:
-        """Load what a range of items will need and others too; gives where registers run out, or the end."""
-        free = self._registers.free
-        for number in range(first, end):
-            for load in self._loads[number]:
-                if load.register < 0 and load.uses > 1:
-                    if len(free) < 2:
-                        return number
-                    self._hold(load)
-        return end
+    def _load_early(self, loads: tuple[Loaded, ...]) -> bool:
+        """Load what an item will need and others too; False if registers run out."""
+        for load in loads:
+            if load.register < 0 and load.uses > 1:
+                if len(self._free) < 2:
+                    return False
+                self._hold(load)
+        return True
 
     def _hold(self, load: Loaded) -> int:
         """Load a value into a register that stays its own until its last use."""
         register = load.register
         if register < 0:
-            register = self.take()
+            register = self._free.pop() if self._free else self.take()
             if isinstance(load, Number):
                 self.load_number(register, load.value)
             else:
@@ -200,27 +203,26 @@ class Block:
     def _multiply_add(self, item: Product, loads: tuple[Loaded, ...]) -> None:
         (register, lanes), (left, right), base = item, loads, self._first_vector
         mask = self.transfers.mask(lanes) if lanes < self._lanes else 0
-        if left.register < 0 and self._better_in_memory(left) and not self._better_in_memory(right):
-            left, right = right, left
-        held = left.register if left.register >= 0 else self._hold(left)
-        if right.register >= 0:
-            operand = base + right.register
+        held, other = left.register, right.register
+        if held < 0 and self._better_in_memory(left) and not self._better_in_memory(right):
+            left, right, held, other = right, left, other, held
+        if held < 0:
+            held = self._hold(left)
+            other = right.register
+        if other >= 0:
+            operand = base + other
         elif self._better_in_memory(right):
-            assert isinstance(right, Element)
             operand = self.transfers.address(right, right.stride == 0)
         else:
             self._registers.pinned.add(held)
             operand = base + self._hold(right)
             self._registers.pinned.discard(held)
-        self.asm.emit(self.forms.fma, base + register, base + held, operand, mask=mask)
+        words = self._fma, base + register, base + held, operand
+        self._append((words, mask, False) if mask else words)
 
-    def _better_in_memory(self, load: Loaded) -> bool:
+    def _better_in_memory(self, load: Loaded) -> TypeGuard[Element]:
         """Whether a value should be a memory operand instead of taking a register."""
-        if load.register >= 0 or not isinstance(load, Element) or (load.uses > 1 and self._registers.free):
-            return False
-        if load.stride == 0:
-            return self.isa.wide
-        return load.stride == 1 and load.lanes == self._lanes
+        return load.register < 0 and load.folds and (load.uses == 1 or not self._free)
 
     def _evaluate(self, value: Vector) -> int:
         """Bring a value into a register; `_release` gives it back if nothing else holds it."""

@@ -55,8 +55,7 @@ class Function:
         self._prologue(head, frame)
         head.align(64)
         self._epilogue(frame)
-        head.code += body.finish()
-        return bytes(head.code)
+        return bytes(head.code) + body.finish()
 
     # Frame
 

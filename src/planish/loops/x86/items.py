@@ -145,9 +145,12 @@ class Items:
         offset = ref.offset * self._isa.itemsize
         stride = ref.stride.get(inner.id, 0) if inner else 0
         known = self._block.elements(pointer, stride)
+        wide, full = self._isa.wide, self._isa.lanes
 
         def new(place: tuple[int, int]) -> Element:
-            element = known[place] = Element(pointer, place[0], stride, place[1])
+            disp, lanes = place
+            folds = wide if stride == 0 else stride == 1 and lanes == full
+            element = known[place] = Element(pointer, disp, stride, lanes, folds)
             return element
 
         def elements(lanes: Lanes, moves: Moves) -> list[Element]:

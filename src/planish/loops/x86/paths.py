@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from planish.loops.extent import remaining
 from planish.loops.tree import Leaf, Loop, LoopTree, Node, Ref
@@ -35,8 +35,7 @@ class Site:
         self.leaf = leaf
         self.path = path
         self.vector = vector_loop(path)
-        axes = [loop.axis for loop in path]
-        self._plain = len(set(axes)) == len(axes) and tree.window.keys().isdisjoint(axes)
+        self._plain = _plain_from([loop.axis for loop in path], tree)
         self._moving: list[tuple[int, str, int, int]] = []
 
     def mark(self, moves: Mapping[int, bool], lanes: int) -> None:
@@ -51,7 +50,7 @@ class Site:
     def copies(self, inside: Inside, depth: int) -> int:
         """Count its repetitions in a scope where all loops along which something is written are unrolled."""
         count = 1
-        if self._plain:
+        if depth >= self._plain:
             for at, axis, step, size in self._moving:
                 if at >= depth:
                     count *= -(-inside.get(axis, size) // step)
@@ -75,6 +74,14 @@ class Site:
                 return True
             left[loop.axis] = min(here, loop.step)
         return False
+
+
+def _plain_from(axes: Sequence[str], tree: LoopTree) -> int:
+    """Find the depth below which every loop has an axis of its own whose extent depends on no other."""
+    for depth in range(len(axes) - 1, -1, -1):
+        if axes[depth] in tree.window or axes[depth] in axes[depth + 1 :]:
+            return depth + 1
+    return 0
 
 
 class Walk:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
+from planish.loops.lazy import lazy
 from planish.loops.mathlib import EXPANDED
 from planish.loops.program import IDENTITY, Const
 from planish.loops.tree import Call, Loop, LoopId, LoopTree, Ref, Value
@@ -72,12 +72,12 @@ class Scope:
         copies = self.sites[0].copies(inside, self.depth)
         return copies > UNROLLED_MAX or (copies > STREAM_MAX and not self.local)
 
-    @cached_property
+    @lazy
     def budget(self) -> int:
         """How many vectors may be held, so that registers are left for operands."""
         return max(1, self._isa.registers - max([self._operands(site) for site in self.sites]))
 
-    @cached_property
+    @lazy
     def local(self) -> set[str]:
         """The buffers that nothing outside uses."""
         counts: dict[str, int] = {}
@@ -88,12 +88,12 @@ class Scope:
         targets = {site.leaf.target.buffer for site in self.sites}
         return {b for b in targets if buffer[b].kind == "temporary" and counts[b] == self._uses[b]}
 
-    @cached_property
+    @lazy
     def buffers(self) -> set[str]:
         """The buffers to be held in registers."""
         return {site.leaf.target.buffer for site in self.reducing} | self.local
 
-    @cached_property
+    @lazy
     def held(self) -> Held | None:
         """Plan what is held; None if the leaves do not agree on it."""
         held = Held(self.local)

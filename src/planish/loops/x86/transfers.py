@@ -37,6 +37,7 @@ class Transfers:
         self.isa = isa
         self.forms = isa.forms
         self.pointers = pointers
+        self._strides = pointers.strides
         self.masks = masks
         self._registers = registers
         self._first, self._lanes = isa.vector(0), isa.lanes
@@ -60,17 +61,17 @@ class Transfers:
         pointer, disp = element.pointer, element.disp
         base = pointer.register or self.pointers.base(self.asm, pointer)
         unit = self._unit if element.stride and element.lanes > 1 else self._unit_of_one
-        if self.pointers.strides and not -128 * unit <= disp < 128 * unit:
-            near = self._near.get((disp, unit))
-            if near is None:
-                near = self._near[disp, unit] = self._shortened(disp, unit)
-            return _new(Mem, (base, *near, broadcast))
-        return _new(Mem, (base, disp, _NONE, 1, broadcast))
+        if -128 * unit <= disp < 128 * unit or not self._strides:
+            return _new(Mem, (base, disp, _NONE, 1, broadcast))
+        near = self._near.get((disp, unit))
+        if near is None:
+            near = self._near[disp, unit] = self._shortened(disp, unit)
+        return _new(Mem, (base, *near, broadcast))
 
     def _shortened(self, disp: int, unit: int) -> tuple[int, int, int]:
         """Split a displacement into a short one, a register with a stride, and its scale, if it can be."""
         far = 128 * unit
-        for register, value in self.pointers.strides:
+        for register, value in self._strides:
             for scale in (1, 2, 4, 8):
                 rest = disp - value * scale
                 if -far <= rest < far and rest % unit == 0:
@@ -89,7 +90,7 @@ class Transfers:
         """Put a constant into all lanes."""
         vector = self._first + register
         if value == 0 and copysign(1, value) > 0:
-            self.asm.emit(self.forms.bit_xor, vector, vector, vector)
+            self.asm.append((self.forms.bit_xor, vector, vector, vector))
         else:
             self.asm.emit_constant(self.forms.broadcast, vector, data=self.pack(value))
 
@@ -100,14 +101,14 @@ class Transfers:
     def load(self, register: int, element: Element) -> None:
         """Load a vector; lanes beyond the element's are zero, or like the others if its stride is 0."""
         vector, forms, emit = self._first + register, self.forms, self.asm.emit
-        if element.stride == 0:
+        if element.stride == 1 and element.lanes == self._lanes:
+            self.asm.append((forms.load, vector, self.address(element)))
+        elif element.stride == 0:
             emit(forms.broadcast, vector, self.address(element))
         elif element.lanes == 1:
             emit(forms.load_scalar, self.isa.xmm(register), self.address(element))
         elif element.stride > 1:
             self._gather(register, element)
-        elif element.lanes == self._lanes:
-            emit(forms.load, vector, self.address(element))
         elif self.isa.wide:
             emit(forms.load, vector, self.address(element), mask=self.mask(element.lanes), zero=True)
         else:
@@ -160,12 +161,12 @@ class Transfers:
     def store(self, register: int, element: Element) -> None:
         """Store the lanes of a vector."""
         vector, forms, emit = self._first + register, self.forms, self.asm.emit
-        if element.lanes == 1:
+        if element.stride == 1 and element.lanes == self._lanes:
+            self.asm.append((forms.store, self.address(element), vector))
+        elif element.lanes == 1:
             emit(forms.store_scalar, self.address(element), self.isa.xmm(register))
         elif element.stride != 1:
             self._scatter(register, element)
-        elif element.lanes == self._lanes:
-            emit(forms.store, self.address(element), vector)
         elif self.isa.wide:
             emit(forms.store, self.address(element), vector, mask=self.mask(element.lanes))
         else:

@@ -15,15 +15,17 @@ class Element:
         disp: bytes from it.
         stride: elements between lanes: 1 is contiguous, 0 the same element in all lanes.
         lanes: how many lanes are there.
+        folds: whether it can be a memory operand of any instruction.
     """
 
-    __slots__ = ("disp", "lanes", "last", "pointer", "register", "stride", "uses")
+    __slots__ = ("disp", "folds", "lanes", "last", "pointer", "register", "stride", "uses")
 
-    def __init__(self, pointer: Pointer, disp: int, stride: int, lanes: int) -> None:
+    def __init__(self, pointer: Pointer, disp: int, stride: int, lanes: int, folds: bool = False) -> None:
         self.pointer = pointer
         self.disp = disp
         self.stride = stride
         self.lanes = lanes
+        self.folds = folds
         self.register = -1
         self.uses = 0
         self.last = -1
@@ -33,6 +35,7 @@ class Number:
     """A constant in all lanes; each is one object in a block."""
 
     __slots__ = ("last", "register", "uses", "value")
+    folds = False
 
     def __init__(self, value: float) -> None:
         self.value = value
