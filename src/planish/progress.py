@@ -67,8 +67,8 @@ class Listener(Protocol):
         """A candidate has an outcome."""
         ...
 
-    def comparing(self, progress: Progress, entrants: int) -> None:
-        """The search is over, and the best few are measured again beside the baseline."""
+    def ending(self, progress: Progress, what: str) -> None:
+        """The search is over, and a step of the end begins: "measuring the best 3 again ..."."""
         ...
 
 
@@ -81,5 +81,5 @@ class Silent:
     def trial(self, trial: Trial, progress: Progress) -> None:
         """Do nothing."""
 
-    def comparing(self, progress: Progress, entrants: int) -> None:
+    def ending(self, progress: Progress, what: str) -> None:
         """Do nothing."""

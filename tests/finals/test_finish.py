@@ -163,6 +163,10 @@ def test_the_store_keeps_all_of_it(full: Ended) -> None:
     }
 
 
+def test_time_is_split_by_steps(full: Ended) -> None:
+    assert {"minimise", "compare", "doubt", "score", "effects"} <= {*full.result.seconds}
+
+
 def test_a_level_needs_none_of_it(tmp_path: Path) -> None:
     plain = ended(tmp_path, Plain())
     assert len(plain.result.ranked) == 4
@@ -176,6 +180,7 @@ def test_one_objective_is_as_ever(tmp_path: Path) -> None:
     assert len(one.result.ranked) == 3
     assert all(member.searched == len(member.candidate.steps) for member in one.result.ranked)
     assert one.stored[0].data["effects"] == {"alone": [], "pairs": []}
+    assert not {"minimise", "doubt", "score", "effects"} & {*one.result.seconds}
 
 
 @pytest.mark.parametrize(
@@ -191,6 +196,8 @@ def test_what_cannot_be_done_is_said_once(tmp_path: Path, method: str, note: str
     found = ended(tmp_path, level)
     assert found.result.notes == (note,)
     assert len(found.stored) == 4
+    why = found.stored[0].data["second_opinion"]["why"]
+    assert why == (note if method == "second_opinion" else "")
 
 
 @pytest.mark.parametrize("method", ["second_opinion", "scores", "reference"])

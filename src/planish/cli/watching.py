@@ -81,13 +81,14 @@ class Lines:
             board = self._board
             remark("; ".join(filter(None, (board.best, board.pace, board.failed, board.left))))
 
-    def comparing(self, progress: Progress, entrants: int) -> None:
-        """Say that the end is near."""
+    def ending(self, progress: Progress, what: str) -> None:
+        """Say how the search ended, then what is done."""
         del progress
         if self._board is not None:
             self._board.end()
             remark("; ".join(filter(None, (self._board.best, self._board.pace, self._board.failed))))
-        remark(f"measuring the best {entrants - 1} again beside the baseline; {_LEAVE}")
+            self._board = None
+        remark(f"{what}; {_LEAVE}")
 
 
 @contextmanager
@@ -121,19 +122,19 @@ class Display:
         self._console = console
         self._glyphs = ASCII if console.options.ascii_only else FULL
         self._board: Board | None = None
-        self._comparing = 0
+        self._ending = ""
 
     def started(self, progress: Progress) -> None:
         """Turn to a run."""
-        self._board, self._comparing = self._make_board(progress), 0
+        self._board, self._ending = self._make_board(progress), ""
 
     def trial(self, trial: Trial, progress: Progress) -> None:
         """Do nothing: the board looks at the progress when it is drawn."""
 
-    def comparing(self, progress: Progress, entrants: int) -> None:
-        """Turn to the comparison."""
+    def ending(self, progress: Progress, what: str) -> None:
+        """Turn to a step of the end."""
         del progress
-        self._comparing = entrants - 1
+        self._ending = what
         if self._board is not None:
             self._board.end()
 
@@ -166,8 +167,8 @@ class Display:
         from rich.table import Table
         from rich.text import Text
 
-        if self._comparing:
-            return Text(f"measuring the best {self._comparing} again beside the baseline; {_LEAVE}")
+        if self._ending:
+            return Text(f"{self._ending}; {_LEAVE}")
         grid = Table.grid(padding=(0, 1))
         bar = ProgressBar(total=1.0, completed=board.done or 0.0, width=_BAR, pulse=board.done is None)
         grid.add_row(bar, Text(board.left))

@@ -32,7 +32,7 @@ def tell_effects(search: Searched, ending: Ending) -> None:
     task, level = search.task, search.level
     space = level.space(task, search.settings.space or level.spaces[0])
     few = [place for place, m in enumerate(ending.members) if len(m.candidate.steps) <= MOST_STEPS]
-    if len(task.objectives) < 2 or not isinstance(space, CanShrink | CanSelect) or not few:
+    if not isinstance(space, CanShrink | CanSelect) or not few:
         return
     known: Known = {}
     with open_bench(search) as bench:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planish.core import CanDoubt, CanRefer, CanScore, Failed, Measured, PlanishError
+from planish.core import CanDoubt, CanRefer, CanScore, Failed, Measured, Opinion, PlanishError
 from planish.finals.comparing import compare_reference
 from planish.finals.ending import Ending
 from planish.finals.searched import Searched
@@ -14,13 +14,14 @@ from planish.result import Referred
 def doubt(search: Searched, ending: Ending) -> None:
     """Ask for a second opinion on each finalist, and on the baseline."""
     level, task = search.level, search.task
-    if not isinstance(level, CanDoubt):
-        return
+    assert isinstance(level, CanDoubt)
     candidates = [level.baseline(task), *(member.candidate for member in ending.members)]
     try:
         base, *opinions = level.second_opinion(task, candidates)
     except PlanishError as error:
-        ending.notes.append(f"no second opinion: {error}".rstrip("."))
+        why = f"no second opinion: {error}".rstrip(".")
+        ending.notes.append(why)
+        ending.members = [replace(member, opinion=Opinion(why=why)) for member in ending.members]
         return
     if base.agrees is False:
         ending.notes.append(f"the second opinion differs on the baseline too: {base.why}")
@@ -32,8 +33,7 @@ def doubt(search: Searched, ending: Ending) -> None:
 def score(search: Searched, ending: Ending) -> None:
     """Score each finalist, and the baseline, on what no search has seen."""
     level, task = search.level, search.task
-    if not isinstance(level, CanScore):
-        return
+    assert isinstance(level, CanScore)
     candidates = [level.baseline(task), *(member.candidate for member in ending.members)]
     try:
         base, *outcomes = level.scores(task, candidates)
@@ -59,8 +59,7 @@ def _why(failed: Failed) -> str:
 def refer(search: Searched, ending: Ending) -> None:
     """Measure another baseline, where there is one."""
     level = search.level
-    if not isinstance(level, CanRefer):
-        return
+    assert isinstance(level, CanRefer)
     try:
         reference = level.reference(search.task)
         if reference is not None:

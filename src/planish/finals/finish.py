@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
-from planish.core import Measured, Outcome, PlanishError
+from planish.core import Candidate, CanDoubt, CanRefer, CanScore, Measured, Outcome, PlanishError
 from planish.finals.choosing import finalists
 from planish.finals.comparing import compare
 from planish.finals.effects import tell_effects
@@ -26,14 +27,13 @@ def finish(search: Searched, listener: Listener) -> Result:
 
     Args:
         search: at least one of its trials is measured.
-        listener: is told when the comparison begins.
+        listener: is told when a step begins.
 
     Raises:
         PlanishError: the baseline cannot be measured; the run is stored as finished, without a comparison.
     """
     store, run_id = search.store, search.progress.run_id
     ending = Ending()
-    started = time.monotonic()
     try:
         _work(search, ending, listener)
     except KeyboardInterrupt:
@@ -41,7 +41,6 @@ def finish(search: Searched, listener: Listener) -> Result:
     except PlanishError:  # the baseline fails; what was searched is kept all the same
         store.finish_run(run_id, "finished", search.seconds)
         raise
-    search.seconds["compare"] = time.monotonic() - started
     _save(search, ending)
     store.finish_run(run_id, "stopped" if search.stopped else "finished", search.seconds)
     return _result(search, ending)
@@ -52,20 +51,48 @@ def _work(search: Searched, ending: Ending, listener: Listener) -> None:
     chosen = finalists(search.level, search.task, search.trials, search.settings.finalists)
     if not chosen:
         return
-    minimising = minimise_all(search, chosen)
-    ending.noise = minimising.noise
-    ending.notes += minimising.notes
-    listener.comparing(search.progress, len(minimising.finalists) + 1)
-    _compare(search, ending, minimising.finalists)
-    for step in (doubt, _settle, score, refer, tell_effects):
+    few = [Minimised(candidate, candidate) for candidate in chosen]
+    if len(search.task.objectives) > 1:
+        with _step(search, listener, "minimise", f"minimising {len(chosen)} of the front"):
+            few = _minimise(search, ending, chosen)
+    with _step(search, listener, "compare", f"measuring the best {len(few)} again beside the baseline"):
+        _compare(search, ending, few)
+    for stage, what, step in _further(search):
         _save(search, ending)
-        step(search, ending)
+        with _step(search, listener, stage, what):
+            step(search, ending)
 
 
-def _settle(search: Searched, ending: Ending) -> None:
-    """Put the best first, now that it is known who is disputed."""
-    drop_beaten(ending, search.task.objectives)
-    ending.sort(search.task.objectives)
+def _further(search: Searched) -> Iterator[tuple[str, str, Callable[[Searched, Ending], None]]]:
+    """List what comes after the comparison: stage, what is said, and what is done."""
+    if isinstance(search.level, CanDoubt):
+        yield "doubt", "asking for a second opinion", doubt
+    yield "compare", "", _settle
+    if isinstance(search.level, CanScore):
+        yield "score", "scoring on data that the search did not see", score
+    if isinstance(search.level, CanRefer):
+        yield "compare", "", refer
+    if len(search.task.objectives) > 1:
+        yield "effects", "measuring what each step does", tell_effects
+
+
+@contextmanager
+def _step(search: Searched, listener: Listener, stage: str, what: str) -> Generator[None]:
+    """Time a step of the end, and say what it is, if there is anything to say."""
+    if what:
+        listener.ending(search.progress, what)
+    started = time.monotonic()
+    try:
+        yield
+    finally:
+        search.seconds[stage] = search.seconds.get(stage, 0.0) + time.monotonic() - started
+
+
+def _minimise(search: Searched, ending: Ending, chosen: Sequence[Candidate]) -> Sequence[Minimised]:
+    found = minimise_all(search, chosen)
+    ending.noise = found.noise
+    ending.notes += found.notes
+    return found.finalists
 
 
 def _compare(search: Searched, ending: Ending, chosen: Sequence[Minimised]) -> None:
@@ -92,6 +119,12 @@ def _compare(search: Searched, ending: Ending, chosen: Sequence[Minimised]) -> N
             )
         )
     ending.sort(objectives)
+
+
+def _settle(search: Searched, ending: Ending) -> None:
+    """Put the best first, now that it is known who is disputed."""
+    drop_beaten(ending, search.task.objectives)
+    ending.sort(search.task.objectives)
 
 
 def _values(outcome: Outcome | None) -> Mapping[str, float]:

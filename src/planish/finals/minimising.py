@@ -59,12 +59,12 @@ def minimise_all(search: Searched, candidates: Sequence[Candidate]) -> Minimisin
     noise where it has some.
 
     Args:
-        search: only what a space with several objectives can shrink is minimised.
+        search: where its space cannot shrink candidates, they are left as they are.
         candidates: at least one.
     """
     task, level = search.task, search.level
     space = level.space(task, search.settings.space or level.spaces[0])
-    if len(task.objectives) < 2 or not isinstance(space, CanShrink | CanSelect):
+    if not isinstance(space, CanShrink | CanSelect):
         return Minimising([Minimised(candidate, candidate) for candidate in candidates])
     named = {candidate: _same_program(space, candidate) for candidate in candidates}
     with open_bench(search) as bench:
