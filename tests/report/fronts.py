@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from planish.core import Candidate
+from planish.core import Candidate, Objective
 from planish.store import Finalist
-from report.planks import Saw
+from report.planks import TIME, Saw
+
+ERROR = Objective("error", exact=True)
+BOTH = (TIME, ERROR)
 
 REFERENCE = {"name": "tree.mlir", "objectives": {"time_s": 3e-3, "error": 0.2}}
 SCORES = {"error": 0.11, "error_validation": 0.12, "error_final": 0.13}

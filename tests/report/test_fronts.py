@@ -15,11 +15,9 @@ from planish.report.story import read_story
 from planish.report.verdict import verdict_of
 from planish.report.wording import outcome_words
 from planish.store import open_store
-from report.fronts import FRONT, Cut
+from report.fronts import BOTH, ERROR, FRONT, Cut
 from report.planks import TIME, Planks, finalist, measured, save_run, task_of
 
-ERROR = Objective("error", exact=True)
-BOTH = (TIME, ERROR)
 X = "\N{MULTIPLICATION SIGN}"
 
 

@@ -16,6 +16,8 @@ def captions(story: Story) -> Mapping[str, str]:
         "finalists": "The samples of the comparison: the box holds the middle half, the line in it is the "
         "median, whiskers reach 1.5 times the box at most, and what lies beyond the chart is counted.",
         "tradeoffs": _tradeoffs(story),
+        "growth": "The hypervolume is the space between the front and a point twice as bad as the baseline "
+        "in each objective, in units of what the baseline alone has. It counts what the search measured.",
         "time": _time(story),
     }
 
@@ -34,7 +36,8 @@ def _tradeoffs(story: Story) -> str:
         f"{label(o)}: {'less' if o.direction == 'down' else 'more'} is better" for o in story.task.objectives
     )
     thinned = f" At most {MOST:,} trials are drawn, and all of the front." if len(story.trials) > MOST else ""
-    return f"The front holds what no other trial beats in every objective ({better}).{thinned}"
+    front = f"The front holds what no other trial beats in every objective ({better})."
+    return f"{front} What is far worse than all that is marked lies beyond the chart.{thinned}"
 
 
 def _time(story: Story) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import plotly.graph_objects as go
 
 from planish.core import Objective
 from planish.report.axis import Axis, axis_of, span_axis
 from planish.report.curve import Curve, limit_of
-from planish.report.pareto import Tradeoff
 from planish.report.plane import BLUE, GREEN, ORANGE, RED, Figure, Plane, blank, put, scaled
 from planish.report.samples import Row, Strip
 from planish.report.stages import StageTime
@@ -38,7 +38,7 @@ def search_figure(curve: Curve, objective: Objective, baseline: float | None, *,
     plane = Plane(blank(360), across, up)
     plane.marks(good, "trials", color=BLUE, opacity=0.6, size=5)
     symbol, than = ("triangle-up", "over") if objective.direction == "down" else ("triangle-down", "under")
-    off = {"color": BLUE, "opacity": 0.6, "size": 7, "symbol": f"{symbol}-open"}
+    off: dict[str, Any] = {"color": BLUE, "opacity": 0.6, "size": 7, "symbol": f"{symbol}-open"}
     plane.marks(bad, f"{than} {amount(limit, objective.unit)}", **off)
     _crosses(plane, curve.failed)
     name = "" if baseline is None else f"baseline {amount(baseline, objective.unit)}"
@@ -150,26 +150,3 @@ def _bars(rows: Sequence[tuple[str, float]], title: str, color: str) -> Figure |
         yaxis={"autorange": "reversed", "showgrid": False, "type": "category"},
     )
     return figure.to_plotly_json()
-
-
-def tradeoff_figure(tradeoff: Tradeoff, *, joined: bool) -> Figure:
-    """Draw one objective over another.
-
-    Args:
-        tradeoff: what to draw.
-        joined: draw the front as a line; with more than two objectives it is none.
-    """
-    start = [] if tradeoff.baseline is None else [tradeoff.baseline]
-    every = (*tradeoff.points, *tradeoff.front, *start)
-    across = axis_of((x for x, _ in every), tradeoff.x.unit)
-    plane = Plane(blank(440), across, axis_of((y for _, y in every), tradeoff.y.unit))
-    plane.marks(tradeoff.points, "trials", color=BLUE, opacity=0.6, size=5)
-    if joined:
-        plane.line(tradeoff.front, "", color=GREEN, shape="hv" if tradeoff.x.direction == "down" else "vh")
-    plane.marks(tradeoff.front, "front", color=GREEN, size=8)
-    plane.marks(
-        tradeoff.finalists, "finalists", symbol="circle-open", size=15, color=GREEN, line={"width": 2}
-    )
-    plane.marks(start, "baseline", symbol="diamond", size=13, color=ORANGE)
-    plane.axes(label(tradeoff.x), label(tradeoff.y))
-    return plane.figure.to_plotly_json()

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planish.core import Candidate, Objective, Trial, front_of
+from planish.report.members import Front
+from planish.report.remeasured import Remeasured, remeasured, told_steps
 
 MOST = 4000
 """Points drawn at most, those on the front apart."""
@@ -20,16 +22,20 @@ class Tradeoff:
         y: another.
         points: every measured trial; of more than `MOST`, every so manieth.
         front: those that no trial beats in all objectives of the task, by x.
+        told: what is told of each on the front.
         finalists: what was measured again at the end, by its values in the search.
         baseline: None where the search did not measure it.
+        again: the same front as measured again at the end; None where it was not.
     """
 
     x: Objective
     y: Objective
     points: tuple[Point, ...]
     front: tuple[Point, ...]
+    told: tuple[str, ...]
     finalists: tuple[Point, ...]
     baseline: Point | None
+    again: Remeasured | None = None
 
 
 def tradeoffs(
@@ -37,6 +43,7 @@ def tradeoffs(
     objectives: Sequence[Objective],
     finalists: Sequence[Candidate],
     baseline: Candidate | None,
+    again: Front | None = None,
 ) -> list[Tradeoff]:
     """Set each further objective against the leading one.
 
@@ -45,10 +52,11 @@ def tradeoffs(
         objectives: of the task.
         finalists: to be marked.
         baseline: to be marked; None where it is not known.
+        again: the front as measured again at the end.
     """
-    measured = [(t.candidate.hash, c) for t in trials if (c := t.costs(objectives)) is not None]
-    known = [(name, _values(costs, objectives)) for name, costs in measured]
-    best = [known[place][1] for place in front_of([costs for _, costs in measured])]
+    measured = [(t.candidate, c) for t in trials if (c := t.costs(objectives)) is not None]
+    known = [(candidate.hash, _values(costs, objectives)) for candidate, costs in measured]
+    best = [(known[place][1], told_steps(measured[place][0])) for place in front_of([c for _, c in measured])]
     places = dict(known)
     kept = [values for _, values in known][:: -(-len(known) // MOST) or 1]
     marked = [places[c.hash] for c in finalists if c.hash in places]
@@ -57,18 +65,20 @@ def tradeoffs(
     def pair(values: Sequence[float], other: int) -> Point:
         return values[0], values[other]
 
-    return [
-        Tradeoff(
+    def against(n: int) -> Tradeoff:
+        front = sorted((pair(values, n), told) for values, told in best)
+        return Tradeoff(
             objectives[0],
             objectives[n],
             tuple(pair(v, n) for v in kept),
-            tuple(sorted(pair(v, n) for v in best)),
+            tuple(point for point, _ in front),
+            tuple(told for _, told in front),
             tuple(pair(v, n) for v in marked),
             pair(start, n) if start else None,
+            remeasured(again, objectives[0], objectives[n]) if again else None,
         )
-        for n in range(1, len(objectives))
-        if known
-    ]
+
+    return [against(n) for n in range(1, len(objectives)) if known]
 
 
 def _values(costs: Sequence[float], objectives: Sequence[Objective]) -> list[float]:

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from planish.report.axis import Axis
 
 # Readable on white and on black.
-BLUE, ORANGE, RED, GREEN = "#3b82f6", "#e08a00", "#dc4444", "#1f9d55"
+BLUE, ORANGE, RED, GREEN, PURPLE = "#3b82f6", "#e08a00", "#dc4444", "#1f9d55", "#a855f7"
 
 Figure = dict[str, Any]
 """A plotly figure as JSON: `data` and `layout`."""
@@ -33,10 +33,20 @@ class Plane:
     across: Axis
     up: Axis
 
-    def marks(self, points: Sequence[Point], name: str, **marker: Any) -> None:
-        """Draw points, if there are any; `marker` is plotly's."""
+    def marks(self, points: Sequence[Point], name: str, told: Sequence[str] = (), **marker: Any) -> None:
+        """Draw points, if there are any.
+
+        Args:
+            points: where.
+            name: in the legend.
+            told: what a hover label says of each, besides its place.
+            marker: plotly's.
+        """
         if points:
-            self.figure.add_scatter(**self._places(points), mode="markers", name=name, marker=marker)
+            places = self._places(points)
+            if told:
+                places |= {"text": list(told), "hovertemplate": f"{places['hovertemplate']}<br>%{{text}}"}
+            self.figure.add_scatter(**places, mode="markers", name=name, marker=marker)
 
     def line(self, points: Sequence[Point], name: str, **line: Any) -> None:
         """Draw a line, if it has points; `line` is plotly's. One without a name is not in the legend."""

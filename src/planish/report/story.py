@@ -26,6 +26,7 @@ class Story:
         best: the search's best trial; None where nothing was measured.
         baseline: None where the level does not read the program any more.
         winner: what the winner does, title to text.
+        told: the same of each finalist, where there are several objectives.
         level_version: of the level that describes the winner.
     """
 
@@ -36,6 +37,7 @@ class Story:
     best: Trial | None
     baseline: Candidate | None
     winner: Mapping[str, str]
+    told: Sequence[Mapping[str, str]]
     level_version: str
 
     @property
@@ -72,17 +74,29 @@ def read_story(store: Reader, run_id: str, level: Level) -> Story:
     finalists = store.finalists(run.id, level.steps)
     best = best_of(trials, task.objectives[0])
     winner = finalists[0].candidate if finalists else best.candidate if best else None
-    baseline, texts = _described(task, winner, level)
-    return Story(run, task, trials, finalists, best, baseline, texts, level.version)
+    several = [f.candidate for f in finalists] if len(task.objectives) > 1 else []
+    wanted = several or ([] if winner is None else [winner])
+    baseline, told = _described(task, wanted, level)
+    return Story(
+        run,
+        task,
+        trials,
+        finalists,
+        best,
+        baseline,
+        told[0] if told else {},
+        told if several else (),
+        level.version,
+    )
 
 
 def _described(
-    stored: StoredTask, winner: Candidate | None, level: Level
-) -> tuple[Candidate | None, Mapping[str, str]]:
-    """Give the baseline and the winner's texts; a program that the level refuses today must not stop us."""
+    stored: StoredTask, candidates: Sequence[Candidate], level: Level
+) -> tuple[Candidate | None, Sequence[Mapping[str, str]]]:
+    """Give the baseline and candidates' texts; a program that the level refuses today must not stop us."""
     try:
         task = stored.bind(level.load(stored.program, {}))
-        return level.baseline(task), level.describe(task, winner) if winner is not None else {}
+        return level.baseline(task), [level.describe(task, candidate) for candidate in candidates]
     except PlanishError as error:
-        steps = {"steps": "\n".join(map(str, winner.steps))} if winner is not None else {}
-        return None, {f"not described by level '{level.name}'": str(error), **steps}
+        refused = {f"not described by level '{level.name}'": str(error)}
+        return None, [{**refused, "steps": "\n".join(map(str, c.steps))} for c in candidates]

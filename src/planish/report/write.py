@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planish.core import Level, PlanishError
+from planish.core import Level, PlanishError, growth_of
 from planish.report import wording
 from planish.report.captions import captions
 from planish.report.curve import by_number, by_time, curve, value_for
+from planish.report.effects import effect_grids
 from planish.report.failures import failure_groups
+from planish.report.front_table import front_table
+from planish.report.members import Front, front_at_end
 from planish.report.pareto import tradeoffs
 from planish.report.provenance import provenance, repeat
 from planish.report.samples import strip_of
@@ -81,6 +84,7 @@ def _render(story: Story) -> str:
 
 def _contents(story: Story) -> dict[str, Any]:
     compared = standings(story.finalists, story.objective)
+    front = front_at_end(story.finalists, story.task.objectives)
     stages = stage_times(story.trials, story.run.seconds)
     groups = failure_groups(story.trials)
     return {
@@ -90,6 +94,8 @@ def _contents(story: Story) -> dict[str, Any]:
         "words": wording.words(story.objective),
         "captions": captions(story),
         "standings": compared,
+        "front": front_table(front, story.task.objectives) if front else None,
+        "grids": [effect_grids(member, story.task.objectives) for member in front.members] if front else [],
         "others": [
             (objective, [value_for(story.trials, s.candidate or story.baseline, objective) for s in compared])
             for objective in story.task.objectives[1:]
@@ -101,7 +107,7 @@ def _contents(story: Story) -> dict[str, Any]:
         "other_failures": sum(group.count for group in groups[_GROUPS_MAX:]),
         "provenance": provenance(story),
         "repeat": repeat(story),
-        "charts": _charts(story, compared, stages),
+        "charts": _charts(story, compared, stages, front),
         "text_max": _TEXT_MAX,
         "detail_max": _DETAIL_MAX,
         "steps_max": _STEPS_MAX,
@@ -109,7 +115,7 @@ def _contents(story: Story) -> dict[str, Any]:
 
 
 def _charts(
-    story: Story, compared: Sequence[Standing], stages: Sequence[StageTime]
+    story: Story, compared: Sequence[Standing], stages: Sequence[StageTime], front: Front | None
 ) -> Mapping[str, Sequence[Mapping[str, Any]]]:
     """Give the figures of each section."""
     from planish.report import draw
@@ -119,7 +125,8 @@ def _charts(
     return {
         "search": _search(story, compared) if story.best else [],
         "finalists": [draw.samples_figure(strip, story.objective)] if strip else [],
-        "tradeoffs": _tradeoffs(story),
+        "tradeoffs": _tradeoffs(story, front),
+        "growth": _growth(story),
         "time": [figure for figure in bars if figure],
     }
 
@@ -145,10 +152,19 @@ def _baseline(story: Story, compared: Sequence[Standing]) -> float | None:
     return value_for(story.trials, story.baseline, story.objective)
 
 
-def _tradeoffs(story: Story) -> list[Mapping[str, Any]]:
-    from planish.report import draw
+def _tradeoffs(story: Story, front: Front | None) -> list[Mapping[str, Any]]:
+    from planish.report import draw_front
 
     objectives = story.task.objectives
     finalists = [finalist.candidate for finalist in story.finalists]
-    found = tradeoffs(story.trials, objectives, finalists, story.baseline)
-    return [draw.tradeoff_figure(tradeoff, joined=len(objectives) == 2) for tradeoff in found]
+    found = tradeoffs(story.trials, objectives, finalists, story.baseline, front)
+    return [draw_front.tradeoff_figure(tradeoff, joined=len(objectives) == 2) for tradeoff in found]
+
+
+def _growth(story: Story) -> list[Mapping[str, Any]]:
+    from planish.report import draw_front
+
+    if len(story.task.objectives) < 2:
+        return []
+    figure = draw_front.volume_figure(growth_of(story.trials, story.task.objectives, story.baseline))
+    return [figure] if figure else []

@@ -1,0 +1,77 @@
+"""What the steps of a front's member do alone, and in pairs (GEVO-ML, section 6.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from planish.core import Objective
+from planish.report.members import Member
+from planish.report.wording import label, multiple, number
+
+_SMALL = 0.02
+"""Ratios nearer to 1 are not coloured."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """An effect beside the baseline.
+
+    Args:
+        text: a ratio where there is noise, else a difference; a dash where there is no value.
+        kind: how it looks.
+        together: whether two steps do something else than each alone: epistasis.
+        why: where there is no value.
+    """
+
+    text: str
+    kind: Literal["better", "worse", ""] = ""
+    together: bool = False
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The effects by one objective.
+
+    Args:
+        objective: which.
+        rows: for each step its effect alone, and then with each later one.
+    """
+
+    objective: Objective
+    rows: tuple[tuple[Cell, ...], ...]
+
+    @property
+    def name(self) -> str:
+        """What is in the cells."""
+        what = "difference to the baseline" if self.objective.exact else "times the baseline's"
+        return f"{label(self.objective)}, {what}"
+
+
+def effect_grids(member: Member, objectives: Sequence[Objective]) -> list[Grid]:
+    """Arrange what is known of a member's steps, one grid for each objective; none where nothing is known."""
+    alone: Sequence[Mapping[str, Any]] = member.effects.get("alone", ())
+    pairs: Sequence[Mapping[str, Any]] = member.effects.get("pairs", ())
+    if not alone:
+        return []
+    effects = {(e["step"], e["step"]): e for e in alone} | {tuple(sorted(e["steps"])): e for e in pairs}
+    count = len(alone)
+    return [
+        Grid(o, tuple(tuple(_cell(effects.get((i, j)), o) for j in range(i, count)) for i in range(count)))
+        for o in objectives
+    ]
+
+
+def _cell(effect: Mapping[str, Any] | None, objective: Objective) -> Cell:
+    value = effect["values"].get(objective.name) if effect else None
+    if effect is None or value is None:
+        return Cell("—", why=effect.get("why", "") if effect else "not measured")
+    together = effect.get("additive", {}).get(objective.name) is False
+    change = value if objective.exact else value - 1
+    less = "better" if objective.direction == "down" else "worse"
+    more = "worse" if less == "better" else "better"
+    small = change == 0 if objective.exact else abs(change) < _SMALL
+    text = f"{'+' if value > 0 else ''}{number(value)}" if objective.exact else multiple(value)
+    return Cell(text.replace("-", "\N{MINUS SIGN}"), "" if small else less if change < 0 else more, together)
