@@ -1,10 +1,18 @@
 """Which class of network a model is, seen from its graph alone, and which passes its class begins with."""
 
+from planish.graph.architecture.classes import CLASSES
 from planish.graph.architecture.features import Features, features
-from planish.graph.architecture.recognition import Match, Recognition, recognise, recognise_features
+from planish.graph.architecture.recognition import (
+    Match,
+    Recognition,
+    recognise,
+    recognise_features,
+    recognise_file,
+)
 from planish.graph.architecture.starting import PaperPass, starting_list, table4
 
 __all__ = [
+    "CLASSES",
     "Features",
     "Match",
     "PaperPass",
@@ -12,6 +20,7 @@ __all__ = [
     "features",
     "recognise",
     "recognise_features",
+    "recognise_file",
     "starting_list",
     "table4",
 ]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from planish.core import ProgramError
 from planish.graph.architecture.classes import CLASSES, EVIDENT, OTHER, NetworkClass
 from planish.graph.architecture.features import Features, features
 
@@ -67,6 +69,24 @@ def recognise(model: ModelProto) -> Recognition:
         model: of any exporter, optimised or not.
     """
     return recognise_features(features(model))
+
+
+def recognise_file(path: Path) -> Recognition:
+    """Recognise the network of a file; its external data may be missing.
+
+    Raises:
+        ProgramError: the file cannot be read, or is no model.
+    """
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    try:
+        model = onnx.load(path, load_external_data=False)
+    except OSError as error:
+        raise ProgramError(f"cannot read '{path}': {error.strerror}", "Check the path.") from error
+    except DecodeError as error:
+        raise ProgramError(f"'{path}' is no ONNX model, or is cut short", "Export it again.") from error
+    return recognise(model)
 
 
 def recognise_features(found: Features) -> Recognition:

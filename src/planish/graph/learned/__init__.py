@@ -2,5 +2,6 @@
 
 from planish.graph.learned.effects import Effect, Record
 from planish.graph.learned.lists import ClassList, learn_lists, learned_list
+from planish.graph.learned.records import Tried, records_of
 
-__all__ = ["ClassList", "Effect", "Record", "learn_lists", "learned_list"]
+__all__ = ["ClassList", "Effect", "Record", "Tried", "learn_lists", "learned_list", "records_of"]

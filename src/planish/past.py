@@ -1,0 +1,69 @@
+"""What the store knows of other programs on the same target, for levels that learn from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from planish.core import Candidate, Objective, Step, Target, Trial
+from planish.store import Reader, StoredTask
+
+
+@dataclass(frozen=True)
+class Past:
+    """What was tried on one program.
+
+    Args:
+        program: its canonical text.
+        objective: the leading one.
+        baseline: its value of the baseline.
+        trials: all that were stored, failed ones too.
+    """
+
+    program: str
+    objective: Objective
+    baseline: float
+    trials: Sequence[Trial]
+
+    def ratio(self, trial: Trial) -> float | None:
+        """Give a trial's cost over the baseline's; less is better. None where it failed."""
+        cost = trial.cost(self.objective)
+        if not cost:
+            return None
+        ratio = cost / self.objective.cost(self.baseline)
+        return ratio if self.objective.direction == "down" else 1 / ratio
+
+
+def past(
+    store: Reader,
+    level: str,
+    target: Target,
+    objective: Objective,
+    baseline: Candidate,
+    steps: Mapping[str, type[Step]],
+) -> Iterator[Past]:
+    """Give what was tried on each program of a level, on one target and with one leading objective.
+
+    A program whose baseline was not measured is passed over: there is nothing to compare with.
+
+    Args:
+        store: open for reading, at least.
+        level: the level's name.
+        target: where the programs ran.
+        objective: what led.
+        baseline: the level's.
+        steps: step name to class, as the level lists them.
+    """
+    for task in _tasks(store):
+        if (task.level, task.target.text, task.objectives[0].name) != (level, target.text, objective.name):
+            continue
+        trials = store.trials(task.key, steps)
+        values = [t.cost(objective) for t in trials if t.candidate == baseline]
+        known = next((value for value in values if value), None)
+        if known is not None:
+            yield Past(task.program, objective, objective.cost(known), trials)
+
+
+def _tasks(store: Reader) -> Iterator[StoredTask]:
+    """Give the tasks that were run, the newest first."""
+    return (store.task(key) for key in dict.fromkeys(run.task_key for run in store.runs()))
