@@ -43,7 +43,7 @@ class GraphLevel:
         "power": Objective("power", "W"),
         "temperature": Objective("temperature", "°C"),
     }
-    spaces = ("relevant", "all")
+    spaces = ("relevant", "all", "exact")
     searchers = ("portfolio", "genetic", "random", "nsga2")
     telling = ("class", "passes", "compared")
     """The parts of `describe` that a user sees at the end of a run."""
@@ -96,12 +96,12 @@ class GraphLevel:
         return this_machine(cores, self._session)
 
     def space(self, task: Task, name: str) -> Space:
-        """Make a space: "relevant" of the passes that change this model, or "all" of the catalogue's."""
+        """Make a space: "relevant", "all" or "exact"; see `planish.graph.recipe.space_of`."""
         from planish.graph.recipe import space_of
 
         if name not in self.spaces:
             raise ProgramError(f"level 'graph' has no space '{name}'", did_you_mean(name, self.spaces))
-        return space_of(task, pruned=name == "relevant")
+        return space_of(task, name)
 
     def evaluator(self, task: Task, *, final: bool = False) -> GraphEvaluator:
         """Make the recipe for the task's evaluator; raises PlanishError where a counter is missing."""

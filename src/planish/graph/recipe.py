@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 from planish.core import Candidate, Reference, Task
 from planish.graph.counters import counters
 from planish.graph.evaluator import LAST_TIMING, TIMING, GraphEvaluator, lacking
-from planish.graph.passes import Selection, passes_of_kind
+from planish.graph.passes import Selection, passes_of_kind, selection_of
 from planish.graph.program import GraphProgram, graph_program
+from planish.graph.relevance import Examiner, analyse, remembered
 from planish.graph.running import Settings
 from planish.graph.space import Letters, SelectionSpace
+from planish.graph.starting import GOOD_LISTS, class_lists
 from planish.measure import Limits
 
 _PACE = 20e6
@@ -43,22 +47,38 @@ def settings_of(task: Task) -> Settings:
     return Settings.of(task.target.cores, task.target.toolchain)
 
 
-def space_of(task: Task, *, pruned: bool) -> SelectionSpace:
-    """Make the space of a task.
+def space_of(task: Task, name: str) -> SelectionSpace:
+    """Make a space of a task.
 
     Args:
         task: the model; its objectives tell whether files may be optimised offline.
-        pruned: whether passes that do not change this model are left out.
+        name: "relevant": of the passes that change this model; "exact": the same, where models are equal that
+            some lists make, and to find that out takes the passes' time; "all": of every pass.
     """
     program = graph_program(task.program)
-    wanted = {objective.name for objective in task.objectives}
+    offline = any(objective.name == "compile_time" for objective in task.objectives)
+    examiner = Examiner(program, settings_of(task))
 
-    def letters() -> Letters:
+    def every() -> Letters:
         rewrites = [each.name for each in passes_of_kind("onnxoptimizer", "onnxscript")]
-        disables = [each.name for each in passes_of_kind("rule", "transformer") if pruned or each.when]
-        return Letters((*rewrites, *program.allow), tuple(disables), "compile_time" in wanted)
+        out = [each.name for each in passes_of_kind("rule", "transformer")]
+        return Letters((*rewrites, *program.allow), tuple(out), offline)
 
-    return SelectionSpace(letters, str, [Selection(), Selection(("onnxscript.optimize",))])
+    def relevant() -> Letters:
+        found = remembered(program, partial(analyse, examiner))
+        return Letters((*found.rewrites, *program.allow), found.runtime, offline)
+
+    namer = examiner.name if name == "exact" else None
+    return SelectionSpace(every if name == "all" else relevant, namer, seeds_of(task))
+
+
+def seeds_of(task: Task) -> Sequence[Selection]:
+    """List what a search begins with: the baseline, the class's list, and what is good for most models."""
+    wanted = {objective.name for objective in task.objectives}
+    found = [Selection(), *class_lists(graph_program(task.program)), *GOOD_LISTS]
+    if "compile_time" in wanted:
+        found += [replace(each, offline=True) for each in found]
+    return found
 
 
 def unoptimised() -> Selection:
@@ -67,9 +87,10 @@ def unoptimised() -> Selection:
 
 
 def compared(task: Task, candidate: Candidate) -> Sequence[Candidate]:
-    """List what the winner is compared with: the baseline, and the list that its class begins with."""
-    del task, candidate
-    return [Candidate()]
+    """List what the winner is compared with: the baseline, its class's list, and the winner made offline."""
+    chosen, program = selection_of(candidate), graph_program(task.program)
+    others = [Selection(), *class_lists(program)[:1], replace(chosen, offline=True)]
+    return [each.candidate for each in others]
 
 
 def no_optimisation(task: Task) -> Reference:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 LONGEST = 8
 """Rewriting passes of the longest list."""
 
+_MORE = 0.3
+"""The chance that a sample has no further rewriting pass; so it has some two."""
+
 _OUT = 0.5
 """The chance that a sample leaves out another one of the runtime's passes; so it mostly leaves out one."""
 
@@ -41,7 +44,8 @@ class SelectionSpace:
     Args:
         letters: makes what selections are made of; it is called when something is drawn first, since to
             find out which passes matter takes time.
-        name: names the model that some rewriting passes make: equal names mean equal models.
+        name: names the model that some rewriting passes make: equal names mean equal models. It takes the
+            passes' time; None: lists name themselves, and an evaluator tells which models are equal.
         seeds: selections that are known to be good for models like this one, the best first.
         longest: rewriting passes of the longest list.
     """
@@ -49,7 +53,7 @@ class SelectionSpace:
     def __init__(
         self,
         letters: Callable[[], Letters],
-        name: Callable[[tuple[str, ...]], str],
+        name: Callable[[tuple[str, ...]], str] | None = None,
         seeds: Sequence[Selection] = (),
         longest: int = LONGEST,
     ) -> None:
@@ -72,7 +76,12 @@ class SelectionSpace:
         return self._seeds
 
     def state(self, candidate: Candidate) -> str:
-        """Name the rewritten model, and how the runtime loads it."""
+        """Name the rewritten model and how the runtime loads it, where the space names models; else the list.
+
+        Seeds are named without rewriting them: the first is measured the sooner.
+        """
+        if self._name is None or candidate in self._seeds:
+            return candidate.hash
         chosen = selection_of(candidate)
         rest = replace(chosen, rewrites=()).candidate.hash
         return f"{self._name(chosen.rewrites)}:{rest}"
@@ -97,9 +106,9 @@ class SelectionSpace:
                 return replace(chosen, offline=True).candidate
 
     def sample(self, rng: Generator) -> Candidate:
-        """Draw a length, each alike, the passes, and what is left out: mostly one or two."""
+        """Draw a length, the longer the rarer, the passes, and what is left out: mostly one or two."""
         letters = self.letters
-        count = int(rng.integers(0, self._longest, endpoint=True)) if letters.rewrites else 0
+        count = min(int(rng.geometric(_MORE)) - 1, self._longest) if letters.rewrites else 0
         out = min(int(rng.geometric(_OUT)), len(letters.disables))
         return Selection(
             tuple(_drawn(letters.rewrites, count, rng)),

@@ -1,4 +1,4 @@
-"""The files of rewritten models, made once each; lives in a worker process."""
+"""Models after rewriting passes, made once each; lives in a process that a pass may end."""
 
 from __future__ import annotations
 
@@ -9,38 +9,40 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planish.graph.program import GraphProgram
-from planish.graph.rewriting import identity, rewrite
+from planish.graph.rewriting import PassError, apply_pass, identity
 from planish.graph.source import load_checked
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-ROOM = 2 << 30
-"""Bytes of rewritten models that are kept; the oldest go first."""
+ROOM = 1 << 30
+"""Bytes of models that are kept in memory, and of files on disk; those that were needed longest ago go."""
+
+Rewrites = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Made:
-    """A model after some rewriting passes.
+    """A file of a model.
 
     Args:
         file: where it is.
-        name: its identity: equal names mean equal models.
-        size: bytes of the file.
+        name: the model's identity: equal names mean equal models.
     """
 
     file: Path
     name: str
-    size: int
 
 
 class Workshop:
-    """Applies rewriting passes to one model; models of lists that begin alike are made from each other.
+    """Applies rewriting passes to one model; lists that begin alike share their beginnings.
+
+    A pass that changes nothing, but names and the order of nodes, leaves the model as it is.
 
     Args:
         program: the model.
         folder: where files are written; it is not removed.
-        room: bytes that all files may take.
+        room: bytes of models, and of files, that are kept.
 
     Attributes:
         original: the model as it came.
@@ -51,47 +53,69 @@ class Workshop:
 
     def __init__(self, program: GraphProgram, folder: Path, room: int = ROOM) -> None:
         self.original = load_checked(program)
-        self._folder = folder
-        self._room, self._count = room, 0
-        size = sum(tensor.ByteSize() for tensor in self.original.graph.initializer)
-        self._first = Made(program.file, identity(self.original), max(size, program.file.stat().st_size))
-        self._made: OrderedDict[tuple[str, ...], Made] = OrderedDict()
+        self._folder, self._room, self._count = folder, room, 0
+        first = identity(self.original)
+        self._names: dict[Rewrites, str] = {(): first}
+        self._broken: dict[Rewrites, PassError] = {}
+        self._models: OrderedDict[str, ModelProto] = OrderedDict()
+        self._files: OrderedDict[str, Path] = OrderedDict()
+        self._first = Made(program.file, first)
+
+    def name(self, rewrites: Sequence[str]) -> str:
+        """Name the model after these passes; raises PassError where one fails."""
+        wanted = tuple(rewrites)
+        if wanted not in self._names:
+            self.model(wanted)
+        return self._names[wanted]
 
     def made(self, rewrites: Sequence[str]) -> Made:
-        """Give the model after these passes; raises PassError where one fails."""
-        wanted = tuple(rewrites)
-        if not wanted:
+        """Give the file of the model after these passes; raises PassError where one fails."""
+        name = self.name(rewrites)
+        if name == self._first.name:
             return self._first
-        if wanted not in self._made:
-            start = self._longest(wanted)
-            model = rewrite(self._model(wanted[:start]), wanted[start:])
-            self._keep(wanted, model)
-        self._made.move_to_end(wanted)
-        return self._made[wanted]
+        if name not in self._files:
+            content = self.model(rewrites).SerializeToString()
+            self._make_room(len(content))
+            self._files[name] = self.new_file()
+            self._files[name].write_bytes(content)
+        self._files.move_to_end(name)
+        return Made(self._files[name], name)
+
+    def model(self, rewrites: Sequence[str]) -> ModelProto:
+        """Give the model after these passes, not to be changed; raises PassError where one fails."""
+        wanted = tuple(rewrites)
+        known = self._names.get(wanted)
+        if known == self._first.name:
+            return self.original
+        if known in self._models:
+            self._models.move_to_end(known)
+            return self._models[known]
+        return self._extended(wanted)
 
     def new_file(self) -> Path:
         """Name a file that is not there yet."""
         self._count += 1
         return self._folder / f"{self._count}.onnx"
 
-    def model(self, rewrites: Sequence[str]) -> ModelProto:
-        """Give the model itself, not to be changed; raises PassError where a pass fails."""
-        self.made(rewrites)
-        return self._model(tuple(rewrites))
+    def _extended(self, rewrites: Rewrites) -> ModelProto:
+        """Apply the last pass to the model before it."""
+        if rewrites in self._broken:
+            raise self._broken[rewrites]
+        before = self.model(rewrites[:-1])
+        try:
+            after = apply_pass(before, rewrites[-1])
+        except PassError as error:
+            self._broken[rewrites] = error
+            raise
+        name = self._names[rewrites[:-1]] if after is before else identity(after)
+        self._names[rewrites] = name
+        if name == self._names[rewrites[:-1]]:
+            return before
+        self._models[name] = after
+        while sum(model.ByteSize() for model in self._models.values()) > self._room and len(self._models) > 1:
+            self._models.popitem(last=False)
+        return after
 
-    def _model(self, rewrites: tuple[str, ...]) -> ModelProto:
-        import onnx
-
-        return onnx.load(self._made[rewrites].file) if rewrites else self.original
-
-    def _longest(self, rewrites: tuple[str, ...]) -> int:
-        """Count the passes of the longest beginning that is made already."""
-        return next(n for n in range(len(rewrites), -1, -1) if not n or rewrites[:n] in self._made)
-
-    def _keep(self, rewrites: tuple[str, ...], model: ModelProto) -> None:
-        content = model.SerializeToString()
-        while self._made and sum(each.size for each in self._made.values()) + len(content) > self._room:
-            self._made.popitem(last=False)[1].file.unlink()
-        file = self.new_file()
-        file.write_bytes(content)
-        self._made[rewrites] = Made(file, identity(model), len(content))
+    def _make_room(self, size: int) -> None:
+        while self._files and sum(f.stat().st_size for f in self._files.values()) + size > self._room:
+            self._files.popitem(last=False)[1].unlink()

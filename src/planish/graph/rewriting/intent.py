@@ -26,7 +26,10 @@ def apply_intent(model: ModelProto, name: str) -> ModelProto:
     copy.CopyFrom(model)
     types = {node.op_type for node in model.graph.node}
     wide = sorted(types.difference(_NARROW)) if name == "mixed" else None
-    return convert_float_to_float16(copy, keep_io_types=True, op_block_list=wide)
+    made = convert_float_to_float16(copy, keep_io_types=True, op_block_list=wide)
+    for node in made.graph.node:
+        node.name = ""  # casts to single precision may have one name twice, which no runtime takes
+    return made
 
 
 def _int8(model: ModelProto) -> ModelProto:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from onnx import ModelProto
     from onnxscript import ir
+    from onnxscript.rewriter import RewriteRuleSet
 
 Change = Callable[["ir.Model"], object]
+"""Changes a model; what it gives tells whether it did, as `_is_unchanged` reads it."""
 
 
 def apply_onnxscript(model: ModelProto, name: str) -> ModelProto:
@@ -19,12 +21,39 @@ def apply_onnxscript(model: ModelProto, name: str) -> ModelProto:
     Args:
         model: stays as it is.
         name: without the library's: "fold_constants".
+
+    Returns:
+        A new model; the one that was given, where the pass tells that it changed nothing.
     """
     from onnxscript import ir
 
-    changed = ir.serde.deserialize_model(model)
-    (_special().get(name) or _rule(name))(changed)
-    return ir.serde.serialize_model(changed)
+    special = _special().get(name)
+    changed = _Opened.take(model) if special is None else ir.serde.deserialize_model(model)
+    told = (special or _rule(name))(changed)
+    if not _is_unchanged(told):
+        return ir.serde.serialize_model(changed)
+    if special is None:
+        _Opened.last = (model, changed)
+    return model
+
+
+class _Opened:
+    """The model that a rule was tried on last and in vain; to open one takes longer than to try a rule."""
+
+    last: ClassVar[tuple[ModelProto, ir.Model] | None] = None
+
+    @classmethod
+    def take(cls, model: ModelProto) -> ir.Model:
+        """Give a model, opened; nobody else has it any more."""
+        from onnxscript import ir
+
+        last, cls.last = cls.last, None
+        return last[1] if last is not None and last[0] is model else ir.serde.deserialize_model(model)
+
+
+def _is_unchanged(told: object) -> bool:
+    """Whether a pass tells that it changed nothing: by a count of 0, or by its result."""
+    return told == 0 if isinstance(told, int) else getattr(told, "modified", None) is False
 
 
 def rule_names() -> frozenset[str]:
@@ -35,14 +64,26 @@ def rule_names() -> frozenset[str]:
 
 
 def _rule(name: str) -> Change:
-    """Find a rewrite rule, or set of rules, by its name; unused nodes are removed after it."""
-    from onnxscript.rewriter import RewriteRuleSet, rewrite
+    """Find a rewrite rule, or set of rules, by its name."""
+    from onnxscript.rewriter import RewriteRuleSet
     from onnxscript.rewriter.rules import common
 
     found: Any = getattr(common, f"{name}_rule", None) or getattr(common, f"{name}_rules")
     rules = found() if name == "fuse_hardswish" else found
-    chosen = rules if isinstance(rules, RewriteRuleSet) else RewriteRuleSet([rules])
-    return lambda model: rewrite(model, chosen)
+    return _tidied(rules if isinstance(rules, RewriteRuleSet) else RewriteRuleSet([rules]))
+
+
+def _tidied(rules: RewriteRuleSet) -> Change:
+    """Apply rules, then remove the nodes that are not used any more; the change gives their count."""
+    from onnx_ir.passes.common import RemoveUnusedNodesPass
+
+    def change(model: ir.Model) -> int:
+        count = rules.apply_to_model(model)
+        if count:
+            RemoveUnusedNodesPass()(model)
+        return count
+
+    return change
 
 
 @cache
@@ -67,7 +108,7 @@ def _special() -> Mapping[str, Change]:
 
 
 def _fusions() -> Mapping[str, Change]:
-    from onnxscript.rewriter import ort_fusions, rewrite
+    from onnxscript.rewriter import ort_fusions
     from onnxscript.rewriter.ort_fusions import (
         _core,
         bias_gelu,
@@ -89,7 +130,7 @@ def _fusions() -> Mapping[str, Change]:
         "fuse_rms_normalization": rms_normalization.fuse_rms_normalization,
         "fuse_skip_layer_normalization": skip_normalization.fuse_skip_layer_normalization,
         "fuse_skip_rms_normalization": skip_normalization.fuse_skip_rms_normalization,
-        "fuse_softmax": lambda model: rewrite(model, softmax.rules),
-        "fuse_matmul": lambda model: rewrite(model, fused_matmul_rule_sets.fused_matmul_rule_sets()),
-        "optimize_shapes": shape_optimization.rules.apply_to_model,
+        "fuse_softmax": _tidied(softmax.rules),
+        "fuse_matmul": _tidied(fused_matmul_rule_sets.fused_matmul_rule_sets()),
+        "optimize_shapes": _tidied(shape_optimization.rules),
     }

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 PROVIDERS = ("CPUExecutionProvider",)
 _SILENT = 4  # fatal errors alone; the others are raised
+_TELLING = 0
 
 
 class RefusedError(PlanishError):
@@ -80,6 +81,7 @@ def open_session(
     *,
     as_it_is: bool = False,
     keep: Path | None = None,
+    verbose: bool = False,
 ) -> Session:
     """Make a session of a model's file.
 
@@ -89,6 +91,7 @@ def open_session(
         disabled: the runtime's passes that are left out; it ignores names that it does not know.
         as_it_is: whether the runtime optimises nothing.
         keep: where the model is written that the runtime made of it.
+        verbose: whether the runtime tells on standard error what its passes do.
 
     Raises:
         RefusedError: the runtime does not take the model.
@@ -96,7 +99,7 @@ def open_session(
     import onnxruntime as ort
 
     options = ort.SessionOptions()
-    options.log_severity_level = _SILENT
+    options.log_severity_level = _TELLING if verbose else _SILENT
     options.intra_op_num_threads = settings.cores
     options.inter_op_num_threads = settings.cores
     options.enable_cpu_mem_arena = settings.arena

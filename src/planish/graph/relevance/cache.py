@@ -1,0 +1,48 @@
+"""What was found out about a model, kept in the user's folder of caches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from planish.core import content_hash
+from planish.graph.installed import versions
+from planish.graph.passes import passes
+from planish.graph.program import GraphProgram
+from planish.graph.relevance.analysis import Relevance
+
+
+def known_relevance(program: GraphProgram) -> Relevance | None:
+    """Give what is known of a model; None where nothing is."""
+    file = _file(program)
+    try:
+        return Relevance.from_json(json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):  # not there yet, or of another version of planish
+        return None
+
+
+def remembered(program: GraphProgram, find_out: Callable[[], Relevance]) -> Relevance:
+    """Give what is known of a model; find it out and keep it, where nothing is.
+
+    Args:
+        program: the model; its content, the libraries' versions and the catalogue decide what is known.
+        find_out: is called where nothing is known.
+    """
+    known = known_relevance(program)
+    if known is not None:
+        return known
+    found = find_out()
+    file = _file(program)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_suffix(".part")
+    part.write_text(json.dumps(found.to_json()), encoding="utf-8")
+    part.replace(file)
+    return found
+
+
+def _file(program: GraphProgram) -> Path:
+    from platformdirs import user_cache_path
+
+    made_by = content_hash(json.dumps([dict(versions()), list(passes())]))[:8]
+    return user_cache_path("planish") / "graph" / f"{program.digest}-{made_by}.json"

@@ -1,0 +1,102 @@
+"""A process that applies passes and tells what they do: `python -m planish.graph.relevance.child LIFELINE`.
+
+It answers lines of JSON from standard input, the first of which names the model. What passes print goes to
+standard error, so that it cannot be taken for an answer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from planish.core import PlanishError
+from planish.graph.program import program_from
+from planish.graph.rewriting import identity, node_counts
+from planish.graph.running import Settings, open_session
+from planish.graph.workshop import Workshop
+from planish.measure.confinement import die_with_parent, settle
+
+_FIRED = re.compile(rb"GraphTransformer (\S+) modified: ([01])")
+
+
+class Examining:
+    """Answers questions about one model.
+
+    Args:
+        workshop: applies passes.
+        settings: of the runtime's sessions.
+        scratch: a folder for files.
+    """
+
+    def __init__(self, workshop: Workshop, settings: Settings, scratch: Path) -> None:
+        self._workshop, self._settings, self._scratch = workshop, settings, scratch
+
+    def name(self, rewrites: Sequence[str]) -> str:
+        """Name the model after some passes."""
+        return self._workshop.name(rewrites)
+
+    def counts(self, rewrites: Sequence[str]) -> Mapping[str, int]:
+        """Count the nodes by type after some passes."""
+        return node_counts(self._workshop.model(rewrites))
+
+    def fired(self, rewrites: Sequence[str]) -> Mapping[str, bool]:
+        """Tell which of the runtime's transformers there are, and whether they change the model."""
+        log = _said(lambda: open_session(self._workshop.made(rewrites).file, self._settings, verbose=True))
+        found: dict[str, bool] = {}
+        for name, modified in _FIRED.findall(log):
+            found[name.decode()] = found.get(name.decode(), False) or modified == b"1"
+        return found
+
+    def optimised(self, rewrites: Sequence[str], disabled: Sequence[str]) -> Mapping[str, Any]:
+        """Name and count what the runtime makes of the model where some of its passes are left out."""
+        import onnx
+
+        kept = self._scratch / "optimised.onnx"
+        open_session(self._workshop.made(rewrites).file, self._settings, disabled, keep=kept)
+        made = onnx.load(kept)
+        return {"name": identity(made), "counts": node_counts(made)}
+
+
+def _said(work: Callable[[], object]) -> bytes:
+    """Do work, and give what native code wrote to standard error meanwhile."""
+    with tempfile.TemporaryFile() as file:
+        old = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            work()
+        finally:
+            os.dup2(old, 2)
+            os.close(old)
+        file.seek(0)
+        return file.read()
+
+
+def main(lifeline: int) -> None:
+    """Answer until standard input ends."""
+    die_with_parent(lifeline)
+    settle()
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    first = json.loads(sys.stdin.readline())
+    scratch = Path(first["scratch"])
+    program, settings = program_from(first["program"]), Settings(**first["settings"])
+    examining: Examining | None = None
+    for line in sys.stdin:
+        asked = json.loads(line)
+        try:
+            examining = examining or Examining(Workshop(program, scratch), settings, scratch)
+            answer = {"answer": getattr(examining, asked["what"])(*asked["of"])}
+        except PlanishError as error:
+            answer = {"error": error.message}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,162 @@
+"""Asking what passes do, in a process that they may crash."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from select import select
+from typing import Any
+
+from planish.core import PlanishError
+from planish.graph.program import GraphProgram
+from planish.graph.running import Settings
+
+PATIENCE_S = 20.0
+"""Seconds for one answer, and one more for each 20 MB of the model."""
+_PACE = 20e6
+
+
+class ExaminerError(PlanishError):
+    """A pass failed, crashed or hung."""
+
+
+class Examiner:
+    """Applies passes to a model in a process of its own, which is started again where one ends it.
+
+    Args:
+        program: the model.
+        settings: of the runtime's sessions.
+        patience_s: seconds for one answer; by default by the model's size.
+    """
+
+    def __init__(self, program: GraphProgram, settings: Settings, patience_s: float = 0.0) -> None:
+        self._program, self._settings = program, settings
+        self._patience = patience_s or PATIENCE_S + program.file.stat().st_size / _PACE
+        self._child: _Child | None = None
+        self._names: dict[tuple[str, ...], str] = {}
+
+    @property
+    def pid(self) -> int | None:
+        """The process's number; None while there is none."""
+        return self._child.pid if self._child else None
+
+    def name(self, rewrites: Sequence[str]) -> str:
+        """Name the model after some rewriting passes; where one fails, the list names itself."""
+        wanted = tuple(rewrites)
+        if wanted not in self._names:
+            try:
+                self._names[wanted] = self._ask("name", wanted)
+            except ExaminerError:
+                self._names[wanted] = " ".join(("fails:", *wanted))
+        return self._names[wanted]
+
+    def made(self, rewrites: Sequence[str]) -> str:
+        """Name the model after some rewriting passes; raises ExaminerError where one fails."""
+        wanted = tuple(rewrites)
+        if wanted not in self._names:
+            self._names[wanted] = self._ask("name", wanted)
+        return self._names[wanted]
+
+    def counts(self, rewrites: Sequence[str]) -> Mapping[str, int]:
+        """Count the nodes by type after some rewriting passes; raises ExaminerError where one fails."""
+        return self._ask("counts", rewrites)
+
+    def fired(self, rewrites: Sequence[str]) -> Mapping[str, bool]:
+        """Tell which of the runtime's transformers there are, and whether each changes the model.
+
+        Raises:
+            ExaminerError: a rewriting pass fails, or the runtime does not take what it makes.
+        """
+        return self._ask("fired", rewrites)
+
+    def optimised(self, rewrites: Sequence[str], disabled: Sequence[str] = ()) -> Mapping[str, Any]:
+        """Give `name` and `counts` of what the runtime makes where some of its passes are left out.
+
+        Raises:
+            ExaminerError: a rewriting pass fails, or the runtime does not take what it makes.
+        """
+        return self._ask("optimised", rewrites, sorted(disabled))
+
+    def close(self) -> None:
+        """End the process; harmless when called twice."""
+        if self._child is not None:
+            self._child.close()
+            self._child = None
+
+    def _ask(self, what: str, *of: Sequence[str]) -> Any:
+        if self._child is None:
+            self._child = _Child(self._program, self._settings)
+        try:
+            answer = self._child.ask({"what": what, "of": of}, self._patience)
+        except ExaminerError:
+            self.close()
+            raise
+        if "error" in answer:
+            raise ExaminerError(answer["error"])
+        return answer["answer"]
+
+
+class _Child:
+    """The process, with the folder that it works in; both end with this object."""
+
+    def __init__(self, program: GraphProgram, settings: Settings) -> None:
+        scratch = tempfile.mkdtemp(prefix="planish-")
+        lifeline, held = os.pipe()
+        command = [sys.executable, "-P", "-m", "planish.graph.relevance.child", str(lifeline)]
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            pass_fds=(lifeline,),
+            start_new_session=True,
+            env={**os.environ, "TMPDIR": scratch},
+        )
+        os.close(lifeline)
+        self.pid = self._process.pid
+        self.close = weakref.finalize(self, _end, self._process, held, scratch)
+        self._write({"program": program.text, "settings": asdict(settings), "scratch": scratch})
+
+    def ask(self, question: Mapping[str, Any], patience: float) -> Mapping[str, Any]:
+        """Wait for an answer; raises ExaminerError where none comes."""
+        assert self._process.stdout is not None
+        try:
+            self._write(question)
+            ready = select([self._process.stdout], [], [], patience)[0]
+        except BrokenPipeError:
+            ready = [self._process.stdout]
+        if not ready:
+            raise ExaminerError(f"no answer in {patience:.0f} s")
+        line = self._process.stdout.readline()
+        if not line.endswith("\n"):
+            code = self._process.wait()
+            raise ExaminerError(
+                f"the process ended with {code}" if code >= 0 else f"killed by signal {-code}"
+            )
+        return json.loads(line)
+
+    def _write(self, document: Mapping[str, Any]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(document) + "\n")
+        self._process.stdin.flush()
+
+
+def _end(process: subprocess.Popen[str], held: int, scratch: str) -> None:
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            try:
+                pipe.close()
+            except BrokenPipeError:  # a question that nobody reads any more
+                continue
+    os.close(held)
+    shutil.rmtree(scratch, ignore_errors=True)

@@ -1,0 +1,105 @@
+"""Which passes matter for a model, found out in a process that they may end."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from graph.models import convolutions, one_node, write
+from planish.graph.program import GraphProgram
+from planish.graph.relevance import (
+    Examiner,
+    ExaminerError,
+    Relevance,
+    analyse,
+    known_relevance,
+    remembered,
+)
+from planish.graph.running import Settings
+from planish.graph.source import read_model
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> GraphProgram:
+    return read_model(write(convolutions(), tmp_path_factory.mktemp("models") / "net.onnx"), {})
+
+
+@pytest.fixture(scope="module")
+def found(program: GraphProgram) -> Relevance:
+    examiner = Examiner(program, Settings())
+    try:
+        return analyse(examiner, patience_s=120.0)
+    finally:
+        examiner.close()
+
+
+def test_what_changes_the_model_is_kept_and_the_rest_is_not(found: Relevance) -> None:
+    assert "onnxscript.fuse_batchnorm_into_conv" in found.alone
+    assert "onnxscript.eliminate_identity" in found.alone
+    assert "onnxscript.fuse_erf_gelu" in found.without
+    assert {"ConvBNFusion", "EliminateDropout", "NchwcTransformer"} <= set(found.runtime)
+    assert "AttentionFusion" in found.without
+    assert found.unknown == 0
+    assert not found.untried
+    assert found.kept < found.known / 2
+
+
+def test_every_pass_is_accounted_for_once(found: Relevance) -> None:
+    from planish.graph.passes import passes
+
+    groups = [*found.rewrites, *found.runtime, *found.without, *found.failing]
+    assert len(groups) == len(set(groups)) == found.known
+    assert {name for name, each in passes().items() if each.kind != "intent"} == set(groups)
+
+
+def test_the_catalogue_has_every_transformer_of_the_runtime(program: GraphProgram) -> None:
+    from planish.graph.passes import exclusions, passes_of_kind
+
+    examiner = Examiner(program, Settings())
+    there = set(examiner.fired(()))
+    examiner.close()
+    known = {each.name for each in passes_of_kind("transformer")}
+    assert there <= known | exclusions().keys()
+    assert known <= there
+
+
+def test_without_time_everything_that_may_matter_stays(program: GraphProgram) -> None:
+    examiner = Examiner(program, Settings())
+    hasty = analyse(examiner, patience_s=0.0)
+    examiner.close()
+    assert "onnxscript.fuse_batchnorm_into_conv" in hasty.untried
+    assert "onnxscript.fuse_erf_gelu" not in hasty.untried
+    assert not hasty.alone
+
+
+def test_a_process_that_dies_is_a_failure_and_is_started_again(program: GraphProgram) -> None:
+    examiner = Examiner(program, Settings())
+    name = examiner.made(())
+    child = examiner.pid
+    assert child is not None
+    os.kill(child, signal.SIGKILL)
+    with pytest.raises(ExaminerError, match="killed by signal 9"):
+        examiner.counts(())
+    assert examiner.name(["onnxscript.no_op_cast"]) == name
+    examiner.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+
+
+def test_a_process_that_hangs_is_a_failure(program: GraphProgram) -> None:
+    examiner = Examiner(program, Settings(), patience_s=0.001)
+    with pytest.raises(ExaminerError, match="no answer in"):
+        examiner.counts(())
+    assert examiner.name(["onnxscript.no_op_cast"]) == "fails: onnxscript.no_op_cast"
+    examiner.close()
+
+
+def test_what_was_found_is_kept_by_content(program: GraphProgram, tmp_path: Path, found: Relevance) -> None:
+    assert known_relevance(program) is None
+    assert remembered(program, lambda: found) == found
+    assert known_relevance(program) == found
+    other = read_model(write(one_node("Relu"), tmp_path / "other.onnx"), {})
+    assert known_relevance(other) is None

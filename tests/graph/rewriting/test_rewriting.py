@@ -1,0 +1,124 @@
+"""Applying rewriting passes, and telling models apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import helper
+
+from graph.models import convolutions, model, one_node, tokens, weight, write
+from planish.graph.passes import passes, passes_of_kind
+from planish.graph.program import GraphProgram
+from planish.graph.rewriting import PassError, apply_pass, identity, node_counts, rewrite
+from planish.graph.rewriting.onnxscript import rule_names
+from planish.graph.source import read_model
+from planish.graph.workshop import Workshop
+
+REWRITES = [each.name for each in passes_of_kind("onnxoptimizer", "onnxscript")]
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> GraphProgram:
+    return read_model(write(convolutions(), tmp_path / "net.onnx"), {})
+
+
+def outputs(made: onnx.ModelProto) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    session = ort.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    feed = np.random.default_rng(0).standard_normal((1, 3, 8, 8)).astype(np.float32)
+    found = session.run(None, {"x": feed})[0]
+    assert isinstance(found, np.ndarray)
+    return found
+
+
+def test_the_rules_of_onnxscript_are_all_in_the_catalogue() -> None:
+    known = {name.removeprefix("onnxscript.") for name in passes()}
+    assert rule_names() <= known
+
+
+@pytest.mark.parametrize("name", REWRITES)
+def test_every_pass_keeps_what_a_model_computes(name: str) -> None:
+    before = convolutions()
+    content = before.SerializeToString()
+    after = apply_pass(before, name)
+    np.testing.assert_allclose(outputs(after), outputs(before), rtol=1e-4, atol=1e-5)
+    assert before.SerializeToString() == content, "the model that was given has changed"
+
+
+def test_a_batch_normalisation_is_folded_away() -> None:
+    after = rewrite(convolutions(), ["onnxscript.fuse_batchnorm_into_conv", "onnxscript.eliminate_identity"])
+    assert not {"BatchNormalization", "Identity"} & node_counts(after).keys()
+    assert node_counts(after)["Conv"] == 2
+
+
+def test_passes_that_change_results_do_so_a_little() -> None:
+    expected = outputs(convolutions())
+    for name in ("intent.fp16", "intent.mixed", "intent.int8"):
+        after = apply_pass(convolutions(), name)
+        found = outputs(after)
+        assert not np.array_equal(found, expected)
+        np.testing.assert_allclose(found, expected, atol=0.05 * float(np.abs(expected).max()) + 0.05)
+    assert "Relu" in node_counts(apply_pass(convolutions(), "intent.mixed"))
+
+
+def test_a_failing_pass_is_named() -> None:
+    broken = model([helper.make_node("Conv", ["x", "missing"], ["y"])], [])
+    with pytest.raises(PassError, match=r"onnxoptimizer\.fuse_bn_into_conv fails: "):
+        apply_pass(broken, "onnxoptimizer.fuse_bn_into_conv")
+
+
+def test_names_and_order_do_not_count_and_all_else_does() -> None:
+    one = convolutions()
+    renamed = onnx.ModelProto()
+    renamed.CopyFrom(one)
+    for node in renamed.graph.node:
+        node.name = f"renamed_{node.op_type}"
+        node.doc_string = "said"
+        for names in (node.input, node.output):
+            names[:] = [f"{name}_" if name not in ("x", "y") else name for name in names]
+    for tensor in renamed.graph.initializer:
+        tensor.name += "_"
+    assert identity(renamed) == identity(one)
+    heavier = onnx.ModelProto()
+    heavier.CopyFrom(one)
+    heavier.graph.initializer[0].CopyFrom(weight("w1", 8, 3, 3, 3))
+    assert identity(heavier) == identity(one)
+    heavier.graph.initializer[0].raw_data = bytes(len(heavier.graph.initializer[0].raw_data))
+    assert identity(heavier) != identity(one)
+    assert identity(one_node("Relu")) != identity(one_node("Tanh"))
+    assert identity(one_node("Elu", alpha=1.0)) != identity(one_node("Elu", alpha=2.0))
+
+
+def test_a_workshop_makes_each_model_once_and_leaves_alone_what_does_not_change(
+    program: GraphProgram, tmp_path: Path
+) -> None:
+    workshop = Workshop(program, tmp_path)
+    assert workshop.made(()).file == program.file
+    assert workshop.made(["onnxscript.no_op_cast"]) == workshop.made(())
+    folded = workshop.made(["onnxscript.fuse_batchnorm_into_conv"])
+    assert folded.file != program.file
+    assert workshop.made(["onnxscript.no_op_cast", "onnxscript.fuse_batchnorm_into_conv"]) == folded
+    assert identity(onnx.load(folded.file)) == folded.name
+
+
+def test_a_workshop_without_room_still_works(program: GraphProgram, tmp_path: Path) -> None:
+    workshop = Workshop(program, tmp_path, room=0)
+    one = workshop.made(["onnxscript.eliminate_identity"])
+    workshop.made(["onnxscript.fuse_batchnorm_into_conv"])
+    assert not one.file.exists()
+    again = workshop.made(["onnxscript.eliminate_identity"])
+    assert again.name == one.name
+    assert again.file.exists()
+
+
+def test_whole_numbers_stay_in_the_table_that_they_look_up(tmp_path: Path) -> None:
+    from planish.graph.running import make_feeds
+
+    made = tokens(rows=7)
+    program = read_model(write(made, tmp_path / "t.onnx"), {})
+    drawn = np.concatenate([feed["x"].reshape(-1) for feed in make_feeds(program, made)])
+    assert drawn.min() >= 0
+    assert 2 <= drawn.max() < 7
