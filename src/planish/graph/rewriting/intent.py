@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
+    from onnx import ModelProto, NodeProto
 
 _NARROW = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
@@ -26,10 +26,18 @@ def apply_intent(model: ModelProto, name: str) -> ModelProto:
     copy.CopyFrom(model)
     types = {node.op_type for node in model.graph.node}
     wide = sorted(types.difference(_NARROW)) if name == "mixed" else None
-    made = convert_float_to_float16(copy, keep_io_types=True, op_block_list=wide)
-    for node in made.graph.node:
-        node.name = ""  # casts to single precision may have one name twice, which no runtime takes
-    return made
+    return _without_twins(convert_float_to_float16(copy, keep_io_types=True, op_block_list=wide))
+
+
+def _without_twins(model: ModelProto) -> ModelProto:
+    """Keep one of each cast that was made for several uses of a value: they have one name."""
+    made: dict[tuple[str, ...], NodeProto] = {}
+    for node in model.graph.node:
+        made.setdefault(tuple(node.output), node)
+    firsts = list(made.values())
+    del model.graph.node[:]
+    model.graph.node.extend(firsts)
+    return model
 
 
 def _int8(model: ModelProto) -> ModelProto:
