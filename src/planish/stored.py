@@ -47,6 +47,7 @@ class StoredResult:
         finalists: the best few as measured again beside the baseline, the best first; empty where the
             comparison was left out.
         best: the best trial of the search; None where all failed.
+        pick: which of the finalists is meant, from 1; without any it is the search's best.
     """
 
     run: Run
@@ -55,6 +56,12 @@ class StoredResult:
     level_version: str
     finalists: tuple[Finalist, ...]
     best: Trial | None
+    pick: int = 1
+
+    @property
+    def finalist(self) -> Finalist | None:
+        """The finalist that is meant; None where there was no comparison."""
+        return self.finalists[self.pick - 1] if self.finalists else None
 
     @property
     def objective(self) -> Objective:
@@ -63,13 +70,13 @@ class StoredResult:
 
     @property
     def candidate(self) -> Candidate:
-        """The winner: the best of the comparison, or of the search if there was none.
+        """The winner, or who was picked: of the comparison, or the search's best if there was none.
 
         Raises:
             PlanishError: no candidate was measured.
         """
-        if self.finalists:
-            return self.finalists[0].candidate
+        if self.finalist is not None:
+            return self.finalist.candidate
         if self.best is None:
             raise PlanishError(f"run {self.run.id} has no result: no candidate was measured", "Tune again.")
         return self.best.candidate
@@ -77,8 +84,8 @@ class StoredResult:
     @property
     def value(self) -> float | None:
         """The winner's value of the leading objective; None where no candidate was measured."""
-        if self.finalists:
-            return self.finalists[0].data["median"]
+        if self.finalist is not None:
+            return self.finalist.data["median"]
         if self.best is None or not isinstance(self.best.outcome, Measured):
             return None
         return self.best.outcome.values[self.objective.name]
@@ -86,10 +93,10 @@ class StoredResult:
     @property
     def gain(self) -> float | None:
         """How many times better than the baseline the winner is; None where they were not compared."""
-        return self.finalists[0].ratio if self.finalists else None
+        return None if self.finalist is None else self.finalist.ratio
 
     def describe(self) -> Mapping[str, str]:
-        """Show what the winner does: title to text."""
+        """Show what it does: title to text."""
         return self.level.describe(self.task, self.candidate)
 
     def export(self, path: Path) -> Sequence[Path]:
@@ -97,16 +104,17 @@ class StoredResult:
         return self.level.export(self.task, self.candidate, path)
 
 
-def stored_result(store: Reader, run_id: str) -> StoredResult:
+def stored_result(store: Reader, run_id: str, pick: int = 1) -> StoredResult:
     """Look up a run and its result.
 
     Args:
         store: open for reading, at least.
         run_id: the run's id, or a unique beginning of it.
+        pick: which of the finalists is meant, from 1, in the order that they are shown.
 
     Raises:
         StoreError: there is no such run.
-        PlanishError: its level is not installed.
+        PlanishError: its level is not installed, or there are not so many finalists.
         ProgramError: the level does not read the program, or lacks a step.
     """
     run = store.run(run_id)
@@ -114,13 +122,18 @@ def stored_result(store: Reader, run_id: str) -> StoredResult:
     level = level_named(stored.level)
     task = stored.bind(level.load(stored.program, {}))
     trials = store.run_trials(run.id, level.steps)
+    finalists = tuple(store.finalists(run.id, level.steps))
+    if not 1 <= pick <= max(1, len(finalists)):
+        what = f"run {run.id} has no #{pick}: {len(finalists)} were compared"
+        raise PlanishError(what, f"See 'planish show {run.id}'.")
     return StoredResult(
         run=run,
         level=level,
         task=task,
         level_version=stored.level_version,
-        finalists=tuple(store.finalists(run.id, level.steps)),
+        finalists=finalists,
         best=best_trial(trials, task.objectives[0]),
+        pick=pick,
     )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from planish.core import Measured, MismatchError, ProgramError
-from planish.measure import Entrant, Plan, Standing, remeasure
+from planish.core import Measured, MismatchError, Objective, ProgramError
+from planish.measure import Entrant, Plan, Standing, remeasure_all
 from planish.store import Reader, open_store
 from planish.stored import Gain, StoredResult, stored_result
 
@@ -79,26 +80,27 @@ class _Span:
         return f"{self.low:.4g} to {self.high:.4g}"
 
 
-def validate(run_id: str, *, store: Reader | str | Path | None = None) -> Validation:
+def validate(run_id: str, *, pick: int = 1, store: Reader | str | Path | None = None) -> Validation:
     """Try the winner of a run again.
 
     Args:
         run_id: the run's id, or a unique beginning of it.
+        pick: which of the finalists, from 1, in the order that they are shown.
         store: an open store, or where it is; None for the user's own.
 
     Returns:
         The three checks; `require` raises where one fails.
 
     Raises:
-        PlanishError: there is no such run, it has no result, or the baseline fails.
+        PlanishError: there is no such run or finalist, it has no result, or the baseline fails.
         TargetError: this machine has fewer cores than the run used.
     """
     if not isinstance(store, Reader):
         with open_store(store, read_only=True) as opened:
-            return validate(run_id, store=opened)
+            return validate(run_id, pick=pick, store=opened)
     run = store.run(run_id)
     try:
-        result = stored_result(store, run.id)
+        result = stored_result(store, run.id, pick)
     except ProgramError as error:
         return _not_replayed(run.id, str(error))
     if result.task.key != run.task_key:
@@ -111,28 +113,29 @@ def validate(run_id: str, *, store: Reader | str | Path | None = None) -> Valida
 def _is_recorded(result: StoredResult, store: Reader) -> bool:
     """Whether the winner as read back has the hash that it was stored with."""
     candidate = result.candidate
-    if result.finalists:
-        return result.finalists[0].data["hash"] == candidate.hash
+    if result.finalist is not None:
+        return result.finalist.data["hash"] == candidate.hash
     return bool(store.known(result.run.task_key, [candidate]))
 
 
-def _measured(result: StoredResult) -> Standing:
-    """Measure the winner beside the baseline, as at the end of a run."""
+def _measured(result: StoredResult) -> Mapping[str, Standing]:
+    """Measure the winner beside the baseline, as at the end of a run; gives how it did by each objective."""
     result.level.target(result.task.target.cores)  # raises where there are not so many
     factory = result.level.evaluator(result.task, final=True)
     baseline = Entrant("baseline", result.level.baseline(result.task), factory)
     winner = Entrant("winner", result.candidate, factory)
-    return remeasure(baseline, [winner], result.objective, Plan(seed=result.run.seed))[1]
+    return remeasure_all(baseline, [winner], result.task.objectives, Plan(seed=result.run.seed))[1]
 
 
-def _judged(result: StoredResult, standing: Standing) -> Validation:
+def _judged(result: StoredResult, standings: Mapping[str, Standing]) -> Validation:
+    standing = standings[result.objective.name]
     steps = (
         f"{len(result.candidate.steps)} steps of level {result.task.level}, version {result.level_version}"
     )
     replay = Check("replay", "holds", steps)
     if not standing.failures:
         answer = Check("answer", "holds", "built, verified against the reference")
-        return Validation(result.run.id, replay, answer, _value(result, standing))
+        return Validation(result.run.id, replay, answer, _values(result, standings))
     failure = standing.failures[0]
     what = f"{failure.stage}: {failure.reason}: {failure.detail}"
     if failure.stage == "transform":
@@ -146,30 +149,52 @@ def _not_replayed(run_id: str, why: str) -> Validation:
     return Validation(run_id, Check("replay", "differs", why), *skipped)
 
 
-def _value(result: StoredResult, standing: Standing) -> Check:
-    then, now, what = _spans(result, standing)
-    if then.meets(now, 0.0 if result.objective.exact else LUCK):
-        return Check("value", "holds", f"{what}: {now} now, {then} recorded")
-    return Check("value", "differs", f"{what}: {now} now, {then} recorded{_changes(result)}")
+def _values(result: StoredResult, standings: Mapping[str, Standing]) -> Check:
+    """Compare every objective that is on record."""
+    pairs = [
+        (objective, _spans(result, objective, standings[objective.name]))
+        for objective in result.task.objectives
+    ]
+    known = [(objective, spans) for objective, spans in pairs if spans is not None]
+    told = "; ".join(f"{what}: {now} now, {then} recorded" for _, (then, now, what) in known)
+    if all(then.meets(now, 0.0 if objective.exact else LUCK) for objective, (then, now, _) in known):
+        return Check("value", "holds", told)
+    return Check("value", "differs", f"{told}{_changes(result)}")
 
 
-def _spans(result: StoredResult, standing: Standing) -> tuple[_Span, _Span, str]:
-    """Give the value as recorded and as measured now, and what it is.
+def _spans(result: StoredResult, objective: Objective, standing: Standing) -> tuple[_Span, _Span, str] | None:
+    """Give a value as recorded and as measured now, and what it is; None where it is not on record.
 
     The ratio to a baseline of the same minutes is what can be compared between days; without a
     comparison on record, the samples themselves must do.
     """
-    if result.finalists:
-        assert standing.ratio is not None
-        now = standing.ratio.value, standing.ratio.low, standing.ratio.high
-        then, new = (Gain.of(ratio, result.objective) for ratio in (result.finalists[0].data["ratio"], now))
-        return _Span(then.low, then.high), _Span(new.low, new.high), "times better than the baseline"
+    name, ratio = objective.name, standing.ratio
+    assert ratio is not None
+    if result.finalist is None:
+        return _beside_trial(result, objective, standing)
+    data: Mapping[str, Any] = result.finalist.data
+    others: Mapping[str, Any] = data.get("objectives", {}).get(name, {})
+    recorded = data["ratio"] if objective == result.objective else others.get("ratio")
+    if recorded is None:
+        return None
+    now = ratio.value, ratio.low, ratio.high
+    then, new = (Gain.of(each, objective) for each in (recorded, now))
+    what = "times better than the baseline"
+    what = f"{name}, {what}" if len(result.task.objectives) > 1 else what
+    return _Span(then.low, then.high), _Span(new.low, new.high), what
+
+
+def _beside_trial(
+    result: StoredResult, objective: Objective, standing: Standing
+) -> tuple[_Span, _Span, str] | None:
     assert result.best is not None
     assert isinstance(result.best.outcome, Measured)
-    name, value = result.objective.name, result.value or 0.0
-    recorded = result.best.outcome.samples.get(name) or (value,)
+    value = result.best.outcome.values.get(objective.name)
+    if value is None:
+        return None
+    recorded = result.best.outcome.samples.get(objective.name) or (value,)
     rows = [statistics.median(row) for row in standing.values]
-    return _Span(min(recorded), max(recorded)), _Span(min(rows), max(rows)), name
+    return _Span(min(recorded), max(recorded)), _Span(min(rows), max(rows)), objective.name
 
 
 def _changes(result: StoredResult) -> str:

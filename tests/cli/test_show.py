@@ -95,6 +95,16 @@ def test_a_folder_that_cannot_be_made_is_an_error(kept: Kept, planish: Planish) 
     assert said.error.startswith(f"cannot write {kept.place / 'out'}: Not a directory")
 
 
+def test_any_finalist_is_exported(kept: Kept, planish: Planish, tmp_path: Path) -> None:
+    shown = json.loads(planish("show", kept.run, "--format", "json").out)["finalists"]
+    for number, finalist in enumerate(shown, 1):
+        folder = tmp_path / str(number)
+        assert planish("export", kept.run, folder, "--pick", number).code == 0
+        assert json.loads((folder / "place.json").read_text()) == finalist["steps"]
+    said = planish("export", kept.run, tmp_path / "more", "--pick", len(shown) + 1)
+    assert f"run {kept.run} has no #{len(shown) + 1}: {len(shown)} were compared" in said.error
+
+
 def test_a_run_without_a_result_cannot_be_exported(planish: Planish, lattice: None, tmp_path: Path) -> None:
     del lattice
     planish("tune", PROGRAM, "--trials", 5, "--option", "fail=yes")

@@ -40,6 +40,23 @@ def test_a_result_that_holds(kept: Kept, planish: Planish) -> None:
     assert found["replay"]["detail"] == "3 steps of level lattice, version 1"
 
 
+def test_any_finalist_is_tried(kept: Kept, planish: Planish) -> None:
+    shown = json.loads(planish("show", kept.run, "--format", "json").out)["finalists"]
+    said = planish("validate", kept.run, "--pick", 2)
+    assert said.code == 0
+    assert f"{shown[1]['gain']:.4g} to" in said.out
+    assert f"has no #{len(shown) + 1}" in planish("validate", kept.run, "--pick", len(shown) + 1).error
+
+
+def test_all_objectives_are_tried(lattice: None, planish: Planish) -> None:
+    del lattice
+    said = planish("tune", PROGRAM, "--trials", 8, "--objective", "time,gflops", "--format", "json")
+    run = json.loads(said.out)["run"]["id"]
+    found = planish("validate", run).out
+    assert "time_s, times better than the baseline: " in found
+    assert "; gflops, times better than the baseline: " in found
+
+
 def test_a_value_that_is_no_longer_reached(kept: Kept, planish: Planish) -> None:
     change(kept.place, "results", "data", lambda data: {**data, "ratio": [0.1, 0.09, 0.11]})
     said = planish("validate", kept.run)

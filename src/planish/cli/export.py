@@ -6,7 +6,11 @@ from planish.cli import options as given
 
 
 def export(
-    run_id: given.RunId, folder: given.Folder, store: given.StorePlace = None, form: given.Format = "text"
+    run_id: given.RunId,
+    folder: given.Folder,
+    pick: given.Pick = 1,
+    store: given.StorePlace = None,
+    form: given.Format = "text",
 ) -> None:
     """Write a winner for use without planish."""
     from planish.cli.failing import writing
@@ -15,7 +19,7 @@ def export(
     from planish.stored import stored_result
 
     with open_store(store, read_only=True) as opened:
-        result = stored_result(opened, run_id)
+        result = stored_result(opened, run_id, pick)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         files = [str(file) for file in result.export(folder)]

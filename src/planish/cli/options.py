@@ -87,6 +87,9 @@ Finalists = Annotated[
         "--finalists", min=0, help="How many of the best are measured again at the end: 3; 8 of a front."
     ),
 ]
+Pick = Annotated[
+    int, typer.Option("--pick", metavar="N", min=1, help="Which of the finalists: 1 for #1, the first shown.")
+]
 Remeasure = Annotated[bool, typer.Option("--remeasure", help="Begin anew, measuring what is known again.")]
 ReportFile = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a report (HTML).")]
 OutputFile = Annotated[

@@ -5,7 +5,12 @@ from __future__ import annotations
 from planish.cli import options as given
 
 
-def validate(run_id: given.RunId, store: given.StorePlace = None, form: given.Format = "text") -> None:
+def validate(
+    run_id: given.RunId,
+    pick: given.Pick = 1,
+    store: given.StorePlace = None,
+    form: given.Format = "text",
+) -> None:
     """Try a stored winner again: does it still hold?
 
     Does it replay, is its answer right, is its value within the noise of the recorded one? Ends with
@@ -14,7 +19,7 @@ def validate(run_id: given.RunId, store: given.StorePlace = None, form: given.Fo
     from planish.cli.output import document, one_line, table
     from planish.validate import validate as tried
 
-    found = tried(run_id, store=store)
+    found = tried(run_id, pick=pick, store=store)
     if form == "json":
         checks = {check.name: {"verdict": check.verdict, "detail": check.detail} for check in found.checks}
         document({"run": found.run_id, "holds": found.holds, **checks})
