@@ -16,6 +16,7 @@ from planish.cli.compare import compare
 from planish.cli.corpus import corpus
 from planish.cli.export import export
 from planish.cli.failing import guarded
+from planish.cli.inspect import inspect
 from planish.cli.levels import levels
 from planish.cli.passes import passes
 from planish.cli.report import report
@@ -79,7 +80,7 @@ def front(
 
 
 for command in (
-    *(tune, show, report, validate, export, compare, passes, bench_passes),
+    *(tune, inspect, show, report, validate, export, compare, passes, bench_passes),
     *(levels, searchers, targets),
 ):
     app.command()(command)

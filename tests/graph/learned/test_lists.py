@@ -99,6 +99,14 @@ def test_where_nothing_helps_a_network_begins_as_it_is() -> None:
     assert known["gpt"].expected == 1.0
 
 
+def test_lists_are_ranked_by_what_is_expected_of_them() -> None:
+    known = learn_lists([*trials("a", 60), *trials("b", 60, 1)])["bert"]
+    assert len(known.ranked) == len(set(known.ranked)) == 10
+    assert known.best == known.ranked[0]
+    worst = [sum(TRUTH[step] for step in listed.steps) for listed in known.ranked]
+    assert max(worst) < -0.1
+
+
 def test_one_lucky_trial_is_not_believed_against_many() -> None:
     lucky = Record("z", ("bert",), candidate(IDLE), 0.6)
     known = learn_lists([lucky, *(Record(p, ("bert",), candidate(GOOD), 0.65) for p in "abcdef")])

@@ -17,6 +17,8 @@ MARGIN = 0.01
 """The least gain for which a step is taken into a list, in the logarithm of the cost."""
 LONGEST = 8
 """Rewriting passes of the longest list."""
+RANKED = 10
+"""Lists that are kept of each class."""
 MIXED = "+"
 
 
@@ -29,16 +31,21 @@ class ClassList:
         models: how many models of it were tried.
         trials: on all of them.
         effects: step to what it does, the greatest gain first.
-        best: the list to begin with; empty where nothing helps.
-        expected: its cost over the baseline's, as far as can be told before it is measured.
+        ranked: the lists to begin with, the best first; the first is empty where nothing helps.
+        expected: the first one's cost over the baseline's, as far as can be told before it is measured.
     """
 
     name: str
     models: int
     trials: int
     effects: Mapping[Step, Effect]
-    best: Candidate
+    ranked: tuple[Candidate, ...]
     expected: float
+
+    @property
+    def best(self) -> Candidate:
+        """The list to begin with."""
+        return self.ranked[0]
 
 
 def learn_lists(records: Iterable[Record]) -> Mapping[str, ClassList]:
@@ -80,9 +87,10 @@ def _learnt(name: str, records: Sequence[Record]) -> ClassList:
     promises = _Promises(found, tried)
     candidates = {Candidate(), _composed(found, tried), *tried}
     expected = {candidate: promises.expected(candidate) for candidate in candidates}
-    best = min(expected, key=lambda c: (round(expected[c], 6), len(c.steps), c.text))
+    order = sorted(expected, key=lambda c: (round(expected[c], 6), len(c.steps), c.text))
+    ranked = tuple(candidate for candidate in order if math.isfinite(expected[candidate]))[:RANKED]
     models = len({record.program for record in records})
-    return ClassList(name, models, len(records), found, best, math.exp(expected[best]))
+    return ClassList(name, models, len(records), found, ranked, math.exp(expected[ranked[0]]))
 
 
 def _tried(records: Sequence[Record]) -> Mapping[Candidate, Mapping[str, float]]:

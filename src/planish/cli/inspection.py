@@ -1,0 +1,160 @@
+"""What `planish inspect` finds out about a model, without measuring anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from planish.cli.documents import candidate_document
+from planish.core import Candidate, Level, Task
+from planish.graph.architecture import CLASSES, Recognition, starting_list
+from planish.graph.learned import ClassList, Effect, Tried, learn_lists, learned_list, records_of
+from planish.graph.passes import passes_of_kind, selection_of
+from planish.graph.program import graph_program
+from planish.graph.starting import recognition_of
+from planish.past import past
+from planish.store import open_store
+from planish.store.location import locate
+
+if TYPE_CHECKING:
+    from planish.graph.relevance import Relevance
+
+_COUNTS = 12
+_EFFECTS = 8
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What was found out.
+
+    Args:
+        recognition: the class and why.
+        relevance: which passes change the model; None where it was not asked for.
+        learnt: what trials of other models of the class have shown; None where there are none.
+    """
+
+    recognition: Recognition
+    relevance: Relevance | None
+    learnt: ClassList | None
+
+    @property
+    def start(self) -> Candidate:
+        """The list to begin with: what was learnt, else the class's of the paper's table 4."""
+        return self.learnt.best if self.learnt else starting_list(self.recognition)
+
+    @property
+    def source(self) -> str:
+        """Where that list comes from."""
+        if self.learnt:
+            models = f"{self.learnt.models} other model{'s' * (self.learnt.models > 1)}"
+            what = f"learnt from {self.learnt.trials:,} trials on {models} of class {self.learnt.name}"
+            return f"{what}; expected cost over the baseline's: {self.learnt.expected:.2f}"
+        letters = [CLASSES[name].paper for name in self.recognition.classes if name in CLASSES]
+        return f"table 4 of the paper: {', '.join(dict.fromkeys(letters)) or 'nothing for this class'}"
+
+    def sections(self) -> Mapping[str, Sequence[str]]:
+        """Give titles and lines, for people."""
+        seen = self.recognition.features
+        counts = {k: v for k, v in seen.to_json().items() if v and k != "operations"}
+        operations = ", ".join(f"{count} {op}" for op, count in list(seen.operations.items())[:_COUNTS])
+        found: dict[str, Sequence[str]] = {
+            f"class: {self.recognition}": [
+                f"{match.title} ({match.strength:.2f}): {'; '.join(match.reasons)}"
+                for match in self.recognition.matches
+            ],
+            "features": [operations, ", ".join(f"{k.replace('_', ' ')} {v:,}" for k, v in counts.items())],
+        }
+        if self.relevance is not None:
+            found["relevance"] = _relevance_lines(self.relevance)
+        if self.learnt is not None:
+            found["learnt"] = [_effect_line(e) for e in list(self.learnt.effects.values())[:_EFFECTS]]
+        return {**found, f"starting list ({self.source})": _list_lines(self.start)}
+
+    def to_json(self) -> dict[str, Any]:
+        """Give all as JSON."""
+        learnt = self.learnt
+        effects = [] if learnt is None else [_effect_document(e) for e in learnt.effects.values()]
+        return {
+            "classes": [match.to_json() for match in self.recognition.matches],
+            "features": self.recognition.features.to_json(),
+            "relevance": None if self.relevance is None else self.relevance.to_json(),
+            "learnt": learnt and {"class": learnt.name, "models": learnt.models, "trials": learnt.trials,
+                                  "expected": learnt.expected, "effects": effects},
+            "start": {"source": self.source, **candidate_document(self.start)},
+        }  # fmt: skip
+
+
+def inspected(level: Level, task: Task, store: str | None, *, relevance: bool) -> Inspection:
+    """Inspect a model.
+
+    Args:
+        level: the level `graph`.
+        task: the model, the target and the objectives.
+        store: where trials of other models are; None for the user's own, which need not be there.
+        relevance: whether to find out which passes change the model.
+    """
+    program = graph_program(task.program)
+    recognition = recognition_of(program)
+    found = _relevance(task) if relevance else None
+    return Inspection(recognition, found, _learnt(level, task, recognition.classes, store))
+
+
+def _relevance(task: Task) -> Relevance:
+    from planish.graph.recipe import settings_of
+    from planish.graph.relevance import Examiner, analyse, remembered
+
+    program = graph_program(task.program)
+    with closing(Examiner(program, settings_of(task))) as examiner:
+        return remembered(program, lambda: analyse(examiner))
+
+
+def _learnt(level: Level, task: Task, classes: Sequence[str], store: str | None) -> ClassList | None:
+    """Learn from what the store has of other models."""
+    place = locate(store)
+    if store is None and isinstance(place, Path) and not place.exists():
+        return None
+    with open_store(store, read_only=True) as opened:
+        known = past(opened, level.name, task.target, task.objectives[0], level.baseline(task), level.steps)
+        tried = [
+            Tried(each.program, [(trial.candidate, each.ratio(trial)) for trial in each.trials])
+            for each in known
+            if each.program != task.program.text
+        ]
+    return learned_list(learn_lists(r for each in tried for r in records_of(each)), classes)
+
+
+def _relevance_lines(found: Relevance) -> list[str]:
+    lines = [
+        f"{found.kept} of {found.known} passes change it: {', '.join((*found.rewrites, *found.runtime))}"
+    ]
+    lines += [f"{name} fails: {reason}" for name, reason in found.failing.items()]
+    return lines
+
+
+def _effect_line(effect: Effect) -> str:
+    what = "fails" if effect.fails else f"{effect.ratio - 1:+.1%}"
+    return f"{effect.step}: {what} ({effect.trials:,} trials, {effect.models} models)"
+
+
+def _effect_document(effect: Effect) -> dict[str, Any]:
+    return {
+        "step": effect.step.to_json(),
+        "ratio": effect.ratio,
+        "models": effect.models,
+        "trials": effect.trials,
+        "fails": effect.fails,
+    }
+
+
+def _list_lines(candidate: Candidate) -> list[str]:
+    chosen = selection_of(candidate)
+    lines = [f"run first: {', '.join(chosen.rewrites) or 'nothing'}"]
+    kept = [each.name for each in passes_of_kind("rule", "transformer") if each.name not in chosen.disabled]
+    if chosen.disabled and len(kept) < len(chosen.disabled):
+        lines.append(f"of ONNX Runtime's passes, these alone: {', '.join(kept) or 'none'}")
+    elif chosen.disabled:
+        lines.append(f"left out of ONNX Runtime: {', '.join(sorted(chosen.disabled))}")
+    return [*lines, "optimised offline"] if chosen.offline else lines
