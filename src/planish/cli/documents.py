@@ -48,6 +48,7 @@ def result_document(story: Story) -> dict[str, Any]:
             {**_standing(standing), **ending_document(finalist)}
             for standing, finalist in zip(compared, story.finalists, strict=False)
         ],
+        **({"told": [dict(texts) for texts in story.told]} if story.told else {}),
         **front_document(story),
         "trials": len(story.trials),
         "cached": story.cached,

@@ -10,6 +10,7 @@ from typing import Any
 from planish.cli.output import say, table
 from planish.cli.scatter import ASCII, FULL, scatter
 from planish.core import Measured, growth_of, pareto_front, reference_point
+from planish.report.effects import Grid, effect_grids
 from planish.report.front_table import front_table
 from planish.report.members import front_at_end
 from planish.report.story import Story
@@ -37,6 +38,36 @@ def show_front(story: Story) -> None:
             if member.agrees is False:
                 say(f"{member.name}: {member.why}")
         say()
+
+
+def show_members(story: Story, *, effects: bool) -> None:
+    """Write what each of the front does.
+
+    Args:
+        story: of a run with several objectives.
+        effects: whether to write what its steps do alone and in pairs.
+    """
+    front = front_at_end(story.finalists, story.task.objectives)
+    for member, told in zip(front.members if front else (), story.told, strict=False):
+        heading, text = next(iter(told.items()), ("", ""))
+        title = f"{member.name}: {heading}"
+        say(f"\n{title}\n{'-' * len(title)}\n{text.rstrip()}")
+        for note in member.notes:
+            say(f"Note: {note}.")
+        for grid in effect_grids(member, story.task.objectives) if effects else ():
+            _show_grid(grid)
+
+
+def _show_grid(grid: Grid) -> None:
+    heads = [str(place) for place in range(1, len(grid.rows) + 1)]
+    rows = [
+        [head, *[""] * place, *(f"{cell.text}{'*' * cell.together}" for cell in row)]
+        for place, (head, row) in enumerate(zip(heads, grid.rows, strict=True))
+    ]
+    say(f"\neffect of edits alone, and of pairs: {grid.name}")
+    table(["", *heads], rows, heads)
+    if any(cell.together for row in grid.rows for cell in row):
+        say("* other than both by themselves make together")
 
 
 def front_document(story: Story) -> Mapping[str, Any]:

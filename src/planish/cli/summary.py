@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from planish.cli.front import show_front
+from planish.cli.front import show_front, show_members
 from planish.cli.output import facts, one_line, say, table
 from planish.core import Trial
 from planish.report.failures import failure_groups
@@ -125,7 +125,13 @@ def _target(story: Story) -> str:
 
 
 def show_winner(story: Story, titles: Collection[str] | None = None) -> None:
-    """Write what the winner does: all that the level tells of it, or what has one of these titles."""
+    """Write what the winner does: all that the level tells of it, or what has one of these titles.
+
+    With several objectives it is what each of the front does, without titles also the effects of its steps.
+    """
+    if story.told:
+        show_members(story, effects=titles is None)
+        return
     show_sections({h: text for h, text in story.winner.items() if titles is None or h in titles})
 
 

@@ -5,6 +5,7 @@ All of it goes to standard error: standard output is for results.
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Callable, Generator
@@ -159,8 +160,10 @@ class Display:
         growth = board.progress.growth
         width = min(WIDTH, self._console.width - 1)
         lines = scatter(growth, self._glyphs, width) if growth is not None else []
-        styles = {self._glyphs.front: "bold green", self._glyphs.baseline: "bold yellow"}
-        return [Text.assemble(*((c, styles.get(c, "dim")) for c in line), no_wrap=True) for line in lines]
+        plot = Text("\n".join(lines), style="dim", no_wrap=True)
+        plot.highlight_regex(re.escape(self._glyphs.front), "not dim bold green")
+        plot.highlight_regex(re.escape(self._glyphs.baseline), "not dim bold yellow")
+        return [plot] if lines else []
 
     def _last_line(self, board: Board) -> RenderableType:
         from rich.progress_bar import ProgressBar

@@ -1,0 +1,99 @@
+"""What a run with several objectives shows and writes."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from cli.conftest import PROGRAM, Planish
+from planish.budget import Budget
+from planish.cli import watching
+from planish.cli.board import Board
+from planish.cli.front import show_front, show_members
+from planish.cli.watching import Display
+from planish.core import Candidate, Growth
+from planish.progress import Progress
+from planish.report.story import Story, read_story
+from planish.store import open_store
+from report.fronts import BOTH, FRONT
+from report.planks import Planks, measured, save_run, task_of
+
+TRADE = ("tune", PROGRAM, "--objective", "time,gflops", "--trials", 20, "--finalists", 2)
+START = replace(measured(0, 2e-3, error=0.2), candidate=Candidate())
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Iterator[Story]:
+    with open_store(tmp_path / "planks.db") as store:
+        finalists = [cut.finalist() for cut in FRONT]
+        trials = [START, measured(1, 1e-3, error=0.2), measured(2, 2e-3, error=0.1)]
+        yield read_story(store, save_run(store, trials, finalists, task=task_of("elm", *BOTH)), Planks())
+
+
+def test_the_front_is_plotted_and_listed(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
+    show_front(story)
+    said = capsys.readouterr().out
+    assert said.startswith("error   ● front   ◆ baseline\n")
+    assert "hypervolume 2.000 (baseline 1), reached after 3 evaluations" in said
+    rows = [line.split() for line in said.splitlines() if line.startswith(("#", "baseline", "tree"))]
+    assert [row[0] for row in rows][:6] == ["baseline", "tree.mlir", "#1", "#2", "#3", "#4"]
+    assert "#4: other numbers" in said
+
+
+def test_each_of_the_front_tells_what_it_changes(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
+    show_members(story, effects=True)
+    said = capsys.readouterr().out
+    assert "#2: cuts\n--------\nfor <cut> at Saw(at=1)" in said
+    assert "effect of edits alone, and of pairs: time, times the baseline's" in said
+    assert "0.50×*" in said  # noqa: RUF001
+    assert "* other than both by themselves make together" in said
+    show_members(story, effects=False)
+    assert "effect of" not in capsys.readouterr().out
+
+
+def test_tune_and_show_write_all_of_it_as_json(planish: Planish, lattice: None) -> None:
+    del lattice
+    tuned = json.loads(planish(*TRADE, "--format", "json").out)
+    shown = json.loads(planish("show", tuned["run"]["id"], "--format", "json").out)
+    assert shown == {name: value for name, value in tuned.items() if name not in ("files", "notes")}
+    grew = tuned["hypervolume"]["grew"]
+    assert grew[0] == {"evaluations": 1, "value": 1.0}
+    assert tuned["hypervolume"]["value"] == grew[-1]["value"]
+    assert tuned["hypervolume"]["evaluations"] == 20
+    assert set(tuned["hypervolume"]["reference"]) == {"time_s", "gflops"}
+    assert tuned["front"][0]["values"]["time_s"] == min(f["values"]["time_s"] for f in tuned["front"])
+    assert set(tuned["finalists"][0]["objectives"]) == {"time_s", "gflops"}
+    assert {"second_opinion", "edits", "effects", "scores", "trial"} <= set(tuned["finalists"][0])
+    assert set(tuned["baseline"]["objectives"]) == {"time_s", "gflops"}
+    assert len(tuned["told"]) == len(tuned["finalists"])
+
+
+def test_without_a_terminal_lines_tell_of_the_front(
+    planish: Planish, lattice: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del lattice
+    monkeypatch.setattr(watching, "LINE_S", 0.02)
+    said = planish(*TRADE, "--option", "pause=0.01")
+    assert "front of 1: time " in said.err
+    assert "hypervolume " in said.err
+    assert "#1" in said.out
+
+
+@pytest.mark.parametrize("width", [50, 80])
+def test_the_live_plot_fits_the_terminal(story: Story, width: int) -> None:
+    console = Console(file=StringIO(), width=width, force_terminal=True, color_system=None)
+    display = Display(lambda progress: Board(progress, Budget(trials=10)), console)
+    progress = Progress(task_of("elm", *BOTH), "1a2b3c4d", growth=Growth(BOTH, START.candidate))
+    display.started(progress)
+    for trial in story.trials:
+        progress.add(trial)
+    with console.capture() as drawn:
+        console.print(display.draw())
+    lines = drawn.get().splitlines()
+    assert any(line.startswith("error   ● front") for line in lines)
+    assert sum("◆" in line for line in lines) == 2
+    assert max(map(len, lines)) <= width
