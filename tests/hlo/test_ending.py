@@ -1,0 +1,129 @@
+"""What the level adds to the end of a run: scores, the other back end's opinion, the original module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from hlo.workloads import INFERENCE, PREDICT, STEP, TRAINING, task, write_all
+from planish.core import (
+    Candidate,
+    CanDoubt,
+    CanRefer,
+    CanScore,
+    Failed,
+    Measured,
+    Opinion,
+    Outcome,
+    PlanishError,
+)
+from planish.hlo import cross
+from planish.hlo.backend.xla import XlaBackend, XlaExecutable
+from planish.hlo.edits import CopyOp, DeleteOp, ScaleConstant
+from planish.hlo.level import HloLevel
+from planish.hlo.recipe import recipe_of
+from planish.hlo.scored import scored_program
+from planish.hlo.space import PatchSpace
+from planish.measure import InlineExecutor
+
+LEVEL = HloLevel()
+NOTHING = Candidate()
+WORSE = Candidate((ScaleConstant("3", 0.0),))
+
+
+def test_the_level_has_all_that_there_is() -> None:
+    assert isinstance(LEVEL, CanScore)
+    assert isinstance(LEVEL, CanDoubt)
+    assert isinstance(LEVEL, CanRefer)
+
+
+def test_scores_are_of_every_part(tmp_path: Path) -> None:
+    of = task(write_all(tmp_path, STEP, TRAINING))
+    good, bad = LEVEL.scores(of, [NOTHING, WORSE])
+    assert isinstance(good, Measured)
+    assert isinstance(bad, Measured)
+    assert set(good.values) == {"error", "error_validation", "error_final"}
+    assert good.values["error_final"] < bad.values["error_final"]
+
+
+def test_opinions_tell_apart_who_differs_and_who_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found(*_: object) -> Sequence[Outcome]:
+        return [
+            Measured({"difference": 1e-6}),
+            Failed("verify", cross.DISAGREE, "result 0 differs"),
+            Failed("build", "timeout"),
+        ]
+
+    monkeypatch.setattr(cross, "cross_check", found)
+    of = task(write_all(tmp_path, PREDICT, INFERENCE))
+    assert LEVEL.second_opinion(of, [NOTHING] * 3) == [
+        Opinion(True, 1e-6),
+        Opinion(False, None, "the back ends disagree: result 0 differs"),
+        Opinion(None, None, "timeout"),
+    ]
+
+
+def test_the_original_form_is_measured_as_the_module_is(tmp_path: Path) -> None:
+    module = write_all(tmp_path, PREDICT, f'original = "old.mlir"\n{INFERENCE}')
+    (tmp_path / "old.mlir").write_text(PREDICT)
+    of = task(module)
+    reference = LEVEL.reference(of)
+    assert reference is not None
+    assert (reference.name, reference.candidate) == ("old.mlir", NOTHING)
+    (answer,) = InlineExecutor(reference.factory(), lock=tmp_path / "lock").submit([NOTHING])
+    assert isinstance(answer.outcome, Measured)
+    assert set(answer.outcome.values) == {"time_s", "error"}
+    assert LEVEL.load(of.program.text, {}) == of.program
+    (tmp_path / "old.mlir").write_text(PREDICT + "\n")
+    with pytest.raises(PlanishError, match="is not what it was"):
+        LEVEL.reference(of)
+    (tmp_path / "old.mlir").unlink()
+    with pytest.raises(PlanishError, match="cannot read"):
+        LEVEL.reference(of)
+
+
+def test_an_original_form_must_be_there(tmp_path: Path) -> None:
+    module = write_all(tmp_path, PREDICT, f'original = "old.mlir"\n{INFERENCE}')
+    with pytest.raises(PlanishError, match="cannot read the original module"):
+        task(module)
+
+
+def test_most_modules_have_no_other_form(tmp_path: Path) -> None:
+    assert LEVEL.reference(task(write_all(tmp_path, PREDICT, INFERENCE))) is None
+
+
+def test_at_the_end_a_module_is_compiled_once_and_timed_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = task(write_all(tmp_path, STEP, TRAINING))
+    compiled: list[str] = []
+    compile_one = XlaBackend.compile
+
+    def counted(self: XlaBackend, text: str) -> XlaExecutable:
+        compiled.append(text)
+        return compile_one(self, text)
+
+    executor = InlineExecutor(recipe_of(of, final=True)(), lock=tmp_path / "lock")
+    monkeypatch.setattr(XlaBackend, "compile", counted)
+    one, other, again = (answer.outcome for answer in executor.submit([NOTHING, WORSE, NOTHING]))
+    assert isinstance(one, Measured)
+    assert isinstance(other, Measured)
+    assert isinstance(again, Measured)
+    assert len(compiled) == 2
+    assert one.values["error"] == again.values["error"] != other.values["error"]
+    assert one.samples != again.samples
+
+
+def test_edits_are_selected_where_they_are_valid_alone(tmp_path: Path) -> None:
+    of = task(write_all(tmp_path, STEP, TRAINING))
+    space = PatchSpace(scored_program(of.program).module)
+    copy = CopyOp("4", "5", (), "5", 1)
+    of_copy = DeleteOp(copy.mark, (("4#0", ()),))
+    patch = Candidate((copy, ScaleConstant("3", 2.0), of_copy))
+    assert space.selected(patch, (0, 2)) == Candidate((copy, of_copy))
+    assert space.selected(patch, (1, 2)) is None
+    assert space.selected(patch, ()) == NOTHING
