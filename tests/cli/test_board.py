@@ -4,10 +4,10 @@ import pytest
 
 from planish.budget import Budget
 from planish.cli.board import Board
-from planish.core import Candidate, Failed, Measured, Objective, Outcome, Trial
+from planish.core import Candidate, Failed, Growth, Measured, Objective, Outcome, Trial
 from planish.progress import Progress
 from planish.report.wording import amount, multiple
-from planish.testing.stored import make_task
+from planish.testing.stored import make_candidate, make_task
 
 GFLOPS = Objective("gflops", "GFLOPS", "up")
 
@@ -51,6 +51,18 @@ def test_the_best_is_told_with_its_rate_and_its_gain(hand: Hand) -> None:
     assert Board(found, Budget(), 5e-6, hand).best.endswith(f", {multiple(2.5)} the baseline")
 
 
+def test_with_several_objectives_the_front_is_told(hand: Hand) -> None:
+    both = (make_task("flat").objectives[0], GFLOPS)
+    made = Progress(make_task("flat", *both), "1a2b3c4d", growth=Growth(both, Candidate()))
+    board = Board(made, Budget(), now=hand)
+    assert (board.best, board.volume) == ("nothing measured yet", "")
+    for i, (time, rate) in enumerate([(4e-6, 1.0), (2e-6, 0.5)]):
+        candidate = Candidate() if i == 0 else make_candidate(1)
+        made.add(Trial(candidate, Measured({"time_s": time, "gflops": rate}), i))
+    assert board.best == "front of 2: time 2.000 µs to 4.000 µs, gflops 0.5000 GFLOPS to 1 GFLOPS"
+    assert board.volume == "hypervolume 1.000 (baseline 1)"
+
+
 def test_where_more_is_better_the_gain_is_the_other_way_round(hand: Hand) -> None:
     found = progress(measured(0.5), objective=GFLOPS)
     assert (
@@ -62,6 +74,8 @@ def test_only_what_is_measured_now_counts_for_the_pace(hand: Hand) -> None:
     board = Board(progress(*[measured(1.0)] * 1400, cached=1000), Budget(), now=hand)
     hand.time += 2
     assert board.pace == "1,400 trials (1,000 known), 200/s"
+    board.end()
+    hand.time += 60
     board.end()
     hand.time += 60
     assert board.pace == "1,400 trials (1,000 known), 200/s"

@@ -39,7 +39,7 @@ class Board:
 
     def end(self) -> None:
         """Let the clock stand still."""
-        self.ended = self.now()
+        self.ended = self.ended or self.now()
 
     @property
     def best(self) -> str:
@@ -55,8 +55,14 @@ class Board:
 
     def _front(self, growth: Growth) -> str:
         ends = (f"{label(o)} {self._ends(growth, place)}" for place, o in enumerate(growth.objectives))
-        volume = "" if growth.volume is None else f"; hypervolume {number(growth.volume)} (baseline 1)"
-        return f"front of {len(growth.front)}: {', '.join(ends)}{volume}"
+        return f"front of {len(growth.front)}: {', '.join(ends)}"
+
+    @property
+    def volume(self) -> str:
+        """The front's hypervolume; empty where it is not known."""
+        growth = self.progress.growth
+        volume = None if growth is None else growth.volume
+        return "" if volume is None else f"hypervolume {number(volume)} (baseline 1)"
 
     def _ends(self, growth: Growth, place: int) -> str:
         """Give the range of an objective on the front."""

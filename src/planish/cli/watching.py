@@ -80,16 +80,20 @@ class Lines:
         if self._board is not None and time.monotonic() >= self._next:
             self._next = time.monotonic() + LINE_S
             board = self._board
-            remark("; ".join(filter(None, (board.best, board.pace, board.failed, board.left))))
+            remark(_joined(board.best, board.volume, board.pace, board.failed, board.left))
 
     def ending(self, progress: Progress, what: str) -> None:
         """Say how the search ended, then what is done."""
         del progress
-        if self._board is not None:
-            self._board.end()
-            remark("; ".join(filter(None, (self._board.best, self._board.pace, self._board.failed))))
-            self._board = None
+        board, self._board = self._board, None
+        if board is not None:
+            board.end()
+            remark(_joined(board.best, board.volume, board.pace, board.failed))
         remark(f"{what}; {_LEAVE}")
+
+
+def _joined(*texts: str) -> str:
+    return "; ".join(filter(None, texts))
 
 
 @contextmanager
@@ -149,7 +153,7 @@ class Display:
             return Text("starting …")
         task = one_line(title(board.progress.task.program.text), 70)
         head = Text(f"run {board.progress.run_id}  {task}", style="dim")
-        lines = [Text(board.best, style="bold green"), Text(board.pace)]
+        lines = [Text(board.best, style="bold green"), Text(_joined(board.pace, board.volume))]
         lines += [Text(board.failed, style="yellow")] if board.failed else []
         return Group(head, *lines, *self._plot(board), self._last_line(board))
 
