@@ -15,7 +15,7 @@ import pytest
 from finals.trading import Full, Plain, Text, Trade, first
 from planish.budget import Budget
 from planish.core import Candidate, EvaluatorFactory, PlanishError, TargetError
-from planish.finals import comparing, minimising
+from planish.finals import comparing, effects, minimising
 from planish.measure import InlineExecutor, Plan
 from planish.result import Ranked, Result
 from planish.settings import Settings
@@ -229,6 +229,18 @@ def test_no_time_leaves_finalists_as_they_are_and_says_so(
     found = ended(tmp_path, Plain())
     notes = {note for member in found.result.ranked for note in member.notes}
     assert notes == {"not minimised to the end: the time for it was over"}
+
+
+def test_effects_that_there_is_no_time_for_are_left_out_and_it_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(effects, "LEAST_S", 0.0)
+    monkeypatch.setattr(effects, "SHARE", 0.0)
+    found = ended(tmp_path, Plain())
+    assert {(member.alone, member.pairs) for member in found.result.ranked} == {((), ())}
+    assert found.result.notes == (
+        "not all effects of single steps and of pairs are known: the time for it was over",
+    )
 
 
 def test_a_front_of_idle_steps_is_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from planish.core import Candidate, CanSelect, CanShrink, Effect, Objective
+from planish.core import Candidate, CanSelect, CanShrink, Effect, Objective, Task
 from planish.finals.bench import Bench, OutOfTimeError, Values, open_bench
 from planish.finals.ending import Ending
 from planish.finals.searched import Searched
@@ -22,6 +23,8 @@ MOST_STEPS = 6
 """Of longer candidates nothing is measured: there would be too many pairs."""
 _ROUNDS = 3
 
+_AT_ONCE = 4
+
 Steps = tuple[int, ...]
 Known = dict[Candidate, Mapping[str, float]]
 """Candidate to its values beside the baseline's; empty where it failed."""
@@ -34,40 +37,49 @@ def tell_effects(search: Searched, ending: Ending) -> None:
     few = [place for place, m in enumerate(ending.members) if len(m.candidate.steps) <= MOST_STEPS]
     if not isinstance(space, CanShrink | CanSelect) or not few:
         return
-    known: Known = {}
     with open_bench(search) as bench:
         bench.end = time.monotonic() + max(LEAST_S, SHARE * search.wall_s)
-        meter = _Meter(bench, level.baseline(task), task.objectives, known)
-        try:
+        meter = _Meter(bench, level.baseline(task), task.objectives)
+        for count in (1, 2):
             for place in few:
-                ending.members[place] = _alone(ending.members[place], space, meter)
-            for place in few:
-                ending.members[place] = _pairs(ending.members[place], space, meter, ending.noise)
-        except OutOfTimeError:
-            ending.notes.append("the effects of single edits are not all known: the time for them was over")
+                member = ending.members[place]
+                effects = _effects(member.candidate, count, space, meter)
+                told = (
+                    {"alone": effects} if count == 1 else {"pairs": _compared(member, effects, ending, task)}
+                )
+                ending.members[place] = replace(member, **told)
+    if meter.late:
+        ending.notes.append(
+            "not all effects of single steps and of pairs are known: the time for it was over"
+        )
 
 
+@dataclass
 class _Meter:
-    """Measures candidates beside the baseline, none twice."""
+    """Measures candidates beside the baseline, none twice.
 
-    def __init__(
-        self, bench: Bench, baseline: Candidate, objectives: Sequence[Objective], known: Known
-    ) -> None:
-        self._bench, self._baseline, self._objectives, self._known = bench, baseline, objectives, known
+    Attributes:
+        known: what was measured.
+        late: whether the time is over.
+    """
 
-    @property
-    def objectives(self) -> Sequence[Objective]:
-        """What is measured."""
-        return self._objectives
+    bench: Bench
+    baseline: Candidate
+    objectives: Sequence[Objective]
+    known: Known = field(default_factory=Known)
+    late: bool = False
 
-    def __call__(self, candidates: Iterable[Candidate | None]) -> Known:
-        """Give the values of candidates, in which ratios and differences are medians over rounds."""
-        new = list(dict.fromkeys(c for c in candidates if c is not None and c not in self._known))
-        if new:
-            base, *found = self._bench.measure([self._baseline, *new], _ROUNDS)
-            for candidate, values in zip(new, found, strict=True):
-                self._known[candidate] = _beside(values, base, self._objectives)
-        return self._known
+    def measure(self, candidates: Iterable[Candidate]) -> None:
+        """Measure what is not known yet, a few at once, while there is time."""
+        new = [c for c in dict.fromkeys(candidates) if c not in self.known]
+        try:
+            for first in range(0, len(new), _AT_ONCE):
+                some = new[first : first + _AT_ONCE]
+                base, *found = self.bench.measure([self.baseline, *some], _ROUNDS)
+                for candidate, values in zip(some, found, strict=True):
+                    self.known[candidate] = _beside(values, base, self.objectives)
+        except OutOfTimeError:
+            self.late = True
 
 
 def _beside(
@@ -86,27 +98,17 @@ def _beside(
     return found
 
 
-def _alone(member: Ranked, space: CanShrink | CanSelect, meter: _Meter) -> Ranked:
-    steps = [(place,) for place in range(len(member.candidate.steps))]
-    return replace(member, alone=_effects(member.candidate, steps, space, meter))
-
-
-def _pairs(member: Ranked, space: CanShrink | CanSelect, meter: _Meter, noise: Mapping[str, float]) -> Ranked:
-    steps = list(combinations(range(len(member.candidate.steps)), 2))
-    pairs = _effects(member.candidate, steps, space, meter)
-    alone = {effect.steps[0]: effect.values for effect in member.alone}
-    return replace(
-        member,
-        pairs=tuple(replace(p, additive=_additive(p, alone, meter.objectives, noise)) for p in pairs),
-    )
-
-
 def _effects(
-    candidate: Candidate, steps: Sequence[Steps], space: CanShrink | CanSelect, meter: _Meter
+    candidate: Candidate, count: int, space: CanShrink | CanSelect, meter: _Meter
 ) -> tuple[Effect, ...]:
-    chosen = {each: selected(space, candidate, each) for each in steps}
-    known = meter(chosen.values())
-    return tuple(_effect(each, chosen[each], known) for each in steps)
+    """Give the effects of so many steps each; those that there was no time for are left out."""
+    chosen = {s: selected(space, candidate, s) for s in combinations(range(len(candidate.steps)), count)}
+    meter.measure(c for c in chosen.values() if c is not None)
+    return tuple(
+        _effect(steps, only, meter.known)
+        for steps, only in chosen.items()
+        if only is None or only in meter.known
+    )
 
 
 def _effect(steps: Steps, chosen: Candidate | None, known: Known) -> Effect:
@@ -115,20 +117,22 @@ def _effect(steps: Steps, chosen: Candidate | None, known: Known) -> Effect:
     return Effect(steps, known[chosen], why="" if known[chosen] else "it fails")
 
 
-def _additive(
-    pair: Effect,
-    alone: Mapping[int, Mapping[str, float]],
-    objectives: Sequence[Objective],
-    noise: Mapping[str, float],
-) -> Mapping[str, bool]:
-    """Tell whether two steps do together what each does alone, one after the other."""
-    one, other = (alone.get(step, {}) for step in pair.steps)
-    found: dict[str, bool] = {}
-    for name, exact in ((objective.name, objective.exact) for objective in objectives):
-        if not all(name in values for values in (one, other, pair.values)):
-            continue
-        if exact:
-            found[name] = abs(pair.values[name] - (one[name] + other[name])) < 1e-9
-        else:
-            found[name] = abs(pair.values[name] / (one[name] * other[name]) - 1) <= noise.get(name, 0.0)
-    return found
+def _compared(member: Ranked, pairs: Sequence[Effect], ending: Ending, task: Task) -> tuple[Effect, ...]:
+    """Tell of each pair whether its steps do together what each does alone, one after the other."""
+    alone = {effect.steps[0]: effect.values for effect in member.alone}
+
+    def additive(pair: Effect) -> Mapping[str, bool]:
+        parts = [alone.get(step, {}) for step in pair.steps]
+        known = [o for o in task.objectives if all(o.name in values for values in (*parts, pair.values))]
+        return {o.name: _is_additive(o, pair.values, parts, ending.noise_of(o)) for o in known}
+
+    return tuple(replace(pair, additive=additive(pair)) for pair in pairs)
+
+
+def _is_additive(
+    objective: Objective, both: Mapping[str, float], parts: Sequence[Mapping[str, float]], noise: float
+) -> bool:
+    name = objective.name
+    if objective.exact:
+        return math.isclose(both[name], sum(part[name] for part in parts), abs_tol=1e-9)
+    return abs(both[name] / math.prod(part[name] for part in parts) - 1) <= noise

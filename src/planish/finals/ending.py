@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from planish.core import Objective
+from planish.finals.bench import LEAST_NOISE
 from planish.measure import Standing
 from planish.result import Ranked, Referred
 
@@ -29,6 +30,10 @@ class Ending:
     reference: Referred | None = None
     noise: Mapping[str, float] = field(default_factory=dict[str, float])
     notes: list[str] = field(default_factory=list[str])
+
+    def noise_of(self, objective: Objective) -> float:
+        """Give the share by which equals differ: 0 if it is exact, else as measured, or the least."""
+        return 0.0 if objective.exact else self.noise.get(objective.name, LEAST_NOISE)
 
     def sort(self, objectives: Sequence[Objective]) -> None:
         """Put the best by the leading objective first; those that are disputed come last."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from planish.core import Objective
-from planish.finals.bench import LEAST_NOISE, times_worse
+from planish.finals.bench import times_worse
 from planish.finals.comparing import Standings
 from planish.finals.ending import Ending
 
@@ -21,7 +21,7 @@ def drop_beaten(ending: Ending, objectives: Sequence[Objective]) -> None:
     """
     if len(objectives) < 2:
         return
-    noise = {o.name: 0.0 if o.exact else ending.noise.get(o.name, LEAST_NOISE) for o in objectives}
+    noise = {o.name: ending.noise_of(o) for o in objectives}
     left = list(ending.members)
     for member in ending.members:
         rivals = [m.standings for m in left if m is not member and m.opinion.agrees is not False]
