@@ -23,15 +23,15 @@ from jax import lax
 
 from planish.hlo import Program, from_jax
 
-CLASSES, BATCH, SIDE, WIDTH = 10, 100, 32, 0.5
+CLASSES, BATCH, SIDE, WIDTH = 10, 100, 32, 0.75
 STEM, LAST = 32, 1280
 STAGES = (
     (1, 16, 1, 1),
-    (6, 24, 2, 1),
+    (6, 24, 2, 2),
     (6, 32, 3, 2),
     (6, 64, 4, 2),
     (6, 96, 3, 1),
-    (6, 160, 3, 2),
+    (6, 160, 3, 1),
     (6, 320, 1, 1),
 )
 """Expansion, channels, blocks and stride of each stage; the strides are smaller than for large images."""

@@ -107,7 +107,6 @@ def test_where_the_data_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (PREDICT, INFERENCE.replace("search = 9", 'search = "9"'), "type int"),
         (PREDICT, INFERENCE.replace("search = 9", "search = -9"), "0 or more"),
         (PREDICT, INFERENCE.replace("search = 9", "search = 0"), "no examples"),
-        (PREDICT, INFERENCE + "train = 10\n", r"no \[training\]"),
         (STEP, TRAINING.replace("train = 25\n", ""), "no examples to train on"),
         (STEP, TRAINING.replace("epochs = 4", "epochs = 0"), "no steps"),
         (PREDICT, "data = 3\n", "no table"),
@@ -239,6 +238,20 @@ def test_arguments_may_be_named_by_their_places(tmp_path: Path) -> None:
 @pytest.mark.skipif(
     find_spec("safetensors") is None and os.environ.get("CI") != "true", reason="safetensors is not installed"
 )
+def test_weights_may_be_made_later_and_what_they_are_trained_on_is_apart(tmp_path: Path) -> None:
+    path = write_all(tmp_path, PREDICT, INFERENCE + "train = 10\n").with_suffix(".toml")
+    (tmp_path / "w.npz").unlink()
+    with pytest.raises(ProgramError, match="cannot read the weights"):
+        read_workload(path)
+    workload = read_workload(path, weights=False)
+    assert workload.weights is None
+    fitted = fit(program_from(PREDICT), workload)
+    parts = Parts(workload, fitted)
+    assert parts.count("train") == 10
+    seen = {part: parts.read(part, fitted.evolved).images.tobytes() for part in ("train", "search")}
+    assert seen["search"] not in seen["train"]
+
+
 def test_safetensors_are_read(tmp_path: Path) -> None:
     from safetensors.numpy import save_file
 

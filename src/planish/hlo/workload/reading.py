@@ -19,13 +19,14 @@ SUFFIXES = (".toml", ".py")
 _MEND = f"Name it with --data or by {VARIABLE}."
 
 
-def read_workload(path: Path, data: str = "") -> Workload:
+def read_workload(path: Path, data: str = "", *, weights: bool = True) -> Workload:
     """Read a workload, and find its files.
 
     Args:
         path: a `.toml` file, or a `.py` file that assigns a `Workload` to `workload`.
         data: the folder of the examples, before any other. Else it is the one that the workload names, else
             the one of the data set's name in PLANISH_DATA, or that itself; without all of these a stand-in.
+        weights: whether there must be weights already; a script that makes them has none.
 
     Returns:
         The workload, with absolute paths and the digests of its files.
@@ -35,10 +36,10 @@ def read_workload(path: Path, data: str = "") -> Workload:
     """
     workload = _read(path)
     folder = path.absolute().parent
-    weights = workload.weights and _located_file(workload.weights, folder, "weights")
+    file = _located_file(workload.weights, folder, "weights") if workload.weights and weights else None
     original = workload.original and _located_file(workload.original, folder, "original module")
     located = _located(workload.data, folder, data)
-    return replace(workload, data=located, weights=weights, original=original)
+    return replace(workload, data=located, weights=file, original=original)
 
 
 def beside(module: str) -> Path | None:

@@ -46,7 +46,7 @@ class Split:
 
     Args:
         seed: by which the examples are shuffled.
-        train: to train on; the others are what an error is measured on.
+        train: to train on, or what the weights were trained on; the others are what an error is measured on.
         search: seen by the search.
         validation: not seen by the search.
         final: seen only at the very end; from the data's test files, where it has some. 0: all that are left.

@@ -74,9 +74,8 @@ def _check(workload: Workload, where: str) -> None:
             raise ProgramError(f"'{name}' of {where} is {count}", "It is 0 or more.")
     if not (split.search and split.validation):
         raise ProgramError(f"{where} leaves the search or the validation no examples", "Give each some.")
-    if bool(split.train) != (training is not None):
-        wanted = "has no examples to train on" if training else "has examples to train on, and no [training]"
-        raise ProgramError(f"{where} {wanted}", "A training has both, an inference neither.")
+    if training and not split.train:
+        raise ProgramError(f"{where} has no examples to train on", "Give 'train' of [split] some.")
     if training and (training.epochs < 1 or training.search_steps < 0):
         raise ProgramError(f"the training of {where} has no steps", "Give epochs of 1 or more.")
     if not all(workload.images.deviation):
