@@ -64,8 +64,8 @@ def test_what_is_better_at_no_cost_is_the_verdict() -> None:
         f"2.00{X} faster at no more error (#2); error 0.1000 instead of 0.2000 at no more time (#3)"
     )
     assert found.grounds[0] == (
-        "#2 at the end, against the baseline: error 0.1100 against 0.1100, error_validation 0.1200 "
-        "against 0.1200, error_final 0.1300 against 0.1300"
+        "#2 at the end, against the baseline: error 0.1100 against 0.1100, error validation 0.1200 "
+        "against 0.1200, error final 0.1300 against 0.1300"
     )
     assert "best time of the front: #1, time 500.0 µs, error 0.9000" in found.grounds
 

@@ -52,7 +52,7 @@ def _unseen(front: Front, member: Member) -> Iterator[str]:
     """Tell how a member did on data that the search did not see."""
     base = front.baseline.scores
     pairs = [
-        f"{name} {number(v)} against {number(base[name])}"
+        f"{name.replace('_', ' ')} {number(v)} against {number(base[name])}"
         for name, v in member.scores.items()
         if name in base
     ]
