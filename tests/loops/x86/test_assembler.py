@@ -59,8 +59,7 @@ def _forms(isa: Isa, r: list[int], memory: Mem) -> list[Words]:
 
 
 @given(st.data())
-def test_an_instruction_is_what_it_would_be_alone(data: st.DataObject) -> None:
-    """What others have taught of the form is right: a decoder reads back every operand."""
+def test_a_decoder_reads_back_every_operand(data: st.DataObject) -> None:
     isa = data.draw(st.sampled_from(ISAS))
     registers = data.draw(st.permutations(range(isa.registers)))
     disp = data.draw(st.sampled_from([0, 4, 64, -128 * 64, 127 * 64, 128 * 64, 12, 65]))
