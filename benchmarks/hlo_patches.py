@@ -158,7 +158,8 @@ def measure(name: str, count: int, compiled: int, options: argparse.Namespace) -
     there = digests_elsewhere(path, [candidate for _, candidate in made])
     answers = Counter[tuple[str, str]]()
     xla = Xla(signature(program).arguments, options.limit)
-    for (origin, candidate), bytes_ in list(zip(made, here, strict=True))[:compiled]:
+    for number, ((origin, candidate), bytes_) in enumerate(list(zip(made, here, strict=True))[:compiled], 1):
+        print(f"\r{name}: {number} of {compiled}", end="\r", file=sys.stderr, flush=True)
         text = entry_text(replay(program, candidate).root, "main") if bytes_ else ""
         answers[origin, xla.run(text) if text else "is not valid"] += 1
     xla.close()

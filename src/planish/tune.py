@@ -17,6 +17,7 @@ from planish.core import (
     Evaluation,
     EvaluatorFactory,
     Executor,
+    Failed,
     Growth,
     Level,
     Objective,
@@ -169,13 +170,10 @@ class _Run:
             yield started
 
     def _search(self, executor: Executor) -> None:
-        """Ask, evaluate, tell, until the budget is spent or the searcher is at its end.
-
-        With several objectives the baseline comes first, for fronts are compared by what they add to it.
-        """
-        barren = 0
+        """Ask, evaluate, tell, until the budget is spent or the searcher is at its end."""
         if self.progress.growth is not None:
-            self._evaluate(executor, [self.level.baseline(self.task)])
+            self._measure_baseline(executor)
+        barren = 0
         while not self._spent() and barren < BARREN_MAX:
             with self._timed("search"):
                 asked = self.searcher.ask(BATCH)
@@ -188,6 +186,18 @@ class _Run:
                 return
             with self._timed("search"):
                 self.searcher.tell(answered)
+
+    def _measure_baseline(self, executor: Executor) -> None:
+        """Measure what a front is compared with, before there is one.
+
+        Raises:
+            PlanishError: it fails.
+        """
+        for trial in self._evaluate(executor, [self.level.baseline(self.task)]):
+            if isinstance(trial.outcome, Failed):
+                stage, reason, detail = trial.outcome.stage, trial.outcome.reason, trial.outcome.detail
+                told = f"the baseline failed: {stage}: {reason}: {detail}"
+                raise PlanishError(told, "Mend the program; --remeasure tries it again.")
 
     def _spent(self) -> bool:
         best, wanted = self.progress.best_value, self.budget.value

@@ -97,3 +97,12 @@ def test_the_live_plot_fits_the_terminal(story: Story, width: int) -> None:
     assert any(line.startswith("error   ● front") for line in lines)
     assert sum("◆" in line for line in lines) == 2
     assert max(map(len, lines)) <= width
+
+
+def test_a_baseline_that_fails_ends_the_run_at_once(planish: Planish, lattice: None) -> None:
+    del lattice
+    said = planish(*TRADE, "--option", "fail=yes", "--format", "json")
+    assert said.code == 2
+    assert said.error.startswith("the baseline failed: build: refused: as asked. Mend the program")
+    (run,) = json.loads(planish("show", "--format", "json").out)["runs"]
+    assert (run["status"], run["trials"]) == ("failed", 1)

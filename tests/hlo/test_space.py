@@ -6,11 +6,13 @@ import pytest
 
 from hlo.modules import EXAMPLES, chain, summing
 from planish.core import Candidate, CanEvolve, CanShrink, ScheduleError, Space, Step, rng
-from planish.hlo import program_from, read_program
+from planish.hlo import Program, program_from, read_program
 from planish.hlo.crossing import children
 from planish.hlo.edits import EDITS, CopyOp, MoveOp, ReplaceConstant, ReplaceOperand, ScaleConstant, propose
+from planish.hlo.level import HloLevel
 from planish.hlo.patch import original, replay
 from planish.hlo.space import PatchSpace
+from planish.search import make_searcher
 from planish.testing.spaces import SpaceConformance
 
 
@@ -29,6 +31,10 @@ class TestPatchSpace(SpaceConformance):
 COPY = CopyOp("1", "3", ((0, "2#0", ()), (1, "arg0", ())), "3", 0)
 ON_COPY = ReplaceOperand(COPY.mark, 1, "arg1")
 SCALE = ScaleConstant("0", 0.5)
+
+
+def empty() -> Program:
+    return program_from("func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }")
 
 
 def test_it_evolves_and_shrinks() -> None:
@@ -60,9 +66,14 @@ def test_every_kind_of_edit_is_drawn() -> None:
 
 
 def test_a_module_without_operations_has_no_edits() -> None:
-    empty = program_from("func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }")
     with pytest.raises(ScheduleError, match="no valid edit"):
-        PatchSpace(empty).mutate(Candidate(), rng(1))
+        PatchSpace(empty()).mutate(Candidate(), rng(1))
+
+
+@pytest.mark.parametrize("searcher", ["nsga2", "genetic", "random"])
+def test_a_search_of_a_module_without_edits_ends(searcher: str) -> None:
+    objectives = tuple(HloLevel.objectives.values())
+    assert list(make_searcher(searcher, PatchSpace(empty()), objectives, 1).ask(3)) == []
 
 
 def test_children_share_out_the_edits_and_both_keep_the_common_ones() -> None:
