@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +67,7 @@ class GraphProgram:
 
     level = "graph"
 
-    @cached_property
+    @property
     def text(self) -> str:
         """The canonical text: a line that names the model, and all that `read_text` needs."""
         return f"# {self.title}\n{_MARK}{canonical_json(self._document())}\n"

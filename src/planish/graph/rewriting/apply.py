@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from planish.core import PlanishError
@@ -46,9 +47,7 @@ def _applied(model: ModelProto, name: str) -> ModelProto:
     """Call the pass's own library; each is imported when it is first needed."""
     kind, own = find_pass(name).kind, name.partition(".")[2]
     if kind == "onnxoptimizer":
-        import onnxoptimizer
-
-        return onnxoptimizer.optimize(model, [own])
+        return _by_onnxoptimizer(model, own)
     if kind == "onnxscript":
         from planish.graph.rewriting.onnxscript import apply_onnxscript
 
@@ -56,6 +55,14 @@ def _applied(model: ModelProto, name: str) -> ModelProto:
     from planish.graph.rewriting.intent import apply_intent
 
     return apply_intent(model, own)
+
+
+def _by_onnxoptimizer(model: ModelProto, name: str) -> ModelProto:
+    """Call the compiled function: the one around it tries again by files, which it leaves behind."""
+    from onnx import ModelProto
+
+    compiled = import_module("onnxoptimizer.onnx_opt_cpp2py_export")
+    return ModelProto.FromString(compiled.optimize(model.SerializeToString(), [name]))
 
 
 def _interface(model: ModelProto) -> tuple[list[str], list[str]]:

@@ -1,0 +1,103 @@
+"""What is told of a selection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graph.models import convolutions, write
+from planish.core import Candidate, Task
+from planish.graph import describe
+from planish.graph.effects import parts
+from planish.graph.level import GraphLevel
+from planish.graph.passes import Selection, selection
+from planish.graph.relevance import Relevance
+from planish.graph.tables import aligned, times
+from planish.settings import Settings
+from planish.tune import task_of
+
+CHOSEN = selection(
+    ["onnxscript.fuse_batchnorm_into_conv", "onnxscript.no_op_cast"], ["NchwcTransformer", "AttentionFusion"]
+)
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Task:
+    level = GraphLevel()
+    return task_of(level, level.load(str(write(convolutions(), tmp_path / "net.onnx")), {}), Settings())
+
+
+def test_each_pass_is_told_with_its_effects_and_what_it_changed(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = {"latency": 2.0, "compile_time": 1.0, "model_size": 4e6}
+    worse = {"latency": 3.0, "compile_time": 0.5, "model_size": 2e6}
+
+    def measured(_: Task, wanted: list[Selection]) -> dict[Selection, dict[str, float]]:
+        return {each: worse if each == Selection() else values for each in wanted}
+
+    monkeypatch.setattr(describe, "measured", measured)
+    told = GraphLevel().describe(task, CHOSEN.candidate)
+    lines = told["passes"].splitlines()
+    assert lines[1].split() == [
+        *("1.", "onnxscript.fuse_batchnorm_into_conv", "1.50x", "1.00x", "-1", "BatchNormalization"),
+    ]
+    assert lines[2].endswith("no change of counts")
+    assert "without NchwcTransformer" in told["passes"]
+    assert "1.50x" in told["compared"]
+    assert "-100 %" in told["compared"]
+    table = told["nodes"].splitlines()
+    assert table[1].split()[:3] == ["all", "11", "10"]
+    assert any(line.split()[:2] == ["BatchNormalization", "1"] for line in table)
+
+
+def test_steps_that_cannot_matter_are_not_measured() -> None:
+    found = parts(CHOSEN, {"NchwcTransformer"})
+    assert list(found) == [
+        "1. onnxscript.fuse_batchnorm_into_conv",
+        "2. onnxscript.no_op_cast",
+        "4. without NchwcTransformer",
+    ]
+    alone, rest = found["4. without NchwcTransformer"]
+    assert alone == selection(disabled=["NchwcTransformer"])
+    assert rest == selection(CHOSEN.rewrites, ["AttentionFusion"])
+
+
+def test_effects_are_measured_and_kept(task: Task) -> None:
+    from planish.graph import effects
+
+    wanted = [Selection(), selection(["onnxscript.eliminate_identity"])]
+    found = effects.measured(task, wanted)
+    assert set(found) == set(wanted)
+    assert all(values["latency"] > 0 for values in found.values())
+    assert effects.measured(task, wanted, patience_s=-1.0) == found
+
+
+def test_what_is_not_known_is_not_made_up() -> None:
+    assert times(None, {"latency": 1.0}, "latency") == "-"
+    assert aligned([["", "a"], ["long", "1"]], texts=(0,)).splitlines() == ["      a", "long  1"]
+
+
+def test_the_unchanged_file_is_told_as_such(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(_: Task, __: list[Selection]) -> dict[Selection, dict[str, float]]:
+        return {}
+
+    monkeypatch.setattr(describe, "measured", nothing)
+    told = GraphLevel().describe(task, Candidate())
+    assert told["passes"].startswith("none: the file stays as it is")
+    assert told["compared"].startswith("not measured")
+    assert told["relevance"].startswith("not looked at yet")
+
+
+def test_pruning_is_told_in_full() -> None:
+    known = Relevance(("a",), {"b": "a"}, {"c": "crashed"}, ("d",), ("e", "f"), ("g",), 3, 4, 1.0)
+    text = describe.told_relevance(known)
+    assert text.splitlines() == [
+        "4 of 7 passes change this model, or may: the others left the space.",
+        "alone: a",
+        "after others: b (after a)",
+        "of ONNX Runtime: d",
+        "failing: c (crashed)",
+        "There was no time for 1 passes and 4 pairs of passes.",
+    ]

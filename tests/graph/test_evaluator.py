@@ -1,0 +1,177 @@
+"""What becomes of candidates: rewritten, verified, measured, and everything that can go wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from graph.models import convolutions, write
+from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Task
+from planish.graph import workshop
+from planish.graph.evaluator import within_three_sigma
+from planish.graph.level import GraphLevel
+from planish.graph.passes import Disable, Rewrite, selection
+from planish.graph.recipe import recipe_of, unoptimised
+from planish.graph.rewriting import PassError, apply_pass
+from planish.graph.running import Tolerance, difference, tolerance
+from planish.measure import InlineExecutor, Timing
+from planish.settings import Settings
+from planish.tune import task_of
+
+ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=3, most=3)
+
+
+def make(folder: Path, *objectives: str, shape: tuple[int | str, ...] = (1, 3, 8, 8), **options: str) -> Task:
+    level = GraphLevel()
+    file = write(convolutions(shape), folder / "net.onnx")
+    return task_of(level, level.load(str(file), options), Settings(objectives=objectives))
+
+
+def evaluate(task: Task, *candidates: Candidate, remember: bool = True) -> list[Outcome]:
+    evaluator = replace(recipe_of(task), timing=ONCE, remember=remember)()
+    return [answer.outcome for answer in InlineExecutor(evaluator).submit(candidates)]
+
+
+def measured(outcome: Outcome) -> Measured:
+    assert isinstance(outcome, Measured), outcome
+    return outcome
+
+
+def test_what_costs_nothing_more_is_always_measured(tmp_path: Path) -> None:
+    task = make(tmp_path, shape=("n", 3, 8, 8), batch="4")
+    chosen = selection(["onnxscript.fuse_batchnorm_into_conv"], ["NchwcTransformer"]).candidate
+    plain, folded, nothing = evaluate(task, Candidate(), chosen, unoptimised().candidate)
+    values = measured(plain).values
+    assert set(values) == {"latency", "throughput", "compile_time", "model_size"}
+    assert values["throughput"] == pytest.approx(4 / values["latency"])
+    assert values["model_size"] == (tmp_path / "net.onnx").stat().st_size
+    assert measured(folded).values["model_size"] != values["model_size"]
+    assert len(measured(plain).samples["latency"]) >= 3
+    assert isinstance(nothing, Measured)
+
+
+def test_equal_models_are_measured_once_whatever_passes_made_them(tmp_path: Path) -> None:
+    one, other = (
+        selection(names).candidate
+        for names in (
+            ["onnxscript.eliminate_identity"],
+            ["onnxscript.no_op_cast", "onnxscript.eliminate_identity"],
+        )
+    )
+    task = make(tmp_path)
+    first, again = evaluate(task, one, other)
+    assert first is again
+    first, again = evaluate(task, one, one, remember=False)
+    assert first is not again
+
+
+def test_offline_work_is_kept_and_loaded_as_it_is(tmp_path: Path) -> None:
+    task = make(tmp_path, "compile_time")
+    (found,) = evaluate(task, selection(offline=True).candidate)
+    assert measured(found).values["offline_time"] > 0
+    assert len(measured(found).samples["compile_time"]) == 5
+
+
+def test_memory_is_measured_where_it_is_asked_for(tmp_path: Path) -> None:
+    (found,) = evaluate(make(tmp_path, "peak_memory"), Candidate())
+    assert 0 < measured(found).values["peak_memory"] < 1000
+
+
+def test_a_failing_pass_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
+        raise PassError(f"{name} fails: on {len(model.graph.node)} nodes")
+
+    task = make(tmp_path)
+    monkeypatch.setattr(workshop, "apply_pass", fail)
+    bad, good = evaluate(task, Candidate((Rewrite("onnxscript.add_0"),)), Candidate())
+    assert bad == Failed("transform", "a pass fails", "onnxscript.add_0 fails: on 11 nodes")
+    assert isinstance(good, Measured)
+
+
+def test_a_wrong_answer_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def spoil(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
+        made = apply_pass(model, name)
+        weight = next(tensor for tensor in made.graph.initializer if tensor.name == "bias")
+        weight.CopyFrom(onnx.numpy_helper.from_array(np.ones(5, np.float32), "bias"))
+        return made
+
+    task = make(tmp_path)
+    monkeypatch.setattr(workshop, "apply_pass", spoil)
+    (found,) = evaluate(task, Candidate((Rewrite("onnxscript.eliminate_identity"),)))
+    assert isinstance(found, Failed)
+    assert (found.stage, found.reason) == ("verify", "wrong answer")
+    assert found.detail.startswith("output 0: off by")
+
+
+def test_a_broken_model_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def spoil(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
+        made = apply_pass(model, name)
+        made.graph.node[0].input[0] = "nowhere"
+        return made
+
+    task = make(tmp_path)
+    monkeypatch.setattr(workshop, "apply_pass", spoil)
+    (found,) = evaluate(task, Candidate((Rewrite("onnxscript.eliminate_identity"),)))
+    assert isinstance(found, Failed)
+    assert (found.stage, found.reason) == ("build", "refused by ONNX Runtime")
+
+
+def test_a_selection_that_is_not_canonical_is_a_row(tmp_path: Path) -> None:
+    steps = (Disable("NchwcTransformer"), Rewrite("onnxscript.add_0"))
+    (found,) = evaluate(make(tmp_path), Candidate(steps))
+    assert isinstance(found, Failed)
+    assert found.reason == "illegal step"
+
+
+def test_accuracy_is_told_of_the_users_inputs_and_labels(tmp_path: Path) -> None:
+    drawn = np.random.default_rng(0).standard_normal((6, 3, 8, 8)).astype(np.float32)
+    np.savez(tmp_path / "in.npz", x=drawn)
+    np.save(tmp_path / "labels.npy", np.zeros(6, np.int64))
+    options = {"inputs": str(tmp_path / "in.npz"), "labels": str(tmp_path / "labels.npy")}
+    task = make(tmp_path, "latency", "accuracy", **options, shape=(2, 3, 8, 8))
+    (found,) = evaluate(task, Candidate())
+    assert measured(found).values["accuracy"] in {n / 6 for n in range(7)}
+
+
+@pytest.mark.parametrize(
+    ("objective", "said"),
+    [("accuracy", "accuracy needs inputs and labels"), ("power", "power is not available here")],
+)
+def test_what_cannot_be_measured_is_told(
+    objective: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from planish.graph import recipe
+
+    monkeypatch.setattr(recipe, "counters", dict)
+    with pytest.raises(PlanishError, match=said):
+        recipe_of(make(tmp_path, objective))
+
+
+def test_inputs_that_do_not_fit_are_told(tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", x=np.zeros((1, 3, 8, 9), np.float32))
+    with pytest.raises(PlanishError, match=r"is float32 \(1, 3, 8, 9\); the model takes x float32 1x3x8x8"):
+        evaluate(make(tmp_path, inputs=str(tmp_path / "in.npz")))
+    np.savez(tmp_path / "in.npz", z=np.zeros((1, 3, 8, 8), np.float32))
+    with pytest.raises(PlanishError, match="differ in input 'x'"):
+        evaluate(make(tmp_path, inputs=str(tmp_path / "in.npz")))
+
+
+def test_outliers_do_not_move_the_latency() -> None:
+    usual = [1.0, 1.1, 0.9] * 10
+    assert within_three_sigma([*usual, 50.0]) == usual
+    assert within_three_sigma([1.0, 1.0]) == [1.0, 1.0]
+
+
+def test_answers_are_compared_by_their_types() -> None:
+    expected = [np.array([1.0, 100.0], np.float32)]
+    assert not difference([np.array([1.05, 100.0], np.float32)], expected, Tolerance())
+    assert "off by 1" in difference([np.array([1.0, 101.0], np.float32)], expected, Tolerance())
+    assert not difference([np.array([1.0, 101.0], np.float32)], expected, tolerance(["intent.fp16"]))
+    assert "not finite" in difference([np.array([1.0, np.nan], np.float32)], expected, Tolerance())
+    whole = [np.array([1, 2])]
+    assert difference([np.array([1, 3])], whole, Tolerance()) == "output 0: 1 of 2 elements differ"
+    assert "in place of" in difference([np.array([1.0])], whole, Tolerance())

@@ -1,0 +1,193 @@
+"""Bad input: one clear line each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from graph.models import constant, convolutions, model, one_node, tokens, write
+from planish.core import PlanishError, ProgramError
+from planish.graph import source
+from planish.graph.level import GraphLevel
+from planish.graph.program import GraphProgram, Port
+from planish.graph.shapes import parse_shapes
+from planish.graph.source import read_model, read_text
+from planish.measure import InlineExecutor
+from planish.settings import Settings
+from planish.tune import task_of
+
+
+def test_a_model_is_named_by_path_content_and_inputs(tmp_path: Path) -> None:
+    program = read_model(write(convolutions(), tmp_path / "net.onnx"), {"allow": "int8, fp16"})
+    assert program.title == "net.onnx: 11 nodes, x float32 1x3x8x8"
+    assert program.inputs == (Port("x", "float32", (1, 3, 8, 8)),)
+    assert program.allow == ("intent.fp16", "intent.int8")
+    assert program.text.startswith("# net.onnx: 11 nodes")
+    assert GraphLevel().load(program.text, {}) == program
+    assert GraphLevel().accepts(program.text)
+
+
+def external(folder: Path) -> Path:
+    """Write a model whose weights are in a file beside it."""
+    file = folder / "net.onnx"
+    onnx.save(convolutions(), file, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    return file
+
+
+def test_weights_may_be_in_a_file_beside_the_model(tmp_path: Path) -> None:
+    file = external(tmp_path)
+    program = read_model(file, {})
+    assert source.load_checked(program).graph.initializer[0].raw_data
+    content = bytearray((tmp_path / "weights.bin").read_bytes())
+    content[0] ^= 1
+    (tmp_path / "weights.bin").write_bytes(content)
+    with pytest.raises(ProgramError, match=r"is not what it was when it was tuned\. Tune it anew\."):
+        read_text(program.text)
+
+
+def _missing(folder: Path) -> Path:
+    return folder / "missing.onnx"
+
+
+def _text(folder: Path) -> Path:
+    (folder / "text.onnx").write_text("a text and no model", encoding="utf-8")
+    return folder / "text.onnx"
+
+
+def _empty(folder: Path) -> Path:
+    (folder / "empty.onnx").touch()
+    return folder / "empty.onnx"
+
+
+def _short(folder: Path) -> Path:
+    (folder / "short.onnx").write_bytes(convolutions().SerializeToString()[:-100])
+    return folder / "short.onnx"
+
+
+def _lost_weights(folder: Path) -> Path:
+    file = external(folder)
+    (folder / "weights.bin").unlink()
+    return file
+
+
+def _opset(folder: Path) -> Path:
+    return write(model([helper.make_node("Relu", ["x"], ["y"])], [], opset=999), folder / "new.onnx")
+
+
+def _custom(folder: Path) -> Path:
+    return write(model([helper.make_node("Foo", ["x"], ["y"], domain="acme")], []), folder / "c.onnx")
+
+
+def _open(folder: Path) -> Path:
+    return write(convolutions(("n", 3, 8, 8)), folder / "open.onnx")
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (_missing, r"cannot read .*missing\.onnx': No such file.*Check the path\."),
+        (_text, "is no ONNX model"),
+        (_empty, "is no ONNX model"),
+        (_short, "is no ONNX model, or is cut short"),
+        (_lost_weights, r"cannot read .*weights\.bin'.*The weights of .* belong there"),
+        (_opset, r"is of opset 999; the newest that onnx knows here is \d+"),
+        (_custom, r"has a custom operator, acme\.Foo, which cannot be run here"),
+        (_open, r"input 'x' of .* has an open shape: n, 3, 8, 8\. Give it: --shape x=1,3,8,8\."),
+    ],
+)
+def test_what_cannot_be_read_is_told_in_one_line(
+    make: Callable[[Path], Path], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ProgramError, match=said) as raised:
+        GraphLevel().load(str(make(tmp_path)), {})
+    assert "\n" not in str(raised.value)
+
+
+def test_models_that_are_too_large_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "LARGEST", 1000)
+    with pytest.raises(ProgramError, match="Models over 2 GiB cannot be rewritten"):
+        read_model(write(convolutions(), tmp_path / "net.onnx"), {})
+    monkeypatch.setattr(source, "LARGEST", 3500)
+    with pytest.raises(ProgramError, match="with its weights"):
+        read_model(external(tmp_path), {})
+
+
+def test_a_moved_file_is_told(tmp_path: Path) -> None:
+    file = write(convolutions(), tmp_path / "net.onnx")
+    program = read_model(file, {})
+    file.rename(tmp_path / "other.onnx")
+    with pytest.raises(ProgramError, match=r"cannot read .*net\.onnx.*It was moved or deleted"):
+        read_text(program.text)
+
+
+@pytest.mark.parametrize(
+    ("options", "shape"),
+    [
+        ({"shape": "x=2,3,8,8"}, (2, 3, 8, 8)),
+        ({"shape": "x=2x3x8x8"}, (2, 3, 8, 8)),
+        ({"shape": "n=4"}, (4, 3, 8, 8)),
+        ({"batch": "5"}, (5, 3, 8, 8)),
+    ],
+)
+def test_open_shapes_are_given(options: dict[str, str], shape: tuple[int, ...], tmp_path: Path) -> None:
+    program = read_model(write(convolutions(("n", 3, 8, 8)), tmp_path / "net.onnx"), options)
+    assert program.inputs[0].shape == shape
+    assert program.batch == shape[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"shape": "z=1"}, r"no input or dimension 'z'\. "),
+        ({"shape": "x=1,3,8"}, r"has the shape \?,3,8,8, not \(1, 3, 8\)"),
+        ({"shape": "x=1,4,8,8"}, "has the shape"),
+        ({"shape": "x=a"}, "is not understood"),
+        ({"shape": "1,2"}, "is not understood"),
+        ({"batch": "0"}, "batch '0' is no positive number"),
+        ({"inputs": "missing.npz", "batch": "1"}, "cannot read 'missing.npz'"),
+    ],
+)
+def test_wrong_options_are_told(options: dict[str, str], said: str, tmp_path: Path) -> None:
+    file = write(convolutions(("n", 3, 8, 8)), tmp_path / "net.onnx")
+    with pytest.raises(ProgramError, match=said):
+        read_model(file, options)
+
+
+def test_several_shapes_are_read() -> None:
+    assert parse_shapes("x=1,3,y=2x4,n=7") == {"x": (1, 3), "y": (2, 4), "n": (7,)}
+
+
+def evaluator_of(program: GraphProgram) -> InlineExecutor:
+    level = GraphLevel()
+    return InlineExecutor(level.evaluator(task_of(level, program, Settings()))())
+
+
+def test_answers_that_are_not_finite_before_anything_is_changed_are_told(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Mul", ["x", "w"], ["m"]), helper.make_node("Log", ["m"], ["y"])]
+    broken = model(nodes, [constant("w", np.full((), -np.inf, np.float32))])
+    with pytest.raises(ProgramError, match="gives numbers that are not finite, before anything is changed"):
+        evaluator_of(read_model(write(broken, tmp_path / "net.onnx"), {}))
+
+
+def test_what_the_runtime_refuses_is_told(tmp_path: Path) -> None:
+    made = write(model([helper.make_node("NoSuchOperator", ["x"], ["y"])], []), tmp_path / "net.onnx")
+    with pytest.raises(PlanishError, match=r"ONNX Runtime does not run .*NoSuchOperator") as raised:
+        evaluator_of(read_model(made, {}))
+    assert "\n" not in str(raised.value)
+
+
+def test_inputs_that_are_no_numbers_are_told(tmp_path: Path) -> None:
+    made = one_node("Identity")
+    made.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.STRING
+    with pytest.raises(ProgramError, match=r"input 'x' of .* is no tensor of numbers"):
+        read_model(write(made, tmp_path / "net.onnx"), {})
+
+
+def test_token_ids_keep_their_type(tmp_path: Path) -> None:
+    program = read_model(write(tokens(), tmp_path / "t.onnx"), {})
+    assert program.inputs == (Port("x", "int64", (2, 4)),)
