@@ -19,10 +19,12 @@ from planish.core import (
     Outcome,
     PlanishError,
 )
-from planish.hlo import cross
+from planish.hlo import cross, program_from
 from planish.hlo.backend.xla import XlaBackend, XlaExecutable
+from planish.hlo.describe import where
 from planish.hlo.edits import CopyOp, DeleteOp, ScaleConstant
 from planish.hlo.level import HloLevel
+from planish.hlo.patch import original
 from planish.hlo.recipe import recipe_of
 from planish.hlo.scored import scored_program
 from planish.hlo.space import PatchSpace
@@ -127,3 +129,28 @@ def test_edits_are_selected_where_they_are_valid_alone(tmp_path: Path) -> None:
     assert space.selected(patch, (0, 2)) == Candidate((copy, of_copy))
     assert space.selected(patch, (1, 2)) is None
     assert space.selected(patch, ()) == NOTHING
+
+
+LAYERS = """
+func.func public @main(%a: tensor<2xf32> loc("a"), %b: tensor<2xf32> loc("b")) -> tensor<2xf32> {
+  %c = stablehlo.constant dense<2.0> : tensor<2xf32> loc("step")
+  %x = stablehlo.multiply %c, %c : tensor<2xf32> loc("step/one/mul")
+  %y = stablehlo.add %a, %x : tensor<2xf32> loc("step/one/add")
+  %z = stablehlo.add %b, %y : tensor<2xf32> loc("step/two/add")
+  return %z : tensor<2xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("uid", "told"),
+    [
+        ("0", ", in step, used in step/one/mul, with a"),
+        ("1", ", in step/one/mul, with a"),
+        ("2", ", in step/one/add, with a"),
+        ("3", ", in step/two/add, with b"),
+        ("4", ""),
+    ],
+)
+def test_an_operation_is_told_by_its_layer_and_what_it_works_on(uid: str, told: str) -> None:
+    assert where(original(program_from(LAYERS)), uid) == told

@@ -85,7 +85,7 @@ def test_edits_are_told_with_their_layers(tuned: Tuned) -> None:
     told = HloLevel().describe(tuned.result.task, edits)
     assert told["edits"].splitlines()[:2] == [
         "1. ScaleConstant(op='3', factor=2.0)",
-        "   3: stablehlo.constant of tensor<4x3xf32>",
+        "   3: stablehlo.constant of tensor<4x3xf32>, with w",
     ]
     assert "-  %op3 = stablehlo.constant dense<1.000000e-01> : tensor<4x3xf32>" in told["diff"]
     assert "+  %op3 = stablehlo.constant dense<2.000000e-01> : tensor<4x3xf32>" in told["diff"]

@@ -14,6 +14,10 @@ from planish.hlo.patch import extended, original, replay
 from planish.hlo.scored import scored_program
 
 CONTEXT_LINES = 2
+SCOPE = "/"
+"""Parts of a layer's name: `jit(step)/update/mul`."""
+FAR = 6
+"""So many operations are looked at, to tell what a value is for."""
 
 
 def described(task: Task, candidate: Candidate) -> Mapping[str, str]:
@@ -52,9 +56,47 @@ def _operations(draft: Draft, edit: Edit) -> Iterator[str]:
     for uid in dict.fromkeys(named):
         if uid in draft.mirror.facts:
             fact = draft.mirror.facts[uid]
-            layer = named_location(draft.op(uid).location)
             result = f" of {fact.results[0]}" if fact.results else ""
-            yield f"{uid}: {fact.name}{result}{f', in {layer}' if layer else ''}"
+            yield f"{uid}: {fact.name}{result}{where(draft, uid)}"
+
+
+def where(draft: Draft, uid: str) -> str:
+    """Tell where an operation belongs.
+
+    Args:
+        draft: the module.
+        uid: the operation's id.
+
+    Returns:
+        Its layer, by its location; that of who uses it, where its own has no parts; and the function's
+        arguments that it works on in that layer. Begins with a comma; empty where nothing is known.
+    """
+    way = list(_way(draft, uid))
+    layers = [named_location(draft.op(each).location) for each in way]
+    told = f", in {layers[0]}" if layers[0] else ""
+    layer = next((layer for layer in layers if SCOPE in layer), layers[0])
+    told += f", used in {layer}" if layer != layers[0] else ""
+    scope = layer.rpartition(SCOPE)[0]
+    here = (each for each, known in zip(way, layers, strict=True) if known.rpartition(SCOPE)[0] == scope)
+    arguments = next(filter(None, (_arguments(draft, each) for each in here)), [])
+    return f"{told}, with {', '.join(arguments)}" if arguments else told
+
+
+def _way(draft: Draft, uid: str) -> Iterator[str]:
+    """Follow a value, from who makes it to who uses it first, and so on."""
+    for _ in range(FAR):
+        yield uid
+        users = [user for result in draft.users(uid) for user, _ in result]
+        if not users:
+            return
+        uid = users[-1]
+
+
+def _arguments(draft: Draft, uid: str) -> list[str]:
+    """Name the function's arguments that an operation takes."""
+    names = (draft.name(operand) for operand in draft.op(uid).operands)
+    taken = [draft.value(name) for name in dict.fromkeys(names) if name.startswith("arg")]
+    return [name for value in taken if (name := named_location(value.location))]
 
 
 def _named_text(draft: Draft) -> str:
