@@ -1,0 +1,208 @@
+"""Measuring the paper's configurations of one model, side by side, in several processes."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from configurations import Configuration, configurations
+
+from planish.core import PlanishError, rng
+from planish.graph.counters import Meter, counters
+from planish.graph.evaluator import within_three_sigma
+from planish.graph.passes import Selection
+from planish.graph.program import GraphProgram
+from planish.graph.rewriting import rewrite
+from planish.graph.running import Settings, difference, make_feeds, open_session, tolerance
+from planish.graph.running.memory import peak_memory
+from planish.graph.source import read_model
+from planish.graph.starting import recognition_of
+from planish.graph.workshop import Workshop
+
+QUICK = 20
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured.
+
+    Args:
+        runs: of each configuration, in all processes; the paper has 1,000.
+        warm: runs before, in each process; the paper has 100.
+        processes: fresh ones.
+        rounds: in each process; in each, everybody has its share of the runs, in a shuffled order.
+        creations: sessions of each configuration, in each process.
+        tries: orders of each random list.
+        cores: threads of a session.
+        seed: of the random lists and orders.
+    """
+
+    runs: int = 1000
+    warm: int = 100
+    processes: int = 5
+    rounds: int = 5
+    creations: int = 5
+    tries: int = 3
+    cores: int = 1
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A configuration whose model was made.
+
+    Args:
+        name: of the configuration.
+        file: the rewritten model.
+        offline: the same, optimised by the runtime once and for all.
+        disabled: the runtime's passes that are left out.
+    """
+
+    name: str
+    file: Path
+    offline: Path
+    disabled: frozenset[str]
+
+
+def measure(path: Path, effort: Effort) -> dict[str, Any]:
+    """Measure the seven configurations of a model.
+
+    Returns:
+        `classes`, `batch`, `counters`, and `configurations`: name to `rewrites`, `kept` (of the runtime's
+        passes), `rewriting` (seconds), `latency`, `creation` and `offline` (seconds, by process and then by
+        round), `samples` (runs within three standard deviations, and all), `memory` (MiB), and what counters
+        there are; or `failed`.
+    """
+    program = read_model(path, {})
+    recognition, settings = recognition_of(program), Settings(cores=effort.cores)
+    with tempfile.TemporaryDirectory() as folder:
+        workshop = Workshop(program, Path(folder))
+        made: dict[str, dict[str, Any]] = {}
+        ready: list[Ready] = []
+        for configuration in configurations(recognition, effort.seed, effort.tries):
+            chosen = _fastest(configuration, workshop, program, settings)
+            told, one = _prepared(configuration.name, chosen, workshop, program, settings)
+            made[configuration.name] = told
+            ready += [one] if one else []
+        _measured(made, ready, program, settings, effort)
+    return {
+        "model": path.stem,
+        "classes": list(recognition.classes),
+        "batch": program.batch,
+        "effort": asdict(effort),
+        "counters": sorted(counters()),
+        "configurations": made,
+    }
+
+
+def _fastest(
+    configuration: Configuration, workshop: Workshop, program: GraphProgram, settings: Settings
+) -> Selection:
+    """Take the fastest order of a random list, by a few runs of each; the first where all fail."""
+    feed = make_feeds(program, workshop.original)[0]
+    found: dict[Selection, float] = {}
+    for chosen in (configuration.selection, *configuration.orders) if configuration.orders else ():
+        try:
+            session = open_session(workshop.made(chosen.rewrites).file, settings, chosen.disabled)
+            found[chosen] = statistics.median(_timed(partial(session.run, feed), QUICK))
+        except PlanishError:  # an order that fails is not taken; where all do, that is told below
+            continue
+    return min(found, key=lambda chosen: found[chosen], default=configuration.selection)
+
+
+def _prepared(
+    name: str, chosen: Selection, workshop: Workshop, program: GraphProgram, settings: Settings
+) -> tuple[dict[str, Any], Ready | None]:
+    """Make a configuration's files, and make sure that its answers are right."""
+    told: dict[str, Any] = {"rewrites": list(chosen.rewrites), "disabled": sorted(chosen.disabled)}
+    feeds = make_feeds(program, workshop.original)
+    try:
+        file, offline = workshop.made(chosen.rewrites).file, workshop.new_file()
+        start = time.perf_counter()  # the passes' libraries are loaded now
+        rewrite(workshop.original, chosen.rewrites)
+        told["rewriting"] = time.perf_counter() - start
+        session = open_session(file, settings, chosen.disabled, keep=offline)
+        expected = open_session(program.file, settings, as_it_is=True)
+        for feed in feeds:
+            wrong = difference(session.run(feed), expected.run(feed), tolerance(chosen.rewrites))
+            if wrong:
+                return {**told, "failed": wrong}, None
+        told["memory"] = peak_memory(file, settings, chosen.disabled, feeds[0])
+        told["offline_memory"] = peak_memory(offline, settings, (), feeds[0], as_it_is=True)
+    except PlanishError as error:
+        return {**told, "failed": error.message}, None
+    return told, Ready(name, file, offline, chosen.disabled)
+
+
+def _measured(
+    made: dict[str, dict[str, Any]],
+    ready: Sequence[Ready],
+    program: GraphProgram,
+    settings: Settings,
+    effort: Effort,
+) -> None:
+    """Measure in fresh processes one after the other, and add what was found."""
+    keys = ("latency", "creation", "offline", "kept")
+    for one in ready:
+        made[one.name] |= {key: [] for key in keys} | {"readings": []}
+    for process in range(effort.processes):
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            found = pool.submit(_in_process, program, ready, settings, effort, process).result()
+        for name, values in found.items():
+            for key, value in values.items():
+                made[name][key].append(value)
+
+
+def _in_process(
+    program: GraphProgram, ready: Sequence[Ready], settings: Settings, effort: Effort, process: int
+) -> dict[str, dict[str, Any]]:
+    """Measure all configurations in turns, in this process."""
+    import onnx
+
+    feed = make_feeds(program, onnx.load(program.file))[0]
+    found: dict[str, dict[str, Any]] = {one.name: {"creation": [], "offline": []} for one in ready}
+    order = rng(effort.seed, process)
+    for _ in range(effort.creations):
+        for one in _shuffled(ready, order):
+            found[one.name]["creation"].append(open_session(one.file, settings, one.disabled).seconds)
+            found[one.name]["offline"].append(open_session(one.offline, settings, as_it_is=True).seconds)
+    sessions = {one.name: open_session(one.file, settings, one.disabled) for one in ready}
+    for session in sessions.values():
+        _timed(partial(session.run, feed), effort.warm)
+    share = max(1, effort.runs // (effort.processes * effort.rounds))
+    samples: dict[str, list[list[float]]] = {one.name: [] for one in ready}
+    readings: dict[str, list[Mapping[str, float]]] = {one.name: [] for one in ready}
+    for _ in range(effort.rounds):
+        for one in _shuffled(ready, order):
+            meter = Meter(frozenset(("power", "temperature")))
+            meter.begin()
+            samples[one.name].append(_timed(partial(sessions[one.name].run, feed), share))
+            readings[one.name].append(meter.end(share))
+    for name, rounds in samples.items():
+        within = [within_three_sigma(each) for each in rounds]
+        found[name]["latency"] = [statistics.fmean(each) for each in within]
+        found[name]["kept"] = [sum(map(len, within)), sum(map(len, rounds))]
+        found[name]["readings"] = readings[name]
+    return found
+
+
+def _shuffled(ready: Sequence[Ready], order: Any) -> list[Ready]:
+    return [ready[int(place)] for place in order.permutation(len(ready))]
+
+
+def _timed(run: Any, count: int) -> list[float]:
+    """Time single calls, in seconds."""
+    seconds: list[float] = []
+    for _ in range(count):
+        start = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - start)
+    return seconds
