@@ -259,7 +259,9 @@ def test_a_front_that_is_the_baseline_is_compared_with_it(tmp_path: Path) -> Non
 def test_a_baseline_that_fails_is_an_error_and_the_search_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Plain, "baseline", lambda *_: Candidate((Set(9, 9),)))  # type: ignore[reportUnknownLambdaType]
+    baselines = iter([Candidate(), Candidate()])  # the search's; later ones are illegal
+    broken = Candidate((Set(9, 9),))
+    monkeypatch.setattr(Plain, "baseline", lambda *_: next(baselines, broken))  # type: ignore[reportUnknownLambdaType]
     with pytest.raises(PlanishError, match="the baseline failed"):
         ended(tmp_path, Plain())
     with open_store(tmp_path / "store.db", read_only=True) as store:
