@@ -18,7 +18,7 @@ from planish.core import (
     PlanishError,
     StageClock,
 )
-from planish.measure import Answer, Entrant, InlineExecutor, LocalExecutor, Plan, remeasure
+from planish.measure import Answer, Entrant, InlineExecutor, LocalExecutor, Plan, remeasure, remeasure_all
 from planish.testing.acting import Actor, Diary, act
 
 COST = Objective("cost")
@@ -143,6 +143,33 @@ def test_rounds_are_interleaved_and_shuffled_by_seed() -> None:
     assert len(rounds) == 3 * 4
     assert all(len(set(turn)) == 3 for turn in rounds)
     assert len(set(rounds)) > 1
+
+
+class Both:
+    """Gives the cost, and its inverse."""
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        outcome = Actor().evaluate(candidate, clock)
+        assert isinstance(outcome, Measured)
+        return Measured({"cost": outcome.values["cost"], "error": 1 / outcome.values["cost"]})
+
+
+def test_one_batch_tells_of_all_objectives(inline: Start) -> None:
+    base, good, broken = (
+        Entrant(name, act(how, value), Both)
+        for name, how, value in (("base", "measure", 2.0), ("good", "measure", 1.0), ("broken", "raise", 1.0))
+    )
+    objectives = [COST, Objective("error", exact=True)]
+    found = remeasure_all(base, [good, broken], objectives, Plan(processes=2, rounds=2), inline)
+    assert [{n: s.verdict for n, s in standings.items()} for standings in found] == [
+        {"cost": "no difference", "error": "no difference"},
+        {"cost": "faster", "error": "slower"},
+        {"cost": "failed", "error": "failed"},
+    ]
+    assert found[1]["error"].values == ((1.0, 1.0), (1.0, 1.0))
+    assert remeasure(base, [good, broken], COST, Plan(processes=2, rounds=2), inline) == [
+        standings["cost"] for standings in found
+    ]
 
 
 def test_processes_are_fresh_and_factories_are_their_own(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The interval of a ratio, and what it is taken to mean."""
 
 import math
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from planish.core import Objective
-from planish.measure.interval import Ratio, ratio
+from planish.measure.interval import Ratio, noise, ratio
 
 TIME = Objective("time_s", "s")
 GFLOPS = Objective("gflops", "GFLOPS", "up")
@@ -83,3 +83,15 @@ def test_the_verdict_follows_the_direction(low: float, high: float, down: str, u
 def test_zeros_are_values(over: float, under: float) -> None:
     expected = 1.0 if over == under else math.inf if under == 0 else 0.0
     assert ratio([[over] * 3], [[under] * 3], 5) == Ratio(expected, expected, expected)
+
+
+@given(st.lists(st.floats(0.9, 1.1), min_size=3, max_size=9), st.integers(0, 9))
+def test_noise_is_how_far_neighbours_differ(values: list[float], seed: int) -> None:
+    found = noise(values, seed)
+    over = [b / a for a, b in pairwise(values)]
+    assert 0 <= found <= max(abs(each - 1) for each in over)
+    assert noise([values[0]] * 4, seed) == 0
+
+
+def test_slow_drift_is_little_noise() -> None:
+    assert noise([1 + i / 100 for i in range(10)], 0) == pytest.approx(0.01, rel=0.1)

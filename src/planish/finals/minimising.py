@@ -96,8 +96,7 @@ def _measured(
         bench.end = time.monotonic() + (end - time.monotonic()) / (len(named) - place)
         trying = _Trying(bench, objectives, noise, short)
         try:
-            shrink(space, short, trying)
-            found.append(Minimised(trying.least, whole))
+            found.append(Minimised(shrink(space, short, trying), whole))
         except OutOfTimeError:
             found.append(Minimised(trying.least, whole, (_LATE,)))
     return found, noise
