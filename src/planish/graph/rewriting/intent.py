@@ -49,6 +49,9 @@ def _int8(model: ModelProto) -> ModelProto:
 
     with tempfile.TemporaryDirectory() as folder:
         before, after = Path(folder) / "before.onnx", Path(folder) / "after.onnx"
-        onnx.save(model, before)
+        plain = onnx.ModelProto()
+        plain.CopyFrom(model)
+        del plain.graph.value_info[:]  # exporters leave shapes there that the quantiser takes for wrong
+        onnx.save(plain, before)
         quantize_dynamic(before, after, weight_type=QuantType.QInt8)
         return onnx.load(after)
