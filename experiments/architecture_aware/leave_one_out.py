@@ -2,8 +2,8 @@
 
     python experiments/architecture_aware/leave_one_out.py --folder models --store leave.db --trials 200
 
-Every model is searched. Then each is left out in turn: the lists are learnt from the others' trials alone, and
-what they bring is measured with 0 measurements (the first list, unseen), 1 (the first list, if it is measured
+Every model is searched. Then each is left out in turn: the lists are learnt from the others' trials alone,
+and what they bring is measured with 0 measurements (the first list, unseen), 1 (the first list, if it is measured
 to be better than the baseline) and 10 (the best of the first ten). At the end these, the paper's list (AS-0)
 and the search's winner are measured again in turns with the baseline. The share is of logarithms: 100 % is
 the search's gain. The same command goes on where it was stopped, as trials are in the store.
@@ -27,7 +27,7 @@ from planish.core import Candidate, Measured, Stage, Task, rng
 from planish.graph.architecture import starting_list
 from planish.graph.learned import ClassList, Tried, learn_lists, learned_list, records_of
 from planish.graph.level import GraphLevel
-from planish.graph.program import graph_program
+from planish.graph.program import graph_program, program_from
 from planish.graph.starting import recognition_of
 from planish.past import past
 from planish.settings import Settings
@@ -113,8 +113,8 @@ def _left(
     program = graph_program(task.program)
     recognition = recognition_of(program)
     # The same network by another exporter is no other network.
-    name = program.file.stem.partition("-torchscript")[0].partition("-dynamo")[0]
-    others = [tried for text, tried in known.items() if f"{name}-" not in text.splitlines()[0]]
+    own = _network(program.file)
+    others = [tried for text, tried in known.items() if _network(program_from(text).file) != own]
     learnt = learned_list(learn_lists(r for tried in others for r in records_of(tried)), recognition.classes)
     paper = starting_list(recognition)
     lists = {"AS-0": paper, "search": winner}
@@ -123,6 +123,11 @@ def _left(
         lists |= {str(count): _chosen(learnt, first, count) for count in BUDGETS}
     ratios = _measured(level, task, list(lists.values()), rounds=asked.rounds, seed=1)
     return Left(program.file.stem, recognition.classes, learnt, {n: ratios[c] for n, c in lists.items()})
+
+
+def _network(file: Path) -> str:
+    """Name the network of a file, whichever exporter wrote it."""
+    return file.stem.partition("-torchscript")[0].partition("-dynamo")[0]
 
 
 def _chosen(learnt: ClassList, measured: Mapping[Candidate, float], count: int) -> Candidate:
@@ -135,7 +140,7 @@ def _chosen(learnt: ClassList, measured: Mapping[Candidate, float], count: int) 
 def _measured(
     level: GraphLevel, task: Task, candidates: Sequence[Candidate], *, rounds: int, seed: int = 0
 ) -> Mapping[Candidate, float]:
-    """Measure candidates in turns with the baseline; gives latency over the baseline's, the median of rounds."""
+    """Measure candidates in turns with the baseline; gives latency over its latency, the median of rounds."""
     evaluator = level.evaluator(task, final=True)()
     everybody = list(dict.fromkeys([Candidate(), *candidates]))
     found: dict[Candidate, list[float]] = {candidate: [] for candidate in everybody}
