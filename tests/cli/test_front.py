@@ -11,7 +11,7 @@ from rich.console import Console
 
 from cli.conftest import PROGRAM, Planish
 from planish.budget import Budget
-from planish.cli import watching
+from planish.cli import front, watching
 from planish.cli.board import Board
 from planish.cli.front import show_front, show_members
 from planish.cli.watching import Display
@@ -39,9 +39,23 @@ def test_the_front_is_plotted_and_listed(story: Story, capsys: pytest.CaptureFix
     said = capsys.readouterr().out
     assert said.startswith("error   ● front   ◆ baseline\n")
     assert "hypervolume 2.000 (baseline 1), reached after 3 evaluations" in said
-    rows = [line.split() for line in said.splitlines() if line.startswith(("#", "baseline", "tree"))]
-    assert [row[0] for row in rows][:6] == ["baseline", "tree.mlir", "#1", "#2", "#3", "#4"]
+    rows = [line.split() for line in said.splitlines() if line.startswith(("#", "baseline", "reference "))]
+    assert [row[0] for row in rows][:6] == ["baseline", "reference", "#1", "#2", "#3", "#4"]
     assert "#4: other numbers" in said
+
+
+def test_in_a_narrow_terminal_the_scores_have_a_table_of_their_own(
+    story: Story, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(front, "width", lambda: 80)
+    show_front(story)
+    heads = [
+        line.split()
+        for line in capsys.readouterr().out.splitlines()
+        if line.startswith("   ") and "e" in line
+    ]
+    assert ["time", "gain", "error", "edits", "second", "opinion", "verdict"] in heads
+    assert ["search", "validation", "final"] in heads
 
 
 def test_each_of_the_front_tells_what_it_changes(story: Story, capsys: pytest.CaptureFixture[str]) -> None:

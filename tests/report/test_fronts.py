@@ -38,14 +38,17 @@ def test_the_table_has_both_baselines_first() -> None:
         *("second opinion", "verdict"),
     )
     assert table.rows[0] == ("baseline", "2.000 ms", "", "0.2000", "0.1100", "0.1200", "0.1300", "", "", "")
-    assert table.rows[1][:4] == ("tree.mlir", "3.000 ms", "", "0.2000")
+    assert table.rows[1][:4] == ("reference", "3.000 ms", "", "0.2000")
     assert table.rows[2] == (
         *("#1", "500.0 µs", f"4.00{X}", "0.9000", "0.4950", "0.5400", "0.5850", "1 of 5"),
         *("agrees", "faster, more error"),
     )
     assert table.rows[4][-3:] == ("2", "agrees", "same time, less error")
     assert table.rows[5][-2:] == ("differs", "disputed")
-    assert table.note == "error: as in the search; search, validation, final: at the end"
+    assert (
+        table.note == "error: as in the search; search, validation, final: at the end; reference: tree.mlir"
+    )
+    assert table.scores == {"search", "validation", "final"}
     assert all(len(row) == len(table.columns) for row in table.rows)
 
 

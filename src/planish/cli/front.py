@@ -7,11 +7,11 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from planish.cli.output import say, table
+from planish.cli.output import GAP, say, table, width
 from planish.cli.scatter import ASCII, FULL, scatter
 from planish.core import Measured, growth_of, pareto_front, reference_point
 from planish.report.effects import Grid, effect_grids
-from planish.report.front_table import front_table
+from planish.report.front_table import FrontTable, front_table
 from planish.report.members import front_at_end
 from planish.report.story import Story
 from planish.report.wording import number
@@ -31,13 +31,28 @@ def show_front(story: Story) -> None:
     if front := front_at_end(story.finalists, objectives):
         made = front_table(front, objectives)
         say()
-        table(made.columns, made.rows, made.right)
+        for columns in _parts(made, width()):
+            places = [made.columns.index(column) for column in columns]
+            table(columns, [[row[place] for place in places] for row in made.rows], made.right)
+            say()
         if made.note:
             say(made.note)
         for member in front.members:
             if member.agrees is False:
                 say(f"{member.name}: {member.why}")
         say()
+
+
+def _parts(made: FrontTable, most: int) -> list[list[str]]:
+    """List the columns of the table; where it is too wide, those of two: the scores stand apart."""
+    cells = zip(made.columns, *made.rows, strict=True)
+    wide = sum(max(map(len, column)) + GAP for column in cells) - GAP
+    if wide <= most or not made.scores:
+        return [list(made.columns)]
+    name, *others = made.columns
+    return [
+        [name, *(column for column in others if (column in made.scores) is apart)] for apart in (False, True)
+    ]
 
 
 def show_members(story: Story, *, effects: bool) -> None:

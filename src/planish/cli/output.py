@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -13,6 +14,9 @@ import typer
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+GAP = 3
+"""Between the columns of a table."""
 
 _PIPE_WIDTH = 1000  # where nobody's window is too narrow
 
@@ -51,6 +55,11 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable
     for row in rows:
         made.add_row(*row)
     _draw(made)
+
+
+def width() -> int:
+    """Give the columns that standard output has."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_WIDTH
 
 
 def facts(pairs: Mapping[str, str]) -> None:

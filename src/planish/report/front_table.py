@@ -19,6 +19,7 @@ class FrontTable:
     Args:
         columns: the heads.
         right: which of them hold numbers.
+        scores: which of them hold what was measured at the end alone.
         rows: a cell for each column; the baselines first.
         members: who is in each row.
         note: what the columns are, where that needs to be said; else empty.
@@ -26,6 +27,7 @@ class FrontTable:
 
     columns: tuple[str, ...]
     right: frozenset[str]
+    scores: frozenset[str]
     rows: tuple[tuple[str, ...], ...]
     members: tuple[Member, ...]
     note: str
@@ -43,17 +45,24 @@ def front_table(front: Front, objectives: Sequence[Objective]) -> FrontTable:
     noisy = [o for o in objectives if not o.exact]
     heads = [head for o in objectives for head in ((label(o), _gain(o)) if o in noisy else (label(o),))]
     numbers = (*heads, *scores.values(), "edits")
-    note = ""
-    if scores:
-        parts = ", ".join(scores.values())
-        note = f"{', '.join(label(o) for o in objectives if o.exact)}: as in the search; {parts}: at the end"
     return FrontTable(
         ("", *numbers, "second opinion", "verdict"),
         frozenset(numbers),
-        tuple(_row(member, objectives, scores) for member in everybody),
+        frozenset(scores.values()),
+        tuple(
+            _row("reference" if member is front.reference else member.name, member, objectives, scores)
+            for member in everybody
+        ),
         everybody,
-        note,
+        _note(front, objectives, scores),
     )
+
+
+def _note(front: Front, objectives: Sequence[Objective], scores: Mapping[str, str]) -> str:
+    exact = ", ".join(label(o) for o in objectives if o.exact)
+    columns = [f"{exact}: as in the search", f"{', '.join(scores.values())}: at the end"] if scores else []
+    named = [f"reference: {front.reference.name}"] if front.reference else []
+    return "; ".join((*columns, *named))
 
 
 def _gain(objective: Objective) -> str:
@@ -73,14 +82,16 @@ def _scores(everybody: Sequence[Member], objectives: Sequence[Objective]) -> Map
     return heads
 
 
-def _row(member: Member, objectives: Sequence[Objective], scores: Mapping[str, str]) -> tuple[str, ...]:
+def _row(
+    name: str, member: Member, objectives: Sequence[Objective], scores: Mapping[str, str]
+) -> tuple[str, ...]:
     cells = [cell for o in objectives for cell in _cells(member.values.get(o.name), o)]
-    found = [number(member.scores[name]) if name in member.scores else NONE for name in scores]
+    found = [number(member.scores[score]) if score in member.scores else NONE for score in scores]
     if member.candidate is None:
-        return (member.name, *cells, *found, "", "", "")
+        return (name, *cells, *found, "", "", "")
     opinion = {True: "agrees", False: "differs", None: NONE}[member.agrees]
     said = [outcome_words(o, member.values[o.name].verdict) for o in objectives]
-    return (member.name, *cells, *found, _edits(member), opinion, ", ".join(dict.fromkeys(said)))
+    return (name, *cells, *found, _edits(member), opinion, ", ".join(dict.fromkeys(said)))
 
 
 def _cells(judged: Judged | None, objective: Objective) -> list[str]:
