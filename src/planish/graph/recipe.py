@@ -19,6 +19,8 @@ from planish.measure import Limits
 
 _PACE = 20e6
 """Bytes of a model for which each stage is given another second, beyond its usual limit."""
+_COPIES = 16
+"""So many times a model's size is a worker's memory: of it as it came, rewritten, and in sessions."""
 
 
 def recipe_of(task: Task, *, final: bool = False) -> GraphEvaluator:
@@ -99,5 +101,13 @@ def no_optimisation(task: Task) -> Reference:
 
 
 def _limits(program: GraphProgram) -> Limits:
-    more = program.file.stat().st_size / _PACE
-    return Limits(transform=20 + more, build=20 + more, verify=20 + more, run=30 + more, worker=60 + more)
+    size = program.file.stat().st_size
+    more = size / _PACE
+    return Limits(
+        transform=20 + more,
+        build=20 + more,
+        verify=20 + more,
+        run=30 + more,
+        worker=60 + more,
+        memory_bytes=max(4 << 30, _COPIES * size),
+    )
