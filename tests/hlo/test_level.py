@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +71,16 @@ def test_a_run_compares_with_the_unchanged_module(tuned: Tuned) -> None:
     assert tuned.result.trials == 6
     assert tuned.result.baseline is not None
     assert tuned.result.baseline.median > 0
+
+
+def test_the_end_scores_each_member_and_asks_the_other_back_end(tuned: Tuned) -> None:
+    result = tuned.result
+    for member in result.ranked:
+        assert {"error", "error_validation", "error_final"} == {*member.scores}
+        assert member.opinion.agrees or (find_spec("iree") is None and result.notes)
+        assert len(member.candidate.steps) <= member.searched
+    assert {*result.baseline_scores} == {"error", "error_validation", "error_final"}
+    assert {*result.baselines} == {"time_s", "error"}
 
 
 def test_a_stored_run_reads_back_and_replays(tuned: Tuned) -> None:
