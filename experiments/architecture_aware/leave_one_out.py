@@ -3,10 +3,10 @@
     python experiments/architecture_aware/leave_one_out.py --folder models --store leave.db --trials 200
 
 Every model is searched. Then each is left out in turn: the lists are learnt from the others' trials alone,
-and what they bring is measured with 0 measurements (the first list, unseen), 1 (the first list, if it is measured
-to be better than the baseline) and 10 (the best of the first ten). At the end these, the paper's list (AS-0)
-and the search's winner are measured again in turns with the baseline. The share is of logarithms: 100 % is
-the search's gain. The same command goes on where it was stopped, as trials are in the store.
+and what they bring is measured with 0 measurements (the first list, unseen), 1 (the first list, if it is
+measured to be better than the baseline) and 10 (the best of the first ten). At the end these, the paper's
+list (AS-0) and the search's winner are measured again in turns with the baseline. The share is of logarithms:
+100 % is the search's gain. The same command goes on where it was stopped, as trials are in the store.
 """
 
 from __future__ import annotations

@@ -1,12 +1,30 @@
-"""What the store knows of other programs on the same target, for levels that learn from it."""
+"""What the store knows of other programs on the same target, and levels that learn from it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
-from planish.core import Candidate, Objective, Step, Target, Trial
+from planish.core import Candidate, Level, Objective, Step, Target, Task, Trial
 from planish.store import Reader, StoredTask
+
+Outcomes = Sequence[tuple[Candidate, float | None]]
+"""Candidates with their cost over the baseline's; None where they failed."""
+
+
+@runtime_checkable
+class CanLearn(Protocol):
+    """A level whose spaces begin better where it knows what became of other programs."""
+
+    def learn(self, task: Task, tried: Mapping[str, Outcomes]) -> None:
+        """Learn for a task, before its space is made.
+
+        Args:
+            task: what is to be tuned.
+            tried: canonical text of another program to what was tried on it.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -32,6 +50,22 @@ class Past:
             return None
         ratio = cost / self.objective.cost(self.baseline)
         return ratio if self.objective.direction == "down" else 1 / ratio
+
+
+def teach(store: Reader, level: Level, task: Task) -> None:
+    """Let a level that learns know what the store has of other programs."""
+    if isinstance(level, CanLearn):
+        level.learn(task, tried_elsewhere(store, level, task))
+
+
+def tried_elsewhere(store: Reader, level: Level, task: Task) -> Mapping[str, Outcomes]:
+    """Give what was tried on other programs on a task's target, by its leading objective."""
+    known = past(store, level.name, task.target, task.objectives[0], level.baseline(task), level.steps)
+    return {
+        each.program: [(trial.candidate, each.ratio(trial)) for trial in each.trials]
+        for each in known
+        if each.program != task.program.text
+    }
 
 
 def past(

@@ -34,6 +34,7 @@ from planish.core import (
 from planish.finals import Searched, finish
 from planish.levels import level_named, load_program
 from planish.measure import LocalExecutor
+from planish.past import teach
 from planish.progress import Listener, Progress, Silent
 from planish.result import Result
 from planish.search import make_searcher
@@ -312,6 +313,7 @@ def _begin(
 ) -> _Run:
     """Begin a run, or take up the one that began in the same way."""
     space_name = settings.space or level.spaces[0]
+    teach(store, level, task)
     space = level.space(task, space_name)
     name = settings.searcher or level.searchers[0]
     searcher = make_searcher(name, space, task.objectives, settings.seed, settings.searcher_options)

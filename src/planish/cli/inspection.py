@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from planish.cli.documents import candidate_document
 from planish.core import Candidate, Level, Task
 from planish.graph.architecture import CLASSES, Recognition, starting_list
-from planish.graph.learned import ClassList, Effect, Tried, learn_lists, learned_list, records_of
+from planish.graph.learned import ClassList, Effect, known_list
 from planish.graph.passes import passes_of_kind, selection_of
 from planish.graph.program import graph_program
 from planish.graph.starting import recognition_of
-from planish.past import past
+from planish.past import tried_elsewhere
 from planish.store import open_store
 from planish.store.location import locate
 
@@ -117,13 +117,8 @@ def _learnt(level: Level, task: Task, classes: Sequence[str], store: str | None)
     if store is None and isinstance(place, Path) and not place.exists():
         return None
     with open_store(store, read_only=True) as opened:
-        known = past(opened, level.name, task.target, task.objectives[0], level.baseline(task), level.steps)
-        tried = [
-            Tried(each.program, [(trial.candidate, each.ratio(trial)) for trial in each.trials])
-            for each in known
-            if each.program != task.program.text
-        ]
-    return learned_list(learn_lists(r for each in tried for r in records_of(each)), classes)
+        tried = tried_elsewhere(opened, level, task)
+    return known_list(tried, classes)
 
 
 def _relevance_lines(found: Relevance) -> list[str]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 MODEL_OPTIONS = ("shape", "batch", "inputs", "labels", "allow")
 SESSION_OPTIONS = ("optimization", "execution", "arena")
 SUFFIXES = (".onnx",)
+LEARNT = 3
+"""Lists learnt from other models that a search begins with."""
 
 
 class GraphLevel:
@@ -50,6 +52,7 @@ class GraphLevel:
 
     def __init__(self) -> None:
         self._session: Mapping[str, str] = {}
+        self._learnt: dict[str, Sequence[Candidate]] = {}
 
     @property
     def steps(self) -> Mapping[str, type[Step]]:
@@ -101,7 +104,17 @@ class GraphLevel:
 
         if name not in self.spaces:
             raise ProgramError(f"level 'graph' has no space '{name}'", did_you_mean(name, self.spaces))
-        return space_of(task, name)
+        return space_of(task, name, self._learnt.get(task.key, ()))
+
+    def learn(self, task: Task, tried: Mapping[str, Sequence[tuple[Candidate, float | None]]]) -> None:
+        """Learn from other models with what a search for this one begins; see `planish.past.CanLearn`."""
+        from planish.graph.learned import known_list
+        from planish.graph.program import graph_program
+        from planish.graph.starting import recognition_of
+
+        if tried:
+            known = known_list(tried, recognition_of(graph_program(task.program)).classes)
+            self._learnt[task.key] = known.ranked[:LEARNT] if known else ()
 
     def evaluator(self, task: Task, *, final: bool = False) -> GraphEvaluator:
         """Make the recipe for the task's evaluator; raises PlanishError where a counter is missing."""

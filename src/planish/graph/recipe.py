@@ -49,13 +49,14 @@ def settings_of(task: Task) -> Settings:
     return Settings.of(task.target.cores, task.target.toolchain)
 
 
-def space_of(task: Task, name: str) -> SelectionSpace:
+def space_of(task: Task, name: str, learnt: Sequence[Candidate] = ()) -> SelectionSpace:
     """Make a space of a task.
 
     Args:
         task: the model; its objectives tell whether files may be optimised offline.
         name: "relevant": of the passes that change this model; "exact": the same, where models are equal that
             some lists make, and to find that out takes the passes' time; "all": of every pass.
+        learnt: lists that were good for other models of the class, the best first.
     """
     program = graph_program(task.program)
     offline = any(objective.name == "compile_time" for objective in task.objectives)
@@ -71,13 +72,14 @@ def space_of(task: Task, name: str) -> SelectionSpace:
         return Letters((*found.rewrites, *program.allow), found.runtime, offline)
 
     namer = examiner.name if name == "exact" else None
-    return SelectionSpace(every if name == "all" else relevant, namer, seeds_of(task))
+    return SelectionSpace(every if name == "all" else relevant, namer, seeds_of(task, learnt))
 
 
-def seeds_of(task: Task) -> Sequence[Selection]:
-    """List what a search begins with: the baseline, the class's list, and what is good for most models."""
+def seeds_of(task: Task, learnt: Sequence[Candidate] = ()) -> Sequence[Selection]:
+    """List what a search begins with: the baseline, the class's lists, and what is good for most models."""
     wanted = {objective.name for objective in task.objectives}
-    found = [Selection(), *class_lists(graph_program(task.program)), *GOOD_LISTS]
+    lists = class_lists(graph_program(task.program))
+    found = [Selection(), *map(selection_of, learnt), *lists, *GOOD_LISTS]
     if "compile_time" in wanted:
         found += [replace(each, offline=True) for each in found]
     return found

@@ -2,6 +2,15 @@
 
 from planish.graph.learned.effects import Effect, Record
 from planish.graph.learned.lists import ClassList, learn_lists, learned_list
-from planish.graph.learned.records import Tried, records_of
+from planish.graph.learned.records import Tried, known_list, records_of
 
-__all__ = ["ClassList", "Effect", "Record", "Tried", "learn_lists", "learned_list", "records_of"]
+__all__ = [
+    "ClassList",
+    "Effect",
+    "Record",
+    "Tried",
+    "known_list",
+    "learn_lists",
+    "learned_list",
+    "records_of",
+]

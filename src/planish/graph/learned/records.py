@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -10,6 +10,8 @@ from pathlib import Path
 from planish.core import Candidate, ProgramError
 from planish.graph.architecture import recognise_file
 from planish.graph.learned.effects import Record
+from planish.graph.learned.lists import ClassList, learn_lists, learned_list
+from planish.graph.passes import Rewrite, find_pass
 from planish.graph.program import program_from
 
 
@@ -26,12 +28,35 @@ class Tried:
     outcomes: Sequence[tuple[Candidate, float | None]]
 
 
+def known_list(
+    tried: Mapping[str, Sequence[tuple[Candidate, float | None]]], classes: Sequence[str]
+) -> ClassList | None:
+    """Learn from what was tried on other models what a network of some classes begins with.
+
+    Args:
+        tried: canonical text of a model to its outcomes, as `Tried` has them.
+        classes: the network's, the strongest first.
+
+    Returns:
+        What is known; None where no model of its classes was tried.
+    """
+    records = (record for text, outcomes in tried.items() for record in records_of(Tried(text, outcomes)))
+    return learned_list(learn_lists(records), classes)
+
+
 def records_of(tried: Tried) -> Iterator[Record]:
     """Give the records of a model; none where its file is gone, so that its class is unknown."""
     program = program_from(tried.program)
     classes = _classes(program.file, program.digest)
     for candidate, ratio in tried.outcomes if classes else ():
-        yield Record(program.digest, classes, candidate, ratio)
+        if not _is_intended(candidate):
+            yield Record(program.digest, classes, candidate, ratio)
+
+
+def _is_intended(candidate: Candidate) -> bool:
+    """Whether it holds a pass that changes results, which one user's intent does not allow to another."""
+    rewrites = (step.name for step in candidate.steps if isinstance(step, Rewrite))
+    return any(find_pass(name).is_intended for name in rewrites)
 
 
 @lru_cache(maxsize=256)

@@ -1,0 +1,49 @@
+"""What the store knows of other programs comes to levels that learn, before their space is made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from planish.core import Candidate, CanSeed, Measured, Outcome, Trial
+from planish.levels import load_program
+from planish.past import teach, tried_elsewhere
+from planish.settings import Settings
+from planish.store import open_store
+from planish.tune import task_of
+
+pytest.importorskip("onnxruntime", reason="the level graph is not installed")
+
+SMALL = Path(__file__).parents[1] / "examples" / "graph" / "small"
+
+
+def test_a_search_begins_with_what_helped_other_models_and_not_with_what_changes_results(
+    tmp_path: Path,
+) -> None:
+    from planish.graph.passes import selection
+
+    level, other = load_program(str(SMALL / "resnet50-small-dynamo-raw.onnx"), "graph", {})
+    level, own = load_program(str(SMALL / "resnet50-small-torchscript.onnx"), "graph", {})
+    good, intended = (selection([name]).candidate for name in ("onnxscript.fold_constants", "intent.fp16"))
+    outcomes: list[tuple[Candidate, Outcome]] = [
+        (Candidate(), Measured({"latency": 1.0})),
+        (good, Measured({"latency": 0.25})),
+        (intended, Measured({"latency": 0.1})),
+    ]
+    task = task_of(level, own, Settings("graph"))
+    with open_store(tmp_path / "store.db") as store:
+        there = task_of(level, other, Settings("graph"))
+        run = store.begin_run(there, searcher="random", space="all", seed=0, options={}, versions={})
+        store.add_trials(run, [Trial(c, outcome, i) for i, (c, outcome) in enumerate(outcomes)])
+        expected = [(Candidate(), 1.0), (good, 0.25), (intended, 0.1)]
+        assert tried_elsewhere(store, level, task) == {other.text: expected}
+        before = level.space(task, "all")
+        teach(store, level, task)
+        after = level.space(task, "all")
+    assert isinstance(before, CanSeed)
+    assert isinstance(after, CanSeed)
+    seeds = after.seeds()
+    assert list(seeds[:2]) == [Candidate(), good]
+    assert intended not in seeds
+    assert set(before.seeds()) <= set(seeds)
