@@ -26,6 +26,7 @@ from planish.graph.running import (
     not_finite,
     open_session,
     tolerance,
+    weights_of,
 )
 from planish.graph.running.memory import peak_memory
 from planish.graph.workshop import Made, Workshop
@@ -105,7 +106,7 @@ class _Evaluator:
                 session = self._session(chosen, made.file)
                 if chosen.offline:
                     kept = self._workshop.new_file()
-                    offline = self._session(chosen, made.file, keep=kept).seconds
+                    offline = self._kept(chosen, made.file, kept)
                     session = open_session(kept, self._recipe.settings, as_it_is=True)
                 else:
                     offline = 0.0
@@ -120,9 +121,15 @@ class _Evaluator:
         finally:
             if kept is not None:
                 kept.unlink(missing_ok=True)
+                weights_of(kept).unlink(missing_ok=True)
 
-    def _session(self, chosen: Selection, file: Path, keep: Path | None = None) -> Session:
-        return open_session(file, self._recipe.settings, chosen.disabled, keep=keep)
+    def _session(self, chosen: Selection, file: Path) -> Session:
+        return open_session(file, self._recipe.settings, chosen.disabled)
+
+    def _kept(self, chosen: Selection, file: Path, kept: Path) -> float:
+        """Keep what the runtime makes; gives the seconds that this takes."""
+        settings = self._recipe.settings
+        return open_session(file, settings, chosen.disabled, keep=kept, packed=True).seconds
 
     def _wrong(self, session: Session, chosen: Selection) -> str:
         allowed = tolerance(chosen.rewrites)
@@ -150,7 +157,7 @@ class _Evaluator:
             "latency": latency,
             "throughput": self._program.batch / latency,
             "compile_time": statistics.median(creations),
-            "model_size": float(file.stat().st_size),
+            "model_size": _size(file, offline=chosen.offline),
             **({"offline_time": offline} if chosen.offline else {}),
             **read,
         }
@@ -187,6 +194,11 @@ class _Evaluator:
         told = np.concatenate([session.run(feed)[0].argmax(-1).reshape(-1) for feed in self._feeds])
         count = min(len(told), len(self._labels))
         return float((told[:count] == self._labels[:count]).mean())
+
+
+def _size(file: Path, *, offline: bool) -> float:
+    weights = weights_of(file)
+    return float(file.stat().st_size + (weights.stat().st_size if offline and weights.exists() else 0))
 
 
 def within_three_sigma(samples: Sequence[float]) -> Sequence[float]:

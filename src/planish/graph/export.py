@@ -13,7 +13,7 @@ from planish.graph.installed import versions
 from planish.graph.passes import Selection, selection_of
 from planish.graph.program import GraphProgram, graph_program
 from planish.graph.recipe import settings_of
-from planish.graph.running import Settings, open_session
+from planish.graph.running import Settings, open_session, weights_of
 from planish.graph.workshop import Workshop
 
 _SCRIPT = '''"""Runs a model that planish optimised; needs onnxruntime alone."""
@@ -43,8 +43,8 @@ def export_model(task: Task, candidate: Candidate, path: Path) -> Sequence[Path]
         path: the folder; made where it is missing.
 
     Returns:
-        The files: the model; the passes and the session's settings as JSON; a script that runs it with
-        onnxruntime alone.
+        The files: the model; its weights, where it was optimised offline; the passes and the session's
+        settings as JSON; a script that runs it with onnxruntime alone.
 
     Raises:
         PassError: a pass fails.
@@ -62,7 +62,8 @@ def export_model(task: Task, candidate: Candidate, path: Path) -> Sequence[Path]
         json.dumps(_facts(program, chosen, settings, model.name), indent=1) + "\n", encoding="utf-8"
     )
     script.write_text(_SCRIPT.format(name=name), encoding="utf-8")
-    return [model, facts, script]
+    weights = weights_of(model)
+    return [model, *([weights] if chosen.offline and weights.exists() else []), facts, script]
 
 
 def _write_model(program: GraphProgram, chosen: Selection, settings: Settings, file: Path) -> None:
@@ -72,7 +73,7 @@ def _write_model(program: GraphProgram, chosen: Selection, settings: Settings, f
         workshop = Workshop(program, Path(folder))
         if chosen.offline:
             made = workshop.made(chosen.rewrites)
-            open_session(made.file, settings, chosen.disabled, keep=file)
+            open_session(made.file, settings, chosen.disabled, keep=file, packed=True)
         else:
             onnx.save(workshop.model(chosen.rewrites), file)
 

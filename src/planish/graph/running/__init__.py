@@ -2,7 +2,7 @@
 
 from planish.graph.running.checking import Tolerance, difference, not_finite, tolerance
 from planish.graph.running.feeds import Feed, labelled, make_feeds
-from planish.graph.running.session import RefusedError, Session, Settings, open_session
+from planish.graph.running.session import RefusedError, Session, Settings, open_session, weights_of
 
 __all__ = [
     "Feed",
@@ -16,4 +16,5 @@ __all__ = [
     "not_finite",
     "open_session",
     "tolerance",
+    "weights_of",
 ]

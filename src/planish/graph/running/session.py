@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 PROVIDERS = ("CPUExecutionProvider",)
 _SILENT = 4  # fatal errors alone; the others are raised
 _TELLING = 0
+_WEIGHTS = "optimized_model_external_initializers"
+_PACKED = {
+    f"{_WEIGHTS}_min_size_in_bytes": "1024",
+    "save_external_prepacked_constant_initializers": "1",
+}
 
 
 class RefusedError(PlanishError):
@@ -81,6 +86,7 @@ def open_session(
     *,
     as_it_is: bool = False,
     keep: Path | None = None,
+    packed: bool = False,
     verbose: bool = False,
 ) -> Session:
     """Make a session of a model's file.
@@ -91,6 +97,8 @@ def open_session(
         disabled: the runtime's passes that are left out; it ignores names that it does not know.
         as_it_is: whether the runtime optimises nothing.
         keep: where the model is written that the runtime made of it.
+        packed: whether its weights are kept beside it (see `weights_of`), laid out as the kernels want them:
+            the runtime then maps them, and has no work with them.
         verbose: whether the runtime tells on standard error what its passes do.
 
     Raises:
@@ -107,6 +115,9 @@ def open_session(
     options.execution_mode = getattr(ort.ExecutionMode, f"ORT_{settings.execution.upper()}")
     if keep is not None:
         options.optimized_model_filepath = str(keep)
+        if packed:
+            for name, value in {**_PACKED, f"{_WEIGHTS}_file_name": weights_of(keep).name}.items():
+                options.add_session_config_entry(f"session.{name}", value)
     out = sorted(disabled)
     start = time.perf_counter()
     try:
@@ -114,6 +125,11 @@ def open_session(
     except _refusals() as error:
         raise RefusedError(_first_line(error)) from error
     return Session(made, time.perf_counter() - start)
+
+
+def weights_of(kept: Path) -> Path:
+    """Name the file of the weights of a model that was kept packed; it is missing where they are few."""
+    return kept.with_suffix(".data")
 
 
 def _level(name: str) -> Any:
