@@ -69,7 +69,8 @@ class Result:
         run_id: the run's name in the store.
         best: the best trial of the search.
         ranked: the best few as measured again beside the baseline, the best first; may be empty. Of several
-            objectives it is the front, sorted by the leading one, but those that are disputed come last.
+            objectives it is the front: what is worse than the baseline in none comes first, then the others,
+            each sorted by the leading one; those that are disputed come last.
         baseline: how the baseline did in the same comparison; None if it was left out.
         trials: how many candidates were tried.
         failures: "stage: reason" to how many failed so.

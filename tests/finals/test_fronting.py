@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from planish.core import Candidate, Opinion, front_of
 from planish.finals.choosing import spread
 from planish.finals.ending import Ending
 from planish.finals.fronting import beats, drop_beaten
-from planish.measure import Ratio, Standing
+from planish.measure import Ratio, Standing, Verdict
 from planish.result import Ranked
 from planish.testing.lattice import Set
 
@@ -91,3 +92,27 @@ def test_the_beaten_go() -> None:
 def test_the_disputed_beat_nobody_and_stay() -> None:
     disputed = member(0, 0.1, 0.1, Opinion(agrees=False))
     assert left(disputed, member(1, 0.5, 0.3), member(2, 2, 0.6)) == ([0, 1], 1)
+
+
+def judged(time: float, error: float, verdicts: tuple[Verdict, Verdict], *, agrees: bool = True) -> Ranked:
+    """Make a member of the front."""
+    plain = standings(time, error)
+    found = {
+        name: replace(each, verdict=verdict)
+        for (name, each), verdict in zip(plain.items(), verdicts, strict=True)
+    }
+    steps = (Set(int(time * 100), int(error * 100)),)
+    return Ranked(Candidate(steps), found["time_s"], found, opinion=Opinion(agrees))
+
+
+def test_what_harms_nothing_comes_first_and_noise_does_not_rank() -> None:
+    same, better, worse = "no difference", "faster", "slower"
+    fast = judged(0.5, 0.9, (better, worse))
+    exact = judged(1.01, 0.1, (same, better))
+    lucky = judged(0.99, 0.3, (same, better))
+    disputed = judged(0.1, 0.1, (better, better), agrees=False)
+    ending = Ending([disputed, fast, lucky, exact], standings(1.0, 0.5))
+    ending.sort((TIME, ERROR))
+    assert ending.members == [exact, lucky, fast, disputed]
+    ending.sort((TIME,))
+    assert ending.members == [fast, lucky, exact, disputed]

@@ -36,6 +36,21 @@ class Ending:
         return 0.0 if objective.exact else self.noise.get(objective.name, LEAST_NOISE)
 
     def sort(self, objectives: Sequence[Objective]) -> None:
-        """Put the best by the leading objective first; those that are disputed come last."""
-        leading = objectives[0]
-        self.members.sort(key=lambda m: (m.opinion.agrees is False, leading.cost(m.standing.median)))
+        """Put first what is best to take: of several objectives, what is worse than the baseline in none.
+
+        Then the best by the leading objective comes first, and by the next one where they differ by noise
+        alone. Those that are disputed come last.
+        """
+        self.members.sort(key=lambda m: (m.opinion.agrees is False, *self._place(m, objectives)))
+
+    def _place(self, member: Ranked, objectives: Sequence[Objective]) -> tuple[bool | float, ...]:
+        if len(objectives) == 1:
+            return (objectives[0].cost(member.standing.median),)
+        standings = [member.standings[o.name] for o in objectives]
+        worse = any(standing.verdict == "slower" for standing in standings)
+        costs = [self._cost(standing, o) for standing, o in zip(standings, objectives, strict=True)]
+        return (worse, *costs, objectives[0].cost(member.standing.median))
+
+    def _cost(self, standing: Standing, objective: Objective) -> float:
+        same = standing.verdict == "no difference"
+        return objective.cost((self.baseline[objective.name] if same else standing).median)
