@@ -129,7 +129,7 @@ class _Evaluator:
     def _kept(self, chosen: Selection, file: Path, kept: Path) -> float:
         """Keep what the runtime makes; gives the seconds that this takes."""
         settings = self._recipe.settings
-        return open_session(file, settings, chosen.disabled, keep=kept, packed=True).seconds
+        return open_session(file, settings, chosen.disabled, keep=kept, apart=True).seconds
 
     def _wrong(self, session: Session, chosen: Selection) -> str:
         allowed = tolerance(chosen.rewrites)

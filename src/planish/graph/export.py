@@ -73,7 +73,7 @@ def _write_model(program: GraphProgram, chosen: Selection, settings: Settings, f
         workshop = Workshop(program, Path(folder))
         if chosen.offline:
             made = workshop.made(chosen.rewrites)
-            open_session(made.file, settings, chosen.disabled, keep=file, packed=True)
+            open_session(made.file, settings, chosen.disabled, keep=file, apart=True)
         else:
             onnx.save(workshop.model(chosen.rewrites), file)
 

@@ -19,11 +19,8 @@ if TYPE_CHECKING:
 PROVIDERS = ("CPUExecutionProvider",)
 _SILENT = 4  # fatal errors alone; the others are raised
 _TELLING = 0
-_WEIGHTS = "optimized_model_external_initializers"
-_PACKED = {
-    f"{_WEIGHTS}_min_size_in_bytes": "1024",
-    "save_external_prepacked_constant_initializers": "1",
-}
+_WEIGHTS = "session.optimized_model_external_initializers"
+_SMALL = "1024"  # bytes of weights that stay in the model
 
 
 class RefusedError(PlanishError):
@@ -86,7 +83,7 @@ def open_session(
     *,
     as_it_is: bool = False,
     keep: Path | None = None,
-    packed: bool = False,
+    apart: bool = False,
     verbose: bool = False,
 ) -> Session:
     """Make a session of a model's file.
@@ -97,8 +94,8 @@ def open_session(
         disabled: the runtime's passes that are left out; it ignores names that it does not know.
         as_it_is: whether the runtime optimises nothing.
         keep: where the model is written that the runtime made of it.
-        packed: whether its weights are kept beside it (see `weights_of`), laid out as the kernels want them:
-            the runtime then maps them, and has no work with them.
+        apart: whether its weights are kept beside it (see `weights_of`): the runtime maps that file, and does
+            not read it.
         verbose: whether the runtime tells on standard error what its passes do.
 
     Raises:
@@ -115,9 +112,10 @@ def open_session(
     options.execution_mode = getattr(ort.ExecutionMode, f"ORT_{settings.execution.upper()}")
     if keep is not None:
         options.optimized_model_filepath = str(keep)
-        if packed:
-            for name, value in {**_PACKED, f"{_WEIGHTS}_file_name": weights_of(keep).name}.items():
-                options.add_session_config_entry(f"session.{name}", value)
+        if apart:
+            # Kept as kernels want them they would load faster still, but some models then crash.
+            options.add_session_config_entry(f"{_WEIGHTS}_file_name", weights_of(keep).name)
+            options.add_session_config_entry(f"{_WEIGHTS}_min_size_in_bytes", _SMALL)
     out = sorted(disabled)
     start = time.perf_counter()
     try:
@@ -128,7 +126,7 @@ def open_session(
 
 
 def weights_of(kept: Path) -> Path:
-    """Name the file of the weights of a model that was kept packed; it is missing where they are few."""
+    """Name the file of the weights of a model that were kept apart; it is missing where they are few."""
     return kept.with_suffix(".data")
 
 
