@@ -8,6 +8,9 @@ import pytest
 
 from planish import bench
 from planish.core import PlanishError
+from planish.graph.relevance import ExaminerError
+from planish.graph.rewriting import RewriteError
+from planish.graph.running import RefusedError
 from planish.llvm import running
 
 ROOT = Path(__file__).parents[1]
@@ -36,7 +39,8 @@ def test_every_error_is_documented_with_its_exit_code() -> None:
 
 
 def test_errors_of_modules_that_load_late_are_known() -> None:
-    assert {bench.RegressionError, running.NotRunnableError} <= set(_family(PlanishError))
+    late = {bench.RegressionError, running.NotRunnableError, ExaminerError, RefusedError, RewriteError}
+    assert late <= set(_family(PlanishError))
 
 
 def _family(error: type[PlanishError]) -> Iterator[type[PlanishError]]:

@@ -13,7 +13,7 @@ from cli.conftest import Planish
 from planish.core import registry
 
 COMMANDS = [
-    *("tune", "show", "report", "validate", "export", "compare", "passes", "bench-passes"),
+    *("tune", "inspect", "show", "report", "validate", "export", "compare", "passes", "bench-passes"),
     *("levels", "searchers", "targets"),
 ]
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"

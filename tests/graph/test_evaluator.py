@@ -16,7 +16,7 @@ from planish.graph.evaluator import within_three_sigma
 from planish.graph.level import GraphLevel
 from planish.graph.passes import Disable, Rewrite, selection
 from planish.graph.recipe import recipe_of, unoptimised
-from planish.graph.rewriting import PassError, apply_pass
+from planish.graph.rewriting import RewriteError, apply_pass
 from planish.graph.running import Tolerance, difference, tolerance
 from planish.measure import InlineExecutor, Timing
 from planish.settings import Settings
@@ -83,7 +83,7 @@ def test_memory_is_measured_where_it_is_asked_for(tmp_path: Path) -> None:
 
 def test_a_failing_pass_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
-        raise PassError(f"{name} fails: on {len(model.graph.node)} nodes")
+        raise RewriteError(f"{name} fails: on {len(model.graph.node)} nodes")
 
     task = make(tmp_path)
     monkeypatch.setattr(workshop, "apply_pass", fail)

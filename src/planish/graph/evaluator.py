@@ -14,7 +14,7 @@ from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Pro
 from planish.graph.counters import QUANTITIES, Meter
 from planish.graph.passes import Selection, selection_of
 from planish.graph.program import GraphProgram
-from planish.graph.rewriting import PassError
+from planish.graph.rewriting import RewriteError
 from planish.graph.running import (
     Feed,
     RefusedError,
@@ -92,7 +92,7 @@ class _Evaluator:
             chosen = selection_of(candidate)
             try:
                 made = self._workshop.made(chosen.rewrites)
-            except PassError as error:
+            except RewriteError as error:
                 return Failed("transform", "a pass fails", str(error))
         name = (made.name, Selection((), chosen.disabled, chosen.offline))
         if name not in self._known or not self._recipe.remember:

@@ -47,7 +47,7 @@ def export_model(task: Task, candidate: Candidate, path: Path) -> Sequence[Path]
         settings as JSON; a script that runs it with onnxruntime alone.
 
     Raises:
-        PassError: a pass fails.
+        RewriteError: a pass fails.
         RefusedError: ONNX Runtime does not take the model.
         OSError: a file cannot be written.
     """

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planish.graph.program import GraphProgram
-from planish.graph.rewriting import PassError, apply_pass, identity
+from planish.graph.rewriting import RewriteError, apply_pass, identity
 from planish.graph.source import load_checked
 
 if TYPE_CHECKING:
@@ -56,20 +56,20 @@ class Workshop:
         self._folder, self._room, self._count = folder, room, 0
         first = identity(self.original)
         self._names: dict[Rewrites, str] = {(): first}
-        self._broken: dict[Rewrites, PassError] = {}
+        self._broken: dict[Rewrites, RewriteError] = {}
         self._models: OrderedDict[str, ModelProto] = OrderedDict()
         self._files: OrderedDict[str, Path] = OrderedDict()
         self._first = Made(program.file, first)
 
     def name(self, rewrites: Sequence[str]) -> str:
-        """Name the model after these passes; raises PassError where one fails."""
+        """Name the model after these passes; raises RewriteError where one fails."""
         wanted = tuple(rewrites)
         if wanted not in self._names:
             self.model(wanted)
         return self._names[wanted]
 
     def made(self, rewrites: Sequence[str]) -> Made:
-        """Give the file of the model after these passes; raises PassError where one fails."""
+        """Give the file of the model after these passes; raises RewriteError where one fails."""
         name = self.name(rewrites)
         if name == self._first.name:
             return self._first
@@ -82,7 +82,7 @@ class Workshop:
         return Made(self._files[name], name)
 
     def model(self, rewrites: Sequence[str]) -> ModelProto:
-        """Give the model after these passes, not to be changed; raises PassError where one fails."""
+        """Give the model after these passes, not to be changed; raises RewriteError where one fails."""
         wanted = tuple(rewrites)
         known = self._names.get(wanted)
         if known == self._first.name:
@@ -104,7 +104,7 @@ class Workshop:
         before = self.model(rewrites[:-1])
         try:
             after = apply_pass(before, rewrites[-1])
-        except PassError as error:
+        except RewriteError as error:
             self._broken[rewrites] = error
             raise
         name = self._names[rewrites[:-1]] if after is before else identity(after)

@@ -13,7 +13,7 @@ from onnx import helper
 from graph.models import convolutions, model, one_node, tokens, weight, write
 from planish.graph.passes import passes, passes_of_kind
 from planish.graph.program import GraphProgram
-from planish.graph.rewriting import PassError, apply_pass, identity, node_counts, rewrite
+from planish.graph.rewriting import RewriteError, apply_pass, identity, node_counts, rewrite
 from planish.graph.rewriting.onnxscript import rule_names
 from planish.graph.source import read_model
 from planish.graph.workshop import Workshop
@@ -66,7 +66,7 @@ def test_passes_that_change_results_do_so_a_little() -> None:
 
 def test_a_failing_pass_is_named() -> None:
     broken = model([helper.make_node("Conv", ["x", "missing"], ["y"])], [])
-    with pytest.raises(PassError, match=r"onnxoptimizer\.fuse_bn_into_conv fails: "):
+    with pytest.raises(RewriteError, match=r"onnxoptimizer\.fuse_bn_into_conv fails: "):
         apply_pass(broken, "onnxoptimizer.fuse_bn_into_conv")
 
 

@@ -26,6 +26,8 @@ _PACE = 20e6
 class ExaminerError(PlanishError):
     """A pass failed, crashed or hung."""
 
+    exit_code = 3
+
 
 class Examiner:
     """Applies passes to a model in a process of its own, which is started again where one ends it.

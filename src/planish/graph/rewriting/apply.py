@@ -13,15 +13,17 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 
-class PassError(PlanishError):
+class RewriteError(PlanishError):
     """A pass failed, or what it made is no model with the same inputs and outputs."""
+
+    exit_code = 3
 
 
 def rewrite(model: ModelProto, names: Iterable[str]) -> ModelProto:
     """Apply passes in their order; the model that is given stays as it is.
 
     Raises:
-        PassError: a pass fails.
+        RewriteError: a pass fails.
     """
     for name in names:
         model = apply_pass(model, name)
@@ -32,14 +34,14 @@ def apply_pass(model: ModelProto, name: str) -> ModelProto:
     """Apply one pass; gives a new model.
 
     Raises:
-        PassError: it fails, or changes the names of inputs or outputs.
+        RewriteError: it fails, or changes the names of inputs or outputs.
     """
     try:
         made = _applied(model, name)
     except Exception as error:
-        raise PassError(f"{name} fails: {type(error).__name__}: {error}".splitlines()[0]) from error
+        raise RewriteError(f"{name} fails: {type(error).__name__}: {error}".splitlines()[0]) from error
     if _interface(made) != _interface(model):
-        raise PassError(f"{name} changes the model's inputs or outputs")
+        raise RewriteError(f"{name} changes the model's inputs or outputs")
     return made
 
 

@@ -26,6 +26,8 @@ _SMALL = "1024"  # bytes of weights that stay in the model
 class RefusedError(PlanishError):
     """ONNX Runtime does not load or run a model."""
 
+    exit_code = 3
+
 
 @dataclass(frozen=True)
 class Settings:
