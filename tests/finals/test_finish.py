@@ -160,6 +160,7 @@ def test_the_store_keeps_all_of_it(full: Ended) -> None:
         "reference": {"name": "slow", "objectives": full.result.reference.objectives},  # type: ignore[union-attr]
         "trial": member.trial,
         "notes": [],
+        "run_notes": [],
     }
 
 
@@ -195,7 +196,7 @@ def test_what_cannot_be_done_is_said_once(tmp_path: Path, method: str, note: str
     level = Full(trouble=method, error=TargetError("iree is not there", "Install it."))
     found = ended(tmp_path, level)
     assert found.result.notes == (note,)
-    assert len(found.stored) == 4
+    assert [finalist.data["run_notes"] for finalist in found.stored] == [[note]] * 4
     why = found.stored[0].data["second_opinion"]["why"]
     assert why == (note if method == "second_opinion" else "")
 
@@ -237,7 +238,14 @@ def test_effects_that_there_is_no_time_for_are_left_out_and_it_is_said(
     monkeypatch.setattr(effects, "LEAST_S", 0.0)
     monkeypatch.setattr(effects, "SHARE", 0.0)
     found = ended(tmp_path, Plain())
-    assert {(member.alone, member.pairs) for member in found.result.ranked} == {((), ())}
+    members = by_knob(found.result)
+    short, long = members[0], members[2]
+    values = {name: standing.ratio for name, standing in long.standings.items()}
+    assert [effect.steps for effect in short.alone] == [(0,)], "the comparison measured it"
+    assert [(e.steps, e.values) for e in long.alone] == [((1,), short.alone[0].values)], "it is a member too"
+    assert values["time_s"] is not None
+    assert [e.values["time_s"] for e in long.pairs] == [values["time_s"].value]
+    assert long.pairs[0].additive == {}, "for that each alone must be known"
     assert found.result.notes == (
         "not all effects of single steps and of pairs are known: the time for it was over",
     )

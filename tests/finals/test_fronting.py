@@ -85,7 +85,9 @@ def test_the_beaten_go() -> None:
         member(3, 2, 0.1),
     )
     assert left(good, slow, worse, other) == ([0, 3], 1)
-    assert left(slow) == ([0], 0)
+    assert left(slow, worse) == ([1], 1)
+    assert left(slow) == ([0], 1), "all that there is to show"
+    assert left(slow, member(4, 1.3, 0.6)) == ([0], 2), "it beats another one, if nothing else"
     assert left(good, other) == ([0, 1], 0)
 
 

@@ -58,6 +58,7 @@ def result_document(story: Story) -> dict[str, Any]:
             for g in failure_groups(story.trials)
         ],
         "winner": dict(story.winner),
+        "notes": list(story.notes),
     }
 
 

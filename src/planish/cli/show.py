@@ -61,7 +61,7 @@ def _list_runs(store: Reader, limit: int, form: given.Form) -> None:
 def _show_run(store: Reader, run_id: str, form: given.Form) -> None:
     from planish.cli.documents import result_document
     from planish.cli.output import document, say
-    from planish.cli.summary import show_result, show_run, show_winner
+    from planish.cli.summary import show_notes, show_result, show_run, show_winner
     from planish.levels import level_named
     from planish.report.story import read_story
 
@@ -74,3 +74,4 @@ def _show_run(store: Reader, run_id: str, form: given.Form) -> None:
     say()
     show_result(story)
     show_winner(story)
+    show_notes(story.notes)

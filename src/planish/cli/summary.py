@@ -135,6 +135,12 @@ def show_winner(story: Story, titles: Collection[str] | None = None) -> None:
     show_sections({h: text for h, text in story.winner.items() if titles is None or h in titles})
 
 
+def show_notes(notes: Sequence[str]) -> None:
+    """Write how the run was measured."""
+    for note in notes:
+        say(f"\nNote: {note}.")
+
+
 def show_sections(sections: Mapping[str, str]) -> None:
     """Write what a level tells of a candidate: texts under their titles."""
     for heading, text in sections.items():

@@ -104,7 +104,7 @@ def _tell(store: Store, result: Result, form: given.Form, report: Path | None, e
     """Write the result; then the files that were asked for, so that it is seen even where those fail."""
     from planish.cli.documents import result_document
     from planish.cli.output import document, say
-    from planish.cli.summary import show_result, show_winner
+    from planish.cli.summary import show_notes, show_result, show_winner
     from planish.levels import level_named
     from planish.report.story import read_story
 
@@ -113,11 +113,10 @@ def _tell(store: Store, result: Result, form: given.Form, report: Path | None, e
     if form == "text":
         show_result(story)
         show_winner(story, getattr(level, "telling", ()))
-        for note in result.notes:
-            say(f"\nNote: {note}.")
+        show_notes(result.notes)
     files = _files(store, result, report, export)
     if form == "json":
-        document({**result_document(story), "notes": result.notes, "files": [*map(str, files)]})
+        document({**result_document(story), "notes": list(result.notes), "files": [*map(str, files)]})
         return
     for file in files:
         say(f"wrote {file}")

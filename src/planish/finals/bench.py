@@ -40,20 +40,26 @@ class Bench:
         self._executor, self._seed, self._batches = executor, seed, 0
 
     def measure(self, candidates: Sequence[Candidate], rounds: int = 1) -> list[list[Values]]:
-        """Measure candidates, in each round each once, in a shuffled order; gives theirs by round.
+        """Measure candidates, in each round each once, in a shuffled order.
+
+        Returns:
+            The values of each by round; of fewer rounds where the time ends, but of one at least.
 
         Raises:
-            OutOfTimeError: there is no time left; what was measured is lost.
+            OutOfTimeError: there is no time left, not even for one round.
         """
         self._batches += 1
-        order = [
-            int(place)
-            for number in range(rounds)
-            for place in rng(self._seed, self._batches, number).permutation(len(candidates))
-        ]
         found: list[list[Values]] = [[] for _ in candidates]
-        for place, outcome in zip(order, self._outcomes([candidates[place] for place in order]), strict=True):
-            found[place].append(outcome.values if isinstance(outcome, Measured) else None)
+        for number in range(rounds):
+            order = rng(self._seed, self._batches, number).permutation(len(candidates)).tolist()
+            try:
+                outcomes = self._outcomes([candidates[place] for place in order])
+            except OutOfTimeError:
+                if number == 0:
+                    raise
+                break
+            for place, outcome in zip(order, outcomes, strict=True):
+                found[place].append(outcome.values if isinstance(outcome, Measured) else None)
         return found
 
     def _outcomes(self, batch: Sequence[Candidate]) -> list[Outcome]:

@@ -31,7 +31,10 @@ Known = dict[Candidate, Mapping[str, float]]
 
 
 def tell_effects(search: Searched, ending: Ending) -> None:
-    """Measure the effect of each step of each finalist, then of each pair, until the time is over."""
+    """Measure the effect of each step of each finalist, then of each pair, until the time is over.
+
+    What a whole finalist does is known from the comparison, so nothing is measured of those with one step.
+    """
     task, level = search.task, search.level
     space = level.space(task, search.settings.space or level.spaces[0])
     few = [place for place, m in enumerate(ending.members) if len(m.candidate.steps) <= MOST_STEPS]
@@ -39,7 +42,8 @@ def tell_effects(search: Searched, ending: Ending) -> None:
         return
     with open_bench(search) as bench:
         bench.end = time.monotonic() + max(LEAST_S, SHARE * search.wall_s)
-        meter = _Meter(bench, level.baseline(task), task.objectives)
+        known = {m.candidate: _compared_values(m, ending, task) for m in ending.members}
+        meter = _Meter(bench, level.baseline(task), task.objectives, known)
         for count in (1, 2):
             for place in few:
                 member = ending.members[place]
@@ -95,6 +99,18 @@ def _beside(
             found[name] = statistics.median(v[name] - b[name] for v, b in pairs)
         elif all(b[name] for _, b in pairs):
             found[name] = statistics.median(v[name] / b[name] for v, b in pairs)
+    return found
+
+
+def _compared_values(member: Ranked, ending: Ending, task: Task) -> Mapping[str, float]:
+    """Give what the comparison found, as `_beside` does."""
+    found: dict[str, float] = {}
+    for objective in task.objectives:
+        standing = member.standings[objective.name]
+        if objective.exact:
+            found[objective.name] = standing.median - ending.baseline[objective.name].median
+        elif standing.ratio is not None:
+            found[objective.name] = standing.ratio.value
     return found
 
 

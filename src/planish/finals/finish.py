@@ -33,7 +33,7 @@ def finish(search: Searched, listener: Listener) -> Result:
         PlanishError: the baseline cannot be measured; the run is stored as finished, without a comparison.
     """
     store, run_id = search.store, search.progress.run_id
-    ending = Ending()
+    ending = Ending(notes=[*search.notes])
     try:
         _work(search, ending, listener)
     except KeyboardInterrupt:
@@ -150,7 +150,7 @@ def _result(search: Searched, ending: Ending) -> Result:
         failures=progress.failures,
         seconds=search.seconds,
         stopped=search.stopped,
-        notes=(*search.notes, *ending.notes),
+        notes=tuple(ending.notes),
         baselines=ending.baseline,
         baseline_scores=ending.baseline_scores,
         reference=ending.reference,

@@ -8,12 +8,14 @@ from planish.core import Objective
 from planish.finals.bench import times_worse
 from planish.finals.comparing import Standings
 from planish.finals.ending import Ending
+from planish.result import Ranked
 
 
 def drop_beaten(ending: Ending, objectives: Sequence[Objective]) -> None:
-    """Take out the members that the baseline or another member beats: the search had measured them too well.
+    """Take out the members that another one or the baseline beats: the search had measured them too well.
 
-    Who is disputed beats nobody, and is not taken out: it is to be seen. If nobody would be left, all are.
+    Who is disputed beats nobody, and is not taken out: it is to be seen. Where the baseline beats all, those
+    that it alone beats stay, and a note says so.
 
     Args:
         ending: its members were measured again, and doubted.
@@ -22,20 +24,25 @@ def drop_beaten(ending: Ending, objectives: Sequence[Objective]) -> None:
     if len(objectives) < 2:
         return
     noise = {o.name: ending.noise_of(o) for o in objectives}
+
+    def beaten(member: Ranked, rivals: Sequence[Standings]) -> bool:
+        if member.opinion.agrees is False:
+            return False
+        return any(beats(rival, member.standings, noise, objectives) for rival in rivals)
+
     left = list(ending.members)
     for member in ending.members:
         rivals = [m.standings for m in left if m is not member and m.opinion.agrees is not False]
-        beaten = any(
-            beats(rival, member.standings, noise, objectives) for rival in (ending.baseline, *rivals)
-        )
-        if beaten and member.opinion.agrees is not False:
+        if beaten(member, rivals):
             left.remove(member)
-    if left and len(left) < len(ending.members):
-        gone = len(ending.members) - len(left)
+    good = [member for member in left if not beaten(member, [ending.baseline])]
+    if not good:
+        ending.notes.append("the baseline, measured again, beats all of the front")
+    if gone := len(ending.members) - len(good or left):
         ending.notes.append(
             f"{gone} of the front: no better than another one, or the baseline, measured again"
         )
-        ending.members = left
+    ending.members = good or left
 
 
 def beats(

@@ -14,7 +14,8 @@ The keys of its `data`, by objective name where a value is a mapping:
 - `noise`: the share by which equals differ, measured while minimising; empty where nothing was minimised;
 - `reference`, where there is one: its `name`, and the medians as `objectives`;
 - `trial`: the values as the search measured them, of the candidate before it was minimised;
-- `notes`: sentences on what could not be done for this one.
+- `notes`: sentences on what could not be done for this one;
+- `run_notes`: sentences on how the whole run was measured.
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ def _data(member: Ranked, ending: Ending, task: Task) -> Mapping[str, Any]:
         "noise": dict(ending.noise),
         "trial": dict(member.trial),
         "notes": list(member.notes),
+        "run_notes": list(ending.notes),
         **_reference(ending),
     }
 

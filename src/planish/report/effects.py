@@ -57,7 +57,7 @@ def effect_grids(member: Member, objectives: Sequence[Objective]) -> list[Grid]:
     if not alone:
         return []
     effects = {(e["step"], e["step"]): e for e in alone} | {tuple(sorted(e["steps"])): e for e in pairs}
-    count = len(alone)
+    count = len(member.candidate.steps) if member.candidate else 0
     return [
         Grid(o, tuple(tuple(_cell(effects.get((i, j)), o) for j in range(i, count)) for i in range(count)))
         for o in objectives

@@ -46,6 +46,11 @@ class Story:
         return self.task.objectives[0]
 
     @property
+    def notes(self) -> Sequence[str]:
+        """How the run was measured, in sentences; empty where nothing was compared."""
+        return self.finalists[0].data.get("run_notes", ()) if self.finalists else ()
+
+    @property
     def failed(self) -> int:
         """How many trials failed."""
         return sum(isinstance(trial.outcome, Failed) for trial in self.trials)
