@@ -42,6 +42,10 @@ WRONG = {
     "words": ("hello", "line 1, column 1: custom op 'hello' is unknown"),
     "types": (CHAIN.replace("%c : tensor<2x3", "%c : tensor<2x4"), "line 7, column 10: use of value"),
     "dialect": (CHAIN.replace("stablehlo.add", "foo.add"), "line 4, column 8: Dialect `foo' not found"),
+    "generic dialect": (
+        'func.func @main(%a: f32) -> f32 {\n %0 = "foo.bar"(%a) : (f32) -> f32\n return %0 : f32\n}',
+        "line 2, column 16: operation being parsed with an unregistered dialect. Known dialects: builtin",
+    ),
     "arith": (
         "func.func @main(%a: f32) -> f32 {\n %0 = arith.addf %a, %a : f32\n return %0 : f32\n}",
         "line 2, column 7: 'arith.addf' is of the dialect 'arith'",

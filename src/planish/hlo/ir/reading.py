@@ -13,6 +13,8 @@ from planish.hlo.ir.uids import walk
 DIALECTS = ("builtin", "func", "stablehlo", "chlo")
 
 _PLACE = re.compile(r'"[^"]*":(\d+):(\d+)')
+_ADVICE = ". If this is intended, please"
+"""What follows it is for those who run MLIR's own tools."""
 _UNKNOWN = re.compile(r"Dialect `(\w+)' not found|unregistered dialect|custom op '([\w.]+)' is unknown")
 
 
@@ -33,9 +35,10 @@ def parse(source: str | bytes, name: str = "the module") -> ir.Module:
 
 
 def first_line(error: ir.MLIRError) -> str:
-    """Give what a diagnostic says, without its place."""
+    """Give what a diagnostic says, without its place, and without advice."""
     found = error.error_diagnostics
-    return found[0].message.splitlines()[0].strip() if found else str(error).splitlines()[0]
+    text = found[0].message if found else str(error)
+    return text.splitlines()[0].strip().partition(_ADVICE)[0]
 
 
 def place(location: ir.Location) -> str:

@@ -39,10 +39,10 @@ def examples_of(images: NDArray[Any], labels: NDArray[Any], where: str) -> Examp
         labels = labels[:, 0]
     if labels.ndim != 1 or len(images) != len(labels):
         what = f"{where} has {len(images)} images and labels of shape {list(labels.shape)}"
-        raise ProgramError(what, "It has one label for each image.")
+        raise ProgramError(what, "Give one label for each image.")
     whole = labels.astype(np.int64)
     if (whole != labels).any() or (whole < 0).any():
         raise ProgramError(f"{where} has labels that are no whole numbers from 0", "Number the classes.")
     if images.dtype != np.uint8 and images.dtype.kind != "f":
-        raise ProgramError(f"the images of {where} are {images.dtype}", "They are bytes or floats.")
+        raise ProgramError(f"the images of {where} are {images.dtype}", "Give bytes or floats.")
     return Examples(whole, lambda places: images[places])
