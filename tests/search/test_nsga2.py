@@ -19,6 +19,7 @@ from planish.core import (
     pareto_front,
 )
 from planish.search import Nsga2, Random, fitting_searchers, make_searcher
+from planish.search.nsga2 import TRIES
 from planish.testing.driving import drive
 from planish.testing.lattice import Lattice
 from search.tradeoff import BOTH, REFERENCE, Tradeoff
@@ -104,13 +105,35 @@ def _values(time: float, error: float) -> Measured:
 
 
 def _generation(searcher: Nsga2, outcomes: Sequence[Outcome]) -> list[Candidate]:
-    """Ask for a generation and tell it."""
+    """Ask for a generation and tell it; what is bred in the place of failures crashes."""
     asked = list(searcher.ask(1000))
-    searcher.tell([Trial(c, o) for c, o in zip(asked, outcomes, strict=True)])
+    trials = [Trial(c, o) for c, o in zip(asked, outcomes, strict=True)]
+    searcher.tell(trials)
+    failed = sum(trial.costs(BOTH) is None for trial in trials)
+    for _ in range(TRIES - 1 if failed else 0):
+        again = searcher.ask(1000)
+        assert len(again) == failed
+        searcher.tell([Trial(candidate, CRASH) for candidate in again])
     return asked
 
 
 CRASH = Failed("run", "crash")
+
+
+def test_a_child_that_fails_is_bred_again_before_the_next_generation() -> None:
+    space = Recorder()
+    searcher = Nsga2(space, BOTH, 0, population=10, crossover=1.0)
+    first = _generation(searcher, [_values(1.0 + i, 20.0 - i) for i in range(10)])
+    second = searcher.ask(1000)
+    searcher.tell([Trial(c, _values(0.5, 0.5) if i < 4 else CRASH) for i, c in enumerate(second)])
+    space.parents.clear()
+    again = searcher.ask(1000)
+    assert len(again) == 6
+    assert set(space.parents) <= set(first), "those of the same generation"
+    searcher.tell([Trial(candidate, _values(0.5, 0.5)) for candidate in again])
+    space.parents.clear()
+    assert len(searcher.ask(1000)) == 10
+    assert set(space.parents) & {*second[:4], *again}
 
 
 @pytest.mark.parametrize("fate", [CRASH, Measured({"time_s": 0.5}), _values(0.5, float("nan"))])

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 
+TRIES = 4
+"""Rounds of breeding for one generation: each fills the places of those that failed."""
+
+
 class Nsga2(VectorRoundSearcher):
     """NSGA-II: evolution towards the Pareto front of all objectives (GEVO-ML)."""
 
@@ -71,9 +75,12 @@ def nsga2(space: CanEvolve, seed: int, rates: Rates) -> VectorRounds:
     """Breed generation after generation, no candidate twice, until nothing new is found.
 
     The first generation is sampled, as is any that has fewer than two parents. The next parents are
-    selected from the elite and the children by fronts and crowding (section 4.4). Unlike in the paper, a
-    child that is not new is changed until it is; and a child that fails leaves its place empty, where there
-    it is bred again at once. With an elite as large as the population this is NSGA-II as first published.
+    selected from the elite and the children by fronts and crowding (section 4.4). With an elite as large as
+    the population this is NSGA-II as first published.
+
+    Where a child fails, another one is bred in its place before the next generation (section 4.1), but not
+    for ever: parents all of whose children fail must not hold up the search. Unlike in the paper, a child
+    that is not new is changed until it is.
 
     Args:
         space: where to search.
@@ -85,13 +92,18 @@ def nsga2(space: CanEvolve, seed: int, rates: Rates) -> VectorRounds:
     """
     from planish.search.nondominated import select
 
-    visited, parents = Visited(space), list[_Parent]()
-    for first in count(0, rates.population):
-        breeding, generation = _Breeding(space, visited, parents, rates), list[Candidate]()
-        costs = yield breeding.breed(seed, first, generation)
-        if not generation:
-            return
-        pool = parents[: rates.elite] + _measured(generation, costs)
+    visited, parents, places = Visited(space), list[_Parent](), count()
+    while True:
+        children = list[_Parent]()
+        for _ in range(TRIES):
+            breeding, bred = _Breeding(space, visited, parents, rates), list[Candidate]()
+            costs = yield breeding.breed(seed, places, rates.population - len(children), bred)
+            if not bred:
+                return
+            children += _measured(bred, costs)
+            if len(children) == rates.population:
+                break
+        pool = parents[: rates.elite] + children
         chosen = select([parent.costs for parent in pool], rates.population)
         parents = [replace(pool[one.place], crowding=one.crowding) for one in chosen]
 
@@ -110,14 +122,16 @@ class _Breeding:
     parents: Sequence[_Parent]
     rates: Rates
 
-    def breed(self, seed: int, first: int, generation: list[Candidate]) -> Iterator[Candidate]:
-        """Make new candidates until the generation is full or none is new; each is noted in it."""
-        generators = (rng(seed, place) for place in count(first))
+    def breed(
+        self, seed: int, places: Iterator[int], most: int, bred: list[Candidate]
+    ) -> Iterator[Candidate]:
+        """Make so many new candidates, fewer where none is new any more; each is noted in `bred`."""
+        generators = (rng(seed, place) for place in places)
         new = self._children(generators) if len(self.parents) > 1 else self._samples(generators)
-        for candidate in islice(new, self.rates.population):
+        for candidate in islice(new, most):
             if candidate is None:
                 return
-            generation.append(candidate)
+            bred.append(candidate)
             yield candidate
 
     def _samples(self, generators: Iterator[Generator]) -> Iterator[Candidate | None]:
