@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from planish import past
 from planish.core import Candidate, CanSeed, Measured, Outcome, Trial
 from planish.levels import load_program
 from planish.past import teach, tried_elsewhere
@@ -47,3 +48,23 @@ def test_a_search_begins_with_what_helped_other_models_and_not_with_what_changes
     assert list(seeds[:2]) == [Candidate(), good]
     assert intended not in seeds
     assert set(before.seeds()) <= set(seeds)
+
+
+def test_only_the_programs_that_were_tuned_last_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["resnet50-small-torchscript", "vgg16-small-torchscript", "unet-small-torchscript"]
+    programs = [load_program(str(SMALL / f"{name}.onnx"), "graph", {}) for name in names]
+    level, own = load_program(str(SMALL / "cnn-small-torchscript.onnx"), "graph", {})
+    trial = Trial(Candidate(), Measured({"latency": 1.0}))
+    with open_store(tmp_path / "store.db") as store:
+        for there, program in programs:
+            task = task_of(there, program, Settings("graph"))
+            run = store.begin_run(task, searcher="random", space="all", seed=0, options={}, versions={})
+            store.add_trials(run, [trial])
+        task, texts = task_of(level, own, Settings("graph")), [program.text for _, program in programs]
+        assert list(tried_elsewhere(store, level, task)) == texts[::-1]
+        monkeypatch.setattr(past, "MOST_PROGRAMS", 2)
+        assert list(tried_elsewhere(store, level, task)) == texts[:0:-1]
+        monkeypatch.setattr(past, "MOST_TRIALS", 1)
+        assert list(tried_elsewhere(store, level, task)) == texts[2:]

@@ -9,6 +9,10 @@ from typing import Protocol, runtime_checkable
 from planish.core import Candidate, Level, Objective, Step, Target, Task, Trial
 from planish.store import Reader, StoredTask
 
+MOST_TRIALS = 4000
+"""No further program is read once so many trials were: a search is not to wait for the past."""
+MOST_PROGRAMS = 24
+
 Outcomes = Sequence[tuple[Candidate, float | None]]
 """Candidates with their cost over the baseline's; None where they failed."""
 
@@ -59,13 +63,19 @@ def teach(store: Reader, level: Level, task: Task) -> None:
 
 
 def tried_elsewhere(store: Reader, level: Level, task: Task) -> Mapping[str, Outcomes]:
-    """Give what was tried on other programs on a task's target, by its leading objective."""
-    known = past(store, level.name, task.target, task.objectives[0], level.baseline(task), level.steps)
-    return {
-        each.program: [(trial.candidate, each.ratio(trial)) for trial in each.trials]
-        for each in known
-        if each.program != task.program.text
-    }
+    """Give what was tried on other programs on a task's target, by its leading objective.
+
+    It is of the programs that were tuned last, so many as `MOST_TRIALS` and `MOST_PROGRAMS` allow.
+    """
+    found: dict[str, Outcomes] = {}
+    left = MOST_TRIALS
+    for each in past(store, level.name, task.target, task.objectives[0], level.baseline(task), level.steps):
+        if each.program != task.program.text:
+            found[each.program] = [(trial.candidate, each.ratio(trial)) for trial in each.trials]
+            left -= len(each.trials)
+        if left <= 0 or len(found) == MOST_PROGRAMS:
+            break
+    return found
 
 
 def past(

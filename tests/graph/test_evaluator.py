@@ -54,6 +54,16 @@ def test_what_costs_nothing_more_is_always_measured(tmp_path: Path) -> None:
     assert isinstance(nothing, Measured)
 
 
+def test_a_model_s_size_has_its_weights_wherever_they_are(tmp_path: Path) -> None:
+    level, file = GraphLevel(), tmp_path / "apart.onnx"
+    onnx.save(convolutions(), file, save_as_external_data=True, location="apart.data", size_threshold=0)
+    task = task_of(level, level.load(str(file), {}), Settings())
+    (found,) = evaluate(task, Candidate())
+    apart = (tmp_path / "apart.data").stat().st_size
+    assert apart > 0
+    assert measured(found).values["model_size"] == file.stat().st_size + apart
+
+
 def test_equal_models_are_measured_once_whatever_passes_made_them(tmp_path: Path) -> None:
     one, other = (
         selection(names).candidate

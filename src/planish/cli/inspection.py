@@ -104,11 +104,11 @@ def inspected(level: Level, task: Task, store: str | None, *, relevance: bool) -
 
 def _relevance(task: Task) -> Relevance:
     from planish.graph.recipe import settings_of
-    from planish.graph.relevance import Examiner, analyse, remembered
+    from planish.graph.relevance import THOROUGH_S, Examiner, analyse, remembered
 
     program = graph_program(task.program)
     with closing(Examiner(program, settings_of(task))) as examiner:
-        return remembered(program, lambda: analyse(examiner))
+        return remembered(program, lambda: analyse(examiner, THOROUGH_S), complete=True)
 
 
 def _learnt(level: Level, task: Task, classes: Sequence[str], store: str | None) -> ClassList | None:

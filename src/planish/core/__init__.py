@@ -2,7 +2,7 @@
 
 from planish.core.canonical import canonical_json, content_hash
 from planish.core.cores import processor, usable_cores
-from planish.core.ending import CanDoubt, CanRefer, CanScore, Effect, Opinion, Reference
+from planish.core.ending import CanDoubt, CanIdentify, CanRefer, CanScore, Effect, Opinion, Reference
 from planish.core.errors import (
     AllFailedError,
     MismatchError,
@@ -48,6 +48,7 @@ __all__ = [
     "CanEnumerate",
     "CanEvolve",
     "CanFocus",
+    "CanIdentify",
     "CanName",
     "CanRefer",
     "CanSample",

@@ -5,7 +5,8 @@ A level has the methods of those protocols that make sense for it; nothing else 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -73,6 +74,18 @@ class CanScore(Protocol):
 
         Raises:
             PlanishError: the examples are missing, or do not fit.
+        """
+        ...
+
+
+@runtime_checkable
+class CanIdentify(Protocol):
+    """A level that can tell, without measuring, whether two candidates make the same."""
+
+    def identities(self, task: Task) -> AbstractContextManager[Callable[[Candidate], str]]:
+        """Give what names a candidate by what it makes of a task's program; it is used within the block.
+
+        Equal names mean that the task's objectives cannot tell the two apart.
         """
         ...
 

@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from planish.core import Candidate, CanDoubt, CanRefer, CanScore, Measured, Outcome, PlanishError
+from planish.core import Candidate, CanDoubt, CanIdentify, CanRefer, CanScore, Measured, Outcome, PlanishError
 from planish.finals.choosing import finalists
 from planish.finals.comparing import compare
 from planish.finals.effects import tell_effects
 from planish.finals.ending import Ending
 from planish.finals.examining import doubt, refer, score
 from planish.finals.fronting import drop_beaten
+from planish.finals.idle import without_idle
 from planish.finals.minimising import Minimised, minimise_all
 from planish.finals.searched import Searched
 from planish.finals.storing import stored_finalist
@@ -51,10 +52,13 @@ def _work(search: Searched, ending: Ending, listener: Listener) -> None:
     chosen = finalists(search.level, search.task, search.trials, search.settings.finalists)
     if not chosen:
         return
-    few = [Minimised(candidate, candidate) for candidate in chosen]
+    few: Sequence[Minimised] = [Minimised(candidate, candidate) for candidate in chosen]
     if len(search.task.objectives) > 1:
         with _step(search, listener, "minimise", f"minimising {len(chosen)} of the front"):
             few = _minimise(search, ending, chosen)
+    elif isinstance(search.level, CanIdentify):
+        with _step(search, listener, "minimise", "leaving out what does nothing"):
+            few = without_idle(search, search.level, chosen)
     with _step(search, listener, "compare", f"measuring the best {len(few)} again beside the baseline"):
         _compare(search, ending, few)
     for stage, what, step in _further(search):

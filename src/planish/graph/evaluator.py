@@ -157,7 +157,7 @@ class _Evaluator:
             "latency": latency,
             "throughput": self._program.batch / latency,
             "compile_time": statistics.median(creations),
-            "model_size": _size(file, offline=chosen.offline),
+            "model_size": self._size(file, offline=chosen.offline),
             **({"offline_time": offline} if chosen.offline else {}),
             **read,
         }
@@ -177,6 +177,13 @@ class _Evaluator:
             return open_session(file, self._recipe.settings, as_it_is=True).seconds
         return self._session(chosen, file).seconds
 
+    def _size(self, file: Path, *, offline: bool) -> float:
+        """Give the bytes of a model with its weights, wherever they are."""
+        if file == self._program.file:
+            return float(self._program.size)
+        weights = weights_of(file)
+        return float(file.stat().st_size + (weights.stat().st_size if offline and weights.exists() else 0))
+
     def _calls(self, session: Session) -> Any:
         run, feed = session.inner.run, self._feeds[0]
 
@@ -194,11 +201,6 @@ class _Evaluator:
         told = np.concatenate([session.run(feed)[0].argmax(-1).reshape(-1) for feed in self._feeds])
         count = min(len(told), len(self._labels))
         return float((told[:count] == self._labels[:count]).mean())
-
-
-def _size(file: Path, *, offline: bool) -> float:
-    weights = weights_of(file)
-    return float(file.stat().st_size + (weights.stat().st_size if offline and weights.exists() else 0))
 
 
 def within_three_sigma(samples: Sequence[float]) -> Sequence[float]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -132,6 +133,12 @@ class GraphLevel:
         from planish.graph.recipe import compared
 
         return compared(task, candidate)
+
+    def identities(self, task: Task) -> AbstractContextManager[Callable[[Candidate], str]]:
+        """Give what names selections by what they make; at the end of a run idle passes go by it."""
+        from planish.graph.sameness import identities
+
+        return identities(task)
 
     def reference(self, task: Task) -> Reference:
         """Give no optimisation at all: what is measured beside the baseline at the end."""

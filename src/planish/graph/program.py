@@ -52,6 +52,7 @@ class GraphProgram:
         digest: of its content, and of the files that hold its weights.
         title: what it is, in a few words.
         inputs: of concrete shapes.
+        size: bytes of the file, and of those that hold its weights.
         data: the user's inputs; None: random ones are made.
         labels: what the first output should be for `data`.
         allow: passes that change results which the user asked for: names of `intent` passes.
@@ -61,6 +62,7 @@ class GraphProgram:
     digest: str
     title: str
     inputs: tuple[Port, ...]
+    size: int
     data: DataFile | None = None
     labels: DataFile | None = None
     allow: tuple[str, ...] = ()
@@ -88,6 +90,7 @@ class GraphProgram:
         return {
             "path": self.path,
             "digest": self.digest,
+            "size": self.size,
             "inputs": [[port.name, port.dtype, port.shape] for port in self.inputs],
             "allow": self.allow,
             **{name: [file.path, file.digest] for name, file in files.items() if file is not None},
@@ -107,7 +110,7 @@ def program_from(text: str) -> GraphProgram:
     files = {name: DataFile(*data[name]) for name in ("data", "labels") if name in data}
     title = first.removeprefix("# ")
     return GraphProgram(
-        data["path"], data["digest"], title, tuple(ports), **files, allow=tuple(data["allow"])
+        data["path"], data["digest"], title, tuple(ports), data["size"], **files, allow=tuple(data["allow"])
     )
 
 

@@ -103,13 +103,12 @@ def no_optimisation(task: Task) -> Reference:
 
 
 def _limits(program: GraphProgram) -> Limits:
-    size = program.file.stat().st_size
-    more = size / _PACE
+    more = program.size / _PACE
     return Limits(
         transform=20 + more,
         build=20 + more,
         verify=20 + more,
         run=30 + more,
         worker=60 + more,
-        memory_bytes=max(4 << 30, _COPIES * size),
+        memory_bytes=max(4 << 30, _COPIES * program.size),
     )

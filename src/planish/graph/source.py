@@ -42,6 +42,7 @@ def read_model(path: Path, options: Mapping[str, str]) -> GraphProgram:
         digest_of(path, content, model),
         _title(path, model, inputs),
         inputs,
+        len(content) + sum(_size(path.parent / name) for name in set(external_files(model))),
         named.get("inputs"),
         named.get("labels"),
         _allowed(options.get("allow", "")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -104,3 +105,14 @@ def test_what_was_found_is_kept_by_content(program: GraphProgram, tmp_path: Path
     assert known_relevance(program) == found
     other = read_model(write(one_node("Relu"), tmp_path / "other.onnx"), {})
     assert known_relevance(other) is None
+
+
+def test_what_there_was_no_time_for_is_found_out_where_all_is_wanted(
+    tmp_path: Path, found: Relevance
+) -> None:
+    model = read_model(write(one_node("Relu"), tmp_path / "hasty.onnx"), {})
+    hasty = replace(found, unknown=1)
+    assert remembered(model, lambda: hasty) == hasty
+    assert remembered(model, lambda: found) == hasty
+    assert remembered(model, lambda: found, complete=True) == found
+    assert remembered(model, lambda: hasty, complete=True) == found

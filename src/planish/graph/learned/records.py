@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
 
 from planish.core import Candidate, ProgramError
@@ -61,8 +63,25 @@ def _is_intended(candidate: Candidate) -> bool:
 
 @lru_cache(maxsize=256)
 def _classes(file: Path, digest: str) -> tuple[str, ...]:
-    """Recognise a model's file. What the digest names may have changed since, which its class survives."""
-    del digest
+    """Recognise a model's file, once: its classes are kept in the user's folder of caches.
+
+    What the digest names may have changed since, which its class survives.
+    """
+    from platformdirs import user_cache_path
+
+    kept = user_cache_path("planish") / "graph" / f"classes-{digest}-{version('planish')}.json"
+    try:
+        return tuple(json.loads(kept.read_text(encoding="utf-8")))
+    except (OSError, ValueError):  # not there yet
+        classes = _recognised(file)
+    if classes:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(classes), encoding="utf-8")
+    return classes
+
+
+def _recognised(file: Path) -> tuple[str, ...]:
+    """Give the classes of a model's file; none where it is gone."""
     try:
         return recognise_file(file).classes
     except ProgramError:

@@ -1,7 +1,7 @@
 """Which passes matter for a model: those that change it, alone or after each other."""
 
-from planish.graph.relevance.analysis import Relevance, analyse
+from planish.graph.relevance.analysis import THOROUGH_S, Relevance, analyse
 from planish.graph.relevance.cache import known_relevance, remembered
 from planish.graph.relevance.examiner import Examiner, ExaminerError
 
-__all__ = ["Examiner", "ExaminerError", "Relevance", "analyse", "known_relevance", "remembered"]
+__all__ = ["THOROUGH_S", "Examiner", "ExaminerError", "Relevance", "analyse", "known_relevance", "remembered"]

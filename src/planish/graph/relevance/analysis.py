@@ -13,7 +13,11 @@ from planish.graph.relevance.examiner import Examiner, ExaminerError
 T = TypeVar("T")
 
 PATIENCE_S = 6.0
-"""Seconds after which what is not yet looked at stays unknown."""
+"""Seconds of a processor after which what is not yet looked at stays unknown."""
+THOROUGH_S = 20.0
+"""The same where nobody waits for it to begin a search."""
+_BUSY = 2.5
+"""On a machine that is busy with other work, so many times as long by the clock."""
 _RULES, _ALONE = 0.2, 0.7
 """The shares of them after which the runtime's rules, and passes alone, stay unknown."""
 _AFTER = 3
@@ -33,7 +37,7 @@ class Relevance:
         untried: rewriting passes that there was no time for; they may matter.
         pairs: how many pairs of passes were looked at.
         unknown: how many were not, since the time was over.
-        seconds: that it took.
+        seconds: of a processor that it took.
     """
 
     alone: tuple[str, ...]
@@ -45,6 +49,11 @@ class Relevance:
     pairs: int = 0
     unknown: int = 0
     seconds: float = 0.0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there was time for everything."""
+        return not self.untried and not self.unknown
 
     @property
     def rewrites(self) -> tuple[str, ...]:
@@ -80,19 +89,19 @@ def analyse(examiner: Examiner, patience_s: float = PATIENCE_S) -> Relevance:
 
     Args:
         examiner: of the model.
-        patience_s: seconds for all.
+        patience_s: seconds of a processor for all.
     """
-    start = time.monotonic()
+    until = _Clock(examiner, patience_s)
     found = _Found(examiner)
     runtime = _Runtime(examiner, found)
     runtime.look(())
     rules = [each.name for each in passes_of_kind("rule") if found.may_matter(each.name)]
-    looked = _until(start + _RULES * patience_s, rules, runtime.try_rule)
+    looked = until(_RULES, rules, runtime.try_rule)
     names = [each.name for each in passes_of_kind("onnxscript", "onnxoptimizer")]
-    tried = _until(start + _ALONE * patience_s, names, found.try_alone)
-    _until(start + patience_s, found.strongest()[:_AFTER], lambda name: runtime.look((name,)))
+    tried = until(_ALONE, names, found.try_alone)
+    until(1, found.strongest()[:_AFTER], lambda name: runtime.look((name,)))
     pairs = found.pairs(names[:tried])
-    done = _until(start + patience_s, pairs, found.try_after)
+    done = until(1, pairs, found.try_after)
     matter = runtime.names(rules[looked:])
     untried = [name for name in names[tried:] if found.may_matter(name)]
     silent = [name for name in names if not found.has_said(name) and name not in untried]
@@ -106,7 +115,7 @@ def analyse(examiner: Examiner, patience_s: float = PATIENCE_S) -> Relevance:
         untried=tuple(untried),
         pairs=done,
         unknown=len(pairs) - done,
-        seconds=time.monotonic() - start,
+        seconds=until.spent,
     )
 
 
@@ -165,13 +174,37 @@ class _Found:
         return self._counts[rewrites]
 
 
-def _until(end: float, things: Sequence[T], work: Callable[[T], None]) -> int:
-    """Work through things while there is time; gives how many were."""
-    for done, thing in enumerate(things):
-        if time.monotonic() > end:
-            return done
-        work(thing)
-    return len(things)
+class _Clock:
+    """Tells whether there is time left: by the processor, so that a busy machine leaves nothing out.
+
+    Args:
+        examiner: whose time it is.
+        patience_s: seconds of a processor.
+    """
+
+    def __init__(self, examiner: Examiner, patience_s: float) -> None:
+        self._examiner, self._patience = examiner, patience_s
+        self._before, self._start = examiner.spent, time.monotonic()
+
+    @property
+    def spent(self) -> float:
+        """Seconds of a processor, so far."""
+        return self._examiner.spent - self._before
+
+    def __call__(self, share: float, things: Sequence[T], work: Callable[[T], None]) -> int:
+        """Work through things while there is time; gives how many were.
+
+        Args:
+            share: of the time, after which it is over.
+            things: what to work through.
+            work: on one of them.
+        """
+        for done, thing in enumerate(things):
+            spent = max(self.spent, (time.monotonic() - self._start) / _BUSY)
+            if spent > share * self._patience:
+                return done
+            work(thing)
+        return len(things)
 
 
 class _Runtime:

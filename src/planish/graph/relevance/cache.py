@@ -22,15 +22,18 @@ def known_relevance(program: GraphProgram) -> Relevance | None:
         return None
 
 
-def remembered(program: GraphProgram, find_out: Callable[[], Relevance]) -> Relevance:
+def remembered(
+    program: GraphProgram, find_out: Callable[[], Relevance], *, complete: bool = False
+) -> Relevance:
     """Give what is known of a model; find it out and keep it, where nothing is.
 
     Args:
         program: the model; its content, the libraries' versions and the catalogue decide what is known.
         find_out: is called where nothing is known.
+        complete: whether it is called too where there was no time for all.
     """
     known = known_relevance(program)
-    if known is not None:
+    if known is not None and (known.is_complete or not complete):
         return known
     found = find_out()
     file = _file(program)

@@ -11,6 +11,7 @@ import os
 import re
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -94,7 +95,7 @@ def main(lifeline: int) -> None:
             answer = {"answer": getattr(examining, asked["what"])(*asked["of"])}
         except PlanishError as error:
             answer = {"error": error.message}
-        answers.write(json.dumps(answer) + "\n")
+        answers.write(json.dumps({**answer, "spent": time.process_time()}) + "\n")
         answers.flush()
 
 

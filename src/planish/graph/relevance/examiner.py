@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -40,9 +41,15 @@ class Examiner:
 
     def __init__(self, program: GraphProgram, settings: Settings, patience_s: float = 0.0) -> None:
         self._program, self._settings = program, settings
-        self._patience = patience_s or PATIENCE_S + program.file.stat().st_size / _PACE
+        self._patience = patience_s or PATIENCE_S + program.size / _PACE
         self._child: _Child | None = None
+        self._lost = self._running = 0.0
         self._names: dict[tuple[str, ...], str] = {}
+
+    @property
+    def spent(self) -> float:
+        """Seconds of a processor that answers took, so far; what was lost with a process, by the clock."""
+        return self._lost + self._running
 
     @property
     def pid(self) -> int | None:
@@ -91,15 +98,19 @@ class Examiner:
         if self._child is not None:
             self._child.close()
             self._child = None
+            self._lost, self._running = self.spent, 0.0
 
     def _ask(self, what: str, *of: Sequence[str]) -> Any:
         if self._child is None:
             self._child = _Child(self._program, self._settings)
+        start = time.monotonic()
         try:
             answer = self._child.ask({"what": what, "of": of}, self._patience)
         except ExaminerError:
             self.close()
+            self._lost += time.monotonic() - start
             raise
+        self._running = answer["spent"]
         if "error" in answer:
             raise ExaminerError(answer["error"])
         return answer["answer"]

@@ -1,0 +1,47 @@
+"""When two selections make the same of a model, as far as its objectives can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import cache
+
+from planish.core import Candidate, Task
+from planish.graph.passes import Selection, selection_of
+from planish.graph.program import graph_program
+from planish.graph.recipe import settings_of
+from planish.graph.relevance import Examiner, ExaminerError
+
+_OF_FILES = frozenset({"compile_time", "peak_memory", "model_size"})
+"""Objectives by which two files differ though the runtime makes the same of them."""
+
+
+@contextmanager
+def identities(task: Task) -> Generator[Callable[[Candidate], str]]:
+    """Give what names selections: by the model that ONNX Runtime makes in the end, and runs.
+
+    Where an objective is of the file, or of the time and memory to load it, the file and what the runtime
+    leaves out count too. Whether a selection is optimised offline always counts. A selection that fails
+    names itself.
+    """
+    by_file = not _OF_FILES.isdisjoint(objective.name for objective in task.objectives)
+    with closing(Examiner(graph_program(task.program), settings_of(task))) as examiner:
+
+        @cache
+        def name(candidate: Candidate) -> str:
+            chosen = selection_of(candidate)
+            try:
+                made = _made(examiner, chosen, by_file=by_file)
+            except ExaminerError:
+                return candidate.hash
+            return f"{made} offline" if chosen.offline else made
+
+        yield name
+
+
+def _made(examiner: Examiner, chosen: Selection, *, by_file: bool) -> str:
+    if not by_file:
+        return examiner.optimised(chosen.rewrites, sorted(chosen.disabled))["name"]
+    rest = replace(chosen, rewrites=(), offline=False).candidate.hash
+    return f"{examiner.made(chosen.rewrites)} {rest}"

@@ -1,0 +1,52 @@
+"""Idle passes: which selections make the same, and that winners lose what does nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graph.models import convolutions, write
+from planish.core import Candidate, Task
+from planish.finals.idle import without_idle
+from planish.finals.searched import Searched
+from planish.graph.level import GraphLevel
+from planish.graph.passes import Selection, selection
+from planish.progress import Progress
+from planish.settings import Settings
+from planish.store import open_store
+from planish.tune import task_of
+
+FOLD, IDLE = "onnxscript.fuse_batchnorm_into_conv", "onnxscript.no_op_cast"
+
+
+def make(folder: Path, objective: str) -> Task:
+    level = GraphLevel()
+    program = level.load(str(write(convolutions(), folder / "net.onnx")), {})
+    return task_of(level, program, Settings(objectives=(objective,)))
+
+
+@pytest.mark.parametrize(("objective", "same"), [("latency", True), ("compile_time", False)])
+def test_what_the_runtime_would_do_itself_counts_only_for_objectives_of_files(
+    tmp_path: Path, objective: str, same: bool
+) -> None:
+    folded, without = selection([FOLD]).candidate, selection((), ["AttentionFusion"]).candidate
+    with GraphLevel().identities(make(tmp_path, objective)) as name:
+        assert (name(folded) == name(Candidate())) is same
+        assert (name(without) == name(Candidate())) is same
+        assert name(selection([IDLE]).candidate) == name(Candidate())
+        assert name(selection(offline=True).candidate) != name(Candidate())
+        assert name(selection((), ["NchwcTransformer"]).candidate) != name(Candidate())
+
+
+def test_winners_lose_what_does_nothing(tmp_path: Path) -> None:
+    task = make(tmp_path, "latency")
+    winner = Selection((IDLE, FOLD), frozenset({"AttentionFusion", "NchwcTransformer"}))
+    with open_store(tmp_path / "store.db") as store:
+        search = Searched(
+            GraphLevel(), task, Settings(), store, Progress(task, "run"), [], {}, wall_s=100.0, stopped=False
+        )
+        first, second = without_idle(search, GraphLevel(), [winner.candidate, Candidate()])
+    assert first.candidate == selection((), ["NchwcTransformer"]).candidate
+    assert first.searched == winner.candidate
+    assert second.candidate == Candidate()
