@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,9 +19,10 @@ from planish import tune
 from planish.budget import Budget
 from planish.core import Candidate, PlanishError, candidate_from_json
 from planish.finals import comparing
-from planish.hlo import read_program
+from planish.hlo import read_program, recipe
 from planish.hlo.describe import difference
-from planish.hlo.edits import CopyOp, DeleteOp, ScaleConstant
+from planish.hlo.edits import EDITS, CopyOp, DeleteOp, ScaleConstant
+from planish.hlo.evaluator import LAST_TIMING
 from planish.hlo.ir import entry_text
 from planish.hlo.level import HloLevel
 from planish.hlo.patch import original, replay
@@ -33,6 +35,7 @@ from planish.stored import stored_result
 from planish.tune import task_of
 
 QUICK = Settings(objectives=("time", "error"), searcher="random", workers=1, finalists=1)
+BRIEF = replace(LAST_TIMING, budget_s=0.01, fewest=1)
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
     module = write_all(folder / "net", STEP, TRAINING)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(comparing, "Plan", partial(Plan, rounds=3, processes=1))
+        patch.setattr(recipe, "LAST_TIMING", BRIEF)
         result = tune(str(module), budget=Budget(trials=6), settings=QUICK, store=folder / "store.db")
     return Tuned(result, module, folder / "store.db")
 
@@ -89,6 +93,33 @@ def test_a_stored_run_reads_back_and_replays(tuned: Tuned) -> None:
     assert found.task.key == tuned.result.task.key
     assert found.candidate == tuned.result.candidate
     assert found.describe() == tuned.result.describe()
+
+
+def test_a_killed_search_goes_on_in_the_same_state(tmp_path: Path) -> None:
+    """After the baseline and 12 more trials, of four to a generation, it breeds from what it was told."""
+    module = write_all(tmp_path / "net", STEP, TRAINING)
+    place = tmp_path / "store.db"
+    words = ["--objective", "time,error", "--set", "population=4", "--workers", "1", "--store", str(place)]
+    command = [sys.executable, "-c", "from planish.cli import main; main()", "tune", str(module), *words]
+
+    def stored() -> list[tuple[int, str]]:
+        with open_store(place, read_only=True) as store:
+            (run,) = store.runs()
+            return [(trial.index, trial.candidate.hash) for trial in store.run_trials(run.id, EDITS)]
+
+    with subprocess.Popen([*command, "--seconds", "600"], stderr=subprocess.PIPE, text=True) as search:
+        assert search.stderr is not None
+        for line in search.stderr:
+            if (found := re.search(r"; (\d+) trials", line)) and int(found[1]) > 12:
+                break
+        search.kill()
+    before = stored()
+    assert len(before) > 12
+    most = str(len(before) + 2)
+    subprocess.run([*command, "--trials", most, "--finalists", "0"], check=True, capture_output=True)
+    after = stored()
+    assert after[: len(before)] == before
+    assert len(after) == len(before) + 2, "what is known was asked for again, and nothing else"
 
 
 def test_edits_are_told_with_their_layers(tuned: Tuned) -> None:
