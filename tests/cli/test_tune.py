@@ -144,7 +144,7 @@ def test_progress_goes_to_standard_error(planish: Planish, monkeypatch: pytest.M
     said = planish("tune", PROGRAM, "--trials", 40, "--finalists", 1, "--option", "pause=0.01")
     begin, *lines, end = said.err.splitlines()
     assert begin.endswith("lattice 6x4x4 0.01 False")
-    assert end == "measuring the best 1 again beside the baseline; Ctrl-C leaves that out"
+    assert end == "measuring the best 1 again beside the baseline; Ctrl-C leaves out the rest"
     assert len(lines) >= 2
     assert "trials" in lines[0]
     assert lines[0].endswith("s left")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LINE_S = 1.0
 _FRAMES_A_SECOND = 4
 _BAR = 40
-_LEAVE = "Ctrl-C leaves that out"
+_LEAVE = "Ctrl-C leaves out the rest"
 
 MakeBoard = Callable[[Progress], Board]
 
