@@ -22,6 +22,12 @@ from planish.settings import Settings
 from planish.tune import task_of
 
 
+@pytest.mark.parametrize("source", ["", "C[m] += A[m]"])
+def test_what_is_no_file_is_told(source: str) -> None:
+    with pytest.raises(ProgramError, match=r"cannot read '.*': "):
+        GraphLevel().load(source, {})
+
+
 def test_a_model_is_named_by_path_content_and_inputs(tmp_path: Path) -> None:
     program = read_model(write(convolutions(), tmp_path / "net.onnx"), {"allow": "int8, fp16"})
     assert program.title == "net.onnx: 11 nodes, x float32 1x3x8x8"

@@ -233,5 +233,6 @@ def lacking(
         )
     for name in sorted(objectives & set(QUANTITIES)):
         if {"power": "energy"}.get(name, name) not in there:
-            return PlanishError(f"{name} is not available here: the machine has no counter of it")
+            what = f"{name} is not available here: the machine has no counter of it"
+            return PlanishError(what, "See 'planish targets'.")
     return None

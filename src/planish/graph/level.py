@@ -72,7 +72,7 @@ class GraphLevel:
         """Read a model.
 
         Args:
-            source: the path of a `.onnx` file, or a canonical text, which names one.
+            source: the path of a file, or a canonical text, which names one.
             options: `shape` ("x=1,3,224,224" for inputs, "length=128" for named dimensions), `batch` (a
                 number, for first dimensions that are open), `inputs` and `labels` (`.npz` or `.npy` files),
                 `allow` ("fp16,mixed,int8": passes that change results); and of the session `optimization`
@@ -83,6 +83,7 @@ class GraphLevel:
             TargetError: a library is missing.
         """
         from planish.graph.installed import session_settings, versions
+        from planish.graph.program import is_canonical
         from planish.graph.source import read_model, read_text
 
         known = (*MODEL_OPTIONS, *SESSION_OPTIONS)
@@ -91,7 +92,7 @@ class GraphLevel:
                 raise ProgramError(f"level 'graph' has no option '{name}'", did_you_mean(name, known))
         versions()
         self._session = session_settings({k: v for k, v in options.items() if k in SESSION_OPTIONS})
-        return read_text(source) if not source.endswith(SUFFIXES) else read_model(Path(source), options)
+        return read_text(source) if is_canonical(source) else read_model(Path(source), options)
 
     def target(self, cores: int) -> Target:
         """Describe this machine and the session; raises TargetError where it lacks what is asked of it."""
