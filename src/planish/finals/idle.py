@@ -12,9 +12,9 @@ from planish.finals.minimising import Minimised
 from planish.finals.searched import Searched
 from planish.search import shrink
 
-SHARE = 0.2
+SHARE = 0.5
 """Of the seconds that were searched, so many are spent on this at most; but `LEAST_S` always."""
-LEAST_S = 10.0
+LEAST_S = 20.0
 
 
 def without_idle(search: Searched, level: CanIdentify, candidates: Sequence[Candidate]) -> list[Minimised]:
