@@ -175,7 +175,7 @@ def main() -> None:
     """Train, and write the weights after each epoch."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="", help="the folder with CIFAR-10; else PLANISH_DATA")
-    parser.add_argument("--epochs", type=int, default=24)
+    parser.add_argument("--epochs", type=int, default=35)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--checkpoint", type=Path, default=Path("build/mobilenet.pt"))

@@ -1,0 +1,140 @@
+"""What both experiments share: evolve a module, search it at random as long, and print both."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from planish import tune
+from planish.budget import Budget
+from planish.core import Candidate, Measured, Trial, growth_of
+from planish.levels import level_named
+from planish.result import Ranked, Result
+from planish.settings import Settings
+from planish.store import Store, open_store
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "hlo"
+OBJECTIVES = ("time_s", "error")
+SHOWN = 10
+"""Points of the curve of hypervolumes."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """Two searches of one module, with as many evaluations each.
+
+    Args:
+        evolved: by NSGA-II, with its front measured again at the end.
+        trials: of NSGA-II.
+        random: trials of random search.
+    """
+
+    evolved: Result
+    trials: Sequence[Trial]
+    random: Sequence[Trial]
+
+
+def options(about: str | None, module: str) -> argparse.Namespace:
+    """Read the command line."""
+    given = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given.add_argument("--module", default=str(EXAMPLES / module))
+    given.add_argument("--data", default="", help="the folder of the data set; else PLANISH_DATA")
+    given.add_argument("--seconds", type=float, default=3600, help="of the evolution, without its end")
+    given.add_argument("--workers", type=int, default=0)
+    given.add_argument("--population", type=int, default=0, help="0: the searcher's default")
+    given.add_argument("--finalists", type=int, default=8, help="members of the front to measure again")
+    given.add_argument("--seed", type=int, default=0)
+    given.add_argument("--store", default="build/gevo_ml.db")
+    given.add_argument("--no-random", action="store_true", help="leave random search out")
+    return given.parse_args()
+
+
+def study(asked: argparse.Namespace) -> Study:
+    """Run both searches; the same command goes on where it was stopped."""
+    Path(asked.store).parent.mkdir(parents=True, exist_ok=True)
+    more = {"population": asked.population} if asked.population else {}
+    settings = Settings(
+        objectives=OBJECTIVES,
+        searcher="nsga2",
+        searcher_options=more,
+        seed=asked.seed,
+        workers=asked.workers,
+        finalists=asked.finalists,
+    )
+    named = {"data": asked.data} if asked.data else {}
+    with open_store(asked.store) as store:
+        budget = Budget(seconds=asked.seconds)
+        evolved = tune(asked.module, budget=budget, settings=settings, store=store, **named)
+        trials, others = _trials(store, evolved), list[Trial]()
+        if not asked.no_random:
+            plain = replace(settings, searcher="random", searcher_options={}, finalists=0)
+            budget = Budget(trials=len(trials))
+            others = _trials(store, tune(asked.module, budget=budget, settings=plain, store=store, **named))
+    return Study(evolved, trials, others)
+
+
+def _trials(store: Store, result: Result) -> list[Trial]:
+    return list(store.run_trials(result.run_id, level_named("hlo").steps))
+
+
+def show(found: Study) -> None:
+    """Print the front as measured again, the edits, and the two searches side by side."""
+    result = found.evolved
+    base = {name: standing.median for name, standing in result.baselines.items()}
+    seconds = sum(result.seconds.values())
+    print(f"{result.trials} evaluations by NSGA-II, {seconds:.0f} s in all, {_failed(found.trials)} failed\n")
+    print("| module | time ms | x faster | error: search | validation | final | edits | verdict |")
+    print("|---|---|---|---|---|---|---|---|")
+    if result.reference:
+        _row(result.reference.name, result.reference.objectives, base, {}, "", "")
+    _row("baseline", base, base, result.baseline_scores, "0", "")
+    for place, member in enumerate(result.ranked, 1):
+        values = {name: standing.median for name, standing in member.standings.items()}
+        edits = f"{len(member.candidate.steps)} of {member.searched}"
+        verdict = ", ".join(f"{name} {member.verdict(name)}" for name in OBJECTIVES)
+        _row(f"#{place}", values, base, member.scores, edits, verdict)
+    print("\nEdits")
+    for place, member in enumerate(result.ranked, 1):
+        described = level_named("hlo").describe(result.task, member.candidate)
+        print(f"\n#{place}\n{described.get('edits', '')}")
+    _searches(found)
+
+
+def _row(name: str, values: object, base: object, scores: object, edits: str, verdict: str) -> None:
+    assert isinstance(values, dict)
+    assert isinstance(base, dict)
+    assert isinstance(scores, dict)
+    time, ratio = f"{values['time_s'] * 1e3:.3f}", f"{base['time_s'] / values['time_s']:.2f}"
+    error = f"{values['error']:.2%}" if "error" in values else ""
+    others = [f"{scores[key]:.2%}" if key in scores else "" for key in ("error_validation", "error_final")]
+    print("|", " | ".join((name, time, ratio, error, *others, edits, verdict)), "|")
+
+
+def best(result: Result, allowed: Callable[[Ranked], bool], key: Callable[[Ranked], float]) -> Ranked | None:
+    """Find the best member of the front that is allowed and that a second compiler agrees with."""
+    found = [member for member in result.ranked if member.opinion.agrees is not False and allowed(member)]
+    return min(found, key=key, default=None)
+
+
+def _searches(found: Study) -> None:
+    """Print the hypervolume of each search against its evaluations."""
+    if not found.random:
+        return
+    objectives, total = found.evolved.task.objectives, len(found.trials)
+    print("\nHypervolume, in units of the baseline's\n")
+    print("| evaluations | NSGA-II | random |\n|---|---|---|")
+    for count in sorted({max(1, total * part // SHOWN) for part in range(1, SHOWN + 1)}):
+        grown = [
+            growth_of(trials[:count], objectives, Candidate()) for trials in (found.trials, found.random)
+        ]
+        print(f"| {count} | {' | '.join(f'{growth.volume or 0:.3f}' for growth in grown)} |")
+    for name, trials in (("NSGA-II", found.trials), ("random", found.random)):
+        print(f"\n{name}'s front as the search measured it: time ms, error")
+        for time, error in growth_of(trials, objectives, Candidate()).front:
+            print(f"  {time * 1e3:9.3f}  {error:.2%}")
+
+
+def _failed(trials: Sequence[Trial]) -> int:
+    return sum(not isinstance(trial.outcome, Measured) for trial in trials)
