@@ -88,6 +88,13 @@ def test_where_half_the_space_fails_it_goes_on_around_what_was_measured() -> Non
     assert _volume(trials) > 1.05 * _volume(by_chance)
 
 
+def test_it_ends_after_so_many_generations() -> None:
+    short, long = (Nsga2(ROUGH, BOTH, 0, population=10, generations=count) for count in (3, 0))
+    trials = drive(short, ROUGH.outcome, 100)
+    assert len(trials) == 30
+    assert [t.candidate for t in drive(long, ROUGH.outcome, 100)[:30]] == [t.candidate for t in trials]
+
+
 class Recorder(Lattice):
     """A lattice whose crossover notes the parents."""
 

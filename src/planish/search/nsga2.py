@@ -37,8 +37,10 @@ class Nsga2(VectorRoundSearcher):
         elite: Annotated[int, Option("best parents that compete with their children", least=0)] = 16,
         crossover: Annotated[float, Option("chance of two parents to be crossed", least=0, most=1)] = 0.8,
         mutation: Annotated[float, Option("chance of a child to be changed", least=0, most=1)] = 0.1,
+        generations: Annotated[int, Option("after which the search ends; 0: none", least=0)] = 0,
     ) -> None:
-        super().__init__(objectives, nsga2(space, seed, Rates(population, elite, crossover, mutation)))
+        rates = Rates(population, elite, crossover, mutation)
+        super().__init__(objectives, nsga2(space, seed, rates, generations))
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class _Parent:
     crowding: float = 0.0
 
 
-def nsga2(space: CanEvolve, seed: int, rates: Rates) -> VectorRounds:
+def nsga2(space: CanEvolve, seed: int, rates: Rates, generations: int = 0) -> VectorRounds:
     """Breed generation after generation, no candidate twice, until nothing new is found.
 
     The first generation is sampled, as is any that has fewer than two parents. The next parents are
@@ -86,6 +88,7 @@ def nsga2(space: CanEvolve, seed: int, rates: Rates) -> VectorRounds:
         space: where to search.
         seed: the i-th candidate is made with `rng(seed, i)`, but two that are crossed with the first's.
         rates: how a population is bred.
+        generations: after so many the search ends; 0: none.
 
     Raises:
         TargetError: DEAP is not installed.
@@ -93,7 +96,7 @@ def nsga2(space: CanEvolve, seed: int, rates: Rates) -> VectorRounds:
     from planish.search.nondominated import select
 
     visited, parents, places = Visited(space), list[_Parent](), count()
-    while True:
+    for _ in range(generations) if generations else count():
         children = list[_Parent]()
         for _ in range(TRIES):
             breeding, bred = _Breeding(space, visited, parents, rates), list[Candidate]()
