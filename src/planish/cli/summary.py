@@ -63,6 +63,8 @@ def baseline_name(story: Story) -> str:
     """Name what the finalists are compared with: `numpy`, or the steps, or the unchanged program."""
     if story.baseline is None:
         return "unknown"
+    if not story.baseline.steps:
+        return "unchanged"
     _, options = story.baseline.steps[0].to_json() if len(story.baseline.steps) == 1 else ("", {})
     return options["name"] if list(options) == ["name"] else str(story.baseline)
 

@@ -105,7 +105,7 @@ def no_optimisation(task: Task) -> Reference:
 def _limits(program: GraphProgram) -> Limits:
     more = program.size / _PACE
     return Limits(
-        transform=20 + more,
+        transform=45 + more,
         build=20 + more,
         verify=20 + more,
         run=30 + more,
