@@ -35,15 +35,14 @@ def tell_effects(search: Searched, ending: Ending) -> None:
 
     What a whole finalist does is known from the comparison, so nothing is measured of those with one step.
     """
-    task, level = search.task, search.level
-    space = level.space(task, search.settings.space or level.spaces[0])
+    task, space = search.task, search.space()
     few = [place for place, m in enumerate(ending.members) if len(m.candidate.steps) <= MOST_STEPS]
     if not isinstance(space, CanShrink | CanSelect) or not few:
         return
     with open_bench(search) as bench:
         bench.end = time.monotonic() + max(LEAST_S, SHARE * search.wall_s)
         known = {m.candidate: _compared_values(m, ending, task) for m in ending.members}
-        meter = _Meter(bench, level.baseline(task), task.objectives, known)
+        meter = _Meter(bench, search.level.baseline(task), task.objectives, known)
         for count in (1, 2):
             for place in few:
                 member = ending.members[place]

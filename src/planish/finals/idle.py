@@ -28,12 +28,11 @@ def without_idle(search: Searched, level: CanIdentify, candidates: Sequence[Cand
     Returns:
         No two that are left with the same steps.
     """
-    task = search.task
-    space = search.level.space(task, search.settings.space or search.level.spaces[0])
+    space = search.space()
     if not isinstance(space, CanShrink | CanSelect):
         return [Minimised(candidate, candidate) for candidate in candidates]
     end = time.monotonic() + max(LEAST_S, SHARE * search.wall_s)
-    with level.identities(task) as name:
+    with level.identities(search.task) as name:
         found = [Minimised(_shrunk(space, name, each, end), each) for each in candidates]
     return list({each.candidate: each for each in reversed(found)}.values())[::-1]
 

@@ -62,14 +62,13 @@ def minimise_all(search: Searched, candidates: Sequence[Candidate]) -> Minimisin
         search: where its space cannot shrink candidates, they are left as they are.
         candidates: at least one.
     """
-    task, level = search.task, search.level
-    space = level.space(task, search.settings.space or level.spaces[0])
+    space = search.space()
     if not isinstance(space, CanShrink | CanSelect):
         return Minimising([Minimised(candidate, candidate) for candidate in candidates])
     named = {candidate: _same_program(space, candidate) for candidate in candidates}
     with open_bench(search) as bench:
         found, noise = _measured(search, space, bench, named)
-    return _distinct(space, level.baseline(task), found, noise)
+    return _distinct(space, search.level.baseline(search.task), found, noise)
 
 
 def _same_program(space: Space, candidate: Candidate) -> Candidate:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planish.core import Level, Task, Trial
+from planish.core import Level, Space, Task, Trial
 from planish.measure import LocalExecutor
 from planish.progress import Progress
 from planish.settings import Settings
@@ -41,3 +41,7 @@ class Searched:
     stopped: bool
     notes: tuple[str, ...] = ()
     executor: LocalExecutor | None = None
+
+    def space(self) -> Space:
+        """Make the space that was searched."""
+        return self.level.space(self.task, self.settings.space or self.level.spaces[0])
