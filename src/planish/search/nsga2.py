@@ -78,7 +78,9 @@ def nsga2(space: CanEvolve, seed: int, rates: Rates, generations: int = 0) -> Ve
 
     The first generation is sampled, as is any that has fewer than two parents. The next parents are
     selected from the elite and the children by fronts and crowding (section 4.4). With an elite as large as
-    the population this is NSGA-II as first published.
+    the population this is NSGA-II as first published. The unchanged program is no parent, as in the paper:
+    with it, patches of a small training step reached a hypervolume of 1.92 instead of 1.88 in 150
+    evaluations (mean of four runs, which differ by 0.3), which is no difference.
 
     Where a child fails, another one is bred in its place before the next generation (section 4.1), but not
     for ever: parents all of whose children fail must not hold up the search. Unlike in the paper, a child
