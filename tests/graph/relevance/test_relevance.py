@@ -46,6 +46,7 @@ def test_what_changes_the_model_is_kept_and_the_rest_is_not(found: Relevance) ->
     assert found.unknown == 0
     assert not found.untried
     assert found.kept < found.known / 2
+    assert found.missing == ()
 
 
 def test_every_pass_is_accounted_for_once(found: Relevance) -> None:
@@ -116,3 +117,20 @@ def test_what_there_was_no_time_for_is_found_out_where_all_is_wanted(
     assert remembered(model, lambda: found) == hasty
     assert remembered(model, lambda: found, complete=True) == found
     assert remembered(model, lambda: hasty, complete=True) == found
+
+
+def test_what_the_installed_runtime_lacks_is_told(
+    program: GraphProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Examiner, "fired", _fired)
+    examiner = Examiner(program, Settings())
+    older = analyse(examiner, patience_s=0.01)
+    examiner.close()
+    assert "SkipLayerNormFusion" in older.missing
+    assert "NchwcTransformer" not in older.missing
+    assert "NchwcTransformer" in older.runtime
+
+
+def _fired(_: Examiner, rewrites: object) -> dict[str, bool]:
+    del rewrites
+    return {"NchwcTransformer": True}

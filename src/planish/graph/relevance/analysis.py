@@ -38,6 +38,7 @@ class Relevance:
         pairs: how many pairs of passes were looked at.
         unknown: how many were not, since the time was over.
         seconds: of a processor that it took.
+        missing: transformers of the catalogue that the installed runtime does not have; it would ignore them.
     """
 
     alone: tuple[str, ...]
@@ -49,6 +50,7 @@ class Relevance:
     pairs: int = 0
     unknown: int = 0
     seconds: float = 0.0
+    missing: tuple[str, ...] = ()
 
     @property
     def is_complete(self) -> bool:
@@ -116,6 +118,7 @@ def analyse(examiner: Examiner, patience_s: float = PATIENCE_S) -> Relevance:
         pairs=done,
         unknown=len(pairs) - done,
         seconds=until.spent,
+        missing=runtime.missing(),
     )
 
 
@@ -212,6 +215,7 @@ class _Runtime:
 
     def __init__(self, examiner: Examiner, found: _Found) -> None:
         self._examiner, self._found = examiner, found
+        self._there: set[str] = set()
         self._fired: set[str] = set()
         self._whole = ""
 
@@ -221,6 +225,7 @@ class _Runtime:
             told = self._examiner.fired(rewrites)
         except ExaminerError:  # what a pass made may be refused: that is a candidate's failure, in its turn
             return
+        self._there |= told.keys()
         self._fired |= {name for name, modified in told.items() if modified}
 
     def try_rule(self, name: str) -> None:
@@ -228,6 +233,11 @@ class _Runtime:
         self._whole = self._whole or self._examiner.optimised(())["name"]
         if self._examiner.optimised((), [name])["name"] != self._whole:
             self._fired.add(name)
+
+    def missing(self) -> tuple[str, ...]:
+        """List the transformers that the runtime did not tell of, if it told of any."""
+        known = [each.name for each in passes_of_kind("transformer")] if self._there else []
+        return tuple(name for name in known if name not in self._there)
 
     def names(self, untried: Sequence[str]) -> tuple[str, ...]:
         """List what matters, and the rules that there was no time for."""

@@ -19,7 +19,7 @@ from planish.core import PlanishError
 from planish.graph.program import GraphProgram
 from planish.graph.running import Settings
 
-PATIENCE_S = 20.0
+PATIENCE_S = 40.0
 """Seconds for one answer, and one more for each 20 MB of the model."""
 _PACE = 20e6
 
