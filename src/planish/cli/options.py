@@ -28,7 +28,9 @@ StorePlace = Annotated[
 Format = Annotated[Form, typer.Option("--format", help="json writes one document to standard output.")]
 
 Size = Annotated[Names, typer.Option("--size", metavar="m=192,...", help="loops: extents of axes.")]
-Shape = Annotated[Names, typer.Option("--shape", metavar="I=1x64x56x56", help="loops, graph: a tensor's shape.")]
+Shape = Annotated[
+    Names, typer.Option("--shape", metavar="I=1x64x56x56", help="loops, graph: a tensor's shape.")
+]
 Dtype = Annotated[str, typer.Option("--dtype", metavar="TYPE", help="loops: float32 (default) or float64.")]
 Args = Annotated[
     str, typer.Option("--args", metavar="TEXT", help="llvm: what the program is run with, as in a shell.")
