@@ -1,9 +1,14 @@
 """Options and fixtures of the whole test suite."""
 
+import signal
+
 import pytest
 from hypothesis import settings
 
 from golden_text import Golden
+
+# What is started in the background ignores Ctrl-C, and so would all that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes is no property of the code.
 settings.register_profile("planish", deadline=None)

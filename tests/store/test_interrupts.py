@@ -17,12 +17,9 @@ from planish.testing.stores import begin
 def alarm() -> Generator[None]:
     """Let the alarm clock press Ctrl-C."""
     before = signal.signal(signal.SIGALRM, lambda _number, _frame: signal.raise_signal(signal.SIGINT))
-    # What is started in the background ignores it.
-    handled = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
-    signal.signal(signal.SIGINT, handled)
 
 
 @pytest.mark.usefixtures("alarm")
