@@ -80,6 +80,20 @@ def test_candidates_lose_what_is_idle() -> None:
         assert shrink(space, space.start(), asked) == space.start()
 
 
+def test_a_search_that_is_ended_gives_the_shortest_so_far() -> None:
+    space = Selecting((6, 4, 4))
+    whole, asked = space.at((2, 3, 1)), Asked()
+    assert shrink(space, whole, lambda _: None) == whole
+    lengths = [3]
+    for most in range(1, 5):
+        left = iter(range(most))
+        kept = shrink(space, whole, lambda some, left=left: None if next(left, None) is None else asked(some))
+        assert asked([kept]) == [True]
+        lengths.append(len(kept.steps))
+    assert lengths == sorted(lengths, reverse=True)
+    assert lengths[-1] == 1
+
+
 def test_steps_alone_may_not_be_legal() -> None:
     space = Selecting((6, 4, 4))
     whole = space.at((2, 3, 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planish.core import CanDoubt, CanRefer, CanScore, Failed, Measured, Opinion, PlanishError
+from planish.core import Candidate, CanDoubt, CanRefer, CanScore, Failed, Measured, Opinion, PlanishError
 from planish.finals.comparing import compare_reference
 from planish.finals.ending import Ending
 from planish.finals.searched import Searched
@@ -15,9 +15,8 @@ def doubt(search: Searched, ending: Ending) -> None:
     """Ask for a second opinion on each finalist, and on the baseline."""
     level, task = search.level, search.task
     assert isinstance(level, CanDoubt)
-    candidates = [level.baseline(task), *(member.candidate for member in ending.members)]
     try:
-        base, *opinions = level.second_opinion(task, candidates)
+        base, *opinions = level.second_opinion(task, _with_baseline(search, ending))
     except PlanishError as error:
         why = f"no second opinion: {error}".rstrip(".")
         ending.notes.append(why)
@@ -34,9 +33,8 @@ def score(search: Searched, ending: Ending) -> None:
     """Score each finalist, and the baseline, on what no search has seen."""
     level, task = search.level, search.task
     assert isinstance(level, CanScore)
-    candidates = [level.baseline(task), *(member.candidate for member in ending.members)]
     try:
-        base, *outcomes = level.scores(task, candidates)
+        base, *outcomes = level.scores(task, _with_baseline(search, ending))
     except PlanishError as error:
         ending.notes.append(f"no scores on unseen data: {error}".rstrip("."))
         return
@@ -50,6 +48,11 @@ def score(search: Searched, ending: Ending) -> None:
         else:
             notes = (*member.notes, f"cannot be scored on unseen data: {_why(outcome)}")
             ending.members[place] = replace(member, notes=notes)
+
+
+def _with_baseline(search: Searched, ending: Ending) -> list[Candidate]:
+    """List the baseline, then the finalists."""
+    return [search.level.baseline(search.task), *(member.candidate for member in ending.members)]
 
 
 def _why(failed: Failed) -> str:

@@ -94,10 +94,8 @@ def _measured(
     for place, (whole, short) in enumerate(named.items()):
         bench.end = time.monotonic() + (end - time.monotonic()) / (len(named) - place)
         trying = _Trying(bench, objectives, noise, short)
-        try:
-            found.append(Minimised(shrink(space, short, trying), whole))
-        except OutOfTimeError:
-            found.append(Minimised(trying.least, whole, (_LATE,)))
+        left = shrink(space, short, trying)
+        found.append(Minimised(left, whole, (_LATE,) if trying.late else ()))
     return found, noise
 
 
@@ -106,19 +104,23 @@ class _Trying:
     """Tells whether shorter candidates will do in a whole one's place.
 
     Attributes:
-        least: the shortest one so far that will do.
+        late: whether the time was over before the end.
     """
 
     bench: Bench
     objectives: Sequence[Objective]
     noise: Mapping[str, float]
     whole: Candidate
-    least: Candidate = field(init=False)
+    late: bool = field(default=False, init=False)
 
-    def __post_init__(self) -> None:
-        self.least = self.whole
+    def __call__(self, candidates: Sequence[Candidate]) -> list[bool] | None:
+        try:
+            return self._looked_at(candidates)
+        except OutOfTimeError:
+            self.late = True
+            return None
 
-    def __call__(self, candidates: Sequence[Candidate]) -> list[bool]:
+    def _looked_at(self, candidates: Sequence[Candidate]) -> list[bool]:
         """Look at all once, and twice more at those that are not clearly worse."""
         everybody = [self.whole, *candidates]
         found = dict(zip(everybody, self.bench.measure(everybody), strict=True))
@@ -127,12 +129,7 @@ class _Trying:
             again = [self.whole, *likely]
             for candidate, values in zip(again, self.bench.measure(again, _ROUNDS - 1), strict=True):
                 found[candidate] += values
-        will_do = [c in likely and self._is_no_worse(found[c], found[self.whole], 1) for c in candidates]
-        self.least = min(
-            [self.least, *(c for c, will in zip(candidates, will_do, strict=True) if will)],
-            key=lambda c: len(c.steps),
-        )
-        return will_do
+        return [c in likely and self._is_no_worse(found[c], found[self.whole], 1) for c in candidates]
 
     def _is_no_worse(self, values: Sequence[Values], whole: Sequence[Values], times: float) -> bool:
         return all(

@@ -2,7 +2,7 @@
 
 from planish.search.annealing import Annealing
 from planish.search.beam import BeamBFS, BeamDFS
-from planish.search.ddmin import ddmin, selected, shrink
+from planish.search.ddmin import WillDo, ddmin, selected, shrink
 from planish.search.factory import SearcherInfo, describe_searcher, fitting_searchers, make_searcher
 from planish.search.genetic import Genetic
 from planish.search.greedy import Greedy1, Greedy2
@@ -39,6 +39,7 @@ __all__ = [
     "SimulationExecutor",
     "VectorRoundSearcher",
     "VectorRounds",
+    "WillDo",
     "ddmin",
     "describe_searcher",
     "fitting_searchers",

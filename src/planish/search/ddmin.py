@@ -7,7 +7,8 @@ from planish.core import Candidate, CanSelect, CanShrink
 
 Places = tuple[int, ...]
 Asking = Generator[list[Places], Sequence[bool], Places]
-WillDo = Callable[[Sequence[Candidate]], Sequence[bool]]
+WillDo = Callable[[Sequence[Candidate]], Sequence[bool] | None]
+"""Tells of each of some candidates whether it will do; None ends the search for shorter ones."""
 
 
 def ddmin(count: int) -> Asking:
@@ -55,7 +56,8 @@ def shrink(space: CanShrink | CanSelect, candidate: Candidate, will_do: WillDo) 
         will_do: tells of legal candidates whether they will do; none is asked for twice.
 
     Returns:
-        A candidate that will do, from which no single step can be left out.
+        A candidate that will do, from which no single step can be left out; where `will_do` ended the
+        search, the shortest one so far.
     """
     known: dict[Candidate, bool] = {candidate: True}
     asking = ddmin(len(candidate.steps))
@@ -65,7 +67,10 @@ def shrink(space: CanShrink | CanSelect, candidate: Candidate, will_do: WillDo) 
             batch = asking.send(answers) if answers is not None else next(asking)
             found = [selected(space, candidate, places) for places in batch]
             new = list(dict.fromkeys(c for c in found if c is not None and c not in known))
-            known.update(zip(new, will_do(new) if new else (), strict=True))
+            told = will_do(new) if new else ()
+            if told is None:
+                return min((c for c, does in known.items() if does), key=lambda c: len(c.steps))
+            known.update(zip(new, told, strict=True))
             answers = [c is not None and known[c] for c in found]
     except StopIteration as end:
         return selected(space, candidate, end.value) or candidate
