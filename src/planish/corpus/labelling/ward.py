@@ -23,18 +23,20 @@ _SLATE = 8192
 _DEATHS = 16
 """An item that ends so many children is given up."""
 _MEMORY = 4 << 30
+_PATIENCE = 50
+"""How many seconds by the clock one of the processor may take."""
 
 
 class Ward:
     """Guards the evaluations of one item, within a child.
 
     Before each one the child notes what it is about to do where its parent can read it, and sets the
-    clock that kills it. What ended a child before is not to be done again.
+    clocks that kill it. What ended a child before is not to be done again.
 
     Args:
         slate: memory that is shared with the parent.
         refused: what ended a child at this item.
-        seconds: of one evaluation.
+        seconds: of the processor, for one evaluation.
     """
 
     def __init__(self, slate: mmap.mmap, refused: Sequence[str], seconds: float) -> None:
@@ -47,8 +49,16 @@ class Ward:
         if text in self._refused:
             return False
         _write(self._slate, text)
-        signal.setitimer(signal.ITIMER_REAL, self._seconds)
+        self._limit(self._seconds)
         return True
+
+    def leave(self) -> None:
+        """Stop the clocks."""
+        self._limit(0)
+
+    def _limit(self, seconds: float) -> None:
+        signal.setitimer(signal.ITIMER_PROF, seconds)  # of the processor: a busy machine refuses nothing
+        signal.setitimer(signal.ITIMER_REAL, seconds * _PATIENCE)
 
 
 @dataclass(frozen=True)
@@ -108,8 +118,9 @@ class _Crew(Generic[Item, Answer]):
             _settle()
             for item in items:
                 _write(slate, "")
-                answer = self.work(item, Ward(slate, self.refused[id(item)], self.seconds))
-                signal.setitimer(signal.ITIMER_REAL, 0)
+                ward = Ward(slate, self.refused[id(item)], self.seconds)
+                answer = self.work(item, ward)
+                ward.leave()
                 sends.send(answer)
             code = 0
         except Exception as error:  # noqa: BLE001 - the parent raises it
@@ -175,7 +186,7 @@ def forked(
         work: gives an item's answer, which is pickled; it is told of its evaluations by the ward.
         jobs: children side by side.
         at_once: items of one child, which then ends: what it leaks is given back.
-        seconds: of one evaluation, after which the child is killed.
+        seconds: of the processor, for one evaluation, after which the child is killed.
 
     Yields:
         Items that are over, in any order.
@@ -196,7 +207,8 @@ def forked(
 def _settle() -> None:
     faulthandler.disable()  # a crash is no news here
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    for clock in (signal.SIGALRM, signal.SIGPROF):
+        signal.signal(clock, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
 
