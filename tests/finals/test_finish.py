@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -14,7 +14,7 @@ import pytest
 
 from finals.trading import Full, Plain, Text, Trade, first
 from planish.budget import Budget
-from planish.core import Candidate, EvaluatorFactory, PlanishError, TargetError
+from planish.core import Candidate, EvaluatorFactory, PlanishError, TargetError, Task
 from planish.finals import comparing, effects, minimising
 from planish.measure import InlineExecutor, Plan
 from planish.result import Ranked, Result
@@ -184,6 +184,45 @@ def test_one_objective_is_as_ever(tmp_path: Path) -> None:
     assert not {"minimise", "doubt", "score", "effects"} & {*one.result.seconds}
 
 
+@dataclass
+class Careful(Plain):
+    """The level where the baseline, and something else that is as good, are compared with the winner too."""
+
+    def variants(self, task: Task, candidate: Candidate) -> Sequence[Candidate]:
+        """Give them."""
+        del task, candidate
+        return Candidate(), Candidate((Set(3, 2),))
+
+
+def test_the_baseline_is_the_result_where_nothing_is_better(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    idle = Candidate((Set(3, 1),))
+    monkeypatch.setattr(Trade, "candidates", lambda _: iter([idle]))  # type: ignore[reportUnknownLambdaType]
+    one = Settings(objectives=("time",), searcher="exhaustive", workers=1)
+    found = ended(tmp_path, Careful(), one)
+    assert found.result.candidate == Candidate()
+    assert found.stored[0].candidate == Candidate()
+    assert {member.candidate for member in found.result.ranked} == {
+        Candidate(),
+        idle,
+        Candidate((Set(3, 2),)),
+    }
+
+
+def test_who_is_left_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparing, "LEAST_S", 0.0)
+    monkeypatch.setattr(comparing, "SHARE", 0.0)
+    one = Settings(objectives=("time",), searcher="random", workers=1)
+    found = ended(tmp_path, Plain(), one)
+    assert len(found.result.ranked) == 1
+    assert found.result.notes == (
+        "measured again 1 times in place of 3: the time for it, 0 s, was short",
+        "2 of 3 were not measured again: the time for it was over",
+    )
+    assert found.stored[0].data["run_notes"] == [*found.result.notes]
+
+
 @pytest.mark.parametrize(
     ("method", "note"),
     [
@@ -252,7 +291,7 @@ def test_effects_that_there_is_no_time_for_are_left_out_and_it_is_said(
 
 
 def test_a_front_of_idle_steps_is_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    idle = Candidate((Set(2, 1),))
+    idle = Candidate((Set(3, 2),))
     monkeypatch.setattr(Trade, "candidates", lambda _: iter([idle]))  # type: ignore[reportUnknownLambdaType]
     found = ended(tmp_path, Plain(), replace(SETTINGS, searcher="exhaustive"))
     assert found.result.notes == ("1 of the front: no different from the baseline, once minimised",)

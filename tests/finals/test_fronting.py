@@ -114,7 +114,20 @@ def test_what_harms_nothing_comes_first_and_noise_does_not_rank() -> None:
     lucky = judged(0.99, 0.3, (same, better))
     disputed = judged(0.1, 0.1, (better, better), agrees=False)
     ending = Ending([disputed, fast, lucky, exact], standings(1.0, 0.5))
-    ending.sort((TIME, ERROR))
+    ending.sort((TIME, ERROR), Candidate())
     assert ending.members == [exact, lucky, fast, disputed]
-    ending.sort((TIME,))
+    ending.sort((TIME,), Candidate())
     assert ending.members == [fast, lucky, exact, disputed]
+
+
+def test_the_baseline_is_taken_where_nothing_is_proven() -> None:
+    lucky = judged(0.97, 0.5, ("no difference", "no difference"))
+    slow = judged(0.99, 0.5, ("slower", "no difference"))
+    unchanged = judged(1.0, 0.5, ("no difference", "no difference"))
+    ending = Ending([slow, lucky, unchanged], standings(1.0, 0.5))
+    ending.sort((TIME,), unchanged.candidate)
+    assert ending.members == [unchanged, lucky, slow]
+    proven = judged(0.98, 0.5, ("faster", "no difference"))
+    ending.members.append(proven)
+    ending.sort((TIME,), unchanged.candidate)
+    assert ending.members == [proven, unchanged, lucky, slow]

@@ -3,31 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from planish.core import Candidate, EvaluatorFactory, Executor, PlanishError, Reference
 from planish.finals.searched import Searched
 from planish.measure import Entrant, LocalExecutor, Plan, Standing, remeasure_all
 
+SHARE = 0.5
+"""Of the seconds that were searched, the comparison takes so many at most; but `LEAST_S` always."""
+LEAST_S = 30.0
+REFERENCE_S = 10.0
+"""The same of another baseline."""
+
 Standings = Mapping[str, Standing]
 """How somebody did, by the objectives' names."""
 
 
-def compare(search: Searched, candidates: Sequence[Candidate]) -> tuple[Standings, list[Standings]]:
-    """Measure the baseline and candidates by all objectives, interleaved; gives how each did, in order.
+@dataclass(frozen=True)
+class Compared:
+    """What came of a comparison.
+
+    Args:
+        baseline: how it did.
+        others: how each candidate did, in their order; the verdict of some may be "left out".
+        notes: how the time that there was made it smaller than usual.
+    """
+
+    baseline: Standings
+    others: Sequence[Standings]
+    notes: Sequence[str] = ()
+
+
+def compare(search: Searched, candidates: Sequence[Candidate]) -> Compared:
+    """Measure the baseline and candidates by all objectives, interleaved, while there is time.
+
+    Args:
+        search: it tells how much time there is.
+        candidates: the most telling first. The baseline may be one of them; it is measured once.
 
     Raises:
         PlanishError: the baseline fails.
     """
     level, task = search.level, search.task
-    factory = level.evaluator(task, final=True)
-    entrants = [Entrant(f"#{i}", c, factory) for i, c in enumerate(candidates, 1)]
-    baseline = Entrant("baseline", level.baseline(task), factory)
-    plan = Plan(seed=search.settings.seed)
+    factory, unchanged = level.evaluator(task, final=True), level.baseline(task)
+    entrants = {c: Entrant(f"#{i}", c, factory) for i, c in enumerate(candidates, 1) if c != unchanged}
+    baseline = Entrant("baseline", unchanged, factory)
+    plan = Plan(seed=search.settings.seed, seconds=max(LEAST_S, SHARE * search.wall_s))
     noisy = not all(objective.exact for objective in task.objectives)
     start = LocalExecutor if search.executor is None or noisy else partial(_lent, search.executor)
-    base, *others = remeasure_all(baseline, entrants, task.objectives, plan, start)
-    return base, others
+    base, *found = remeasure_all(baseline, list(entrants.values()), task.objectives, plan, start)
+    by_candidate = {unchanged: base, **dict(zip(entrants, found, strict=True))}
+    return Compared(base, [by_candidate[c] for c in candidates], _notes(base, found, plan) if noisy else ())
+
+
+def _notes(base: Standings, found: Sequence[Standings], plan: Plan) -> Sequence[str]:
+    """Say what a comparison lacks: rounds, or candidates."""
+    values = next(iter(base.values())).values
+    out = sum(each.verdict == "left out" for standings in found for each in [*standings.values()][:1])
+    notes: list[str] = []
+    if len(values[0]) < plan.rounds:
+        notes.append(
+            f"measured again {len(values) * len(values[0])} times in place of "
+            f"{plan.processes * plan.rounds}: the time for it, {plan.seconds:.0f} s, was short"
+        )
+    if out:
+        notes.append(f"{out} of {len(found)} were not measured again: the time for it was over")
+    return notes
 
 
 def compare_reference(search: Searched, reference: Reference) -> Mapping[str, float]:
@@ -41,7 +83,7 @@ def compare_reference(search: Searched, reference: Reference) -> Mapping[str, fl
     level, task = search.level, search.task
     baseline = Entrant("baseline", level.baseline(task), level.evaluator(task, final=True))
     entrant = Entrant(reference.name, reference.candidate, reference.factory)
-    plan = Plan(processes=1, rounds=3, seed=search.settings.seed)
+    plan = Plan(processes=1, seed=search.settings.seed, seconds=REFERENCE_S)
     _, found = remeasure_all(baseline, [entrant], task.objectives, plan, LocalExecutor)
     for standing in found.values():
         if standing.failures:

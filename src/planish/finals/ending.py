@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from planish.core import Objective
+from planish.core import Candidate, Objective
 from planish.finals.bench import LEAST_NOISE
 from planish.measure import Standing
 from planish.result import Ranked, Referred
@@ -35,17 +35,28 @@ class Ending:
         """Give the share by which equals differ: 0 if it is exact, else as measured, or the least."""
         return 0.0 if objective.exact else self.noise.get(objective.name, LEAST_NOISE)
 
-    def sort(self, objectives: Sequence[Objective]) -> None:
-        """Put first what is best to take: of several objectives, what is worse than the baseline in none.
+    def sort(self, objectives: Sequence[Objective], baseline: Candidate) -> None:
+        """Put first what is best to take.
 
-        Then the best by the leading objective comes first, and by the next one where they differ by noise
-        alone. Those that are disputed come last.
+        Of one objective, what is better than the baseline beyond the noise, the best first; then the
+        baseline, if it is a member, so that it is taken where nothing is proven; then the others.
+
+        Of several, what is worse than the baseline in none. Then the best by the leading objective comes
+        first, and by the next one where they differ by noise alone. Those that are disputed come last.
+
+        Args:
+            objectives: the leading one first.
+            baseline: what the members are compared with.
         """
-        self.members.sort(key=lambda m: (m.opinion.agrees is False, *self._place(m, objectives)))
+        self.members.sort(key=lambda m: (m.opinion.agrees is False, *self._place(m, objectives, baseline)))
 
-    def _place(self, member: Ranked, objectives: Sequence[Objective]) -> tuple[bool | float, ...]:
+    def _place(
+        self, member: Ranked, objectives: Sequence[Objective], baseline: Candidate
+    ) -> tuple[bool | float, ...]:
         if len(objectives) == 1:
-            return (objectives[0].cost(member.standing.median),)
+            unproven = member.standing.verdict != "faster"
+            cost = objectives[0].cost(member.standing.median)
+            return (unproven, unproven and member.candidate != baseline, cost)
         standings = [member.standings[o.name] for o in objectives]
         worse = any(standing.verdict == "slower" for standing in standings)
         costs = [self._cost(standing, o) for standing, o in zip(standings, objectives, strict=True)]

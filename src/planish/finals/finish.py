@@ -103,9 +103,13 @@ def _compare(search: Searched, ending: Ending, chosen: Sequence[Minimised]) -> N
     """Measure finalists again; those that do not fail become members, the best first."""
     objectives = search.task.objectives
     leading = objectives[0].name
-    ending.baseline, others = compare(search, [each.candidate for each in chosen])
+    found = compare(search, [each.candidate for each in chosen])
+    ending.baseline = found.baseline
+    ending.notes += found.notes
     known = {trial.candidate: trial.outcome for trial in search.trials}
-    for each, standings in zip(chosen, others, strict=True):
+    for each, standings in zip(chosen, found.others, strict=True):
+        if standings[leading].verdict == "left out":
+            continue
         if standings[leading].ratio is None:
             failed = standings[leading].failures[0]
             ending.notes.append(
@@ -122,13 +126,17 @@ def _compare(search: Searched, ending: Ending, chosen: Sequence[Minimised]) -> N
                 notes=each.notes,
             )
         )
-    ending.sort(objectives)
+    _sort(search, ending)
 
 
 def _settle(search: Searched, ending: Ending) -> None:
     """Put the best first, now that it is known who is disputed."""
     drop_beaten(ending, search.task.objectives)
-    ending.sort(search.task.objectives)
+    _sort(search, ending)
+
+
+def _sort(search: Searched, ending: Ending) -> None:
+    ending.sort(search.task.objectives, search.level.baseline(search.task))
 
 
 def _values(outcome: Outcome | None) -> Mapping[str, float]:

@@ -10,9 +10,9 @@ from planish.finals.minimising import Minimised
 from planish.finals.searched import Searched
 from planish.search import WillDo, shrink
 
-SHARE = 0.5
+SHARE = 0.25
 """Of the seconds that were searched, so many are spent on this at most; but `LEAST_S` always."""
-LEAST_S = 20.0
+LEAST_S = 10.0
 
 
 def without_idle(search: Searched, level: CanIdentify, candidates: Sequence[Candidate]) -> list[Minimised]:

@@ -1,6 +1,6 @@
 """Where candidates are evaluated: workers, limits, timing, and the comparison at the end."""
 
-from planish.measure.compare import Entrant, Plan, Standing, remeasure, remeasure_all
+from planish.measure.compare import Standing, remeasure, remeasure_all
 from planish.measure.exclusion import MACHINE_LOCK, exclusive
 from planish.measure.guard import Answer
 from planish.measure.inline import InlineExecutor
@@ -8,6 +8,7 @@ from planish.measure.interval import Ratio, Verdict, noise
 from planish.measure.limits import Limits
 from planish.measure.local import LocalExecutor
 from planish.measure.timing import FINAL_TIMING, SEARCH_TIMING, Samples, Timing, repeated, time_call
+from planish.measure.turns import Entrant, Plan
 
 __all__ = [
     "FINAL_TIMING",

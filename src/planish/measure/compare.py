@@ -5,60 +5,22 @@ at different times is not comparable. So everything is measured anew: several fr
 one after the other, in each several rounds, in each round everybody once, in an order that a seed
 shuffles. One process for each round would be purer, and costs its start (0.2 s) each time; one process
 for all would take its luck for a property of the candidate.
+
+Where the time for it is short, each process has an equal share of it. There are as many rounds as fit in
+every share, and one at least; who could not be measured in the first share is left out. So there are always
+as many processes as planned: with fewer the interval would be too narrow.
 """
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from planish.core import (
-    Candidate,
-    EvaluatorFactory,
-    Executor,
-    Failed,
-    Measured,
-    Objective,
-    Outcome,
-    PlanishError,
-    rng,
-)
+from planish.core import Failed, Measured, Objective, Outcome, PlanishError
 from planish.measure.interval import Ratio, Verdict, ratio
 from planish.measure.local import LocalExecutor
-from planish.measure.panel import Panel, Turn
-
-
-@dataclass(frozen=True)
-class Entrant:
-    """Somebody in the comparison.
-
-    Args:
-        name: for people.
-        candidate: what is measured.
-        factory: makes its evaluator; entrants may share one.
-    """
-
-    name: str
-    candidate: Candidate
-    factory: EvaluatorFactory
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How much is measured.
-
-    Args:
-        processes: fresh worker processes; with fewer than 5 the interval is too narrow, unless the
-            objective has no noise.
-        rounds: how often each process measures everybody; 3 in all are the least.
-        seed: of the orders and the bootstrap.
-    """
-
-    processes: int = 5
-    rounds: int = 3
-    seed: int = 0
+from planish.measure.turns import Entrant, Plan, Start, in_turns
 
 
 @dataclass(frozen=True)
@@ -67,11 +29,13 @@ class Standing:
 
     Args:
         name: the entrant's.
-        values: the objective, by process, then by round; empty if any measurement failed.
+        values: the objective, by process, then by round; empty if any measurement failed, and if it was
+            left out.
         samples: every sample of the objective, in the order measured.
         failures: what failed, if anything did.
-        ratio: objective / baseline's objective; None if any measurement failed.
-        verdict: against the baseline; "faster" means better, whatever the objective is.
+        ratio: objective / baseline's objective; None where there are no values.
+        verdict: against the baseline; "faster" means better, whatever the objective is. "left out": there
+            was no time to measure it.
     """
 
     name: str
@@ -79,7 +43,7 @@ class Standing:
     samples: tuple[float, ...]
     failures: tuple[Failed, ...]
     ratio: Ratio | None
-    verdict: Verdict | Literal["failed"]
+    verdict: Verdict | Literal["failed", "left out"]
 
     @property
     def median(self) -> float:
@@ -92,7 +56,7 @@ def remeasure(
     entrants: Sequence[Entrant],
     objective: Objective,
     plan: Plan | None = None,
-    start: Callable[[EvaluatorFactory], Executor] = LocalExecutor,
+    start: Start = LocalExecutor,
 ) -> list[Standing]:
     """Measure as `remeasure_all` does, by one objective; gives one standing for each."""
     found = remeasure_all(baseline, entrants, [objective], plan, start)
@@ -104,13 +68,13 @@ def remeasure_all(
     entrants: Sequence[Entrant],
     objectives: Sequence[Objective],
     plan: Plan | None = None,
-    start: Callable[[EvaluatorFactory], Executor] = LocalExecutor,
+    start: Start = LocalExecutor,
 ) -> list[Mapping[str, Standing]]:
     """Measure entrants and baseline again, interleaved, and judge by what is beyond the noise.
 
     Args:
         baseline: what the others are compared with.
-        entrants: the best few.
+        entrants: the best few, the most telling first: where the time is short the last are left out.
         objectives: what is compared, at least one; their values must not be negative. Each evaluation
             gives the values of all.
         plan: how much is measured; where all objectives are exact everybody is measured once, in one fresh
@@ -127,8 +91,8 @@ def remeasure_all(
     """
     plan = _checked(plan or Plan(), objectives)
     everybody = [baseline, *entrants]
-    table = [_process(everybody, plan, process, start) for process in range(plan.processes)]
-    outcomes = [[rounds[place] for rounds in table] for place in range(len(everybody))]
+    outcomes = in_turns(everybody, plan, start)
+    outcomes += [[] for _ in everybody[len(outcomes) :]]
     judged = [_judge(everybody, outcomes, objective, plan.seed) for objective in objectives]
     return [
         {objective.name: standings[place] for objective, standings in zip(objectives, judged, strict=True)}
@@ -138,7 +102,7 @@ def remeasure_all(
 
 def _checked(plan: Plan, objectives: Sequence[Objective]) -> Plan:
     if all(objective.exact for objective in objectives):
-        return replace(plan, processes=1, rounds=1)
+        return replace(plan, processes=1, rounds=1, seconds=math.inf)
     if plan.processes < 1 or plan.rounds < 1 or plan.processes * plan.rounds < 3:
         raise PlanishError(
             f"{plan.processes} processes of {plan.rounds} rounds show no noise", "Ask for 3 rounds in all."
@@ -160,33 +124,12 @@ def _judge(
     return [_judged(standing, base, objective, seed) for standing in (base, *others)]
 
 
-def _process(
-    everybody: Sequence[Entrant],
-    plan: Plan,
-    process: int,
-    start: Callable[[EvaluatorFactory], Executor],
-) -> list[list[Outcome]]:
-    """Run all rounds in one fresh process; gives the outcomes by entrant, then by round."""
-    places = [
-        int(place)
-        for number in range(plan.rounds)
-        for place in rng(plan.seed, process, number).permutation(len(everybody))
-    ]
-    batch = [Candidate((Turn(place), *everybody[place].candidate.steps)) for place in places]
-    outcomes: list[list[Outcome]] = [[] for _ in everybody]
-    with closing(start(Panel(tuple(e.factory for e in everybody)))) as executor:
-        answers = sorted(executor.submit(batch), key=lambda answer: answer.position)
-    for place, answer in zip(places, answers, strict=True):
-        outcomes[place].append(answer.outcome)
-    return outcomes
-
-
 def _tally(name: str, outcomes: Sequence[Sequence[Outcome]], objective: Objective) -> Standing:
     flat = [outcome for rounds in outcomes for outcome in rounds]
     samples = [s for o in flat if isinstance(o, Measured) for s in o.samples.get(objective.name, ())]
     failures = tuple(o for o in flat if isinstance(o, Failed))
     values = () if failures else tuple(tuple(_value(o, objective, name) for o in row) for row in outcomes)
-    return Standing(name, values, tuple(samples), failures, None, "failed")
+    return Standing(name, values, tuple(samples), failures, None, "failed" if flat else "left out")
 
 
 def _value(outcome: Outcome, objective: Objective, name: str) -> float:
@@ -204,7 +147,7 @@ def _value(outcome: Outcome, objective: Objective, name: str) -> float:
 
 
 def _judged(standing: Standing, base: Standing, objective: Objective, seed: int) -> Standing:
-    if standing.failures:
+    if not standing.values:
         return standing
     over = ratio(standing.values, base.values, seed)
     return replace(standing, ratio=over, verdict=over.verdict(objective))

@@ -1,0 +1,114 @@
+"""Measuring some in turns: in fresh processes one after the other, in rounds, while there is time."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+from planish.core import Candidate, EvaluatorFactory, Executor, Outcome, rng
+from planish.measure.panel import Panel, Turn
+
+Start = Callable[[EvaluatorFactory], Executor]
+Round = list[Outcome]
+"""The outcomes of the entrants that were not left out, in their order."""
+
+_LEAST = 2
+"""The baseline and the first entrant are never left out."""
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """Somebody in the comparison.
+
+    Args:
+        name: for people.
+        candidate: what is measured.
+        factory: makes its evaluator; entrants may share one.
+    """
+
+    name: str
+    candidate: Candidate
+    factory: EvaluatorFactory
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is measured.
+
+    Args:
+        processes: fresh worker processes; with fewer than 5 the interval is too narrow, unless the
+            objective has no noise.
+        rounds: how often each process measures everybody at most; 3 in all are the least.
+        seed: of the orders and the bootstrap.
+        seconds: that all of it should take, by the clock. It takes longer where even one round in each
+            process, of the baseline and the first entrant, does.
+    """
+
+    processes: int = 5
+    rounds: int = 3
+    seed: int = 0
+    seconds: float = math.inf
+
+
+def in_turns(everybody: Sequence[Entrant], plan: Plan, start: Start) -> list[list[Round]]:
+    """Measure the baseline and entrants, interleaved; each process has an equal share of the time.
+
+    There are as many rounds as fit in the share of every process, and one at least. In the very first round
+    entrants are measured in their order, and who does not fit in the share is left out of all; in the other
+    rounds a seed shuffles them.
+
+    Args:
+        everybody: the baseline, then the entrants, the most telling first.
+        plan: how much is measured.
+        start: starts an executor with fresh processes.
+
+    Returns:
+        Outcomes by entrant, then by process, then by round; none of those who were left out.
+    """
+    began, kept, rounds = time.monotonic(), list(everybody), plan.rounds
+    table: list[list[Round]] = []
+    for process in range(plan.processes):
+        end = began + plan.seconds * (process + 1) / plan.processes
+        table.append(_process(kept, plan, process, rounds, end, start))
+        kept, rounds = kept[: len(table[0][0])], len(table[-1])
+    return [[[each[place] for each in found[:rounds]] for found in table] for place in range(len(kept))]
+
+
+def _process(
+    everybody: Sequence[Entrant], plan: Plan, process: int, rounds: int, end: float, start: Start
+) -> list[Round]:
+    """Measure in one fresh process, until a time of the monotonic clock, but one round at least."""
+    found: list[Round] = []
+    took = 0.0
+    with closing(start(Panel(tuple(entrant.factory for entrant in everybody)))) as executor:
+        while len(found) < rounds and (not found or time.monotonic() + took <= end):
+            began = time.monotonic()
+            if process == 0 and not found:
+                found.append(_first(executor, everybody, end))
+                everybody = everybody[: len(found[0])]
+            else:
+                order = rng(plan.seed, process, len(found)).permutation(len(everybody)).tolist()
+                found.append(_measured(executor, everybody, order))
+            took = time.monotonic() - began
+    return found
+
+
+def _first(executor: Executor, everybody: Sequence[Entrant], end: float) -> Round:
+    """Measure in order while there is time; all at once where it cannot end."""
+    if math.isinf(end):
+        return _measured(executor, everybody, range(len(everybody)))
+    found: Round = []
+    for place in range(len(everybody)):
+        if place < _LEAST or time.monotonic() < end:
+            found += _measured(executor, everybody, [place])
+    return found
+
+
+def _measured(executor: Executor, everybody: Sequence[Entrant], order: Sequence[int]) -> Round:
+    """Measure some in an order; gives their outcomes by place."""
+    batch = [Candidate((Turn(place), *everybody[place].candidate.steps)) for place in order]
+    answers = {order[answer.position]: answer.outcome for answer in executor.submit(batch)}
+    return [answers[place] for place in sorted(answers)]

@@ -1,0 +1,101 @@
+"""The comparison where the time is short: by a clock that only the executor moves."""
+
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planish.core import Candidate, EvaluatorFactory, Measured, Objective
+from planish.measure import Answer, Entrant, Plan, remeasure, turns
+from planish.measure.panel import Turn
+from planish.testing.acting import Actor, act
+
+COST = Objective("cost")
+
+
+class Slow:
+    """A machine on which a process takes some seconds to start, and each evaluation some.
+
+    Args:
+        start: seconds.
+        each: seconds by entrant; the baseline is the first.
+    """
+
+    def __init__(self, start: float, each: Sequence[float]) -> None:
+        self.now, self.processes = 0.0, 0
+        self.turns: list[tuple[int, int]] = []
+        self._start, self._each = start, each
+
+    def __call__(self, factory: EvaluatorFactory) -> "Slow":
+        del factory
+        self.now += self._start
+        self.processes += 1
+        return self
+
+    def submit(self, candidates: Sequence[Candidate]) -> Iterator[Answer]:
+        for position, candidate in enumerate(candidates):
+            turn = candidate.steps[0]
+            assert isinstance(turn, Turn)
+            self.now += self._each[turn.entrant]
+            self.turns.append((self.processes, turn.entrant))
+            yield Answer(position, Measured({"cost": 1.0 + turn.entrant}), {})
+
+    def close(self) -> None:
+        pass
+
+
+def measured(machine: Slow, count: int, seconds: float) -> tuple[list[str], tuple[int, int]]:
+    """Compare so many entrants; gives the verdicts, and processes and rounds of the baseline."""
+    everybody = [Entrant(str(place), act(), Actor) for place in range(count + 1)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(turns, "time", SimpleNamespace(monotonic=lambda: machine.now))
+        base, *others = remeasure(everybody[0], everybody[1:], COST, Plan(seconds=seconds), machine)
+    return [standing.verdict for standing in others], (len(base.values), len(base.values[0]))
+
+
+def test_with_time_nothing_is_cut() -> None:
+    machine = Slow(1, [1, 1, 1])
+    assert measured(machine, 2, seconds=50) == (["slower", "slower"], (5, 3))
+    assert machine.now == 5 * (1 + 3 * 3)
+
+
+def test_rounds_go_first() -> None:
+    machine = Slow(1, [1, 1, 1])
+    assert measured(machine, 2, seconds=35) == (["slower", "slower"], (5, 2))
+    assert machine.now == 35
+
+
+def test_then_the_last_entrants_go() -> None:
+    machine = Slow(1, [1, 2, 2, 2])
+    assert measured(machine, 3, seconds=25) == (["slower", "slower", "left out"], (5, 1))
+    assert {entrant for process, entrant in machine.turns if process > 1} == {0, 1, 2}
+
+
+def test_the_baseline_and_the_first_stay_in_every_process() -> None:
+    machine = Slow(10, [10, 10, 10])
+    assert measured(machine, 2, seconds=1) == (["slower", "left out"], (5, 1))
+    assert machine.now == 5 * (10 + 20)
+
+
+def test_a_machine_that_becomes_slow_has_fewer_rounds_of_all() -> None:
+    class Slower(Slow):
+        def __call__(self, factory: EvaluatorFactory) -> Slow:
+            self._start *= 4
+            return super().__call__(factory)
+
+    verdicts, shape = measured(Slower(0.01, [1, 1]), 1, seconds=30)
+    assert (verdicts, shape) == (["slower"], (5, 1))
+
+
+@given(st.floats(0, 5), st.lists(st.floats(0.01, 9), min_size=2, max_size=7), st.floats(1, 200))
+def test_it_ends_in_time_or_does_the_least(start: float, each: list[float], seconds: float) -> None:
+    machine = Slow(start, each)
+    verdicts, (processes, rounds) = measured(machine, len(each) - 1, seconds)
+    out = verdicts.count("left out")
+    assert verdicts == ["slower"] * (len(verdicts) - out) + ["left out"] * out
+    assert processes == 5
+    kept = each[: len(each) - out]
+    assert machine.now <= max(seconds, 5 * (start + sum(kept))) + max(each) + 1e-6
+    assert rounds >= 1
