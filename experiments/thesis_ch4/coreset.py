@@ -36,7 +36,7 @@ VARIED = 20
 def main() -> None:
     asked = options()
     made = bench(Plan(asked.objective, seed=asked.seed, jobs=asked.jobs))
-    labels = [label for folder in asked.labels for label in read_labels(folder)]
+    labels = [label for folder in asked.labels for label in read_labels(folder) if label.split == "train"]
     shipped = [*load_coreset(asked.objective), *load_coreset()]
     lists = list(dict.fromkeys([*shipped, *most_saving(labels, asked.candidates)]))
     every = list(read_corpus(asked.corpus, "train"))

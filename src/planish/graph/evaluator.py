@@ -29,6 +29,7 @@ from planish.graph.running import (
     weights_of,
 )
 from planish.graph.running.memory import peak_memory
+from planish.graph.shelf import Shelf
 from planish.graph.workshop import Made, Workshop
 from planish.measure import Limits, Timing, time_call
 
@@ -54,6 +55,7 @@ class GraphEvaluator:
         limits: of one evaluation.
         timing: how long each candidate is timed.
         remember: whether what was measured already is not measured again, whatever passes made it.
+        shelf: of rewritten models, for fresh processes that measure the same; None where each makes its own.
     """
 
     program: GraphProgram
@@ -62,6 +64,7 @@ class GraphEvaluator:
     limits: Limits
     timing: Timing = TIMING
     remember: bool = True
+    shelf: Shelf | None = None
 
     def __call__(self) -> _Evaluator:
         return _Evaluator(self)
@@ -78,7 +81,7 @@ class _Evaluator:
         self._recipe = recipe
         self._program = recipe.program
         # The folder of temporary files is the worker's own, and ends with it.
-        self._workshop = Workshop(recipe.program, Path(tempfile.mkdtemp()))
+        self._workshop = Workshop(recipe.program, Path(tempfile.mkdtemp()), shelf=recipe.shelf)
         self._feeds = make_feeds(recipe.program, self._workshop.original)
         self._labels = labelled(recipe.program)
         self._expected = _reference(recipe, self._feeds)

@@ -13,6 +13,7 @@ from planish.graph.passes import Selection, passes_of_kind, selection_of
 from planish.graph.program import GraphProgram, graph_program
 from planish.graph.relevance import Examiner, analyse, remembered
 from planish.graph.running import Settings
+from planish.graph.shelf import Shelf
 from planish.graph.space import Letters, SelectionSpace
 from planish.graph.starting import GOOD_LISTS, class_lists
 from planish.measure import Limits
@@ -41,6 +42,7 @@ def recipe_of(task: Task, *, final: bool = False) -> GraphEvaluator:
         _limits(program),
         LAST_TIMING if final else TIMING,
         remember=not final,
+        shelf=Shelf() if final else None,
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from planish.graph.program import GraphProgram
 from planish.graph.rewriting import RewriteError, apply_pass, identity
+from planish.graph.shelf import Shelf
 from planish.graph.source import load_checked
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Workshop:
         program: the model.
         folder: where files are written; it is not removed.
         room: bytes of models, and of files, that are kept.
+        shelf: where files are looked up and written instead, all of which are kept.
 
     Attributes:
         original: the model as it came.
@@ -51,8 +53,11 @@ class Workshop:
         ProgramError: the file was moved or changed.
     """
 
-    def __init__(self, program: GraphProgram, folder: Path, room: int = ROOM) -> None:
+    def __init__(
+        self, program: GraphProgram, folder: Path, room: int = ROOM, shelf: Shelf | None = None
+    ) -> None:
         self.original = load_checked(program)
+        self._shelf = shelf
         self._folder, self._room, self._count = folder, room, 0
         first = identity(self.original)
         self._names: dict[Rewrites, str] = {(): first}
@@ -64,8 +69,13 @@ class Workshop:
     def name(self, rewrites: Sequence[str]) -> str:
         """Name the model after these passes; raises RewriteError where one fails."""
         wanted = tuple(rewrites)
+        if wanted not in self._names and self._shelf is not None:
+            known = self._shelf.name(wanted)
+            self._names |= {wanted: known} if known else {}
         if wanted not in self._names:
             self.model(wanted)
+            if self._shelf is not None:
+                self._shelf.keep_name(wanted, self._names[wanted])
         return self._names[wanted]
 
     def made(self, rewrites: Sequence[str]) -> Made:
@@ -73,6 +83,8 @@ class Workshop:
         name = self.name(rewrites)
         if name == self._first.name:
             return self._first
+        if self._shelf is not None:
+            return Made(self._shelf.file(name, lambda: self.model(rewrites).SerializeToString()), name)
         if name not in self._files:
             content = self.model(rewrites).SerializeToString()
             self._make_room(len(content))

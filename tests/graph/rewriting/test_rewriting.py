@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,13 @@ import pytest
 from onnx import helper
 
 from graph.models import convolutions, model, one_node, tokens, weight, write
+from planish.graph import workshop
 from planish.graph.passes import passes, passes_of_kind
 from planish.graph.program import GraphProgram
 from planish.graph.rewriting import RewriteError, apply_pass, identity, node_counts, rewrite
 from planish.graph.rewriting.onnxscript import rule_names
 from planish.graph.source import read_model
+from planish.graph.shelf import Shelf
 from planish.graph.workshop import Workshop
 
 REWRITES = [each.name for each in passes_of_kind("onnxoptimizer", "onnxscript")]
@@ -95,23 +98,44 @@ def test_names_and_order_do_not_count_and_all_else_does() -> None:
 def test_a_workshop_makes_each_model_once_and_leaves_alone_what_does_not_change(
     program: GraphProgram, tmp_path: Path
 ) -> None:
-    workshop = Workshop(program, tmp_path)
-    assert workshop.made(()).file == program.file
-    assert workshop.made(["onnxscript.no_op_cast"]) == workshop.made(())
-    folded = workshop.made(["onnxscript.fuse_batchnorm_into_conv"])
+    shop = Workshop(program, tmp_path)
+    assert shop.made(()).file == program.file
+    assert shop.made(["onnxscript.no_op_cast"]) == shop.made(())
+    folded = shop.made(["onnxscript.fuse_batchnorm_into_conv"])
     assert folded.file != program.file
-    assert workshop.made(["onnxscript.no_op_cast", "onnxscript.fuse_batchnorm_into_conv"]) == folded
+    assert shop.made(["onnxscript.no_op_cast", "onnxscript.fuse_batchnorm_into_conv"]) == folded
     assert identity(onnx.load(folded.file)) == folded.name
 
 
 def test_a_workshop_without_room_still_works(program: GraphProgram, tmp_path: Path) -> None:
-    workshop = Workshop(program, tmp_path, room=0)
-    one = workshop.made(["onnxscript.eliminate_identity"])
-    workshop.made(["onnxscript.fuse_batchnorm_into_conv"])
+    shop = Workshop(program, tmp_path, room=0)
+    one = shop.made(["onnxscript.eliminate_identity"])
+    shop.made(["onnxscript.fuse_batchnorm_into_conv"])
     assert not one.file.exists()
-    again = workshop.made(["onnxscript.eliminate_identity"])
+    again = shop.made(["onnxscript.eliminate_identity"])
     assert again.name == one.name
     assert again.file.exists()
+
+
+def test_what_is_on_the_shelf_is_not_made_again(
+    program: GraphProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf = Shelf()
+    lists = (["onnxscript.no_op_cast", "onnxscript.fuse_batchnorm_into_conv"], ["onnxscript.no_op_cast"])
+    first = [Workshop(program, tmp_path, shelf=shelf).made(each) for each in lists]
+    assert identity(onnx.load(first[0].file)) == first[0].name
+
+    def applied(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(workshop, "apply_pass", applied)
+    sent = pickle.loads(pickle.dumps(shelf))  # noqa: S301  it is our own
+    assert [Workshop(program, tmp_path, shelf=sent).made(each) for each in lists] == first
+    folder = shelf.folder
+    del sent
+    assert folder.exists()
+    del shelf
+    assert not folder.exists()
 
 
 def test_whole_numbers_stay_in_the_table_that_they_look_up(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from iced_x86 import Register
@@ -12,10 +12,23 @@ from planish.loops.x86.encoding import Mem, Operand, Words, encode
 Emitted = Words | tuple[Words, int, bool]
 """An instruction, or one with its opmask register and whether lanes that are off become zero."""
 
-# An instruction without a code address in it is the same bytes wherever it stands. Kernels repeat
-# few instructions many times, so most are encoded once in a process's life.
-_encoded: dict[Emitted, bytes] = {}
+
+class _Encoded(dict[Emitted, bytes]):
+    """Instructions to their bytes, encoded when they are first asked for.
+
+    An instruction without a code address in it is the same bytes wherever it stands. Kernels repeat few
+    instructions many times, so most are encoded once in a process's life.
+    """
+
+    def __missing__(self, emitted: Any) -> bytes:
+        if len(self) >= _ENCODED_MAX:
+            self.clear()
+        data = self[emitted] = encode(*emitted) if isinstance(emitted[0], tuple) else encode(emitted)
+        return data
+
+
 _ENCODED_MAX = 200_000
+_encoded = _Encoded()
 
 
 class Assembler:
@@ -23,12 +36,14 @@ class Assembler:
 
     Attributes:
         append: appends an instruction that is one tuple: `emit` for those who have many.
+        extend: the same for several.
     """
 
     def __init__(self) -> None:
         self._code = bytearray()
         self._waiting: list[Emitted] = []
         self.append: Callable[[Emitted], None] = self._waiting.append
+        self.extend: Callable[[Sequence[Emitted]], None] = self._waiting.extend
         self._pool: dict[bytes, int] = {}
         self._pool_size = 0
         self._fixups: list[tuple[int, int]] = []
@@ -37,7 +52,7 @@ class Assembler:
     def code(self) -> bytearray:
         """The bytes so far; instructions wait until somebody asks for them."""
         if self._waiting:
-            self._code += b"".join([_encoded.get(words) or _encode(words) for words in self._waiting])
+            self._code += b"".join(map(_encoded.__getitem__, self._waiting))
             self._waiting.clear()
         return self._code
 
@@ -108,14 +123,6 @@ class Assembler:
         for data, offset in self._pool.items():
             pool[offset : offset + len(data)] = data
         return bytes(code + pool)
-
-
-def _encode(emitted: Any) -> bytes:
-    """Encode an instruction for the first time, and remember it."""
-    if len(_encoded) >= _ENCODED_MAX:
-        _encoded.clear()
-    data = _encoded[emitted] = encode(*emitted) if isinstance(emitted[0], tuple) else encode(emitted)
-    return data
 
 
 _NOPS = {

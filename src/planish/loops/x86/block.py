@@ -93,37 +93,52 @@ class Block:
         """Append `register += left * right` for each of some registers, factors and lanes."""
         number = len(self._items)
         self._items.extend(zip(registers, lanes, strict=True))
-        for left, right in zip(lefts, rights, strict=True):
+        pairs = list(zip(lefts, rights, strict=True))
+        self._loads.extend(pairs)
+        for left, right in pairs:
             left.uses += 1
             right.uses += 1
             left.last = right.last = number
-            self._loads.append((left, right))
             number += 1
 
     def fill(self, registers: Sequence[int], value: float) -> None:
         """Put a constant into all lanes of registers."""
-        for register in registers:
-            self.load_number(register, value)
+        self.transfers.load_numbers(registers, value)
 
     def flush(self) -> None:
         """Write the items; afterwards no loaded value is held."""
         if not self._items:
             return
         ahead, end, registers, coming = 0, len(self._items), self._registers, self._loads
+        fma, first, full, append = self._fma, self._first_vector, self._lanes, self._append
         for number, item in enumerate(self._items):
             registers.now = number
             loads = coming[number]
-            while ahead < end and ahead < number + LOOK_AHEAD and self._load_early(coming[ahead]):
-                ahead += 1
+            while ahead < end and ahead < number + LOOK_AHEAD:
+                for load in coming[ahead]:
+                    if load.register < 0 and load.uses > 1 and not self._load_early(load):
+                        break
+                else:
+                    ahead += 1
+                    continue
+                break
             if ahead <= number:
                 ahead = number + 1
             if isinstance(item, Item):
                 self._write(item)
             else:
-                self._multiply_add(item, loads)
+                left, right = loads
+                if left.register >= 0 and right.register >= 0 and item[1] == full:
+                    append((fma, first + item[0], first + left.register, first + right.register))
+                else:
+                    self._multiply_add(item, left, right)
             for load in loads:
                 if load.last == number and load.register >= 0:
                     registers.let_go(load)
+        self._clear()
+
+    def _clear(self) -> None:
+        """Forget the items, and what was loaded for them."""
         self._items.clear()
         self._loads.clear()
         self._registers.let_all_go()
@@ -131,13 +146,11 @@ class Block:
             table.clear()
         self._numbers.clear()
 
-    def _load_early(self, loads: tuple[Loaded, ...]) -> bool:
-        """Load what an item will need and others too; False if registers run out."""
-        for load in loads:
-            if load.register < 0 and load.uses > 1:
-                if len(self._free) < 2:
-                    return False
-                self._hold(load)
+    def _load_early(self, load: Loaded) -> bool:
+        """Load what several items will need; False if registers run out."""
+        if len(self._free) < 2:
+            return False
+        self._hold(load)
         return True
 
     def _hold(self, load: Loaded) -> int:
@@ -200,8 +213,9 @@ class Block:
             self.give(neutral)
         return result
 
-    def _multiply_add(self, item: Product, loads: tuple[Loaded, ...]) -> None:
-        (register, lanes), (left, right), base = item, loads, self._first_vector
+    def _multiply_add(self, item: Product, left: Loaded, right: Loaded) -> None:
+        """Write a product that is masked, or whose factors are not in registers yet."""
+        (register, lanes), first = item, self._first_vector
         mask = self.transfers.mask(lanes) if lanes < self._lanes else 0
         held, other = left.register, right.register
         if held < 0 and self._better_in_memory(left) and not self._better_in_memory(right):
@@ -210,14 +224,14 @@ class Block:
             held = self._hold(left)
             other = right.register
         if other >= 0:
-            operand = base + other
+            operand = first + other
         elif self._better_in_memory(right):
             operand = self.transfers.address(right, right.stride == 0)
         else:
             self._registers.pinned.add(held)
-            operand = base + self._hold(right)
+            operand = first + self._hold(right)
             self._registers.pinned.discard(held)
-        words = self._fma, base + register, base + held, operand
+        words = self._fma, first + register, first + held, operand
         self._append((words, mask, False) if mask else words)
 
     def _better_in_memory(self, load: Loaded) -> TypeGuard[Element]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 from iced_x86 import Encoder, Instruction, MemoryOperand, Register
@@ -36,17 +38,8 @@ def encode(words: Words, mask: int = 0, zero: bool = False) -> bytes:
         mask: an opmask register, or 0.
         zero: with a mask, whether lanes that are off become zero instead of staying.
     """
-    memory: Any = MemoryOperand
-    arguments = [
-        memory(o.base, o.offset, o.scale, o.disp, 0 if o.disp == 0 else 1, o.broadcast)
-        if isinstance(o, Mem)
-        else o.value
-        if isinstance(o, Imm)
-        else o
-        for o in words
-    ]
-    create = getattr(Instruction, "_".join(("create", *map(_kind, words[1:]))))
-    instruction: Any = create(*arguments)
+    create = _creator(tuple(map(type, words)))
+    instruction = create(*[_argument(o) if isinstance(o, tuple) else o for o in words])
     if mask:
         instruction.op_mask = mask
         instruction.zeroing_masking = zero
@@ -55,5 +48,20 @@ def encode(words: Words, mask: int = 0, zero: bool = False) -> bytes:
     return encoder.take_buffer()
 
 
-def _kind(operand: Operand) -> str:
-    return "mem" if isinstance(operand, Mem) else "i32" if isinstance(operand, Imm) else "reg"
+def _argument(operand: Mem | Imm) -> Any:
+    if isinstance(operand, Imm):
+        return operand.value
+    base, disp, offset, scale, broadcast = operand
+    return _memory(base, offset, scale, disp, 0 if disp == 0 else 1, broadcast)
+
+
+_memory: Any = MemoryOperand
+
+
+@cache
+def _creator(kinds: tuple[type, ...]) -> Callable[..., Any]:
+    """Find what makes an instruction of a code and operands of these types."""
+    names = [
+        "mem" if issubclass(kind, Mem) else "i32" if issubclass(kind, Imm) else "reg" for kind in kinds[1:]
+    ]
+    return getattr(Instruction, "_".join(("create", *names)))

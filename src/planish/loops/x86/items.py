@@ -110,7 +110,7 @@ class Items:
         """Prepare which registers a target has; sums that are kept in parts take theirs by turns."""
         places, table = self._places(ref, inner, 0), self._registers[ref.buffer]
         if self._copies == 1:
-            return lambda lanes, moves: [table[place][0] for place in places(lanes, moves)]
+            return self._same_targets(ref, places, table)
         buffer, turns = ref.buffer, self._turns
 
         def by_turns(lanes: Lanes, moves: Moves) -> list[int]:
@@ -123,6 +123,23 @@ class Items:
             return found
 
         return by_turns
+
+    def _same_targets(
+        self, ref: Ref, places: Callable[[Lanes, Moves], list[Place]], table: dict[Place, list[int]]
+    ) -> Callable[[Lanes, Moves], list[int]]:
+        """Prepare the registers of a target that iterations of a reduction share: asked again, they stay."""
+        pointer = self._pointers.of(ref)
+        asked: tuple[int, Moves] | None = None
+        found: list[int] = []
+
+        def registers(lanes: Lanes, moves: Moves) -> list[int]:
+            nonlocal asked, found
+            if asked is None or asked[0] != pointer.shift or asked[1] is not moves:
+                asked = pointer.shift, moves
+                found = [table[place][0] for place in places(lanes, moves)]
+            return found
+
+        return registers
 
     def _places(self, ref: Ref, inner: Loop | None, number: int) -> Callable[[Lanes, Moves], list[Place]]:
         """Prepare which held vectors a reference names."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from math import copysign
 
 from iced_x86 import Code, Register
@@ -88,11 +89,18 @@ class Transfers:
 
     def load_number(self, register: int, value: float) -> None:
         """Put a constant into all lanes."""
-        vector = self._first + register
+        self.load_numbers((register,), value)
+
+    def load_numbers(self, registers: Sequence[int], value: float) -> None:
+        """Put a constant into all lanes of registers."""
+        vectors = [self._first + register for register in registers]
         if value == 0 and copysign(1, value) > 0:
-            self.asm.append((self.forms.bit_xor, vector, vector, vector))
-        else:
-            self.asm.emit_constant(self.forms.broadcast, vector, data=self.pack(value))
+            clear = self.forms.bit_xor
+            self.asm.extend([(clear, vector, vector, vector) for vector in vectors])
+            return
+        data = self.pack(value)
+        for vector in vectors:
+            self.asm.emit_constant(self.forms.broadcast, vector, data=data)
 
     def pack(self, value: float) -> bytes:
         """Give the bytes of one element."""
@@ -100,14 +108,17 @@ class Transfers:
 
     def load(self, register: int, element: Element) -> None:
         """Load a vector; lanes beyond the element's are zero, or like the others if its stride is 0."""
-        vector, forms, emit = self._first + register, self.forms, self.asm.emit
-        if element.stride == 1 and element.lanes == self._lanes:
-            self.asm.append((forms.load, vector, self.address(element)))
-        elif element.stride == 0:
-            emit(forms.broadcast, vector, self.address(element))
-        elif element.lanes == 1:
+        vector, stride = self._first + register, element.stride
+        if stride == 0:
+            self.asm.append((self.forms.broadcast, vector, self.address(element)))
+            return
+        if stride == 1 and element.lanes == self._lanes:
+            self.asm.append((self.forms.load, vector, self.address(element)))
+            return
+        forms, emit = self.forms, self.asm.emit
+        if element.lanes == 1:
             emit(forms.load_scalar, self.isa.xmm(register), self.address(element))
-        elif element.stride > 1:
+        elif stride > 1:
             self._gather(register, element)
         elif self.isa.wide:
             emit(forms.load, vector, self.address(element), mask=self.mask(element.lanes), zero=True)

@@ -132,10 +132,12 @@ class Unroller:
 def _moves(chain: Sequence[tuple[_Prepared, range]], pointer: int) -> list[int]:
     """How far a chain of loops moves a pointer, iteration by iteration."""
     found = [0]
-    for prepared, firsts in chain:
-        stride = prepared.moved.get(pointer, 0)
-        steps = [i * stride for i in range(len(firsts))]
-        found = [move + step for move in found for step in steps]
+    for prepared, firsts in reversed(chain):
+        stride, count = prepared.moved.get(pointer, 0), len(firsts)
+        if stride:
+            found = [step + move for step in range(0, stride * count, stride) for move in found]
+        else:
+            found = found * count
     return found
 
 
