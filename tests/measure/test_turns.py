@@ -63,13 +63,13 @@ def test_with_time_nothing_is_cut() -> None:
 
 def test_rounds_go_first() -> None:
     machine = Slow(1, [1, 1, 1])
-    assert measured(machine, 2, seconds=35) == (["slower", "slower"], (5, 2))
-    assert machine.now == 35
+    assert measured(machine, 2, seconds=40) == (["slower", "slower"], (5, 2))
+    assert machine.now == (1 + 3 * 3) + 4 * (1 + 2 * 3)
 
 
 def test_then_the_last_entrants_go() -> None:
     machine = Slow(1, [1, 2, 2, 2])
-    assert measured(machine, 3, seconds=25) == (["slower", "slower", "left out"], (5, 1))
+    assert measured(machine, 3, seconds=17) == (["slower", "slower", "left out"], (5, 1))
     assert {entrant for process, entrant in machine.turns if process > 1} == {0, 1, 2}
 
 

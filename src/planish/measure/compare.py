@@ -6,7 +6,7 @@ one after the other, in each several rounds, in each round everybody once, in an
 shuffles. One process for each round would be purer, and costs its start (0.2 s) each time; one process
 for all would take its luck for a property of the candidate.
 
-Where the time for it is short, each process has an equal share of it. There are as many rounds as fit in
+Where the time for it is short, each process has a share of it. There are as many rounds as fit in
 every share, and one at least; who could not be measured in the first share is left out. So there are always
 as many processes as planned: with fewer the interval would be too narrow.
 """

@@ -54,11 +54,12 @@ class Plan:
 
 
 def in_turns(everybody: Sequence[Entrant], plan: Plan, start: Start) -> list[list[Round]]:
-    """Measure the baseline and entrants, interleaved; each process has an equal share of the time.
+    """Measure the baseline and entrants, interleaved; each process has a share of the time that is left.
 
-    There are as many rounds as fit in the share of every process, and one at least. In the very first round
-    entrants are measured in their order, and who does not fit in the share is left out of all; in the other
-    rounds a seed shuffles them.
+    The first has two shares, since evaluators may keep for the others what takes long to make. There are as
+    many rounds as fit in the share of every process, and one at least. In the very first round entrants are
+    measured in their order, and who does not fit in the share is left out of all; in the other rounds a seed
+    shuffles them.
 
     Args:
         everybody: the baseline, then the entrants, the most telling first.
@@ -68,11 +69,12 @@ def in_turns(everybody: Sequence[Entrant], plan: Plan, start: Start) -> list[lis
     Returns:
         Outcomes by entrant, then by process, then by round; none of those who were left out.
     """
-    began, kept, rounds = time.monotonic(), list(everybody), plan.rounds
+    over, kept, rounds = time.monotonic() + plan.seconds, list(everybody), plan.rounds
     table: list[list[Round]] = []
     for process in range(plan.processes):
-        end = began + plan.seconds * (process + 1) / plan.processes
-        table.append(_process(kept, plan, process, rounds, end, start))
+        share = 1 / (plan.processes - process) if process else 2 / (plan.processes + 1)
+        now = time.monotonic()
+        table.append(_process(kept, plan, process, rounds, now + share * (over - now), start))
         kept, rounds = kept[: len(table[0][0])], len(table[-1])
     return [[[each[place] for each in found[:rounds]] for found in table] for place in range(len(kept))]
 

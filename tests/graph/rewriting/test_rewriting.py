@@ -17,8 +17,8 @@ from planish.graph.passes import passes, passes_of_kind
 from planish.graph.program import GraphProgram
 from planish.graph.rewriting import RewriteError, apply_pass, identity, node_counts, rewrite
 from planish.graph.rewriting.onnxscript import rule_names
-from planish.graph.source import read_model
 from planish.graph.shelf import Shelf
+from planish.graph.source import read_model
 from planish.graph.workshop import Workshop
 
 REWRITES = [each.name for each in passes_of_kind("onnxoptimizer", "onnxscript")]
@@ -129,7 +129,7 @@ def test_what_is_on_the_shelf_is_not_made_again(
         raise AssertionError
 
     monkeypatch.setattr(workshop, "apply_pass", applied)
-    sent = pickle.loads(pickle.dumps(shelf))  # noqa: S301  it is our own
+    sent = pickle.loads(pickle.dumps(shelf))
     assert [Workshop(program, tmp_path, shelf=sent).made(each) for each in lists] == first
     folder = shelf.folder
     del sent
