@@ -17,6 +17,7 @@ from planish.cli.front import show_front, show_members
 from planish.cli.watching import Display
 from planish.core import Candidate, Growth
 from planish.progress import Progress
+from planish.report.front_table import FrontTable
 from planish.report.story import Story, read_story
 from planish.store import open_store
 from report.fronts import BOTH, FRONT
@@ -56,6 +57,19 @@ def test_in_a_narrow_terminal_the_scores_have_a_table_of_their_own(
     ]
     assert ["time", "gain", "error", "edits", "second", "opinion", "verdict"] in heads
     assert ["search", "validation", "final"] in heads
+
+
+def test_columns_of_one_name_keep_their_own_numbers(
+    story: Story, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = ("", "one", "gain", "other", "gain")
+    row = ("#1", "1 ms", "17.8", "2 ms", "1.23")
+    made = FrontTable(columns, frozenset(columns), frozenset(), (row,), (), "")
+    monkeypatch.setattr(front, "front_table", lambda *_: made)  # type: ignore[reportUnknownLambdaType]
+    show_front(story)
+    assert ["#1", "1", "ms", "17.8", "2", "ms", "1.23"] in map(
+        str.split, capsys.readouterr().out.splitlines()
+    )
 
 
 def test_each_of_the_front_tells_what_it_changes(story: Story, capsys: pytest.CaptureFixture[str]) -> None:

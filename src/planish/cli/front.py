@@ -31,8 +31,8 @@ def show_front(story: Story) -> None:
     if front := front_at_end(story.finalists, objectives):
         made = front_table(front, objectives)
         say()
-        for columns in _parts(made, width()):
-            places = [made.columns.index(column) for column in columns]
+        for places in _parts(made, width()):
+            columns = [made.columns[place] for place in places]
             table(columns, [[row[place] for place in places] for row in made.rows], made.right)
             say()
         if made.note:
@@ -43,15 +43,19 @@ def show_front(story: Story) -> None:
         say()
 
 
-def _parts(made: FrontTable, most: int) -> list[list[str]]:
-    """List the columns of the table; where it is too wide, those of two: the scores stand apart."""
+def _parts(made: FrontTable, most: int) -> list[list[int]]:
+    """List the places of the table's columns, some of which may have one name.
+
+    Where the table is too wide, they are those of two: the scores stand apart.
+    """
     cells = zip(made.columns, *made.rows, strict=True)
     wide = sum(max(map(len, column)) + GAP for column in cells) - GAP
     if wide <= most or not made.scores:
-        return [list(made.columns)]
-    name, *others = made.columns
+        return [[*range(len(made.columns))]]
+    name, *others = range(len(made.columns))
     return [
-        [name, *(column for column in others if (column in made.scores) is apart)] for apart in (False, True)
+        [name, *(place for place in others if (made.columns[place] in made.scores) is apart)]
+        for apart in (False, True)
     ]
 
 
