@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from planish.core import content_hash
+from planish.measure.scratch import Scratch
 
 
 class Shelf:
@@ -18,8 +17,9 @@ class Shelf:
     """
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="planish-"))
-        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        scratch = Scratch()
+        self.folder = scratch.path
+        weakref.finalize(self, scratch.remove)
 
     def name(self, rewrites: Sequence[str]) -> str | None:
         """Give the name of the model after some passes; None where it is not known."""

@@ -2,7 +2,6 @@
 
 import mmap
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from contextlib import suppress
 
 from planish.core import Candidate
 from planish.measure.clock import DIAL_BYTES, Dial
+from planish.measure.scratch import Scratch
 from planish.measure.wire import Chunk, Decoder, Made, Make, Reply, Setup, encode, send
 
 _TAIL_BYTES = 4096
@@ -48,7 +48,7 @@ class WorkerProcess:
         lifeline_end, self._lifeline = os.pipe()
         dial = _shared_memory()
         inherited = (command_end, reply_end, lifeline_end, dial)
-        self._scratch = tempfile.mkdtemp(prefix="planish-")
+        self._scratch = Scratch()
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "planish.measure.worker", *map(str, inherited)],
             stdin=subprocess.DEVNULL,
@@ -56,7 +56,7 @@ class WorkerProcess:
             stderr=error_end,
             pass_fds=inherited,
             start_new_session=True,
-            env={**os.environ, "TMPDIR": self._scratch},
+            env={**os.environ, "TMPDIR": str(self._scratch.path)},
         )
         self.dial = Dial(memoryview(mmap.mmap(dial, DIAL_BYTES)))
         for descriptor in (*inherited, error_end):
@@ -153,7 +153,7 @@ class WorkerProcess:
         for descriptor in (self._commands, self.replies, self.errors, self._lifeline):
             with suppress(OSError):
                 os.close(descriptor)
-        shutil.rmtree(self._scratch, ignore_errors=True)  # who litters from a session of its own, keeps it
+        self._scratch.remove()  # who litters from a session of its own, keeps it
 
     def dismiss(self) -> None:
         """Ask it to end; `kill` must follow."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import weakref
 from collections.abc import Mapping, Sequence
@@ -18,6 +16,7 @@ from typing import Any
 from planish.core import PlanishError
 from planish.graph.program import GraphProgram
 from planish.graph.running import Settings
+from planish.measure.scratch import Scratch
 
 PATIENCE_S = 40.0
 """Seconds for one answer, and one more for each 20 MB of the model."""
@@ -120,7 +119,7 @@ class _Child:
     """The process, with the folder that it works in; both end with this object."""
 
     def __init__(self, program: GraphProgram, settings: Settings) -> None:
-        scratch = tempfile.mkdtemp(prefix="planish-")
+        scratch = Scratch()
         lifeline, held = os.pipe()
         command = [sys.executable, "-P", "-m", "planish.graph.relevance.child", str(lifeline)]
         self._process = subprocess.Popen(
@@ -131,12 +130,12 @@ class _Child:
             text=True,
             pass_fds=(lifeline,),
             start_new_session=True,
-            env={**os.environ, "TMPDIR": scratch},
+            env={**os.environ, "TMPDIR": str(scratch.path)},
         )
         os.close(lifeline)
         self.pid = self._process.pid
         self.close = weakref.finalize(self, _end, self._process, held, scratch)
-        self._write({"program": program.text, "settings": asdict(settings), "scratch": scratch})
+        self._write({"program": program.text, "settings": asdict(settings), "scratch": str(scratch.path)})
 
     def ask(self, question: Mapping[str, Any], patience: float) -> Mapping[str, Any]:
         """Wait for an answer; raises ExaminerError where none comes."""
@@ -162,7 +161,7 @@ class _Child:
         self._process.stdin.flush()
 
 
-def _end(process: subprocess.Popen[str], held: int, scratch: str) -> None:
+def _end(process: subprocess.Popen[str], held: int, scratch: Scratch) -> None:
     process.kill()
     process.wait()
     for pipe in (process.stdin, process.stdout):
@@ -172,4 +171,4 @@ def _end(process: subprocess.Popen[str], held: int, scratch: str) -> None:
             except BrokenPipeError:  # a question that nobody reads any more
                 continue
     os.close(held)
-    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.remove()

@@ -1,0 +1,65 @@
+"""Folders for temporary files, also where a process is killed before it can remove its own."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+_PREFIX = "planish-"
+_LOCK = ".planish-lives"
+_YOUNG_S = 60.0
+
+
+class Scratch:
+    """A new folder of temporary files.
+
+    It is held by a lock, which the kernel releases when this process dies. Who makes a folder first removes
+    those that nobody holds any more, once in each process.
+
+    Attributes:
+        path: where it is.
+    """
+
+    def __init__(self) -> None:
+        _sweep_once(Path(tempfile.gettempdir()))
+        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self._lock = os.open(self.path / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+
+    def remove(self) -> None:
+        """Remove the folder; it is called once. What is written by others meanwhile stays."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._lock)
+
+
+def sweep(folder: Path, young_s: float = _YOUNG_S) -> None:
+    """Remove the scratch folders of processes that are dead.
+
+    Args:
+        folder: where they are.
+        young_s: seconds for which a new one is let be, since it is not locked at once.
+    """
+    for lock in folder.glob(f"{_PREFIX}*/{_LOCK}"):
+        with suppress(OSError):  # somebody holds it, or removes it too, or it is another user's
+            if time.time() - lock.stat().st_mtime >= young_s and _is_free(lock):
+                shutil.rmtree(lock.parent, ignore_errors=True)
+
+
+def _is_free(lock: Path) -> bool:
+    descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+_sweep_once = cache(sweep)
