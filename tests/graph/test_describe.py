@@ -52,6 +52,20 @@ def test_each_pass_is_told_with_its_effects_and_what_it_changed(
     assert any(line.split()[:2] == ["BatchNormalization", "1"] for line in table)
 
 
+def test_fewer_turns_than_usual_are_told(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {"latency": 2.0, "compile_time": 1.0, "model_size": 4e6}
+
+    def compared(turns: int) -> str:
+        def measured(_: Task, wanted: list[Selection]) -> dict[Selection, dict[str, float]]:
+            return {each: {**values, "turns": turns} for each in wanted}
+
+        monkeypatch.setattr(describe, "measured", measured)
+        return GraphLevel().describe(task, CHOSEN.candidate)["compared"]
+
+    assert "turns" not in compared(3)
+    assert compared(1).endswith("Medians of 1 of 3 turns: there was no time for more.")
+
+
 def test_steps_that_cannot_matter_are_not_measured() -> None:
     found = parts(CHOSEN, {"NchwcTransformer"})
     assert list(found) == [

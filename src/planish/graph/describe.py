@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 
 from planish.core import Candidate, Task
-from planish.graph.effects import Found, measured, parts
+from planish.graph.effects import ROUNDS, Found, measured, parts
 from planish.graph.passes import Selection, selection_of
 from planish.graph.program import GraphProgram, graph_program
 from planish.graph.recipe import settings_of, unoptimised
@@ -34,15 +34,16 @@ def described(task: Task, candidate: Candidate) -> Mapping[str, str]:
     known = known_relevance(program)
     steps = parts(chosen, known.runtime if known else chosen.disabled)
     others = _others(program, chosen)
-    ablation = [each for pair in steps.values() for each in pair]
-    found = measured(task, [Selection(), chosen, *others.values(), *ablation])
+    compared = measured(task, [Selection(), chosen, *others.values()])
+    ablation = [each for pair in steps.values() for each in pair if each not in compared]
+    found = {**compared, **(measured(task, [Selection(), chosen, *ablation]) if ablation else {})}
     with closing(Examiner(program, settings_of(task))) as examiner:
         nodes = _Nodes(examiner, chosen)
         return {
             "class": _class(program),
             "passes": _passes(chosen, steps, found, nodes),
             "nodes": nodes.table(),
-            "compared": _compared(others, found),
+            "compared": _compared(others, compared),
             "relevance": told_relevance(known),
         }
 
@@ -151,7 +152,9 @@ def _compared(others: Mapping[str, Selection], found: Found) -> str:
                 f"{values['model_size'] / 1e6:.2f} MB",
             ]
         )
-    return aligned(rows, texts=(0,))
+    turns = min(int(values.get("turns", ROUNDS)) for values in found.values())
+    note = f"\nMedians of {turns} of {ROUNDS} turns: there was no time for more." if turns < ROUNDS else ""
+    return aligned(rows, texts=(0,)) + note
 
 
 def told_relevance(known: Relevance | None) -> str:

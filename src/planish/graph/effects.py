@@ -16,7 +16,7 @@ from planish.graph.passes import Disable, Rewrite, Selection, selection_of
 from planish.graph.recipe import recipe_of
 from planish.measure import LocalExecutor
 
-PATIENCE_S = 12.0
+PATIENCE_S = 10.0
 """Seconds after which what is not yet measured stays unmeasured."""
 ROUNDS = 3
 
@@ -50,7 +50,8 @@ def measured(task: Task, selections: Sequence[Selection], patience_s: float = PA
         patience_s: seconds for all.
 
     Returns:
-        Medians of `latency`, `compile_time` and `model_size`; nothing on another machine than the task's.
+        Medians of `latency`, `compile_time` and `model_size`, and of how many `turns` they are; nothing on
+        another machine than the task's.
     """
     wanted = list(dict.fromkeys(selections))
     file = _file(task, wanted)
@@ -85,7 +86,10 @@ def _measure(task: Task, wanted: Sequence[Selection], patience_s: float) -> Foun
 def _medians(samples: Mapping[Selection, Sequence[Values]]) -> Found:
     names = ("latency", "compile_time", "model_size")
     return {
-        each: {name: statistics.median(values[name] for values in several) for name in names}
+        each: {
+            **{name: statistics.median(values[name] for values in several) for name in names},
+            "turns": len(several),
+        }
         for each, several in samples.items()
         if several
     }
