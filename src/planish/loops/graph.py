@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import count
 from math import prod
 
+from planish.loops.lazy import lazy
 from planish.loops.program import Access, Apply, Const, Expr, Index, Program, Statement, accesses
 
 
@@ -133,27 +134,27 @@ class Graph:
     nodes: tuple[Node, ...]
     nests: tuple[Nest, ...]
 
-    @cached_property
+    @lazy
     def node(self) -> dict[str, Node]:
         """Name to node."""
         return {n.name: n for n in self.nodes}
 
-    @cached_property
+    @lazy
     def operand(self) -> dict[str, Operand]:
         """Name of a read or view node to the operand that it serves."""
         return {o.node: o for nest in self.nests for o in nest.operands}
 
-    @cached_property
+    @lazy
     def nest(self) -> dict[str, int]:
         """Name of a nest to its number."""
         return {n.name: i for i, n in enumerate(self.nests)}
 
-    @cached_property
+    @lazy
     def main(self) -> int:
         """The number of the nest with most work, the first of equals."""
         return max(range(len(self.nests)), key=lambda i: self.nests[i].work)
 
-    @cached_property
+    @lazy
     def writers(self) -> Mapping[str, tuple[int, ...]]:
         """Tensor to the numbers of the nests that write it."""
         found: dict[str, tuple[int, ...]] = {}

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from planish.loops.layout import row_major, tile
 from planish.loops.lazy import lazy
@@ -35,8 +36,7 @@ class Edge:
     high: int
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """One dimension of the buffer.
 
     Args:

@@ -9,13 +9,14 @@ wrote, or one that is staged (listing 5).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from planish.loops.tree import LoopId
 
+_NOTHING: Mapping[str, frozenset[str]] = {}
 
-@dataclass(frozen=True)
-class Annotation:
+
+class Annotation(NamedTuple):
     """What the scheduler says of one node.
 
     Args:
@@ -27,7 +28,7 @@ class Annotation:
     """
 
     order: tuple[LoopId, ...]
-    needs: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    needs: Mapping[str, frozenset[str]] = _NOTHING
     reduced: frozenset[str] = frozenset()
     staged: frozenset[LoopId] = frozenset()
     copies: bool = False
@@ -47,15 +48,13 @@ class Place:
         self.items: list[Place | Start | str] = []
 
 
-@dataclass(frozen=True)
-class Start:
+class Start(NamedTuple):
     """Where a reduction is set to its identity: just outside its outermost reduction loop."""
 
     node: str
 
 
-@dataclass(frozen=True)
-class Placement:
+class Placement(NamedTuple):
     """Where every annotated node is executed.
 
     Args:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from planish.loops.graph import Graph, Nest, Operand
 from planish.loops.packing import Packed, leaving_dimensions, moved, same_view, tile_of, whole_view
@@ -13,8 +14,7 @@ from planish.loops.schedule import Order, Packing, Schedule
 from planish.loops.tree import LoopId
 
 
-@dataclass(frozen=True)
-class Copy:
+class Copy(NamedTuple):
     """A read or view node that is materialised.
 
     Args:
@@ -73,8 +73,7 @@ class _Planner:
         packs = {p.tensor: p for p in self.schedule.packs if p.nest == i}
         for operand in nest.operands:
             pack = packs.get(operand.access.tensor)
-            shape = self.schedule.program.type[operand.access.tensor].shape
-            leaving = leaving_dimensions(operand.access, shape, self.schedule.program.size)
+            leaving = _leaving(self.graph, operand.node)
             if pack is None and not leaving:
                 continue
             around = self.schedule.loops[i][: depth_of(self.schedule, pack)] if pack else ()
@@ -176,6 +175,13 @@ def _write_order(nest: Nest, order: Order, depth: int) -> tuple[LoopId, ...]:
     done = {axis for axis, step in order[:depth] if step == 1}
     axes = [axis for axis in nest.statement.output_axes if axis in nest.axes and axis not in done]
     return (*order[:depth], *((axis, 1) for axis in axes))
+
+
+@lru_cache(maxsize=1024)
+def _leaving(graph: Graph, node: str) -> Sequence[int]:
+    """List the dimensions along which a read or view node leaves its tensor."""
+    access = graph.operand[node].access
+    return leaving_dimensions(access, graph.program.type[access.tensor].shape, graph.program.size)
 
 
 @lru_cache(maxsize=256)

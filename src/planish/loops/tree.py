@@ -122,7 +122,10 @@ class Loop:
         Its body is leaves alone, and every element that one of them writes is touched by its own iteration
         only, or just reduced.
         """
-        return self.innermost and False not in [_stands_alone(leaf, self) for leaf in leaves(self.body)]
+        if not self.innermost:
+            return False
+        found = [leaf for leaf in self.body if isinstance(leaf, Leaf)]
+        return False not in [_stands_alone(leaf, self, found) for leaf in found]
 
     @property
     def innermost(self) -> bool:
@@ -133,13 +136,13 @@ class Loop:
         return True
 
 
-def _stands_alone(leaf: Leaf, loop: Loop) -> bool:
-    """Whether no other iteration of the loop touches what the leaf writes, unless it reduces it too."""
+def _stands_alone(leaf: Leaf, loop: Loop, found: list[Leaf]) -> bool:
+    """Whether no other iteration touches what one of a loop's leaves writes, unless it reduces it too."""
     target = leaf.target
     moves = loop.id in target.stride
     if not (moves or leaf.reduce):
         return False
-    touched = [r for other in leaves(loop.body) for r in other.refs if r.buffer == target.buffer]
+    touched = [r for other in found for r in other.refs if r.buffer == target.buffer]
     return False not in [r is target or (moves and r == target) for r in touched]
 
 

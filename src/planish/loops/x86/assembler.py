@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 from iced_x86 import Register
@@ -46,13 +47,19 @@ class Assembler:
         self.extend: Callable[[Sequence[Emitted]], None] = self._waiting.extend
         self._pool: dict[bytes, int] = {}
         self._pool_size = 0
+        self._constants: list[tuple[int, int]] = []
         self._fixups: list[tuple[int, int]] = []
 
     @property
     def code(self) -> bytearray:
         """The bytes so far; instructions wait until somebody asks for them."""
         if self._waiting:
-            self._code += b"".join(map(_encoded.__getitem__, self._waiting))
+            encoded = [_encoded[words] for words in self._waiting]
+            if self._constants:
+                ends = list(accumulate(map(len, encoded), initial=len(self._code)))
+                self._fixups += [(ends[number], place) for number, place in self._constants]
+                self._constants.clear()
+            self._code += b"".join(encoded)
             self._waiting.clear()
         return self._code
 
@@ -80,20 +87,21 @@ class Assembler:
             self._pool_size = -(-self._pool_size // len(data)) * len(data)
             self._pool[data] = self._pool_size
             self._pool_size += len(data)
-        self._fixups.append((len(self.code), self._pool[data]))
+        self._constants.append((len(self._waiting), self._pool[data]))
 
     def here(self) -> int:
         """Give the offset of the next instruction."""
         return len(self.code)
 
-    def align(self, n: int) -> None:
-        """Pad with no-operations up to a multiple of n bytes."""
+    def align(self, n: int) -> int:
+        """Pad with no-operations up to a multiple of n bytes; gives the offset of the next instruction."""
         code = self.code
         gap = -len(code) % n
         while gap:
             size = min(gap, 9)
             code += _NOPS[size]
             gap -= size
+        return len(code)
 
     def jump(self, condition: bytes, target: int) -> None:
         """Append a jump to an offset that is already known, in its 32-bit form."""

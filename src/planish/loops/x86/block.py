@@ -114,16 +114,8 @@ class Block:
         for number, item in enumerate(self._items):
             registers.now = number
             loads = coming[number]
-            while ahead < end and ahead < number + LOOK_AHEAD:
-                for load in coming[ahead]:
-                    if load.register < 0 and load.uses > 1 and not self._load_early(load):
-                        break
-                else:
-                    ahead += 1
-                    continue
-                break
-            if ahead <= number:
-                ahead = number + 1
+            if ahead < end:
+                ahead = max(self._load_early(ahead, min(end, number + LOOK_AHEAD)), number + 1)
             if isinstance(item, Item):
                 self._write(item)
             else:
@@ -146,12 +138,15 @@ class Block:
             table.clear()
         self._numbers.clear()
 
-    def _load_early(self, load: Loaded) -> bool:
-        """Load what several items will need; False if registers run out."""
-        if len(self._free) < 2:
-            return False
-        self._hold(load)
-        return True
+    def _load_early(self, begin: int, end: int) -> int:
+        """Load what these items and others too will need; gives the item for which registers run out."""
+        for number in range(begin, end):
+            for load in self._loads[number]:
+                if load.register < 0 and load.uses > 1:
+                    if len(self._free) < 2:
+                        return number
+                    self._hold(load)
+        return end
 
     def _hold(self, load: Loaded) -> int:
         """Load a value into a register that stays its own until its last use."""

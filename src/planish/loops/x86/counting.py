@@ -52,14 +52,12 @@ class Counting:
             self.pointers.free.append(register)
 
     def _loop(self, loop: Loop, count: int, body: Callable[[], None], place: int | Mem) -> None:
-        live = self.pointers.live(loop.body)
-        start = [p.drift for p in live]
-        self.asm.align(32)
-        head = self.asm.here()
+        live = [(p, p.strides.get(loop.id, 0), p.drift) for p in self.pointers.live(loop.body)]
+        head = self.asm.align(32)
         body()
-        for pointer, drift in zip(live, start, strict=True):
-            self.pointers.advance(self.asm, pointer, pointer.stride(loop.id) + drift - pointer.drift)
+        for pointer, stride, drift in live:
+            self.pointers.advance(self.asm, pointer, stride + drift - pointer.drift)
         self.asm.emit(Code.DEC_RM64, place)
         self.asm.jump(JNE, head)
-        for pointer, drift in zip(live, start, strict=True):
-            pointer.drift = drift + count * pointer.stride(loop.id)
+        for pointer, stride, drift in live:
+            pointer.drift = drift + count * stride

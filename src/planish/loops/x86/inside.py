@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from planish.loops.extent import remaining
 from planish.loops.program import IDENTITY
-from planish.loops.tree import Leaf, Loop, LoopTree, Node, leaves, loops
+from planish.loops.tree import Leaf, Loop, LoopTree, Node
 from planish.loops.x86.block import REDUCE, Block
 from planish.loops.x86.counting import Counting
 from planish.loops.x86.horizontal import reduce_lanes
@@ -54,9 +54,11 @@ class RegionCode:
         self._pointers.hold_strides(self._asm, self._row_strides(nodes), spare=3)
         self._begin()
         for node in nodes:
-            self._node(node, inside, None)
-            self._block.flush()
-            self._combine(node)
+            found = self._analyser.leaves(node)
+            if False in [self._items.is_start(leaf) for leaf in found]:
+                self._node(node, inside, None)
+                self._block.flush()
+                self._combine(found)
         self._end()
         self._pointers.drop_strides()
 
@@ -64,9 +66,8 @@ class RegionCode:
         """The strides, in bytes, by which unrolled loops make displacements long."""
         far = 16 * self._isa.itemsize if self._isa.wide else 16
         found: dict[int, None] = {}
-        for loop in loops(nodes):
-            if self._analyser.moves_target(loop):
-                found.update([(s, None) for _, s in self._pointers.moved(loop, loop.id) if s >= far])
+        for loop in self._analyser.unrolled(nodes):
+            found.update([(s, None) for _, s in self._pointers.moved(loop, loop.id) if s >= far])
         return list(found)
 
     # Results
@@ -74,12 +75,12 @@ class RegionCode:
     def _homes(self, buffer: str) -> list[Element]:
         """Where a buffer's held vectors are in memory."""
         size, stride = self._isa.itemsize, self._held.stride.get(buffer, 1)
-        found: list[Element] = []
-        for (offset, lanes), ref in self._region.homes[buffer].items():
-            pointer = self._pointers.of(ref)
-            disp = offset * size + pointer.shift - pointer.drift
-            found.append(Element(pointer, disp, stride, lanes))
-        return found
+        of = self._pointers.of
+        pairs = [(place, of(ref)) for place, ref in self._region.homes[buffer].items()]
+        return [
+            Element(pointer, offset * size + pointer.shift - pointer.drift, stride, lanes)
+            for (offset, lanes), pointer in pairs
+        ]
 
     def _begin(self) -> None:
         """Give held vectors their first values."""
@@ -95,14 +96,15 @@ class RegionCode:
                 continue
             for home, (first, *parts) in zip(self._homes(buffer), groups.values(), strict=True):
                 block.transfers.load(first, home)
-                block.fill(parts, IDENTITY[reduce])
+                if parts:
+                    block.fill(parts, IDENTITY[reduce])
 
-    def _combine(self, node: Node) -> None:
-        """Make whole the sums that were kept in parts or lane by lane, once a node has made them."""
+    def _combine(self, found: list[Leaf]) -> None:
+        """Make whole the sums that were kept in parts or lane by lane, once their leaves ran."""
         held, v = self._held, self._isa.vector
         if self._copies == 1 and not held.lanewise:
             return
-        made = {leaf.target.buffer for leaf in leaves((node,)) if leaf.reduce}
+        made = {leaf.target.buffer for leaf in found if leaf.reduce}
         for buffer, groups in self._region.registers.items():
             if buffer in made:
                 code = REDUCE[held.reduce[buffer]]
@@ -125,10 +127,11 @@ class RegionCode:
 
     def _end(self) -> None:
         """Store held vectors that live on."""
+        store = self._block.transfers.store
         for buffer, groups in self._region.registers.items():
             if buffer not in self._held.local:
                 for home, registers in zip(self._homes(buffer), groups.values(), strict=True):
-                    self._block.transfers.store(registers[0], home)
+                    store(registers[0], home)
 
     # Loops
 

@@ -45,10 +45,10 @@ class Items:
         """Prepare a leaf, vectorised along the loop `inner`; None if it has nothing to do."""
         key = id(leaf), id(inner)
         if key not in self._made:
-            self._made[key] = None if self._is_start(leaf) else self._maker(leaf, inner)
+            self._made[key] = None if self.is_start(leaf) else self._maker(leaf, inner)
         return self._made[key]
 
-    def _is_start(self, leaf: Leaf) -> bool:
+    def is_start(self, leaf: Leaf) -> bool:
         """Whether the leaf gives held vectors their first value, which they have from the beginning."""
         buffer = leaf.target.buffer
         return buffer in self._held.fresh and buffer in self._held.reduce and isinstance(leaf.value, Const)

@@ -18,8 +18,14 @@ _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _FAILED = ctypes.c_void_p(-1).value
 
 
+_spare: dict[int, list[int]] = {}
+"""Size to the addresses of mappings that nobody uses: changing one costs less than a new one."""
+_SPARE_MAX = 16
+"""How many of a size are kept."""
+
+
 class ExecutableMemory:
-    """Machine code, mapped for execution until this object goes.
+    """Machine code, executable until this object goes.
 
     The pages are written first and made read-execute then (W^X).
 
@@ -32,15 +38,29 @@ class ExecutableMemory:
 
     def __init__(self, code: bytes) -> None:
         self.size = -(-len(code) // mmap.PAGESIZE) * mmap.PAGESIZE
-        writable = mmap.PROT_READ | mmap.PROT_WRITE
-        address = _libc.mmap(None, self.size, writable, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
-        if address is None or address == _FAILED:
-            raise OSError(ctypes.get_errno(), "no memory for machine code")
-        self.address: int = address
-        ctypes.memmove(address, code, len(code))
-        if _libc.mprotect(address, self.size, mmap.PROT_READ | mmap.PROT_EXEC):
+        self.address = _writable(self.size)
+        ctypes.memmove(self.address, code.ljust(self.size, b"\0"), self.size)
+        if _libc.mprotect(self.address, self.size, mmap.PROT_READ | mmap.PROT_EXEC):
             raise OSError(ctypes.get_errno(), "the system does not let memory become executable")
 
     def __del__(self) -> None:
         if hasattr(self, "address"):
-            _libc.munmap(self.address, self.size)
+            spare = _spare.setdefault(self.size, [])
+            if len(spare) < _SPARE_MAX:
+                spare.append(self.address)
+            else:
+                _libc.munmap(self.address, self.size)
+
+
+def _writable(size: int) -> int:
+    access = mmap.PROT_READ | mmap.PROT_WRITE
+    try:
+        address = _spare[size].pop()
+    except LookupError:
+        address = _libc.mmap(None, size, access, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+        if address is None or address == _FAILED:
+            raise OSError(ctypes.get_errno(), "no memory for machine code") from None
+        return address
+    if _libc.mprotect(address, size, access):
+        raise OSError(ctypes.get_errno(), "the system does not let memory become writable")
+    return address

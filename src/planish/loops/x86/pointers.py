@@ -69,6 +69,7 @@ class Pointers:
                 self._of[id(ref)] = pointer
         self.strides: list[tuple[int, int]] = []
         self.all = list(by_key.values())
+        self._at_home = len(self.all)
 
     def of(self, ref: Ref) -> Pointer:
         """The pointer that a reference of the function's leaves uses."""
@@ -138,12 +139,15 @@ class Pointers:
         Returns:
             The pointers, each with its drift: what `send_home` needs.
         """
+        if self._at_home == 0:
+            return []
         homeless = [(p, p.drift) for p in self.live(nodes) if not p.register]
         if len(homeless) + spare > len(self.free):
             return []
         for pointer, _ in homeless:
             pointer.register = self.free.pop()
             asm.emit(Code.MOV_R64_RM64, pointer.register, Mem(RSP, pointer.slot))
+        self._at_home -= len(homeless)
         return homeless
 
     def send_home(self, settled: list[tuple[Pointer, int]]) -> None:
@@ -151,6 +155,7 @@ class Pointers:
         for pointer, drift in settled:
             self.free.append(pointer.register)
             pointer.register, pointer.drift = 0, drift
+        self._at_home += len(settled)
 
     def hold_strides(self, asm: Assembler, wanted: Sequence[int], spare: int) -> None:
         """Hold strides, in bytes, and odd multiples of them for short addresses, as far as registers go.

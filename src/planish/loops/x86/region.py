@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from planish.loops.tree import Leaf, Loop, LoopTree, Node, Ref, leaves
+from planish.loops.tree import Leaf, Loop, LoopTree, Node, Ref, leaves, loops
 from planish.loops.x86.isa import Isa
 from planish.loops.x86.paths import Inside, Path, Site, instances
 from planish.loops.x86.scope import STREAM_MAX, UNROLLED_MAX, Held, Scope
@@ -65,6 +65,17 @@ class Analyser:
         """Whether no loop of the node only reduces."""
         return self._unrolls[id(node)]
 
+    def unrolled(self, nodes: tuple[Node, ...]) -> list[Loop]:
+        """List the loops of a scope that something is written along."""
+        scope = self._scope(nodes)
+        if scope.unrolled is None:
+            scope.unrolled = [loop for loop in loops(nodes) if self.moves_target(loop)]
+        return scope.unrolled
+
+    def leaves(self, node: Node) -> list[Leaf]:
+        """List the leaves of a node of a scope."""
+        return [site.leaf for site in self._below[id(node)][2]]
+
     def region(self, nodes: tuple[Node, ...], inside: Inside) -> Region | None:
         """Plan the registers of a scope; None if it does not fit. A single element always does."""
         planned = self._planned(nodes, inside)
@@ -112,7 +123,8 @@ class Analyser:
             self._unrolls[id(node)] = True
         else:
             inner = (*path, node)
-            found = [site for below in node.body for site in self._sites(below, inner)]
+            below = [self._sites(inside, inner) for inside in node.body]
+            found = below[0] if len(below) == 1 else [site for sites in below for site in sites]
             moves = True in [node.id in site.leaf.target.stride for site in found]
             self._moves[id(node)] = moves
             self._unrolls[id(node)] = moves and False not in [self._unrolls[id(n)] for n in node.body]

@@ -64,6 +64,7 @@ class Scope:
         self.depth = depth
         self.sites = sites
         self.reducing = [site for site in sites if site.leaf.reduce]
+        self.unrolled: list[Loop] | None = None
 
     def too_large(self, inside: Inside) -> bool:
         """Whether one leaf tells by itself that there are too many vectors; a quick look."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from math import copysign
 
 from iced_x86 import Code, Register
@@ -15,6 +16,13 @@ from planish.loops.x86.isa import Isa
 from planish.loops.x86.pointers import Pointers
 from planish.loops.x86.registers import Registers
 from planish.loops.x86.vectors import Element
+
+
+@lru_cache(maxsize=256)
+def _offsets(stride: int, lanes: int) -> bytes:
+    """Give how many elements each lane lies behind the first, as 32-bit numbers."""
+    return struct.pack(f"<{lanes}i", *range(0, stride * lanes, stride))
+
 
 _NONE = int(Register.NONE)
 _new = tuple.__new__
@@ -131,7 +139,7 @@ class Transfers:
         """Load the offsets of strided lanes into a register that the caller gives back."""
         register = self._registers.take()
         lanes = self.isa.lanes
-        data = struct.pack(f"<{lanes}i", *(stride * i for i in range(lanes)))
+        data = _offsets(stride, lanes)
         if len(data) == 16:
             self.asm.emit_constant(Code.VEX_VMOVUPS_XMM_XMMM128, self.isa.xmm(register), data=data)
         elif len(data) == 32 and self.isa.wide:
@@ -171,10 +179,12 @@ class Transfers:
 
     def store(self, register: int, element: Element) -> None:
         """Store the lanes of a vector."""
-        vector, forms, emit = self._first + register, self.forms, self.asm.emit
+        vector = self._first + register
         if element.stride == 1 and element.lanes == self._lanes:
-            self.asm.append((forms.store, self.address(element), vector))
-        elif element.lanes == 1:
+            self.asm.append((self.forms.store, self.address(element), vector))
+            return
+        forms, emit = self.forms, self.asm.emit
+        if element.lanes == 1:
             emit(forms.store_scalar, self.address(element), self.isa.xmm(register))
         elif element.stride != 1:
             self._scatter(register, element)
