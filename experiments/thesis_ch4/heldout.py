@@ -1,10 +1,11 @@
 """What the coreset and a short search save on functions of packages that nothing was chosen on.
 
-    python experiments/thesis_ch4/heldout.py CORPUS [--objective text_bytes] [--split csmith]
+    python experiments/thesis_ch4/heldout.py CORPUS [--objective text_bytes] [--split test validation]
 
-Each function of the drawn ones is given -Oz, the coreset's lists, then a search. The search's seconds are
-those of the processor in the process that does it, so a machine that is busy with other work gives what a
-quiet one gives. All columns are beside -Oz as clang means it. The intervals are bootstrapped over packages.
+As many functions are drawn of each split. Each function is given -Oz, the coreset's lists, then a search.
+The search's seconds are those of the processor in the process that does it, so a machine that is busy with
+other work gives what a quiet one gives. All columns are beside -Oz as clang means it. The intervals are
+bootstrapped over packages.
 """
 
 from __future__ import annotations
@@ -68,20 +69,24 @@ class Trying:
 def main() -> None:
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     given.add_argument("corpus", type=Path)
-    given.add_argument("--split", default="test")
-    given.add_argument("--functions", type=int, default=2000)
+    given.add_argument("--split", nargs="+", default=["test"], help="one or more of them, taken together")
+    given.add_argument("--functions", type=int, default=2000, help="of each split")
     given.add_argument("--seconds", type=float, default=1.0, help="of processor time, a function")
     given.add_argument("--objective", default="instructions")
     given.add_argument("--coreset", type=Path, help="a file; else the one that comes with planish")
     given.add_argument("--seed", type=int, default=0)
     given.add_argument("--jobs", type=int, default=0)
     asked = given.parse_args()
-    rows = list(read_corpus(asked.corpus, asked.split))
-    rows = random.Random(asked.seed).sample(rows, min(asked.functions, len(rows)))
+    rows = [row for split in asked.split for row in drawn(asked, split)]
     made = bench(Plan(asked.objective, seed=asked.seed, jobs=asked.jobs))
     held = json.loads(asked.coreset.read_text())["lists"] if asked.coreset else load_coreset(asked.objective)
     lists = [tuple(each) for each in held][: max(SIZES)]
     show(made, rows, Trying(made, lists, asked.seconds), asked)
+
+
+def drawn(asked: argparse.Namespace, split: str) -> list[Row]:
+    rows = list(read_corpus(asked.corpus, split))
+    return random.Random(asked.seed).sample(rows, min(asked.functions, len(rows)))
 
 
 def show(made: Bench, rows: Sequence[Row], trying: Trying, asked: argparse.Namespace) -> None:
@@ -91,8 +96,8 @@ def show(made: Bench, rows: Sequence[Row], trying: Trying, asked: argparse.Names
     packages = len({one.package for one in tried})
     each = sum(one.evaluations for one in tried) / len(tried)
     print(
-        f"{len(tried):,} functions of {packages} packages ({asked.split}), {asked.objective}, LLVM "
-        f"{made.backend.version}; {each:,.0f} evaluations each, in {asked.seconds:g} s of processor time "
+        f"{len(tried):,} functions of {packages} packages ({', '.join(asked.split)}), {asked.objective}, "
+        f"LLVM {made.backend.version}; {each:,.0f} evaluations each, in {asked.seconds:g} s of processor time "
         f"after the coreset; {time.monotonic() - began:,.0f} s by the clock\n"
     )
     print(f"| | -Oz backup | {' | '.join(HEADS)} |")
