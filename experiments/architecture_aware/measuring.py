@@ -62,7 +62,8 @@ class Ready:
     Args:
         name: of the configuration.
         file: the rewritten model.
-        offline: the same, optimised by the runtime once and for all.
+        offline: the same, optimised by the runtime once and for all; its weights are beside it, as
+            `planish export` writes them.
         disabled: the runtime's passes that are left out.
     """
 
@@ -129,7 +130,7 @@ def _prepared(
         start = time.perf_counter()  # the passes' libraries are loaded now
         rewrite(workshop.original, chosen.rewrites)
         told["rewriting"] = time.perf_counter() - start
-        session = open_session(file, settings, chosen.disabled, keep=offline)
+        session = open_session(file, settings, chosen.disabled, keep=offline, apart=True)
         expected = open_session(program.file, settings, as_it_is=True)
         for feed in feeds:
             wrong = difference(session.run(feed), expected.run(feed), tolerance(chosen.rewrites))
