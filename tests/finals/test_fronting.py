@@ -131,3 +131,18 @@ def test_the_baseline_is_taken_where_nothing_is_proven() -> None:
     ending.members.append(proven)
     ending.sort((TIME,), unchanged.candidate)
     assert ending.members == [proven, unchanged, lucky, slow]
+
+
+def test_examples_that_were_held_back_decide_who_is_first() -> None:
+    def scored(error: float, held_back: float) -> Ranked:
+        scores = {"error_validation": held_back, "error_final": 1 - held_back}
+        return replace(judged(1.0, error, ("no difference", "faster")), scores=scores)
+
+    good, learnt_by_heart, worse = scored(0.15, 0.05), scored(0.1, 0.08), scored(0.01, 0.3)
+    ending = Ending(
+        [worse, learnt_by_heart, good], standings(1.0, 0.2), baseline_scores={"error_validation": 0.2}
+    )
+
+    ending.sort((TIME, ERROR), Candidate())
+
+    assert ending.members == [good, learnt_by_heart, worse]

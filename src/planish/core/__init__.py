@@ -2,7 +2,16 @@
 
 from planish.core.canonical import canonical_json, content_hash
 from planish.core.cores import processor, usable_cores
-from planish.core.ending import CanDoubt, CanIdentify, CanRefer, CanScore, Effect, Opinion, Reference
+from planish.core.ending import (
+    HELD_BACK,
+    CanDoubt,
+    CanIdentify,
+    CanRefer,
+    CanScore,
+    Effect,
+    Opinion,
+    Reference,
+)
 from planish.core.errors import (
     AllFailedError,
     MismatchError,
@@ -42,6 +51,7 @@ from planish.core.task import Objective, Program, Target, Task
 from planish.core.trial import Trial, best_trial
 
 __all__ = [
+    "HELD_BACK",
     "STAGES",
     "AllFailedError",
     "CanDoubt",

@@ -65,9 +65,16 @@ class Reference:
     factory: EvaluatorFactory
 
 
+HELD_BACK = "validation"
+
+
 @runtime_checkable
 class CanScore(Protocol):
-    """A level that has examples which no search sees."""
+    """A level that has examples which no search sees.
+
+    A score named after an objective and `HELD_BACK` is that objective on examples that may decide who is the
+    best of a front; whatever else is scored is only reported.
+    """
 
     def scores(self, task: Task, candidates: Sequence[Candidate]) -> Sequence[Outcome]:
         """Score candidates once the search is over, in workers; one outcome for each, in their order.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from planish.core import Candidate, Objective
+from planish.core import HELD_BACK, Candidate, Objective
 from planish.finals.bench import LEAST_NOISE
 from planish.measure import Standing
 from planish.result import Ranked, Referred
@@ -42,7 +42,9 @@ class Ending:
         baseline, if it is a member, so that it is taken where nothing is proven; then the others.
 
         Of several, what is worse than the baseline in none. Then the best by the leading objective comes
-        first, and by the next one where they differ by noise alone. Those that are disputed come last.
+        first, and by the next one where they differ by noise alone. Where an objective was scored on examples
+        that were held back, they decide: the search may have learnt its own by heart. Those that are disputed
+        come last.
 
         Args:
             objectives: the leading one first.
@@ -57,11 +59,25 @@ class Ending:
             unproven = member.standing.verdict != "faster"
             cost = objectives[0].cost(member.standing.median)
             return (unproven, unproven and member.candidate != baseline, cost)
-        standings = [member.standings[o.name] for o in objectives]
-        worse = any(standing.verdict == "slower" for standing in standings)
-        costs = [self._cost(standing, o) for standing, o in zip(standings, objectives, strict=True)]
+        costs = [self._cost(member, objective) for objective in objectives]
+        worse = any(self._worse(member, objective) for objective in objectives)
         return (worse, *costs, objectives[0].cost(member.standing.median))
 
-    def _cost(self, standing: Standing, objective: Objective) -> float:
+    def _worse(self, member: Ranked, objective: Objective) -> bool:
+        held, unchanged = (_held_back(objective, scores) for scores in (member.scores, self.baseline_scores))
+        if held is None or unchanged is None:
+            return member.standings[objective.name].verdict == "slower"
+        return held > unchanged
+
+    def _cost(self, member: Ranked, objective: Objective) -> float:
+        held, standing = _held_back(objective, member.scores), member.standings[objective.name]
+        if held is not None:
+            return held
         same = standing.verdict == "no difference"
         return objective.cost((self.baseline[objective.name] if same else standing).median)
+
+
+def _held_back(objective: Objective, scores: Mapping[str, float]) -> float | None:
+    """Give the cost on the examples that were held back, where there are any."""
+    value = scores.get(f"{objective.name}_{HELD_BACK}")
+    return None if value is None else objective.cost(value)

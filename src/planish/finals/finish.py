@@ -74,6 +74,7 @@ def _further(search: Searched) -> Iterator[tuple[str, str, Callable[[Searched, E
     yield "compare", "", _settle
     if isinstance(search.level, CanScore):
         yield "score", "scoring on data that the search did not see", score
+        yield "score", "", _sort
     if isinstance(search.level, CanRefer):
         yield "compare", "", refer
     if len(search.task.objectives) > 1:
@@ -130,7 +131,7 @@ def _compare(search: Searched, ending: Ending, chosen: Sequence[Minimised]) -> N
 
 
 def _settle(search: Searched, ending: Ending) -> None:
-    """Put the best first, now that it is known who is disputed."""
+    """Take out who is beaten, now that it is known who is disputed, and put the best first."""
     drop_beaten(ending, search.task.objectives)
     _sort(search, ending)
 
