@@ -25,7 +25,9 @@ class Imm(NamedTuple):
     value: int
 
 
-Operand = int | Mem | Imm
+Address = tuple[int, int, int, int, bool]
+"""What a `Mem` is, in its order."""
+Operand = int | Address | Imm
 Words = tuple[Operand, ...]
 """An instruction: the code of its form, then registers, `Mem` or `Imm`, the destination first."""
 
@@ -48,7 +50,7 @@ def encode(words: Words, mask: int = 0, zero: bool = False) -> bytes:
     return encoder.take_buffer()
 
 
-def _argument(operand: Mem | Imm) -> Any:
+def _argument(operand: Address | Imm) -> Any:
     if isinstance(operand, Imm):
         return operand.value
     base, disp, offset, scale, broadcast = operand
@@ -62,6 +64,6 @@ _memory: Any = MemoryOperand
 def _creator(kinds: tuple[type, ...]) -> Callable[..., Any]:
     """Find what makes an instruction of a code and operands of these types."""
     names = [
-        "mem" if issubclass(kind, Mem) else "i32" if issubclass(kind, Imm) else "reg" for kind in kinds[1:]
+        "i32" if issubclass(kind, Imm) else "mem" if issubclass(kind, tuple) else "reg" for kind in kinds[1:]
     ]
     return getattr(Instruction, "_".join(("create", *names)))

@@ -93,6 +93,8 @@ class Analyser:
         homes = self._homes(held, inside)
         if homes is None:
             return None
+        if not homes:
+            return Region(held, {}, {}, 1, self.isa.registers)
         number = sum(map(len, homes.values()))
         if number > scope.budget:
             return None
@@ -145,9 +147,8 @@ class Analyser:
         lanes = self.isa.lanes
         homes: dict[str, dict[Place, Ref]] = {}
         for walk in held.written:
-            places = homes.setdefault(walk.ref.buffer, {})
-            for place in walk.vectors(lanes, inside):
-                places[place] = walk.ref
+            found = dict.fromkeys(walk.vectors(lanes, inside), walk.ref)
+            homes.setdefault(walk.ref.buffer, {}).update(found)
         for walk in held.read:
             known = homes[walk.ref.buffer].keys()
             if not known >= set(walk.vectors(lanes, inside)):
@@ -172,7 +173,8 @@ class Analyser:
                 number -= take * len(places)
                 tops = range(first, number - 1, -take)
                 registers[buffer] = {
-                    p: list(range(top, top - take, -1)) for p, top in zip(places, tops, strict=True)
+                    p: [top] if take == 1 else list(range(top, top - take, -1))
+                    for p, top in zip(places, tops, strict=True)
                 }
         return Region(held, {**reduced, **others}, registers, copies, number)
 

@@ -98,6 +98,8 @@ class Scope:
     def held(self) -> Held | None:
         """Plan what is held; None if the leaves do not agree on it."""
         held = Held(self.local)
+        if not self.buffers:
+            return None if self._reads_back() else held
         if not self._same_places() or not all(self._add_target(held, site) for site in self.sites):
             return None
         if not all(self._add_reads(held, site) for site in self.sites):
@@ -121,6 +123,14 @@ class Scope:
             return 2 + spare
         base = 3 if self._isa.wide else 5
         return base + _depth(leaf.value) + spare + (6 if _expanded(leaf.value) else 0)
+
+    def _reads_back(self) -> bool:
+        """Whether something that is written is read too."""
+        written = {site.leaf.target.buffer for site in self.sites}
+        for leaf in [site.leaf for site in self.sites]:
+            if True in [ref.buffer in written for ref in leaf.refs if ref is not leaf.target]:
+                return True
+        return False
 
     def _same_places(self) -> bool:
         """Whether outer loops move all uses of a held buffer alike, and what is not held is not read back."""

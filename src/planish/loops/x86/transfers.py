@@ -11,7 +11,7 @@ from iced_x86 import Code, Register
 
 from planish.core import TargetError
 from planish.loops.x86.assembler import Assembler
-from planish.loops.x86.encoding import Imm, Mem
+from planish.loops.x86.encoding import Address, Imm, Mem
 from planish.loops.x86.isa import Isa
 from planish.loops.x86.pointers import Pointers
 from planish.loops.x86.registers import Registers
@@ -25,7 +25,6 @@ def _offsets(stride: int, lanes: int) -> bytes:
 
 
 _NONE = int(Register.NONE)
-_new = tuple.__new__
 
 
 class Transfers:
@@ -50,8 +49,8 @@ class Transfers:
         self.masks = masks
         self._registers = registers
         self._first, self._lanes = isa.vector(0), isa.lanes
-        self._unit = isa.bytes if isa.wide else 1
-        self._unit_of_one = isa.itemsize if isa.wide else 1
+        self._far = 128 * isa.bytes if isa.wide else 128
+        self._far_of_one = 128 * isa.itemsize if isa.wide else 128
         self._near: dict[tuple[int, int], tuple[int, int, int]] = {}
 
     def mask(self, lanes: int) -> int:
@@ -62,24 +61,24 @@ class Transfers:
             self.masks[lanes] = int(Register.K1) + len(self.masks)
         return self.masks[lanes]
 
-    def address(self, element: Element, broadcast: bool = False) -> Mem:
+    def address(self, element: Element, broadcast: bool = False) -> Address:
         """The memory operand of an element; may use the scratch register.
 
         A displacement too long for its short form counts from a stride that a register holds.
         """
         pointer, disp = element.pointer, element.disp
         base = pointer.register or self.pointers.base(self.asm, pointer)
-        unit = self._unit if element.stride and element.lanes > 1 else self._unit_of_one
-        if -128 * unit <= disp < 128 * unit or not self._strides:
-            return _new(Mem, (base, disp, _NONE, 1, broadcast))
-        near = self._near.get((disp, unit))
+        far = self._far if element.stride and element.lanes > 1 else self._far_of_one
+        if -far <= disp < far or not self._strides:
+            return base, disp, _NONE, 1, broadcast
+        near = self._near.get((disp, far))
         if near is None:
-            near = self._near[disp, unit] = self._shortened(disp, unit)
-        return _new(Mem, (base, *near, broadcast))
+            near = self._near[disp, far] = self._shortened(disp, far)
+        return base, *near, broadcast
 
-    def _shortened(self, disp: int, unit: int) -> tuple[int, int, int]:
+    def _shortened(self, disp: int, far: int) -> tuple[int, int, int]:
         """Split a displacement into a short one, a register with a stride, and its scale, if it can be."""
-        far = 128 * unit
+        unit = far // 128
         for register, value in self._strides:
             for scale in (1, 2, 4, 8):
                 rest = disp - value * scale
@@ -116,14 +115,11 @@ class Transfers:
 
     def load(self, register: int, element: Element) -> None:
         """Load a vector; lanes beyond the element's are zero, or like the others if its stride is 0."""
-        vector, stride = self._first + register, element.stride
-        if stride == 0:
-            self.asm.append((self.forms.broadcast, vector, self.address(element)))
+        vector, stride, forms = self._first + register, element.stride, self.forms
+        if stride == 0 or (stride == 1 and element.lanes == self._lanes):
+            self.asm.append((forms.load if stride else forms.broadcast, vector, self.address(element)))
             return
-        if stride == 1 and element.lanes == self._lanes:
-            self.asm.append((self.forms.load, vector, self.address(element)))
-            return
-        forms, emit = self.forms, self.asm.emit
+        emit = self.asm.emit
         if element.lanes == 1:
             emit(forms.load_scalar, self.isa.xmm(register), self.address(element))
         elif stride > 1:
