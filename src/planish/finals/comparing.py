@@ -54,18 +54,19 @@ def compare(search: Searched, candidates: Sequence[Candidate]) -> Compared:
     start = LocalExecutor if search.executor is None or noisy else partial(_lent, search.executor)
     base, *found = remeasure_all(baseline, list(entrants.values()), task.objectives, plan, start)
     by_candidate = {unchanged: base, **dict(zip(entrants, found, strict=True))}
-    return Compared(base, [by_candidate[c] for c in candidates], _notes(base, found, plan) if noisy else ())
+    leading = task.objectives[0].name
+    notes = _notes(base[leading], [each[leading] for each in found], plan) if noisy else ()
+    return Compared(base, [by_candidate[c] for c in candidates], notes)
 
 
-def _notes(base: Standings, found: Sequence[Standings], plan: Plan) -> Sequence[str]:
+def _notes(base: Standing, found: Sequence[Standing], plan: Plan) -> Sequence[str]:
     """Say what a comparison lacks: rounds, or candidates."""
-    values = next(iter(base.values())).values
-    out = sum(each.verdict == "left out" for standings in found for each in [*standings.values()][:1])
+    rounds, out = len(base.values[0]), sum(each.verdict == "left out" for each in found)
     notes: list[str] = []
-    if len(values[0]) < plan.rounds:
+    if rounds < plan.rounds:
         notes.append(
-            f"measured again {len(values) * len(values[0])} times in place of "
-            f"{plan.processes * plan.rounds}: the time for it, {plan.seconds:.0f} s, was short"
+            f"measured again {plan.processes * rounds} times in place of {plan.processes * plan.rounds}: "
+            f"the time for it, {plan.seconds:.0f} s, was short"
         )
     if out:
         notes.append(f"{out} of {len(found)} were not measured again: the time for it was over")
