@@ -45,7 +45,7 @@ from side_by_side import geomean, interleaved
 
 SEED = 0
 LLVM_TIMES = 5
-"""How many of the different schedules LLVM takes too."""
+"""How many of the different schedules LLVM takes too, and how often it takes the start."""
 LLVM = ("plain", "O3")
 
 Compile = Callable[[LoopTree], object]
@@ -86,14 +86,15 @@ def generators(program: Program) -> dict[str, Compile]:
 
 
 def of_start(schedule: Schedule, compilers: dict[str, Compile], times: int) -> dict[str, float]:
-    """Give the median times of all for one schedule, again and again."""
+    """Give the median times of all for one schedule, again and again, by turns."""
     for _ in range(2):
         milliseconds(schedule, compilers["ours"])  # what is encoded once in a process's life
-    counts = {"ours": times, **dict.fromkeys(LLVM, 3)}
-    return {
-        name: statistics.median([milliseconds(schedule, generate) for _ in range(counts[name])])
-        for name, generate in compilers.items()
-    }
+    found: dict[str, list[float]] = {name: [] for name in compilers}
+    for _ in range(LLVM_TIMES):
+        for name, generate in compilers.items():
+            count = 1 if name in LLVM else -(-times // LLVM_TIMES)
+            found[name] += [milliseconds(schedule, generate) for _ in range(count)]
+    return {name: statistics.median(values) for name, values in found.items()}
 
 
 def different(program: Program, count: int) -> list[Schedule]:
