@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from planish.core import content_hash
 from planish.measure.scratch import Scratch
+
+ROOM = 2 << 30
+"""Bytes of models: the finalists of a model of some 300 MB."""
 
 
 class Shelf:
     """A folder of rewritten models of one program; it ends with the process, or the object, that made it.
 
     A copy that was sent to another process only looks at the folder, and adds to it.
+
+    Args:
+        room: bytes of models that it holds at most.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, room: int = ROOM) -> None:
+        self._room = room
         scratch = Scratch()
         self.folder = scratch.path
         weakref.finalize(self, scratch.remove)
@@ -30,12 +37,20 @@ class Shelf:
         """Keep the name of the model after some passes."""
         _write(self._card(rewrites), name.encode("ascii"))
 
-    def file(self, name: str, make: Callable[[], bytes]) -> Path:
-        """Give the file of a model; it is made where it is not there."""
-        file = self.folder / f"{name}.onnx"
-        if not file.exists():
-            _write(file, make())
-        return file
+    def find(self, name: str) -> Path | None:
+        """Give the file of a model; None where it is not there."""
+        file = self._file(name)
+        return file if file.exists() else None
+
+    def keep(self, name: str, content: bytes) -> Path | None:
+        """Keep a model as a file; None where there is no room for it."""
+        if sum(each.stat().st_size for each in self.folder.glob("*.onnx")) + len(content) > self._room:
+            return None
+        _write(self._file(name), content)
+        return self._file(name)
+
+    def _file(self, name: str) -> Path:
+        return self.folder / f"{name}.onnx"
 
     def _card(self, rewrites: Sequence[str]) -> Path:
         return self.folder / f"{content_hash(' '.join(rewrites))}.name"

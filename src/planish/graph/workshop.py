@@ -44,7 +44,7 @@ class Workshop:
         program: the model.
         folder: where files are written; it is not removed.
         room: bytes of models, and of files, that are kept.
-        shelf: where files are looked up and written instead, all of which are kept.
+        shelf: where files are looked up and written instead, while it has room.
 
     Attributes:
         original: the model as it came.
@@ -83,10 +83,12 @@ class Workshop:
         name = self.name(rewrites)
         if name == self._first.name:
             return self._first
-        if self._shelf is not None:
-            return Made(self._shelf.file(name, lambda: self.model(rewrites).SerializeToString()), name)
+        if self._shelf is not None and (file := self._shelf.find(name)) is not None:
+            return Made(file, name)
         if name not in self._files:
             content = self.model(rewrites).SerializeToString()
+            if self._shelf is not None and (file := self._shelf.keep(name, content)) is not None:
+                return Made(file, name)
             self._make_room(len(content))
             self._files[name] = self.new_file()
             self._files[name].write_bytes(content)

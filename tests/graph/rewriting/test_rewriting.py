@@ -131,6 +131,9 @@ def test_what_is_on_the_shelf_is_not_made_again(
     monkeypatch.setattr(workshop, "apply_pass", applied)
     sent = pickle.loads(pickle.dumps(shelf))
     assert [Workshop(program, tmp_path, shelf=sent).made(each) for each in lists] == first
+    full = Workshop(program, tmp_path, shelf=Shelf(room=0))
+    monkeypatch.undo()
+    assert full.made(lists[0]).file.parent == tmp_path
     folder = shelf.folder
     del sent
     assert folder.exists()
