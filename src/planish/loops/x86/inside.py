@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from planish.loops.extent import remaining
 from planish.loops.program import IDENTITY
@@ -13,7 +14,7 @@ from planish.loops.x86.horizontal import reduce_lanes
 from planish.loops.x86.isa import Isa
 from planish.loops.x86.items import Items
 from planish.loops.x86.paths import Inside, instances
-from planish.loops.x86.pointers import Pointers
+from planish.loops.x86.pointers import Pointer, Pointers
 from planish.loops.x86.region import Analyser, Region
 from planish.loops.x86.scope import UNROLLED_MAX
 from planish.loops.x86.unrolling import Unrolled, Unroller
@@ -23,6 +24,12 @@ LOOP_WORK = 32
 """A loop that only reduces, around less work than this many operations, is unrolled up to it."""
 UNROLL_WORK = 64
 """Such a loop is unrolled altogether if that gives no more operations than this."""
+
+
+Moved = Sequence[tuple[Pointer, int]]
+"""The pointers that a loop moves, with the bytes per iteration."""
+Body = Callable[[Moved, int], None]
+"""Writes iterations of a loop, one behind the other, given what the loop moves and how many."""
 
 
 class RegionCode:
@@ -137,7 +144,7 @@ class RegionCode:
 
     def _node(self, node: Node, inside: Inside, inner: Loop | None) -> None:
         if isinstance(node, Leaf) or self._analyser.unrolls(node):
-            for make, lanes, moves in self._unrolled(node, inside, inner):
+            for make, lanes, moves, _ in self._unrolled(node, inside, inner):
                 make(lanes, moves)
         elif node.side_by_side:
             self._vectors(node, inside)
@@ -150,24 +157,34 @@ class RegionCode:
             return self._unroller.items(node, inside)
         make = self._items.maker(node, inner)
         lanes = 1 if inner is None else inside[inner.axis]
-        return [Unrolled(make, (lanes,), ((0,),) * len(node.refs))] if make else []
+        if make is None:
+            return []
+        pointers = [id(pointer) for pointer in self._pointers.of_leaf(node)]
+        return [Unrolled(make, (lanes,), ((0,),) * len(pointers), pointers)]
 
-    def _body(self, loop: Loop, inside: Inside, inner: Loop | None) -> Callable[[], None]:
-        """Prepare what writes an iteration; where all of it is unrolled, it is listed only once."""
+    def _body(self, loop: Loop, inside: Inside, inner: Loop | None) -> Body:
+        """Prepare what writes iterations; where all of one is unrolled, it is listed only once."""
         if False in [self._analyser.unrolls(node) for node in loop.body]:
 
             def nodes() -> None:
                 for node in loop.body:
                     self._node(node, inside, inner)
 
-            return nodes
+            return partial(_repeat, nodes)
         listed: list[Unrolled] = []
 
-        def body() -> None:
+        def make_all() -> None:
+            for make, lanes, moves, _ in listed:
+                make(lanes, moves)
+
+        def body(moved: Moved, count: int) -> None:
             if not listed:
                 listed.extend([u for node in loop.body for u in self._unrolled(node, inside, inner)])
-            for make, lanes, moves in listed:
+            if len(listed) == 1 and count > 1:
+                make, lanes, moves, _ = listed[0].repeated({id(p): stride for p, stride in moved}, count)
                 make(lanes, moves)
+            else:
+                _repeat(make_all, moved, count)
 
         return body
 
@@ -181,7 +198,7 @@ class RegionCode:
             self._reduce(strips, full, len(loop.body), body)
         if tail:
             self._pointers.shift(loop, strips.id, full)
-            self._body(loop, {**inside, loop.axis: tail}, loop)()
+            self._body(loop, {**inside, loop.axis: tail}, loop)((), 1)
             self._pointers.shift(loop, strips.id, -full)
 
     def _loop(self, loop: Loop, inside: Inside) -> None:
@@ -195,19 +212,13 @@ class RegionCode:
             self._reduce(loop, full, work, body)
         if tail:
             self._pointers.shift(loop, loop.id, full)
-            self._body(loop, {**inside, loop.axis: tail}, None)()
+            self._body(loop, {**inside, loop.axis: tail}, None)((), 1)
             self._pointers.shift(loop, loop.id, -full)
 
-    def _unroll(self, loop: Loop, count: int, body: Callable[[], None]) -> None:
-        moved = self._pointers.moved(loop, loop.id)
-        for _ in range(count):
-            body()
-            for pointer, stride in moved:
-                pointer.shift += stride
-        for pointer, stride in moved:
-            pointer.shift -= stride * count
+    def _unroll(self, loop: Loop, count: int, body: Body) -> None:
+        body(self._pointers.moved(loop, loop.id), count)
 
-    def _reduce(self, loop: Loop, count: int, work: int, body: Callable[[], None]) -> None:
+    def _reduce(self, loop: Loop, count: int, work: int, body: Body) -> None:
         """A loop that only reduces: short ones are unrolled, others run, several iterations at a time."""
         if count * work <= UNROLL_WORK or (loop.kind == "unroll" and count * work <= 4 * UNROLLED_MAX):
             self._unroll(loop, count, body)
@@ -225,3 +236,13 @@ class RegionCode:
             self._pointers.shift(loop, group.id, count // times)
             self._unroll(loop, count % times, body)
             self._pointers.shift(loop, group.id, -(count // times))
+
+
+def _repeat(write: Callable[[], None], moved: Moved, count: int) -> None:
+    """Write the same iteration again and again, with static offsets from where its pointers would stand."""
+    for _ in range(count):
+        write()
+        for pointer, stride in moved:
+            pointer.shift += stride
+    for pointer, stride in moved:
+        pointer.shift -= stride * count

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from planish.loops.extent import remaining
@@ -13,11 +13,24 @@ from planish.loops.x86.pointers import Pointers
 
 
 class Unrolled(NamedTuple):
-    """Iterations of one leaf in an unrolled nest: what makes their items, their lanes and their places."""
+    """Iterations of one leaf in an unrolled nest: what makes their items, their lanes and their places.
+
+    Args:
+        make: makes the items.
+        lanes: of each iteration.
+        moves: of each of the leaf's references, by iteration.
+        pointers: those of the references, by identity.
+    """
 
     make: Make
     lanes: Lanes
     moves: Moves
+    pointers: Sequence[int]
+
+    def repeated(self, strides: Mapping[int, int], count: int) -> Unrolled:
+        """Give the iterations again and again, with each pointer moved on by its stride, if it has one."""
+        moves = [_again(m, strides.get(p, 0), count) for m, p in zip(self.moves, self.pointers, strict=True)]
+        return Unrolled(self.make, [*self.lanes] * count, moves, self.pointers)
 
 
 class _Prepared(NamedTuple):
@@ -87,7 +100,7 @@ class Unroller:
         last, firsts = chain[-1]
         lanes = [min(last.step, extent - first) if last.vector else 1 for first in firsts]
         moves = [_moves(chain, pointer) for pointer in pointers]
-        return [Unrolled(make, lanes * (len(moves[0]) // len(lanes)), moves)]
+        return [Unrolled(make, lanes * (len(moves[0]) // len(lanes)), moves, pointers)]
 
     def _walk(
         self, loop: Loop, inside: Inside, places: dict[int, int], add: Callable[[Unrolled], None]
@@ -103,7 +116,8 @@ class Unroller:
                     self._walk(node, {**inside, loop.axis: count}, places, add)
                 else:
                     make, pointers = node
-                    add(Unrolled(make, (count if vector else 1,), [(places[p],) for p in pointers]))
+                    moves = [(places[p],) for p in pointers]
+                    add(Unrolled(make, (count if vector else 1,), moves, pointers))
             for pointer, stride in moved.items():
                 places[pointer] += stride
         for pointer, stride in moved.items():
@@ -133,12 +147,15 @@ def _moves(chain: Sequence[tuple[_Prepared, range]], pointer: int) -> list[int]:
     """How far a chain of loops moves a pointer, iteration by iteration."""
     found = [0]
     for prepared, firsts in reversed(chain):
-        stride, count = prepared.moved.get(pointer, 0), len(firsts)
-        if stride:
-            found = [step + move for step in range(0, stride * count, stride) for move in found]
-        else:
-            found = found * count
+        found = _again(found, prepared.moved.get(pointer, 0), len(firsts))
     return found
+
+
+def _again(moves: Sequence[int], stride: int, count: int) -> list[int]:
+    """Repeat moves, each time a stride farther."""
+    if not stride:
+        return [*moves] * count
+    return [step + move for step in range(0, stride * count, stride) for move in moves]
 
 
 def _axes(node: Node) -> list[str]:
