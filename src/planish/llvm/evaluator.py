@@ -39,7 +39,8 @@ class LlvmEvaluator:
         backend: the back end's name.
         limits: of one evaluation.
         timing: how long each candidate is timed.
-        remember: whether code that was run already is not run again, whatever list made it.
+        remember: whether what was compiled or run already is not again, whatever list made it. Most lists of
+            a search end in one of a few texts, and to compile takes longer than the passes.
     """
 
     ir: str
@@ -72,6 +73,7 @@ class _Evaluator:
         self._timed = "time_s" in recipe.objectives
         self._sized = "text_bytes" in recipe.objectives
         self._best = math.inf
+        self._texts: dict[bytes, Outcome] = {}
         self._known: dict[bytes, Outcome] = {}
         self._runner: Runner | None = None
         self._expected = Answer(0, b"", 0.0)
@@ -119,6 +121,12 @@ class _Evaluator:
         values = {"instructions": float(module.instructions())}
         if not self._sized and self._runner is None:
             return Measured(values)
+        text = hashlib.sha256(module.text().encode()).digest()
+        if text not in self._texts or not self._remember:
+            self._texts[text] = self._built(module, values, clock)
+        return self._texts[text]
+
+    def _built(self, module: Module, values: dict[str, float], clock: StageClock) -> Outcome:
         try:
             with clock("build"):
                 code = module.object_code()
