@@ -134,11 +134,27 @@ class RegionCode:
 
     def _end(self) -> None:
         """Store held vectors that live on."""
-        store = self._block.transfers.store
+        transfers = self._block.transfers
         for buffer, groups in self._region.registers.items():
-            if buffer not in self._held.local:
-                for home, registers in zip(self._homes(buffer), groups.values(), strict=True):
-                    store(registers[0], home)
+            if buffer in self._held.local:
+                continue
+            made = [registers[0] for registers in groups.values()]
+            pointer = self._common_pointer(buffer)
+            if pointer:
+                size, start = self._isa.itemsize, pointer.shift - pointer.drift
+                transfers.store_full(made, pointer, [offset * size + start for offset, _ in groups])
+                continue
+            for register, home in zip(made, self._homes(buffer), strict=True):
+                transfers.store(register, home)
+
+    def _common_pointer(self, buffer: str) -> Pointer | None:
+        """The pointer of all that is held of a buffer, if these are full vectors and a register has it."""
+        homes = self._region.homes[buffer]
+        if self._held.stride.get(buffer, 1) != 1 or {lanes for _, lanes in homes} != {self._isa.lanes}:
+            return None
+        refs = {id(ref): ref for ref in homes.values()}
+        pointer, *others = [self._pointers.of(ref) for ref in refs.values()]
+        return None if others or not pointer.register else pointer
 
     # Loops
 

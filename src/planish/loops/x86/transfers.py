@@ -13,7 +13,7 @@ from planish.core import TargetError
 from planish.loops.x86.assembler import Assembler
 from planish.loops.x86.encoding import Address, Imm, Mem
 from planish.loops.x86.isa import Isa
-from planish.loops.x86.pointers import Pointers
+from planish.loops.x86.pointers import Pointer, Pointers
 from planish.loops.x86.registers import Registers
 from planish.loops.x86.vectors import Element
 
@@ -190,6 +190,15 @@ class Transfers:
             mask = self.lane_mask(element.lanes)
             emit(forms.masked_store, self.address(element), self.isa.vector(mask), vector)
             self._registers.give(mask)
+
+    def store_full(self, registers: Sequence[int], pointer: Pointer, places: Sequence[int]) -> None:
+        """Store whole vectors, given how many bytes behind a pointer in a register each belongs."""
+        base, form, far = pointer.register, self.forms.store, self._far
+        for register, disp in zip(registers, places, strict=True):
+            rest, offset, scale = disp, _NONE, 1
+            if self._strides and not -far <= disp < far:
+                rest, offset, scale = self._shortened(disp, far)
+            self.asm.append((form, (base, rest, offset, scale, False), self._first + register))
 
     def _scatter(self, register: int, element: Element) -> None:
         if self.isa.wide:
