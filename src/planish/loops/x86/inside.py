@@ -232,7 +232,8 @@ class RegionCode:
             self._pointers.shift(loop, loop.id, -full)
 
     def _unroll(self, loop: Loop, count: int, body: Body) -> None:
-        body(self._pointers.moved(loop, loop.id), count)
+        if count:
+            body(self._pointers.moved(loop, loop.id), count)
 
     def _reduce(self, loop: Loop, count: int, work: int, body: Body) -> None:
         """A loop that only reduces: short ones are unrolled, others run, several iterations at a time."""

@@ -22,6 +22,8 @@ _spare: dict[int, list[int]] = {}
 """Size to the addresses of mappings that nobody uses: changing one costs less than a new one."""
 _SPARE_MAX = 16
 """How many of a size are kept."""
+_SPARE_BYTES = 1 << 16
+"""Larger ones are not kept."""
 
 
 class ExecutableMemory:
@@ -46,7 +48,7 @@ class ExecutableMemory:
     def __del__(self) -> None:
         if hasattr(self, "address"):
             spare = _spare.setdefault(self.size, [])
-            if len(spare) < _SPARE_MAX:
+            if self.size <= _SPARE_BYTES and len(spare) < _SPARE_MAX:
                 spare.append(self.address)
             else:
                 _libc.munmap(self.address, self.size)
