@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Generator, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -23,12 +26,13 @@ from planish.core import (
 from planish.loops import level as level_module
 from planish.loops.level import LoopsLevel
 from planish.loops.parse import parse
-from planish.measure import LocalExecutor
+from planish.measure import Answer, LocalExecutor
 from planish.progress import Progress, Silent
 from planish.result import Result
 from planish.settings import Settings
 from planish.store import Store, open_store
 
+tune_module = import_module("planish.tune")
 MATMUL = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 24, "n": 32, "k": 16})
 QUICK = Settings(finalists=0, workers=1)
 
@@ -49,6 +53,24 @@ def run(store: Store | Path, trials: int, settings: Settings = QUICK) -> tuple[R
     diary = Diary()
     result = tune(MATMUL, budget=Budget(trials=trials), settings=settings, store=store, listener=diary)
     return result, diary.trials
+
+
+@pytest.mark.parametrize("seconds", [None, 1e4])
+def test_what_is_under_way_is_cut_by_the_clock_once_something_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float | None
+) -> None:
+    ends: list[float] = []
+
+    class Watched(LocalExecutor):
+        def submit(self, candidates: Sequence[Candidate]) -> Generator[Answer, None, None]:
+            for answer in super().submit(candidates):
+                ends.append(self.until)
+                yield answer
+
+    monkeypatch.setattr(tune_module, "LocalExecutor", Watched)
+    tune(MATMUL, budget=Budget(trials=3, seconds=seconds), settings=QUICK, store=tmp_path / "a.db")
+    assert math.isinf(ends[0])
+    assert [math.isinf(end) for end in ends[1:]] == [seconds is None] * 2
 
 
 @pytest.mark.parametrize("searcher", ["random", "genetic", "annealing"])

@@ -16,7 +16,6 @@ from planish.core import (
     Candidate,
     Evaluation,
     EvaluatorFactory,
-    Executor,
     Failed,
     Growth,
     Level,
@@ -170,7 +169,7 @@ class _Run:
         with closing(started):
             yield started
 
-    def _search(self, executor: Executor) -> None:
+    def _search(self, executor: LocalExecutor) -> None:
         """Ask, evaluate, tell, until the budget is spent or the searcher is at its end."""
         if self.progress.growth is not None:
             self._measure_baseline(executor)
@@ -188,7 +187,7 @@ class _Run:
             with self._timed("search"):
                 self.searcher.tell(answered)
 
-    def _measure_baseline(self, executor: Executor) -> None:
+    def _measure_baseline(self, executor: LocalExecutor) -> None:
         """Measure what a front is compared with, before there is one.
 
         Raises:
@@ -207,7 +206,7 @@ class _Run:
         left = self.budget.trials_left(len(self.trials))
         return reached or left == 0 or self.budget.seconds_left(self.started) <= 0
 
-    def _evaluate(self, executor: Executor, asked: Sequence[Candidate]) -> list[Trial]:
+    def _evaluate(self, executor: LocalExecutor, asked: Sequence[Candidate]) -> list[Trial]:
         """Give the trials of what was asked, in that order; fewer where the budget ends on the way."""
         fresh = list({c.hash: c for c in asked if c.hash not in self.trials}.values())
         fresh = fresh[: self.budget.trials_left(len(self.trials))]
@@ -233,14 +232,19 @@ class _Run:
                 )
                 self._add(trial, stored=candidate.hash in self.known)
 
-    def _measure(self, executor: Executor, fresh: Sequence[Candidate], place: Mapping[str, int]) -> None:
-        """Measure, a few at a time, so that workers are idle when the budget ends and live on."""
+    def _measure(self, executor: LocalExecutor, fresh: Sequence[Candidate], place: Mapping[str, int]) -> None:
+        """Measure, a few at a time, so that workers are idle when the budget ends and live on.
+
+        The first candidate that can be measured is waited for, however long it takes.
+        """
         for first in range(0, len(fresh), SLICE):
             some = fresh[first : first + SLICE]
             for answer in executor.submit(some):
                 self._answered(some[answer.position], answer, place)
                 if self.budget.seconds_left(self.started) < -PATIENCE_S:
                     return
+                if self.progress.best is not None:
+                    executor.until = time.monotonic() + self.budget.seconds_left(self.started) + PATIENCE_S
             if self.budget.seconds_left(self.started) <= 0:
                 return
 

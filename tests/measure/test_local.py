@@ -195,6 +195,17 @@ def test_an_interrupted_batch_ends_what_is_under_way(executor: LocalExecutor, bo
     assert isinstance(_only(executor.submit([act()])), Measured)
 
 
+def test_a_batch_ends_at_its_time_whatever_is_under_way(executor: LocalExecutor, book: Path) -> None:
+    answers = executor.submit([act(), act("spin"), act()])
+    next(answers)
+    executor.until = time.monotonic()
+    assert list(answers) == []
+    assert dies_out(diary(book)[0][0])
+    assert list(executor.submit([act()])) == []
+    executor.restart_with(Actor)
+    assert isinstance(_only(executor.submit([act()])), Measured)
+
+
 def test_processes_are_kept_for_another_task(executor: LocalExecutor, book: Path, tmp_path: Path) -> None:
     list(executor.submit([act()]))
     other = tmp_path / "other"

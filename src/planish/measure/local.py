@@ -1,5 +1,6 @@
 """The executor of this machine: worker processes that may crash, hang, and eat memory."""
 
+import math
 import pickle
 import time
 from collections import deque
@@ -41,6 +42,8 @@ class LocalExecutor:
     Attributes:
         notes: what the evaluators have to tell the user: texts of their attribute `notes`, where they have
             one. Known once a candidate was answered for.
+        until: when a batch ends, by the monotonic clock, without the answers that are still missing; what is
+            under way then is ended. Another task has no such time.
 
     Raises:
         PlanishError: fewer than 1 worker, the factory cannot be pickled, or the system starts no more
@@ -63,6 +66,7 @@ class LocalExecutor:
         self._factory = _pickled(factory)
         self._serial = 1
         self.notes: tuple[str, ...] = ()
+        self.until = math.inf
         self._crew = Crew(workers, self._limits.memory_bytes, lock)
         self._pace = _CHUNK_S / 4  # seconds that a candidate takes, lately
         self._next_look = 0.0
@@ -88,11 +92,11 @@ class LocalExecutor:
         self._factory = _pickled(factory)
         self._limits = self._given or Limits.of(factory)
         self._serial += 1
-        self.notes = ()
+        self.notes, self.until = (), math.inf
         self._feed(deque(), ())
 
     def submit(self, candidates: Sequence[Candidate]) -> Generator[Answer, None, None]:
-        """Evaluate a batch; answers come as they finish, one for each candidate, in any order.
+        """Evaluate a batch; answers come as they finish, one for each candidate until the end, in any order.
 
         To leave the iterator early ends what is under way.
 
@@ -125,7 +129,7 @@ class LocalExecutor:
     def _evaluate(self, candidates: Sequence[Candidate]) -> Iterator[Answer]:
         queue = deque(range(len(candidates)))
         left = len(candidates)
-        while left:
+        while left and time.monotonic() < self.until:
             self._feed(queue, candidates)
             for answer in self._listen(queue):
                 left -= 1
