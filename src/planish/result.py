@@ -41,7 +41,7 @@ class Ranked:
     trial: Mapping[str, float] = field(default_factory=dict[str, float])
     notes: tuple[str, ...] = ()
 
-    def verdict(self, objective: str) -> Verdict | Literal["failed", "disputed"]:
+    def verdict(self, objective: str) -> Verdict | Literal["failed", "left out", "disputed"]:
         """Judge it by an objective's name: "disputed" is better, but the second opinion differs."""
         verdict = self.standings[objective].verdict
         return "disputed" if verdict == "faster" and self.opinion.agrees is False else verdict
@@ -53,7 +53,8 @@ class Referred:
 
     Args:
         name: for people: a file's name.
-        objectives: objective name to its median.
+        objectives: objective name to its value; where measuring has noise it is as many times the baseline's
+            in the comparison as it was when the two were measured in turns.
     """
 
     name: str

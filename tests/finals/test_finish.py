@@ -16,7 +16,7 @@ from finals.trading import Full, Plain, Text, Trade, first
 from planish.budget import Budget
 from planish.core import Candidate, EvaluatorFactory, PlanishError, TargetError, Task
 from planish.finals import comparing, effects, minimising
-from planish.measure import InlineExecutor, Plan
+from planish.measure import Entrant, InlineExecutor, Plan, Standing
 from planish.result import Ranked, Result
 from planish.settings import Settings
 from planish.store import Finalist, open_store
@@ -112,6 +112,25 @@ def test_another_baseline_is_measured_too(full: Ended) -> None:
     assert full.result.reference is not None
     assert full.result.reference.name == "slow"
     assert full.result.reference.objectives["time_s"] == pytest.approx(2e-3, rel=0.01)
+
+
+def test_another_baseline_is_told_by_its_ratio_to_the_baseline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure = comparing.remeasure_all
+
+    def busy(baseline: Entrant, entrants: list[Entrant], *others: Any) -> list[Mapping[str, Standing]]:
+        times = 3.0 if entrants[0].name == "slow" else 1.0
+        found = measure(baseline, entrants, *others)
+        return [{name: slowed(standing, times) for name, standing in each.items()} for each in found]
+
+    def slowed(standing: Standing, times: float) -> Standing:
+        return replace(standing, values=tuple(tuple(times * v for v in row) for row in standing.values))
+
+    monkeypatch.setattr(comparing, "remeasure_all", busy)
+    found = ended(tmp_path, Full()).result
+    assert found.reference is not None
+    assert found.reference.objectives["time_s"] == pytest.approx(2e-3, rel=0.01)
 
 
 def test_effects_are_told_of_each_step_and_pair(full: Ended) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from planish.core import Candidate, EvaluatorFactory, Executor, PlanishError, Reference
+from planish.core import Candidate, EvaluatorFactory, Executor, Objective, PlanishError, Reference
 from planish.finals.searched import Searched
 from planish.measure import Entrant, LocalExecutor, Plan, Standing, remeasure_all
 
@@ -73,10 +73,16 @@ def _notes(base: Standing, found: Sequence[Standing], plan: Plan) -> Sequence[st
     return notes
 
 
-def compare_reference(search: Searched, reference: Reference) -> Mapping[str, float]:
-    """Measure another baseline in turns with the baseline; gives its medians by objective.
+def compare_reference(search: Searched, reference: Reference, known: Standings) -> Mapping[str, float]:
+    """Measure another baseline in turns with the baseline; gives its values by objective.
 
-    It may be several times slower, and it is not judged; so one process is enough.
+    It may be several times slower, and it is not judged; so one process is enough. What has noise is told by
+    its ratio to the baseline, since the machine may be faster or slower now than in the comparison.
+
+    Args:
+        search: whose baseline it is measured with.
+        reference: the other one.
+        known: how the baseline did in the comparison.
 
     Raises:
         PlanishError: one of them fails.
@@ -92,7 +98,13 @@ def compare_reference(search: Searched, reference: Reference) -> Mapping[str, fl
             raise PlanishError(
                 f"{reference.name} failed: {failure.stage}: {failure.reason}: {failure.detail}"
             )
-    return {name: standing.median for name, standing in found.items()}
+    return {o.name: _told(o, found[o.name], known[o.name]) for o in task.objectives}
+
+
+def _told(objective: Objective, standing: Standing, known: Standing) -> float:
+    if objective.exact or standing.ratio is None:
+        return standing.median
+    return known.median * standing.ratio.value
 
 
 def _lent(executor: LocalExecutor, factory: EvaluatorFactory) -> Executor:

@@ -66,7 +66,7 @@ def refer(search: Searched, ending: Ending) -> None:
     try:
         reference = level.reference(search.task)
         if reference is not None:
-            medians = compare_reference(search, reference)
-            ending.reference = Referred(reference.name, medians)
+            values = compare_reference(search, reference, ending.baseline)
+            ending.reference = Referred(reference.name, values)
     except PlanishError as error:
         ending.notes.append(f"nothing to refer to: {error}".rstrip("."))
