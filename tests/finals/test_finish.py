@@ -16,7 +16,7 @@ from finals.trading import Full, Plain, Text, Trade, first
 from planish.budget import Budget
 from planish.core import Candidate, EvaluatorFactory, PlanishError, TargetError, Task
 from planish.finals import comparing, effects, minimising
-from planish.measure import Entrant, InlineExecutor, Plan, Standing
+from planish.measure import Entrant, InlineExecutor, Plan, Standing, remeasure_all
 from planish.result import Ranked, Result
 from planish.settings import Settings
 from planish.store import Finalist, open_store
@@ -117,11 +117,9 @@ def test_another_baseline_is_measured_too(full: Ended) -> None:
 def test_another_baseline_is_told_by_its_ratio_to_the_baseline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measure = comparing.remeasure_all
-
     def busy(baseline: Entrant, entrants: list[Entrant], *others: Any) -> list[Mapping[str, Standing]]:
         times = 3.0 if entrants[0].name == "slow" else 1.0
-        found = measure(baseline, entrants, *others)
+        found = remeasure_all(baseline, entrants, *others)
         return [{name: slowed(standing, times) for name, standing in each.items()} for each in found]
 
     def slowed(standing: Standing, times: float) -> Standing:
