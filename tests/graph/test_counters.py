@@ -15,6 +15,7 @@ def machine(folder: Path, microjoules: tuple[int, ...] = (3_000_000, 1_000_000))
         for name in (f"intel-rapl:{number}", f"intel-rapl:{number}:0"):
             (folder / "rapl" / name).mkdir(parents=True, exist_ok=True)
             (folder / "rapl" / name / "energy_uj").write_text(f"{count}\n")
+            (folder / "rapl" / name / "max_energy_range_uj").write_text("5000000\n")
     (folder / "hwmon" / "hwmon0").mkdir(parents=True, exist_ok=True)
     for number, heat in enumerate((41_000, 55_500)):
         (folder / "hwmon" / "hwmon0" / f"temp{number}_input").write_text(f"{heat}\n")
@@ -37,6 +38,14 @@ def test_a_meter_gives_what_a_call_took(tmp_path: Path, monkeypatch: pytest.Monk
     assert read["energy"] == pytest.approx(0.1)
     assert read["power"] > 0
     assert read["temperature"] == pytest.approx(55.5)
+
+
+def test_a_counter_that_begins_again_loses_nothing(tmp_path: Path) -> None:
+    energy = counters(*machine(tmp_path, (4_500_000, 1_000_000)))["energy"]
+    before = energy.read()
+    machine(tmp_path, (250_000, 1_250_000))
+    assert energy.read() - before == pytest.approx(1.0)
+    assert energy.read() - before == pytest.approx(1.0)
 
 
 def test_what_the_machine_lacks_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,12 @@
-"""Counters of power, energy and temperature: RAPL, NVML and hwmon, where the machine has them."""
+"""Counters of power, energy and temperature: RAPL and hwmon, where the machine has them.
+
+Models run on the processor here, so what a graphics card draws (NVML) would be noise.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,11 +47,29 @@ def counters(rapl: Path = _RAPL, hwmon: Path = _HWMON) -> Mapping[str, Counter]:
     domains = [path for path in sorted(rapl.glob("*:[0-9]*/energy_uj")) if _readable(path)]
     packages = [path for path in domains if path.parent.name.count(":") == 1]
     if packages:
-        found["energy"] = Counter("RAPL", lambda: sum(map(_number, packages)) * _MICRO, cumulative=True)
+        found["energy"] = Counter("RAPL", _Packages(packages).joules, cumulative=True)
     sensors = [path for path in sorted(hwmon.glob("*/temp*_input")) if _readable(path)]
     if sensors:
         found["temperature"] = Counter("hwmon", lambda: max(map(_number, sensors)) * _MILLI)
     return found
+
+
+class _Packages:
+    """Adds up what processors took; each of their counters begins again at 0 from time to time."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self._files = files
+        self._ranges = [_range(file) for file in files]
+        self._last = [_number(file) for file in files]
+        self._total = sum(self._last)
+
+    def joules(self) -> float:
+        """Give joules since some time; to be asked at least once in each round of a counter."""
+        now = [_number(file) for file in self._files]
+        for new, old, span in zip(now, self._last, self._ranges, strict=True):
+            self._total += new - old if new >= old else new - old + span
+        self._last = now
+        return self._total * _MICRO
 
 
 def counter_facts() -> Mapping[str, str]:
@@ -97,6 +118,11 @@ def _readable(path: Path) -> bool:
     except (OSError, ValueError):
         return False
     return True
+
+
+def _range(file: Path) -> float:
+    limit = file.with_name("max_energy_range_uj")
+    return _number(limit) if _readable(limit) else 0.0
 
 
 def _number(path: Path) -> float:
