@@ -41,6 +41,14 @@ def test_headers_elsewhere_in_the_tree(compiler: Compiler, tmp_path: Path) -> No
     assert compiles(compiler, root, tmp_path / "stubs") == {"src/quoted.c", "src/angled.c"}
 
 
+def test_headers_by_the_names_that_they_are_installed_by(compiler: Compiler, tmp_path: Path) -> None:
+    root = tmp_path / "tree"
+    header(root, "math/lib_math.h", "#include <lib/lib_types.h>\n#define M T\n")
+    header(root, "lib_types.h", "#define T 1\n")
+    write(root / "src", x="#include <lib/lib_math.h>\n" + USES.format("M"))
+    assert compiles(compiler, root, tmp_path / "stubs") == {"src/x.c"}
+
+
 def test_the_nearest_of_two_headers(compiler: Compiler, tmp_path: Path) -> None:
     root = tmp_path / "tree"
     for name in ("one", "two"):

@@ -104,7 +104,19 @@ class Tree:
             return None
         target = self._nearest(here, name)
         if target is None and not self._is_system(name):
-            self._make_up(here, kind, name)
+            target = self._installed(here, name)
+            if target is None:
+                self._make_up(here, kind, name)
+        return target
+
+    def _installed(self, here: str, name: str) -> str | None:
+        """Find a header that is included by its name once installed: `gsl/gsl_math.h` for `gsl_math.h`."""
+        rest = name.partition("/")[2]
+        if not rest or _CONFIG.search(name):
+            return None
+        target = self._nearest(here, rest)
+        if target is not None:
+            self._write(name, f'#include "{(self._root / target).resolve()}"\n')
         return target
 
     def _nearest(self, here: str, name: str) -> str | None:
@@ -130,12 +142,17 @@ class Tree:
         Headers in angle brackets are others' interfaces, without which nothing would compile, unless they
         are the configuration.
         """
-        config = _CONFIG.search(name) is not None
+        if _CONFIG.search(name):
+            self._write(name, configuration())
+        elif kind == '"':
+            self._write(name, self._from_template(here, name))
+
+    def _write(self, name: str, text: str) -> None:
         place = self._stubs / name
-        if ".." in name.split("/") or name.startswith("/") or place.exists() or (kind == "<" and not config):
+        if ".." in name.split("/") or name.startswith("/") or place.exists():
             return
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(configuration() if config else self._from_template(here, name))
+        place.write_text(text)
 
     def _from_template(self, here: str, name: str) -> str:
         template = self._nearest(here, f"{name}.in")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from platformdirs import user_cache_path
 
@@ -71,7 +72,11 @@ def packages_of(request: Request, note: Callable[[str], None]) -> list[Package]:
 
 def standard_packages() -> dict[str, int]:
     """Read the shipped list of source packages: how many different functions each gave."""
-    return json.loads(_STANDARD_FILE.read_text())["packages"]
+    return _standard()["packages"]
+
+
+def _standard() -> dict[str, Any]:
+    return json.loads(_STANDARD_FILE.read_text())
 
 
 def _order(package: Package) -> tuple[int, str]:
@@ -90,7 +95,8 @@ def _debian(request: Request, note: Callable[[str], None]) -> list[Package]:
             raise PlanishError(f"no source package is called '{name}'", unknown[name])
     for name in unknown:
         note(f"{name}: no source package is called so; left out")
-    return [DebianPackage(name, apt) for name in wanted if name not in unknown]
+    macros = _standard()["macros"]
+    return [DebianPackage(name, apt, macros.get(name, ())) for name in wanted if name not in unknown]
 
 
 def _listed(named: str) -> Iterable[str]:

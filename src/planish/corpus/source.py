@@ -54,10 +54,17 @@ class Prepared:
 
 @dataclass(frozen=True)
 class DebianPackage:
-    """A Debian source package."""
+    """A Debian source package.
+
+    Args:
+        name: Debian's.
+        apt: downloads it.
+        macros: what its own build would define, as `NAME` or `NAME=VALUE`.
+    """
 
     name: str
     apt: Apt
+    macros: Sequence[str] = ()
     kind: Kind = "debian"
 
     def prepare(self, work: Path, system: Sequence[Path]) -> Prepared:
@@ -65,7 +72,7 @@ class DebianPackage:
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
         tree, version = self.apt.unpack(self.name, work)
-        return Prepared(version, _c_units(tree, work / "stubs", system))
+        return Prepared(version, _c_units(tree, work / "stubs", system, self.macros))
 
 
 @dataclass(frozen=True)
@@ -124,6 +131,8 @@ class RandomPrograms:
         return Prepared(self.version, units)
 
 
-def _c_units(root: Path, stubs: Path, system: Sequence[Path]) -> list[Unit]:
-    tree, licences = Tree(root, system, stubs), read_licences(root)
-    return [Unit(file, root / file, licences.of(file), tree.flags(file)) for file in tree.c_files()]
+def _c_units(root: Path, stubs: Path, system: Sequence[Path], macros: Sequence[str] = ()) -> list[Unit]:
+    tree, licences, defined = Tree(root, system, stubs), read_licences(root), [f"-D{m}" for m in macros]
+    return [
+        Unit(file, root / file, licences.of(file), (*tree.flags(file), *defined)) for file in tree.c_files()
+    ]
