@@ -57,7 +57,8 @@ class Trying:
     def _tried(self, row: Row, examiner: Examiner, baseline: int) -> Tried:
         made = self.bench
         costs = [examiner.cost(passes) for passes in self.lists]
-        known = [max(baseline, 10**9) if cost is None else cost for cost in costs]
+        unoptimised = examiner.unoptimised or baseline  # what is left where a list is refused
+        known = [unoptimised if cost is None else cost for cost in costs]
         after = [min(known[:size], default=baseline) for size in SIZES]
         search(examiner, made.space, made.objective, Budget(10**9, self.seconds), made.seed_of(row))
         best = examiner.best()
