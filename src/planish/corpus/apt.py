@@ -125,7 +125,7 @@ def open_apt(folder: Path, system: Path = _SYSTEM, codename: str = "") -> Apt:
         if shutil.which(program) is None:
             what = f"source packages need {program}, which this machine lacks"
             raise TargetError(what, "On Debian: apt-get install dpkg-dev. Elsewhere: use --folder.")
-    apt = Apt(folder)
+    apt = Apt(folder.resolve())  # apt runs in other folders
     apt.configure(system, codename or _codename())
     stamp = folder / "updated"
     if not stamp.exists() or time.time() - stamp.stat().st_mtime > _DAY_S:
