@@ -25,6 +25,7 @@ from planish.core.errors import (
 )
 from planish.core.front import dominates, front_of, hypervolume, pareto_front
 from planish.core.growth import Costs, Growth, growth_of, reference_point
+from planish.core.locked import is_locked
 from planish.core.outcome import STAGES, Failed, Measured, Outcome, Stage, outcome_from_json, outcome_to_json
 from planish.core.protocols import (
     CanEnumerate,
@@ -107,6 +108,7 @@ __all__ = [
     "front_of",
     "growth_of",
     "hypervolume",
+    "is_locked",
     "outcome_from_json",
     "outcome_to_json",
     "pareto_front",

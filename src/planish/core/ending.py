@@ -66,6 +66,7 @@ class Reference:
 
 
 HELD_BACK = "validation"
+"""The part of the examples that a search does not see, and that may decide between what it found."""
 
 
 @runtime_checkable

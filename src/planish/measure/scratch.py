@@ -11,6 +11,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from planish.core import is_locked
+
 _PREFIX = "planish-"
 _LOCK = ".planish-lives"
 _YOUNG_S = 60.0
@@ -46,20 +48,9 @@ def sweep(folder: Path, young_s: float = _YOUNG_S) -> None:
         young_s: seconds for which a new one is let be, since it is not locked at once.
     """
     for lock in folder.glob(f"{_PREFIX}*/{_LOCK}"):
-        with suppress(OSError):  # somebody holds it, or removes it too, or it is another user's
-            if time.time() - lock.stat().st_mtime >= young_s and _is_free(lock):
+        with suppress(OSError):  # somebody removes it too, or it is another user's
+            if time.time() - lock.stat().st_mtime >= young_s and not is_locked(lock):
                 shutil.rmtree(lock.parent, ignore_errors=True)
-
-
-def _is_free(lock: Path) -> bool:
-    descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True
 
 
 _sweep_once = cache(sweep)

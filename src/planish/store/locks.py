@@ -9,6 +9,8 @@ from typing import Protocol
 
 from sqlalchemy import Connection, text
 
+from planish.core import is_locked
+
 # The lock of a killed process may outlive it by a moment, and a reader holds one while it looks.
 PATIENCE_S = 0.5
 _RUNS = 0x706C616E  # "plan": the runs' part of a PostgreSQL database's advisory locks
@@ -98,16 +100,9 @@ class FileLocks:
     @staticmethod
     def _is_held(path: Path) -> bool:
         try:
-            file = os.open(path, os.O_RDONLY)
+            return is_locked(path)
         except FileNotFoundError:
             return False
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(file)
-        return False
 
 
 class AdvisoryLocks:
