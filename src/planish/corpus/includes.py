@@ -10,7 +10,7 @@ import os
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -116,7 +116,7 @@ class Tree:
             return None
         target = self._nearest(here, rest)
         if target is not None:
-            self._write(name, f'#include "{(self._root / target).resolve()}"\n')
+            self._write(name, lambda: f'#include "{(self._root / target).resolve()}"\n')
         return target
 
     def _nearest(self, here: str, name: str) -> str | None:
@@ -143,16 +143,17 @@ class Tree:
         are the configuration.
         """
         if _CONFIG.search(name):
-            self._write(name, configuration())
+            self._write(name, configuration)
         elif kind == '"':
-            self._write(name, self._from_template(here, name))
+            self._write(name, lambda: self._from_template(here, name))
 
-    def _write(self, name: str, text: str) -> None:
+    def _write(self, name: str, text: Callable[[], str]) -> None:
+        """Write a header beside the sources, unless it is there: its text is made once."""
         place = self._stubs / name
         if ".." in name.split("/") or name.startswith("/") or place.exists():
             return
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
+        place.write_text(text())
 
     def _from_template(self, here: str, name: str) -> str:
         template = self._nearest(here, f"{name}.in")

@@ -15,7 +15,7 @@ from planish.llvm.backend import Backend, IRError, Module, PassError, open_backe
 from planish.llvm.backend.elf import code_bytes
 from planish.llvm.passes import passes_of, print_pipeline, vary
 from planish.llvm.program import Running
-from planish.llvm.repeating import reproduces
+from planish.llvm.repeating import fingerprint, reproduces
 from planish.llvm.running import Answer, NotRunnableError, Runner, reference_answer
 from planish.measure import Limits, Timing, time_call
 
@@ -121,7 +121,7 @@ class _Evaluator:
         values = {"instructions": float(module.instructions())}
         if not self._sized and self._runner is None:
             return Measured(values)
-        text = hashlib.sha256(module.text().encode()).digest()
+        text = fingerprint(module)
         if text not in self._texts or not self._remember:
             self._texts[text] = self._built(module, values, clock)
         return self._texts[text]

@@ -25,15 +25,16 @@ def reproduces(original: Module, made: Module, pipeline: str) -> bool:
     Raises:
         PassError: LLVM refuses it.
     """
-    expected = _printed(made)
+    expected = fingerprint(made)
     with ExitStack() as stack:
         for _ in range(RUNS - 1):
             again = stack.enter_context(closing(original.clone()))
             again.run(pipeline)
-            if _printed(again) != expected:
+            if fingerprint(again) != expected:
                 return False
     return True
 
 
-def _printed(module: Module) -> bytes:
+def fingerprint(module: Module) -> bytes:
+    """Give the hash of what is printed of a module."""
     return hashlib.sha256(module.text().encode(errors="surrogateescape")).digest()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from planish.llvm.backend import IRError, PassError
 from planish.llvm.functions.attributes import for_size
 from planish.llvm.passes import print_pipeline, vary
-from planish.llvm.repeating import reproduces
+from planish.llvm.repeating import fingerprint, reproduces
 
 if TYPE_CHECKING:
     from planish.corpus.labelling.ward import Ward
@@ -116,7 +115,7 @@ class Examiner:
 
     def _bytes(self, module: Module) -> int:
         """Compile what no list has made yet: four of five end in a text that is known."""
-        text = hashlib.sha256(module.text().encode()).digest()
+        text = fingerprint(module)
         if text not in self._sizes:
             self._sizes[text] = module.text_bytes()
         return self._sizes[text]
