@@ -17,6 +17,12 @@ Evaluations = Annotated[
     int,
     typer.Option("--evaluations", min=2, help="Pass lists that are run on each function by its own search."),
 ]
+GiveUp = Annotated[
+    int,
+    typer.Option(
+        "--give-up", min=0, help="A search ends after so many if none is better than -Oz; 0: never."
+    ),
+]
 Lists = Annotated[
     int, typer.Option("--lists", min=0, help="Best lists of all that are run on every function.")
 ]
@@ -53,7 +59,8 @@ CoresetFile = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", hel
 def label(
     corpus: Corpus,
     out: Labels,
-    evaluations: Evaluations = 120,
+    evaluations: Evaluations = 150,
+    give_up: GiveUp = 24,
     lists: Lists = 40,
     candidates: Candidates = 200,
     sample: Sample = 1000,
@@ -78,7 +85,7 @@ def label(
     from planish.corpus.row import SPLITS
 
     splits = tuple(dict.fromkeys(split or SPLITS))
-    how = (objective, evaluations, lists, candidates, sample, searcher, with_coreset)
+    how = (objective, evaluations, give_up, lists, candidates, sample, searcher, with_coreset)
     plan = Plan(*how, splits, functions, seed, jobs)
     try:
         with watching(form) as listener:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from planish.core import PlanishError
-from planish.corpus import Row
+from planish.corpus import SAMPLE, Row
 from planish.corpus.labelling import Label, Plan, build_coreset, label_corpus, most_saving, read_labels
 from planish.corpus.labelling.run import Draw
 from planish.llvm.backend import open_backend
@@ -48,7 +48,7 @@ d:
 declare void @g(ptr)
 declare void @h(i32)
 """
-PLAN = Plan(evaluations=60, lists=3, candidates=5, sample=5, jobs=2)
+PLAN = Plan(evaluations=60, give_up=0, lists=3, candidates=5, sample=5, jobs=2)
 
 
 def _rows(count: int) -> Iterator[Row]:
@@ -126,6 +126,22 @@ def test_the_same_plan_gives_the_same_labels_however_many_work(
     corpus: Path, tmp_path: Path, labels: list[Label]
 ) -> None:
     assert _label(corpus, tmp_path, replace(PLAN, jobs=1)) == labels
+
+
+def test_a_function_that_no_list_improves_is_given_up(tmp_path: Path) -> None:
+    plan = Plan(evaluations=60, give_up=24, lists=0, functions=30, splits=("train",), jobs=2)
+
+    labels = _label(SAMPLE, tmp_path, plan)
+
+    hopeless = [label for label in labels if not label.saved]
+    assert {label.evaluations for label in hopeless} == {24}
+    assert all(label.evaluations >= 60 for label in labels if label.saved)
+    assert 0 < len(hopeless) < len(labels)
+
+
+def test_a_search_without_the_coreset_does_not_give_up() -> None:
+    assert [Plan().budget.give_up, Plan(coreset=False).budget.give_up] == [24, 0]
+    assert Plan(searcher="random-minimise").budget.give_up == 0
 
 
 def test_labels_made_otherwise_are_not_mixed(corpus: Path, tmp_path: Path) -> None:

@@ -59,6 +59,11 @@ class Examiner:
         """How many lists were run."""
         return len(self._costs)
 
+    @property
+    def improved(self) -> bool:
+        """Whether a list is better than -Oz."""
+        return self._best is not None and self._best.other
+
     def cost(self, passes: Sequence[str]) -> int | None:
         """Give what the function costs after these passes; None where they fail or break it."""
         key = tuple(passes)

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from planish.core import Objective, PlanishError, did_you_mean, usable_cores
 from planish.corpus.labelling.examiner import Examiner
+from planish.corpus.labelling.search import Budget
 from planish.corpus.labelling.ward import Ward
 from planish.corpus.row import SPLITS, Row
 from planish.llvm.backend import Backend, IRError, open_backend
@@ -26,6 +27,9 @@ class Plan:
     Args:
         objective: one of `OBJECTIVES`.
         evaluations: pass lists that are run on each function by its own search.
+        give_up: after so many the search ends if none is better than -Oz; 0: never. Only a search that
+            begins with the coreset does so: of 406 functions that its first 20 lists left at -Oz, 100 more
+            lists improved one, and took as long as the search on all others.
         lists: how many of all the best lists are then run on every function; 0: none.
         candidates: of how many of the best lists these are chosen.
         sample: on how many training functions they are chosen.
@@ -42,7 +46,8 @@ class Plan:
     """
 
     objective: str = "instructions"
-    evaluations: int = 120
+    evaluations: int = 150
+    give_up: int = 24
     lists: int = 40
     candidates: int = 200
     sample: int = 1000
@@ -60,6 +65,12 @@ class Plan:
         for name in self.splits:
             if name not in SPLITS:
                 raise PlanishError(f"unknown split '{name}'", did_you_mean(name, SPLITS))
+
+    @property
+    def budget(self) -> Budget:
+        """Of the search on each function."""
+        informed = self.coreset and self.searcher == "portfolio"
+        return Budget(self.evaluations, give_up=self.give_up if informed else 0)
 
     @property
     def processes(self) -> int:

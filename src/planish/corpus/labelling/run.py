@@ -20,7 +20,6 @@ from planish.corpus.labelling.examiner import Passes
 from planish.corpus.labelling.label import Label
 from planish.corpus.labelling.one import Broadcasting, Searching
 from planish.corpus.labelling.plan import Bench, Listener, Plan, Progress, bench
-from planish.corpus.labelling.search import Budget
 from planish.corpus.labelling.shards import LABELS, read_shard, write_labels
 from planish.corpus.labelling.ward import Ward, forked
 from planish.corpus.manifest import MANIFEST, replace_text
@@ -137,7 +136,7 @@ class _Run:
 
     def search(self) -> None:
         """Search on each function by itself."""
-        work = Searching(self.bench, Budget(self.bench.plan.evaluations))
+        work = Searching(self.bench, self.bench.plan.budget)
         self._stage("searching", SEARCHED, self._rows, work, self.bench.plan.evaluations)
 
     def lists(self) -> list[Passes]:

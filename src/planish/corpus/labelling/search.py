@@ -22,10 +22,17 @@ class Budget:
     Args:
         evaluations: lists that are run, the minimisation at the end apart.
         seconds: of the processor, from the start of the search; with it, results depend on the machine.
+        give_up: after so many evaluations the search ends if no list is better than -Oz; 0: never.
     """
 
     evaluations: int
     seconds: float = float("inf")
+    give_up: int = 0
+
+    def left(self, examiner: Examiner) -> int:
+        """Count the lists that may still be run."""
+        hopeless = self.give_up and not examiner.improved
+        return min(self.evaluations, self.give_up if hopeless else self.evaluations) - examiner.evaluations
 
 
 def search(
@@ -72,7 +79,7 @@ def _shortened(space: PassSpace, best: Candidate) -> Rounds:
 def drive(searcher: Searcher, examiner: Examiner, objective: Objective, budget: Budget) -> None:
     """Ask and tell until the budget or the search is at its end."""
     end = time.process_time() + budget.seconds
-    while (left := budget.evaluations - examiner.evaluations) > 0 and time.process_time() < end:
+    while (left := budget.left(examiner)) > 0 and time.process_time() < end:
         asked = searcher.ask(min(_ASKED, left))
         if not asked:
             return
