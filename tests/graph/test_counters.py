@@ -1,5 +1,6 @@
 """Counters of power and heat, on a machine that is made up."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,14 +24,14 @@ def machine(folder: Path, microjoules: tuple[int, ...] = (3_000_000, 1_000_000))
 
 
 def test_packages_are_added_and_their_parts_are_not(tmp_path: Path) -> None:
-    found = counters(*machine(tmp_path))
+    found = counters("cpu", *machine(tmp_path))
     assert found["energy"].read() == pytest.approx(4.0)
     assert found["temperature"].read() == pytest.approx(55.5)
 
 
 def test_a_meter_gives_what_a_call_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rapl, hwmon = machine(tmp_path)
-    monkeypatch.setattr(module, "counters", lambda: counters(rapl, hwmon))
+    monkeypatch.setattr(module, "counters", partial(counters, rapl=rapl, hwmon=hwmon))
     meter = Meter(frozenset({"energy", "temperature"}))
     meter.begin()
     machine(tmp_path, (3_500_000, 1_500_000))
@@ -41,7 +42,7 @@ def test_a_meter_gives_what_a_call_took(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_counter_that_begins_again_loses_nothing(tmp_path: Path) -> None:
-    energy = counters(*machine(tmp_path, (4_500_000, 1_000_000)))["energy"]
+    energy = counters("cpu", *machine(tmp_path, (4_500_000, 1_000_000)))["energy"]
     before = energy.read()
     machine(tmp_path, (250_000, 1_250_000))
     assert energy.read() - before == pytest.approx(1.0)
@@ -49,8 +50,8 @@ def test_a_counter_that_begins_again_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_what_the_machine_lacks_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not counters(tmp_path, tmp_path)
-    monkeypatch.setattr(module, "counters", lambda: counters(tmp_path, tmp_path))
+    assert not counters("cpu", tmp_path, tmp_path)
+    monkeypatch.setattr(module, "counters", partial(counters, rapl=tmp_path, hwmon=tmp_path))
     assert counter_facts() == {"power": NOT_HERE, "energy": NOT_HERE, "temperature": NOT_HERE}
     assert GraphLevel().machine()["energy"] == NOT_HERE
     meter = Meter(frozenset({"energy"}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from graph.models import convolutions, write
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Task
 from planish.graph import workshop
+from planish.graph.counters import counters
 from planish.graph.evaluator import within_three_sigma
 from planish.graph.level import GraphLevel
 from planish.graph.passes import Disable, Rewrite, selection
@@ -156,7 +158,7 @@ def test_what_cannot_be_measured_is_told(
 ) -> None:
     from planish.graph import recipe
 
-    monkeypatch.setattr(recipe, "counters", dict)
+    monkeypatch.setattr(recipe, "counters", partial(counters, rapl=tmp_path, hwmon=tmp_path))
     with pytest.raises(PlanishError, match=said):
         recipe_of(make(tmp_path, objective))
 

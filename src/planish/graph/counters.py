@@ -1,7 +1,4 @@
-"""Counters of power, energy and temperature: RAPL and hwmon, where the machine has them.
-
-Models run on the processor here, so what a graphics card draws (NVML) would be noise.
-"""
+"""Counters of power, energy and temperature, where the machine has them: of what a model runs on."""
 
 from __future__ import annotations
 
@@ -9,6 +6,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from planish.graph.installed import SETTINGS
+from planish.graph.nvml import readers
 
 _RAPL = Path("/sys/class/powercap")
 _HWMON = Path("/sys/class/hwmon")
@@ -33,16 +33,19 @@ class Counter:
     cumulative: bool = False
 
 
-def counters(rapl: Path = _RAPL, hwmon: Path = _HWMON) -> Mapping[str, Counter]:
+def counters(provider: str = "cpu", rapl: Path = _RAPL, hwmon: Path = _HWMON) -> Mapping[str, Counter]:
     """Find the counters of this machine: `energy` (joules), and `temperature` (degrees Celsius).
 
     Args:
+        provider: what models run on: "cpu" (RAPL and hwmon), or "cuda" (NVML).
         rapl: the kernel's folder of power domains.
         hwmon: the kernel's folder of sensors.
 
     Returns:
         Quantity to counter; what the machine lacks is missing.
     """
+    if provider == "cuda":
+        return {name: Counter("NVML", read, name == "energy") for name, read in readers().items()}
     found: dict[str, Counter] = {}
     domains = [path for path in sorted(rapl.glob("*:[0-9]*/energy_uj")) if _readable(path)]
     packages = [path for path in domains if path.parent.name.count(":") == 1]
@@ -74,8 +77,11 @@ class _Packages:
 
 def counter_facts() -> Mapping[str, str]:
     """Tell which quantity is read from where."""
-    found = counters()
-    told = {name: found[name].source if name in found else NOT_HERE for name in ("energy", "temperature")}
+    there = [counters(provider) for provider in SETTINGS["provider"]]
+    told = {
+        name: ", ".join(found[name].source for found in there if name in found) or NOT_HERE
+        for name in ("energy", "temperature")
+    }
     return {"power": told["energy"], **told}
 
 
@@ -84,10 +90,11 @@ class Meter:
 
     Args:
         wanted: names of `QUANTITIES`; those that the machine lacks are left out.
+        provider: what models run on.
     """
 
-    def __init__(self, wanted: frozenset[str]) -> None:
-        there = counters()
+    def __init__(self, wanted: frozenset[str], provider: str = "cpu") -> None:
+        there = counters(provider)
         self._energy = there.get("energy") if wanted & {"power", "energy"} else None
         self._heat = there.get("temperature") if "temperature" in wanted else None
         self._began, self._joules = 0.0, 0.0

@@ -146,7 +146,7 @@ class _Evaluator:
         self, session: Session, chosen: Selection, file: Path, offline: float, clock: StageClock
     ) -> Outcome:
         recipe, wanted = self._recipe, self._recipe.objectives
-        meter = Meter(wanted)
+        meter = Meter(wanted, recipe.settings.provider)
         with clock("run"):
             meter.begin()
             timed = time_call(self._calls(session), recipe.timing, self._best)

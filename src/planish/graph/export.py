@@ -13,7 +13,7 @@ from planish.graph.installed import versions
 from planish.graph.passes import Selection, selection_of
 from planish.graph.program import GraphProgram, graph_program
 from planish.graph.recipe import settings_of
-from planish.graph.running import Settings, open_session, weights_of
+from planish.graph.running import PROVIDERS, Settings, open_session, weights_of
 from planish.graph.workshop import Workshop
 
 _SCRIPT = '''"""Runs a model that planish optimised; needs onnxruntime alone."""
@@ -27,7 +27,7 @@ for name, value in chosen["session"].items():
     kind = type(getattr(options, name))
     setattr(options, name, getattr(kind, value) if isinstance(value, str) else value)
 path, disabled = str(here / chosen["model"]), chosen["disabled_optimizers"]
-session = onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"], disabled_optimizers=disabled)
+session = onnxruntime.InferenceSession(path, options, chosen["providers"], disabled_optimizers=disabled)
 feed = {{name: numpy.ones(shape, dtype) for name, dtype, shape in chosen["inputs"]}}
 for port, value in zip(session.get_outputs(), session.run(None, feed)):
     print(port.name, value.dtype, value.shape)
@@ -84,6 +84,7 @@ def _facts(program: GraphProgram, chosen: Selection, settings: Settings, model: 
     return {
         "model": model,
         "inputs": [[port.name, port.dtype, port.shape] for port in program.inputs],
+        "providers": list(PROVIDERS[settings.provider]),
         "session": {
             "intra_op_num_threads": settings.cores,
             "inter_op_num_threads": settings.cores,

@@ -13,6 +13,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "optimization": ("all", "extended", "basic", "none"),
     "execution": ("sequential", "parallel"),
     "arena": ("on", "off"),
+    "provider": ("cpu", "cuda"),
 }
 """The settings of a session with their values, ONNX Runtime's default first."""
 
@@ -23,11 +24,17 @@ def versions() -> Mapping[str, str]:
     Raises:
         TargetError: a library is missing.
     """
-    try:
-        return {package: version(package) for package in PACKAGES}
-    except PackageNotFoundError as error:
-        what = f"the level 'graph' needs {error.name}, which is not installed"
-        raise TargetError(what, "Install it with: pip install 'planish[graph]'") from error
+    return {package: _version(package) for package in PACKAGES}
+
+
+def _version(package: str) -> str:
+    for name in (package, f"{package}-gpu"):
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            continue
+    what = f"the level 'graph' needs {package}, which is not installed"
+    raise TargetError(what, "Install it with: pip install 'planish[graph]'")
 
 
 def session_settings(options: Mapping[str, str]) -> Mapping[str, str]:

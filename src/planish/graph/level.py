@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from planish.graph.program import GraphProgram
 
 MODEL_OPTIONS = ("shape", "batch", "inputs", "labels", "allow")
-SESSION_OPTIONS = ("optimization", "execution", "arena")
+SESSION_OPTIONS = ("optimization", "execution", "arena", "provider")
 SUFFIXES = (".onnx",)
 LEARNT = 3
 """Lists learnt from other models that a search begins with."""
@@ -76,7 +76,8 @@ class GraphLevel:
             options: `shape` ("x=1,3,224,224" for inputs, "length=128" for named dimensions), `batch` (a
                 number, for first dimensions that are open), `inputs` and `labels` (`.npz` or `.npy` files),
                 `allow` ("fp16,mixed,int8": passes that change results); and of the session `optimization`
-                (all, extended, basic, none), `execution` (sequential, parallel) and `arena` (on, off).
+                (all, extended, basic, none), `execution` (sequential, parallel), `arena` (on, off) and
+                `provider` (cpu, cuda).
 
         Raises:
             ProgramError: the file cannot be read, or is no model that can be tuned; an option is wrong.

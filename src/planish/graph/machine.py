@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from planish.core import PlanishError, Target, TargetError, processor, usable_cores
 from planish.graph.installed import session_settings, versions
+from planish.graph.running import PROVIDERS
 
 
 def this_machine(cores: int, session: Mapping[str, str]) -> Target:
@@ -16,12 +17,21 @@ def this_machine(cores: int, session: Mapping[str, str]) -> Target:
         session: setting to value, as `session_settings` gives them.
 
     Raises:
-        TargetError: there are not so many cores, or a library is missing.
+        TargetError: there are not so many cores, a library is missing, or the runtime has no CUDA.
     """
     there = usable_cores()
     if not 1 <= cores <= there:
         raise TargetError(f"{cores} cores asked for, this machine offers {there}", "Use --cores.")
-    return Target(processor(), frozenset(), cores, {**versions(), **(session or session_settings({}))})
+    settings = session or session_settings({})
+    if settings["provider"] == "cuda" and not _has_cuda():
+        raise TargetError("this ONNX Runtime has no CUDA", "Install onnxruntime-gpu in its place.")
+    return Target(processor(), frozenset(), cores, {**versions(), **settings})
+
+
+def _has_cuda() -> bool:
+    import onnxruntime
+
+    return PROVIDERS["cuda"][0] in onnxruntime.get_available_providers()
 
 
 def machine_facts() -> Mapping[str, str]:

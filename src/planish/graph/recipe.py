@@ -32,12 +32,13 @@ def recipe_of(task: Task, *, final: bool = False) -> GraphEvaluator:
     """
     program = graph_program(task.program)
     names = frozenset(objective.name for objective in task.objectives)
-    wrong = lacking(names, program, counters())
+    settings = settings_of(task)
+    wrong = lacking(names, program, counters(settings.provider))
     if wrong is not None:
         raise wrong
     return GraphEvaluator(
         program,
-        settings_of(task),
+        settings,
         names,
         _limits(program),
         LAST_TIMING if final else TIMING,

@@ -2,9 +2,10 @@
 
 from planish.graph.running.checking import Tolerance, difference, not_finite, tolerance
 from planish.graph.running.feeds import Feed, labelled, make_feeds
-from planish.graph.running.session import RefusedError, Session, Settings, open_session, weights_of
+from planish.graph.running.session import PROVIDERS, RefusedError, Session, Settings, open_session, weights_of
 
 __all__ = [
+    "PROVIDERS",
     "Feed",
     "RefusedError",
     "Session",

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-PROVIDERS = ("CPUExecutionProvider",)
+PROVIDERS = {
+    "cpu": ("CPUExecutionProvider",),
+    "cuda": ("CUDAExecutionProvider", "CPUExecutionProvider"),
+}
+"""Setting to the runtime's names; what the first cannot run, the second does."""
 _SILENT = 4  # fatal errors alone; the others are raised
 _TELLING = 0
 _WEIGHTS = "session.optimized_model_external_initializers"
@@ -38,19 +42,24 @@ class Settings:
         optimization: all, extended, basic or none.
         execution: sequential or parallel.
         arena: whether memory is kept for the next call.
+        provider: one of `PROVIDERS`.
     """
 
     cores: int = 1
     optimization: str = "all"
     execution: str = "sequential"
     arena: bool = True
+    provider: str = "cpu"
 
     @staticmethod
     def of(cores: int, toolchain: Mapping[str, str]) -> Settings:
         """Read the settings that a target names."""
-        arena = toolchain.get("arena", "on") == "on"
         return Settings(
-            cores, toolchain.get("optimization", "all"), toolchain.get("execution", "sequential"), arena
+            cores,
+            toolchain.get("optimization", "all"),
+            toolchain.get("execution", "sequential"),
+            toolchain.get("arena", "on") == "on",
+            toolchain.get("provider", "cpu"),
         )
 
 
@@ -118,13 +127,16 @@ def open_session(
             # Kept as kernels want them they would load faster still, but some models then crash.
             options.add_session_config_entry(f"{_WEIGHTS}_file_name", weights_of(keep).name)
             options.add_session_config_entry(f"{_WEIGHTS}_min_size_in_bytes", _SMALL)
-    out = sorted(disabled)
+    out, providers = sorted(disabled), list(PROVIDERS[settings.provider])
     start = time.perf_counter()
     try:
-        made = ort.InferenceSession(str(model), options, list(PROVIDERS), disabled_optimizers=out)
+        made = ort.InferenceSession(str(model), options, providers, disabled_optimizers=out)
     except _refusals() as error:
         raise RefusedError(_first_line(error)) from error
-    return Session(made, time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    if made.get_providers()[0] != providers[0]:  # the runtime takes the next one without a word
+        raise RefusedError(f"{providers[0]} does not start here")
+    return Session(made, seconds)
 
 
 def weights_of(kept: Path) -> Path:
