@@ -32,7 +32,7 @@ from planish.result import Result
 from planish.settings import Settings
 from planish.store import Store, open_store
 
-tune_module = import_module("planish.tune")
+run_module = import_module("planish.run")
 MATMUL = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 24, "n": 32, "k": 16})
 QUICK = Settings(finalists=0, workers=1)
 
@@ -67,7 +67,7 @@ def test_what_is_under_way_is_cut_by_the_clock_once_something_is_measured(
                 ends.append(self.until)
                 yield answer
 
-    monkeypatch.setattr(tune_module, "LocalExecutor", Watched)
+    monkeypatch.setattr(run_module, "LocalExecutor", Watched)
     tune(MATMUL, budget=Budget(trials=3, seconds=seconds), settings=QUICK, store=tmp_path / "a.db")
     assert math.isinf(ends[0])
     assert [math.isinf(end) for end in ends[1:]] == [seconds is None] * 2

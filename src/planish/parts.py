@@ -23,9 +23,10 @@ from planish.core import (
 from planish.levels import load_program
 from planish.measure import LocalExecutor
 from planish.result import Result
+from planish.run import count_workers
 from planish.settings import Settings
 from planish.store import Store, store_at
-from planish.tune import count_workers, task_of, tune_program
+from planish.tune import task_of, tune_program
 
 DEFAULT_BUDGET = Budget(seconds=1)
 """For each part."""

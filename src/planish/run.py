@@ -1,0 +1,238 @@
+"""One run: candidates are asked for, evaluated, stored and told, until the budget is spent."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+
+from planish.budget import Budget
+from planish.core import (
+    AllFailedError,
+    Candidate,
+    Evaluation,
+    EvaluatorFactory,
+    Failed,
+    Level,
+    PlanishError,
+    Searcher,
+    StoppedError,
+    StoreError,
+    Task,
+    Trial,
+    usable_cores,
+)
+from planish.finals import Searched, finish
+from planish.measure import LocalExecutor
+from planish.progress import Listener, Progress
+from planish.result import Result
+from planish.settings import Settings
+from planish.store import Store
+
+BATCH = 16
+SLICE = 8
+"""Candidates that are given to the workers at once."""
+BARREN_MAX = 200
+"""Batches in a row that bring nothing new, after which a search is at its end."""
+PATIENCE_S = 0.5
+"""Seconds beyond the budget that a slice may take to end by itself."""
+HOST = platform.node()
+
+
+@dataclass
+class Run:
+    """One search for one task.
+
+    Args:
+        level: of the program.
+        task: what is searched for.
+        settings: which searcher and space; seed, cores and workers.
+        budget: when the search ends.
+        store: where trials are kept.
+        listener: is told how it goes.
+        searcher: proposes candidates.
+        progress: how far the search is.
+        known: the trials of this run that the store holds, by hash: they are replayed.
+        factory: makes the workers' evaluators.
+        started: when, by the monotonic clock.
+        trials: so far, by hash.
+        seconds: spent, by stage.
+        stopped: whether Ctrl-C came.
+        notes: what the workers have to say.
+    """
+
+    level: Level
+    task: Task
+    settings: Settings
+    budget: Budget
+    store: Store
+    listener: Listener
+    searcher: Searcher
+    progress: Progress
+    known: dict[str, Trial]
+    factory: EvaluatorFactory
+    started: float = field(default_factory=time.monotonic)
+    trials: dict[str, Trial] = field(default_factory=dict[str, Trial])
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    stopped: bool = False
+    notes: tuple[str, ...] = ()
+
+    def execute(self, executor: LocalExecutor | None) -> Result:
+        """Search, compare the best few with the baseline, and store what was found."""
+        try:
+            self.listener.started(self.progress)
+            with self._workers(executor) as ready:
+                self._search(ready)
+                self.notes = ready.notes
+        except KeyboardInterrupt:
+            self.stopped = True
+        except BaseException:
+            with suppress(StoreError):  # it may be why the search failed, and the first error tells more
+                self.store.finish_run(self.progress.run_id, "failed", self.seconds)
+            raise
+        if self.progress.best is None:
+            self.store.finish_run(self.progress.run_id, "stopped" if self.stopped else "failed", self.seconds)
+            raise self._nothing_measured()
+        done = Searched(
+            self.level,
+            self.task,
+            self.settings,
+            self.store,
+            self.progress,
+            list(self.trials.values()),
+            self.seconds,
+            time.monotonic() - self.started,
+            self.stopped,
+            self.notes,
+            executor,
+        )
+        return finish(done, self.listener)
+
+    @contextmanager
+    def _workers(self, executor: LocalExecutor | None) -> Generator[LocalExecutor]:
+        if executor is not None:
+            executor.restart_with(self.factory)
+            yield executor
+            return
+        with self._timed("workers"):
+            started = LocalExecutor(self.factory, workers=count_workers(self.settings))
+        with closing(started):
+            yield started
+
+    def _search(self, executor: LocalExecutor) -> None:
+        """Ask, evaluate, tell, until the budget is spent or the searcher is at its end."""
+        if self.progress.growth is not None:
+            self._measure_baseline(executor)
+        barren = 0
+        while not self._spent() and barren < BARREN_MAX:
+            with self._timed("search"):
+                asked = self.searcher.ask(BATCH)
+            if not asked:
+                return
+            before = len(self.trials)
+            answered = self._evaluate(executor, asked)
+            barren = 0 if len(self.trials) > before else barren + 1
+            if len(answered) < len(asked):
+                return
+            with self._timed("search"):
+                self.searcher.tell(answered)
+
+    def _measure_baseline(self, executor: LocalExecutor) -> None:
+        """Measure what a front is compared with, before there is one.
+
+        Raises:
+            PlanishError: it fails.
+        """
+        for trial in self._evaluate(executor, [self.level.baseline(self.task)]):
+            if isinstance(trial.outcome, Failed):
+                stage, reason, detail = trial.outcome.stage, trial.outcome.reason, trial.outcome.detail
+                told = f"the baseline failed: {stage}: {reason}: {detail}"
+                raise PlanishError(told, "Mend the program; --remeasure tries it again.")
+
+    def _spent(self) -> bool:
+        best, wanted = self.progress.best_value, self.budget.value
+        objective = self.progress.objective
+        reached = best is not None and wanted is not None and objective.cost(best) <= objective.cost(wanted)
+        left = self.budget.trials_left(len(self.trials))
+        return reached or left == 0 or self.budget.seconds_left(self.started) <= 0
+
+    def _evaluate(self, executor: LocalExecutor, asked: Sequence[Candidate]) -> list[Trial]:
+        """Give the trials of what was asked, in that order; fewer where the budget ends on the way."""
+        fresh = list({c.hash: c for c in asked if c.hash not in self.trials}.values())
+        fresh = fresh[: self.budget.trials_left(len(self.trials))]
+        place = {c.hash: len(self.trials) + i for i, c in enumerate(fresh)}
+        self._recall(fresh, place)
+        self._measure(executor, [c for c in fresh if c.hash not in self.trials], place)
+        found = [self.trials.get(c.hash) for c in asked]
+        return [t for t in found[: found.index(None) if None in found else None] if t is not None]
+
+    def _recall(self, fresh: Sequence[Candidate], place: Mapping[str, int]) -> None:
+        """Take from the store what it knows."""
+        if self.settings.remeasure:
+            return
+        other = [c for c in fresh if c.hash not in self.known]
+        with self._timed("store"):
+            elsewhere = self.store.known(self.task.key, other)
+        for candidate in fresh:
+            old = self.known.get(candidate.hash) or elsewhere.get(candidate.hash)
+            if old is not None:
+                index = place[candidate.hash]
+                trial = Trial(
+                    candidate, old.outcome, index, self.settings.seed, old.seconds, old.host, old.time, True
+                )
+                self._add(trial, stored=candidate.hash in self.known)
+
+    def _measure(self, executor: LocalExecutor, fresh: Sequence[Candidate], place: Mapping[str, int]) -> None:
+        """Measure, a few at a time, so that workers are idle when the budget ends and live on.
+
+        The first candidate that can be measured is waited for, however long it takes.
+        """
+        for first in range(0, len(fresh), SLICE):
+            some = fresh[first : first + SLICE]
+            for answer in executor.submit(some):
+                self._answered(some[answer.position], answer, place)
+                if self.budget.seconds_left(self.started) < -PATIENCE_S:
+                    return
+                if self.progress.best is not None:
+                    executor.until = time.monotonic() + self.budget.seconds_left(self.started) + PATIENCE_S
+            if self.budget.seconds_left(self.started) <= 0:
+                return
+
+    def _answered(self, candidate: Candidate, answer: Evaluation, place: Mapping[str, int]) -> None:
+        for stage, spent in answer.seconds.items():
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + spent
+        index, seed = place[candidate.hash], self.settings.seed
+        trial = Trial(candidate, answer.outcome, index, seed, answer.seconds, HOST, time.time())
+        self._add(trial, stored=False)
+
+    def _add(self, trial: Trial, *, stored: bool) -> None:
+        self.trials[trial.candidate.hash] = trial
+        if not stored:
+            with self._timed("store"):
+                self.store.add_trials(self.progress.run_id, [trial])
+        self.progress.add(trial)
+        self.listener.trial(trial, self.progress)
+
+    @contextmanager
+    def _timed(self, stage: str) -> Generator[None]:
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.monotonic() - start
+
+    def _nothing_measured(self) -> PlanishError:
+        if self.stopped:
+            return StoppedError("stopped before anything was measured", "The same command goes on.")
+        reasons = ", ".join(f"{reason} ({n})" for reason, n in self.progress.failures.most_common(3))
+        return AllFailedError(
+            f"none of {self.progress.trials} candidates could be measured: {reasons or 'none was proposed'}",
+            f"See 'planish show {self.progress.run_id}'.",
+        )
+
+
+def count_workers(settings: Settings) -> int:
+    """Give the number of workers that settings ask for; 0 leaves it to the cores of this machine."""
+    return settings.workers or max(1, min(8, usable_cores() - settings.cores + 1))
