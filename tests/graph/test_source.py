@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from onnx.external_data_helper import set_external_data
 
 from graph.models import constant, convolutions, model, one_node, tokens, write
 from planish.core import PlanishError, ProgramError
@@ -56,6 +57,28 @@ def test_weights_may_be_in_a_file_beside_the_model(tmp_path: Path) -> None:
         read_text(program.text)
 
 
+def _cut(weights: Path) -> None:
+    weights.write_bytes(weights.read_bytes()[:-1])
+
+
+def _elsewhere(weights: Path) -> None:
+    outside = weights.parent.parent / "weights.bin"
+    weights.rename(outside)
+    weights.symlink_to(outside)
+
+
+@pytest.mark.parametrize("spoil", [_cut, _elsewhere])
+def test_weights_that_are_cut_short_or_elsewhere_are_told(
+    spoil: Callable[[Path], None], tmp_path: Path
+) -> None:
+    (tmp_path / "net").mkdir()
+    file = external(tmp_path / "net")
+    spoil(tmp_path / "net" / "weights.bin")
+    with pytest.raises(ProgramError, match=r"the weights of '.*net\.onnx' cannot be read: ") as raised:
+        source.load_checked(read_model(file, {}))
+    assert "\n" not in str(raised.value)
+
+
 def _missing(folder: Path) -> Path:
     return folder / "missing.onnx"
 
@@ -89,6 +112,28 @@ def _custom(folder: Path) -> Path:
     return write(model([helper.make_node("Foo", ["x"], ["y"], domain="acme")], []), folder / "c.onnx")
 
 
+def branches(*then: onnx.NodeProto) -> onnx.ModelProto:
+    """Make a model with an `If`, one of whose branches has these nodes."""
+    node = helper.make_node
+    result = [helper.make_tensor_value_info("z", onnx.TensorProto.FLOAT, None)]
+    first = helper.make_graph(list(then), "then", [], result)
+    second = helper.make_graph([node("Relu", ["x"], ["z"])], "else", [], result)
+    cast = node("Cast", ["m"], ["c"], to=onnx.TensorProto.BOOL)
+    nodes = [node("ReduceMax", ["x"], ["m"], keepdims=0), cast]
+    return model([*nodes, node("If", ["c"], ["y"], then_branch=first, else_branch=second)], [])
+
+
+def _custom_inside(folder: Path) -> Path:
+    return write(branches(helper.make_node("Foo", ["x"], ["z"], domain="acme")), folder / "c.onnx")
+
+
+def _lost_constant(folder: Path) -> Path:
+    value = constant("", np.zeros(8, np.float32))
+    set_external_data(value, "weights.bin")
+    value.ClearField("raw_data")
+    return write(branches(helper.make_node("Constant", [], ["z"], value=value)), folder / "net.onnx")
+
+
 def _open(folder: Path) -> Path:
     return write(convolutions(("n", 3, 8, 8)), folder / "open.onnx")
 
@@ -100,9 +145,11 @@ def _open(folder: Path) -> Path:
         (_text, "is no ONNX model"),
         (_empty, "is no ONNX model"),
         (_short, "is no ONNX model, or is cut short"),
+        (_lost_constant, r"cannot read .*weights\.bin'.*The weights of .* belong there"),
         (_lost_weights, r"cannot read .*weights\.bin'.*The weights of .* belong there"),
         (_opset, r"is of opset 999; the newest that onnx knows here is \d+"),
         (_custom, r"has a custom operator, acme\.Foo, which cannot be run here"),
+        (_custom_inside, r"has a custom operator, acme\.Foo, which cannot be run here"),
         (_open, r"input 'x' of .* has an open shape: n, 3, 8, 8\. Give it: --shape x=1,3,8,8\."),
     ],
 )

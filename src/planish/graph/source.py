@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planish.core import ProgramError, did_you_mean
+from planish.graph.nested import all_nodes, all_tensors
 from planish.graph.passes import find_pass, passes_of_kind
 from planish.graph.program import DataFile, GraphProgram, Port, program_from
 from planish.graph.shapes import read_inputs
@@ -67,14 +68,22 @@ def read_text(text: str) -> GraphProgram:
 
 
 def load_checked(program: GraphProgram) -> ModelProto:
-    """Give a program's model with all of its weights; raises ProgramError as `read_text`."""
+    """Give a program's model with all of its weights.
+
+    Raises:
+        ProgramError: as `read_text`; or the files of the weights are cut short, or not in the model's folder.
+    """
     import onnx
 
     content = _bytes(program.file)
     model = _parsed(program.file, content)
     if digest_of(program.file, content, model) != program.digest:
         raise _changed(program.path)
-    onnx.load_external_data_for_model(model, str(program.file.parent))
+    try:
+        onnx.load_external_data_for_model(model, str(program.file.parent))
+    except (onnx.checker.ValidationError, ValueError) as error:
+        what = f"the weights of '{program.path}' cannot be read: {str(error).splitlines()[0].rstrip('.')}"
+        raise ProgramError(what, "Export it again, with its weights in a file beside it.") from error
     return model
 
 
@@ -105,7 +114,7 @@ def digest_of(path: Path, content: bytes, model: ModelProto) -> str:
 
 def external_files(model: ModelProto) -> Iterator[str]:
     """List the files that hold weights, relative to the model's folder."""
-    for tensor in model.graph.initializer:
+    for tensor in all_tensors(model):
         for entry in tensor.external_data:
             if entry.key == "location":
                 yield entry.value
@@ -152,7 +161,7 @@ def _check_operators(path: Path, model: ModelProto) -> None:
             what = f"'{path}' is of opset {opset.version}; the newest that onnx knows here is {newest}"
             raise ProgramError(what, "Export it for an older one, or install a newer onnx.")
     own = {(function.domain, function.name) for function in model.functions}
-    for node in model.graph.node:
+    for node in all_nodes(model):
         if node.domain not in _DOMAINS and (node.domain, node.op_type) not in own:
             what = f"'{path}' has a custom operator, {node.domain}.{node.op_type}, which cannot be run here"
             raise ProgramError(what, "Replace it by standard operators, or define it as a function.")

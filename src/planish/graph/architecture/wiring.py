@@ -15,7 +15,9 @@ from heapq import heappop, heappush
 from typing import Any
 
 import onnx
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
+
+from planish.graph.nested import bodies
 
 SHAPES = frozenset({"Shape", "Size", "ConstantOfShape", "EyeLike"})
 """Their results depend on the sizes of their inputs alone."""
@@ -79,7 +81,7 @@ class Wiring:
         self._data |= {given.name for given in graph.input if given.name not in self.weights}
         self.declared |= {value.name: _dimensions(value) for value in graph.value_info}
         for proto in graph.node:
-            for body in _bodies(proto):
+            for body in bodies(proto):
                 self._add(body)
             node = self._node(proto)
             self.nodes.append(node)
@@ -88,7 +90,7 @@ class Wiring:
 
     def _node(self, proto: NodeProto) -> Node:
         looked_at = proto.input[:1] if proto.op_type in FIRST_ALONE else proto.input
-        inner = [name for body in _bodies(proto) for node in body.node for name in node.input]
+        inner = [name for body in bodies(proto) for node in body.node for name in node.input]
         data = tuple(name for name in [*looked_at, *inner] if name in self._data)
         inputs, outputs = tuple(proto.input), tuple(proto.output)
         return Node(len(self.nodes), proto.op_type, inputs, outputs, data, proto)
@@ -192,15 +194,6 @@ def _inlined(model: ModelProto) -> ModelProto:
     from onnx import inliner
 
     return inliner.inline_local_functions(model)
-
-
-def _bodies(proto: NodeProto) -> list[GraphProto]:
-    kinds = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
-    bodies: list[GraphProto] = []
-    for attribute in proto.attribute:
-        if attribute.type in kinds:
-            bodies += [attribute.g] if attribute.type == AttributeProto.GRAPH else list(attribute.graphs)
-    return bodies
 
 
 def _dimensions(value: onnx.ValueInfoProto) -> tuple[int, ...]:
