@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,20 @@ def test_each_pass_is_told_with_its_effects_and_what_it_changed(
     table = told["nodes"].splitlines()
     assert table[1].split()[:3] == ["all", "11", "10"]
     assert any(line.split()[:2] == ["BatchNormalization", "1"] for line in table)
+
+
+def test_what_is_shown_at_the_end_of_a_run_is_told_and_of_a_front_the_passes_too(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing(_: Task, __: list[Selection]) -> dict[Selection, dict[str, float]]:
+        return {}
+
+    monkeypatch.setattr(describe, "measured", nothing)
+    one = GraphLevel().describe(task, CHOSEN.candidate)
+    assert [title for title in one if title in GraphLevel.telling] == [*GraphLevel.telling]
+    both = tuple(GraphLevel.objectives[name] for name in ("latency", "model_size"))
+    several = GraphLevel().describe(replace(task, objectives=both), CHOSEN.candidate)
+    assert next(iter(several.values())) == f"{one['class']}\n\n{one['passes']}"
 
 
 def test_fewer_turns_than_usual_are_told(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,9 +106,9 @@ def _relevance(task: Task) -> Relevance:
     from planish.graph.recipe import settings_of
     from planish.graph.relevance import THOROUGH_S, Examiner, analyse, remembered
 
-    program = graph_program(task.program)
-    with closing(Examiner(program, settings_of(task))) as examiner:
-        return remembered(program, lambda: analyse(examiner, THOROUGH_S), complete=True)
+    program, settings = graph_program(task.program), settings_of(task)
+    with closing(Examiner(program, settings)) as examiner:
+        return remembered(program, settings, lambda: analyse(examiner, THOROUGH_S), complete=True)
 
 
 def _learnt(level: Level, task: Task, classes: Sequence[str], store: str | None) -> ClassList | None:

@@ -28,10 +28,11 @@ def described(task: Task, candidate: Candidate) -> Mapping[str, str]:
     Returns:
         `class`: what the model is, and why; `passes`: the effect of each, alone and left out; `nodes`: by
         type, before and after; `compared`: latency, compile time and size beside other selections;
-        `relevance`: how far the passes were pruned.
+        `relevance`: how far the passes were pruned. With several objectives the first two are one, since
+        of each selection of a front the first alone is shown at the end of a run.
     """
     program, chosen = graph_program(task.program), selection_of(candidate)
-    known = known_relevance(program)
+    known = known_relevance(program, settings_of(task))
     steps = parts(chosen, known.runtime if known else chosen.disabled)
     others = _others(program, chosen)
     compared = measured(task, [Selection(), chosen, *others.values()])
@@ -39,9 +40,9 @@ def described(task: Task, candidate: Candidate) -> Mapping[str, str]:
     found = {**compared, **(measured(task, [Selection(), chosen, *ablation]) if ablation else {})}
     with closing(Examiner(program, settings_of(task))) as examiner:
         nodes = _Nodes(examiner, chosen)
+        first = {"class": _class(program), "passes": _passes(chosen, steps, found, nodes)}
         return {
-            "class": _class(program),
-            "passes": _passes(chosen, steps, found, nodes),
+            **(first if len(task.objectives) == 1 else {"class and passes": "\n\n".join(first.values())}),
             "nodes": nodes.table(),
             "compared": _compared(others, compared),
             "relevance": told_relevance(known),

@@ -48,7 +48,7 @@ class GraphLevel:
     }
     spaces = ("relevant", "all", "exact")
     searchers = ("portfolio", "genetic", "random", "nsga2")
-    telling = ("class", "passes", "compared")
+    telling = ("class", "passes", "compared", "relevance")
     """The parts of `describe` that a user sees at the end of a run."""
 
     def __init__(self) -> None:

@@ -63,7 +63,8 @@ def space_of(task: Task, name: str, learnt: Sequence[Candidate] = ()) -> Selecti
     """
     program = graph_program(task.program)
     offline = any(objective.name == "compile_time" for objective in task.objectives)
-    examiner = Examiner(program, settings_of(task))
+    settings = settings_of(task)
+    examiner = Examiner(program, settings)
 
     def every() -> Letters:
         rewrites = [each.name for each in passes_of_kind("onnxoptimizer", "onnxscript")]
@@ -71,7 +72,7 @@ def space_of(task: Task, name: str, learnt: Sequence[Candidate] = ()) -> Selecti
         return Letters((*rewrites, *program.allow), tuple(out), offline)
 
     def relevant() -> Letters:
-        found = remembered(program, partial(analyse, examiner))
+        found = remembered(program, settings, partial(analyse, examiner))
         return Letters((*found.rewrites, *program.allow), found.runtime, offline)
 
     namer = examiner.name if name == "exact" else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -101,11 +102,20 @@ def test_a_process_that_hangs_is_a_failure(program: GraphProgram) -> None:
 
 
 def test_what_was_found_is_kept_by_content(program: GraphProgram, tmp_path: Path, found: Relevance) -> None:
-    assert known_relevance(program) is None
-    assert remembered(program, lambda: found) == found
-    assert known_relevance(program) == found
+    assert known_relevance(program, Settings()) is None
+    assert remembered(program, Settings(), lambda: found) == found
+    assert known_relevance(program, Settings()) == found
     other = read_model(write(one_node("Relu"), tmp_path / "other.onnx"), {})
-    assert known_relevance(other) is None
+    assert known_relevance(other, Settings()) is None
+
+
+def test_what_was_found_in_a_session_says_nothing_of_one_of_another_level(
+    tmp_path: Path, found: Relevance
+) -> None:
+    model = read_model(write(one_node("Relu"), tmp_path / "level.onnx"), {})
+    assert remembered(model, Settings(optimization="none"), lambda: found) == found
+    assert known_relevance(model, Settings()) is None
+    assert known_relevance(model, Settings(cores=2, optimization="none")) == found
 
 
 def test_what_there_was_no_time_for_is_found_out_where_all_is_wanted(
@@ -113,10 +123,34 @@ def test_what_there_was_no_time_for_is_found_out_where_all_is_wanted(
 ) -> None:
     model = read_model(write(one_node("Relu"), tmp_path / "hasty.onnx"), {})
     hasty = replace(found, unknown=1)
-    assert remembered(model, lambda: hasty) == hasty
-    assert remembered(model, lambda: found) == hasty
-    assert remembered(model, lambda: found, complete=True) == found
-    assert remembered(model, lambda: hasty, complete=True) == found
+    assert remembered(model, Settings(), lambda: hasty) == hasty
+    assert remembered(model, Settings(), lambda: found) == hasty
+    assert remembered(model, Settings(), lambda: found, complete=True) == found
+    assert remembered(model, Settings(), lambda: hasty, complete=True) == found
+
+
+def test_a_rule_without_which_the_runtime_fails_stays(
+    program: GraphProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, came = Examiner.optimised, Examiner.made
+
+    def optimised(examiner: Examiner, rewrites: Sequence[str], disabled: Sequence[str] = ()) -> object:
+        if "ConvAddFusion" in disabled:
+            raise ExaminerError("killed by signal 11")
+        return whole(examiner, rewrites, disabled)
+
+    def made(examiner: Examiner, rewrites: Sequence[str]) -> str:
+        if rewrites:
+            raise ExaminerError("too long for this test")
+        return came(examiner, rewrites)
+
+    monkeypatch.setattr(Examiner, "optimised", optimised)
+    monkeypatch.setattr(Examiner, "made", made)
+    examiner = Examiner(program, Settings())
+    found = analyse(examiner, patience_s=120.0)
+    examiner.close()
+    assert "ConvAddFusion" in found.runtime
+    assert "ConvMulFusion" in found.without
 
 
 def test_what_the_installed_runtime_lacks_is_told(

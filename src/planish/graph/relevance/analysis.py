@@ -231,7 +231,11 @@ class _Runtime:
     def try_rule(self, name: str) -> None:
         """Note a rule without which the runtime makes something else of the model as it came."""
         self._whole = self._whole or self._examiner.optimised(())["name"]
-        if self._examiner.optimised((), [name])["name"] != self._whole:
+        try:
+            rest = self._examiner.optimised((), [name])["name"]
+        except ExaminerError:  # to leave it out is a candidate's failure, in its turn
+            rest = ""
+        if rest != self._whole:
             self._fired.add(name)
 
     def missing(self) -> tuple[str, ...]:

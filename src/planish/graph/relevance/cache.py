@@ -11,11 +11,12 @@ from planish.graph.installed import versions
 from planish.graph.passes import passes
 from planish.graph.program import GraphProgram
 from planish.graph.relevance.analysis import Relevance
+from planish.graph.running import Settings
 
 
-def known_relevance(program: GraphProgram) -> Relevance | None:
-    """Give what is known of a model; None where nothing is."""
-    file = _file(program)
+def known_relevance(program: GraphProgram, settings: Settings) -> Relevance | None:
+    """Give what is known of a model, in such a session; None where nothing is."""
+    file = _file(program, settings)
     try:
         return Relevance.from_json(json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):  # not there yet, or of another version of planish
@@ -23,20 +24,21 @@ def known_relevance(program: GraphProgram) -> Relevance | None:
 
 
 def remembered(
-    program: GraphProgram, find_out: Callable[[], Relevance], *, complete: bool = False
+    program: GraphProgram, settings: Settings, find_out: Callable[[], Relevance], *, complete: bool = False
 ) -> Relevance:
     """Give what is known of a model; find it out and keep it, where nothing is.
 
     Args:
         program: the model; its content, the libraries' versions and the catalogue decide what is known.
+        settings: of the session; so do its level and its provider.
         find_out: is called where nothing is known.
         complete: whether it is called too where there was no time for all.
     """
-    known = known_relevance(program)
+    known = known_relevance(program, settings)
     if known is not None and (known.is_complete or not complete):
         return known
     found = find_out()
-    file = _file(program)
+    file = _file(program, settings)
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_suffix(".part")
     part.write_text(json.dumps(found.to_json()), encoding="utf-8")
@@ -44,8 +46,9 @@ def remembered(
     return found
 
 
-def _file(program: GraphProgram) -> Path:
+def _file(program: GraphProgram, settings: Settings) -> Path:
     from platformdirs import user_cache_path
 
-    made_by = content_hash(json.dumps([dict(versions()), list(passes())]))[:8]
+    session = (settings.optimization, settings.provider)
+    made_by = content_hash(json.dumps([dict(versions()), list(passes()), session]))[:8]
     return user_cache_path("planish") / "graph" / f"{program.digest}-{made_by}.json"
