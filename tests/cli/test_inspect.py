@@ -49,6 +49,18 @@ def test_the_class_is_told_with_its_reasons_and_the_papers_list(planish: Planish
     assert "relevance" not in said.out
 
 
+def test_an_open_shape_is_given_as_the_error_says(planish: Planish, tmp_path: Path) -> None:
+    import onnx
+
+    model = onnx.load(RESNET)
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
+    onnx.save(model, tmp_path / "open.onnx")
+    error = planish("inspect", tmp_path / "open.onnx", "--no-relevance").error
+    hint = error.partition("Give it: ")[2].rstrip(".").split()
+    assert hint == ["--shape", "images=1,3,32,32"]
+    assert planish("inspect", tmp_path / "open.onnx", "--no-relevance", *hint).code == 0
+
+
 def test_relevance_is_found_out_once(planish: Planish, cache: Path) -> None:
     first = planish("inspect", RESNET)
     assert "\nrelevance\n" in first.out

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 def inspect(
     program: Annotated[str, typer.Argument(metavar="FILE", help="An ONNX model.")],
+    shape: given.Shape = None,
     option: given.LevelOption = None,
     objective: given.Objective = "",
     cores: given.Cores = 1,
@@ -30,7 +31,7 @@ def inspect(
     from planish.settings import Settings
     from planish.tune import task_of
 
-    level, model = load_program(program, "graph", level_options(None, None, option))
+    level, model = load_program(program, "graph", level_options(None, shape, option))
     task = task_of(level, model, Settings("graph", names(objective), cores=cores))
     _show(inspected(level, task, store, relevance=relevance), form)
 
