@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from claims import Measured, middle
+from claims import Measured, relative
 
 
 def plot(models: Sequence[Measured], names: Sequence[str], path: Path) -> None:
@@ -31,5 +31,7 @@ def plot(models: Sequence[Measured], names: Sequence[str], path: Path) -> None:
 
 
 def _ratio(model: Measured, name: str, key: str) -> float:
-    found = model["configurations"]
-    return middle(found[name][key]) / middle(found["BL"][key])
+    """Give a configuration's time over the baseline's: the median of ratios in turns, as in the tables."""
+    found = relative(model, name, key, key)
+    assert found is not None
+    return found.value
