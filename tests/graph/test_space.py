@@ -1,6 +1,7 @@
 """The space of selections."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from planish.core import (
     Candidate,
@@ -11,7 +12,7 @@ from planish.core import (
     Step,
     rng,
 )
-from planish.graph.passes import STEPS, Disable, Rewrite, Selection, selection_of
+from planish.graph.passes import STEPS, Disable, Rewrite, Selection, Set, selection_of
 from planish.graph.space import LONGEST, Letters, SelectionSpace
 from planish.testing.spaces import SpaceConformance
 
@@ -58,6 +59,27 @@ class TestModels(TestSelections):
         assert space.state(one) != space.state(space.extend(one, Disable("ConvAddFusion")))
 
 
+SETTINGS = (
+    *(Set("optimization", level) for level in ("extended", "basic", "none")),
+    *(Set("execution", "parallel"), Set("arena", "off"), Set("threads", "1"), Set("threads", "2")),
+)
+
+
+class TestSettings(SpaceConformance):
+    """Settings of the session belong to candidates."""
+
+    def space(self) -> SelectionSpace:
+        seeds = [Selection(settings=frozenset({each})) for each in SETTINGS]
+        return SelectionSpace(lambda: replace(LETTERS, settings=SETTINGS), None, seeds)
+
+    def known_steps(self) -> Mapping[str, type[Step]]:
+        return STEPS
+
+    def replay(self, space: object, candidate: Candidate) -> None:
+        del space
+        assert {*SETTINGS} >= selection_of(candidate).settings
+
+
 class TestNothing(TestSelections):
     """A model that no pass changes."""
 
@@ -91,3 +113,15 @@ def test_samples_rewrite_leave_out_and_go_offline() -> None:
     assert {len(each.rewrites) for each in drawn} >= {0, 1, 2, 3}
     assert {len(each.disabled) for each in drawn} >= {1, 2}
     assert {each.offline for each in drawn} == {True, False}
+
+
+def test_samples_neighbours_and_children_have_settings_where_they_may() -> None:
+    space, without = TestSettings().space(), TestSelections().space()
+    drawn = [selection_of(space.sample(rng(0, index))) for index in range(80)]
+    assert {each for chosen in drawn for each in chosen.settings} == {*SETTINGS}
+    assert any(not chosen.settings for chosen in drawn)
+    assert not any(selection_of(without.sample(rng(0, index))).settings for index in range(80))
+    one, other = (Selection(settings=frozenset({each})).candidate for each in SETTINGS[-2:])
+    children = [selection_of(c) for index in range(20) for c in space.crossover(one, other, rng(1, index))]
+    assert {each for chosen in children for each in chosen.settings} == {*SETTINGS[-2:]}
+    assert Candidate() in {space.mutate(one, rng(2, index)) for index in range(40)}

@@ -103,10 +103,10 @@ def inspected(level: Level, task: Task, store: str | None, *, relevance: bool) -
 
 
 def _relevance(task: Task) -> Relevance:
-    from planish.graph.recipe import settings_of
+    from planish.graph.recipe import widest_settings
     from planish.graph.relevance import THOROUGH_S, Examiner, analyse, remembered
 
-    program, settings = graph_program(task.program), settings_of(task)
+    program, settings = graph_program(task.program), widest_settings(task)
     with closing(Examiner(program, settings)) as examiner:
         return remembered(program, settings, lambda: analyse(examiner, THOROUGH_S), complete=True)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 
 from planish.core import Candidate, Task
 from planish.graph.effects import ROUNDS, Found, measured, parts
 from planish.graph.passes import Selection, selection_of
 from planish.graph.program import GraphProgram, graph_program
-from planish.graph.recipe import settings_of, unoptimised
+from planish.graph.recipe import settings_of, unoptimised, widest_settings
 from planish.graph.relevance import Examiner, ExaminerError, Relevance, known_relevance
 from planish.graph.starting import class_lists, recognition_of
 from planish.graph.tables import aligned, milliseconds, times
@@ -32,7 +33,7 @@ def described(task: Task, candidate: Candidate) -> Mapping[str, str]:
         of each selection of a front the first alone is shown at the end of a run.
     """
     program, chosen = graph_program(task.program), selection_of(candidate)
-    known = known_relevance(program, settings_of(task))
+    known = known_relevance(program, widest_settings(task))
     steps = parts(chosen, known.runtime if known else chosen.disabled)
     others = _others(program, chosen)
     compared = measured(task, [Selection(), chosen, *others.values()])
@@ -57,7 +58,7 @@ def _others(program: GraphProgram, chosen: Selection) -> Mapping[str, Selection]
         "no optimisation": unoptimised(),
         **({"its class's list": lists[0]} if lists else {}),
         "this selection": chosen,
-        "this selection, offline": Selection(chosen.rewrites, chosen.disabled, offline=True),
+        "this selection, offline": replace(chosen, offline=True),
     }
 
 
@@ -75,7 +76,8 @@ class _Nodes:
         self._counts: list[Counter[str] | None] = []
         for length in range(len(chosen.rewrites) + 1):
             self._counts.append(_counted(lambda n=length: examiner.counts(chosen.rewrites[:n])))
-        self._after = _counted(lambda: examiner.optimised(chosen.rewrites, sorted(chosen.disabled))["counts"])
+        made = (chosen.rewrites, sorted(chosen.disabled), chosen.session.get("optimization", ""))
+        self._after = _counted(lambda: examiner.optimised(*made)["counts"])
         self._usual = _counted(lambda: examiner.optimised(())["counts"])
 
     def change(self, place: int) -> str:

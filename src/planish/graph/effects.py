@@ -12,7 +12,7 @@ from pathlib import Path
 
 from planish.core import Candidate, Measured, Task, content_hash
 from planish.graph.machine import this_machine
-from planish.graph.passes import Disable, Rewrite, Selection, selection_of
+from planish.graph.passes import Disable, Offline, Selection, selection_of
 from planish.graph.recipe import recipe_of
 from planish.measure import LocalExecutor
 
@@ -35,7 +35,7 @@ def parts(chosen: Selection, matter: Collection[str]) -> Mapping[str, tuple[Sele
     found: dict[str, tuple[Selection, Selection]] = {}
     steps = chosen.candidate.steps
     for place, step in enumerate(steps):
-        if isinstance(step, Rewrite) or (isinstance(step, Disable) and step.name in matter):
+        if not isinstance(step, Disable | Offline) or (isinstance(step, Disable) and step.name in matter):
             rest = Candidate(steps[:place] + steps[place + 1 :])
             found[f"{place + 1}. {step}"] = (selection_of(Candidate((step,))), selection_of(rest))
     return found

@@ -6,7 +6,7 @@ import math
 import statistics
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ class GraphEvaluator:
 
     Args:
         program: the model.
-        settings: of every session.
+        settings: of every session, where a candidate does not change them.
         objectives: names of what is wanted; what costs nothing more is measured besides.
         limits: of one evaluation.
         timing: how long each candidate is timed.
@@ -93,11 +93,12 @@ class _Evaluator:
         """Rewrite the model, make a session, compare its answers with the original's, and measure."""
         with clock("transform"):
             chosen = selection_of(candidate)
+            self._settings(chosen)  # raises where they are not canonical on this target
             try:
                 made = self._workshop.made(chosen.rewrites)
             except RewriteError as error:
                 return Failed("transform", "a pass fails", str(error))
-        name = (made.name, Selection((), chosen.disabled, chosen.offline))
+        name = (made.name, replace(chosen, rewrites=()))
         if name not in self._known or not self._recipe.remember:
             self._known[name] = self._tried(candidate, chosen, made, clock)
         return self._known[name]
@@ -110,7 +111,7 @@ class _Evaluator:
                 if chosen.offline:
                     kept = self._workshop.new_file()
                     offline = self._kept(chosen, made.file, kept)
-                    session = open_session(kept, self._recipe.settings, as_it_is=True)
+                    session = open_session(kept, self._settings(chosen), as_it_is=True)
                 else:
                     offline = 0.0
             with clock("verify"):
@@ -126,12 +127,15 @@ class _Evaluator:
                 kept.unlink(missing_ok=True)
                 weights_of(kept).unlink(missing_ok=True)
 
+    def _settings(self, chosen: Selection) -> Settings:
+        return self._recipe.settings.having(chosen.session)
+
     def _session(self, chosen: Selection, file: Path) -> Session:
-        return open_session(file, self._recipe.settings, chosen.disabled)
+        return open_session(file, self._settings(chosen), chosen.disabled)
 
     def _kept(self, chosen: Selection, file: Path, kept: Path) -> float:
         """Keep what the runtime makes; gives the seconds that this takes."""
-        settings = self._recipe.settings
+        settings = self._settings(chosen)
         return open_session(file, settings, chosen.disabled, keep=kept, apart=True).seconds
 
     def _wrong(self, session: Session, chosen: Selection) -> str:
@@ -171,13 +175,13 @@ class _Evaluator:
             with clock("run"):
                 level = chosen.offline
                 values["peak_memory"] = peak_memory(
-                    file, recipe.settings, chosen.disabled, self._feeds[0], as_it_is=level
+                    file, self._settings(chosen), chosen.disabled, self._feeds[0], as_it_is=level
                 )
         return Measured(values, samples)
 
     def _again(self, chosen: Selection, file: Path) -> float:
         if chosen.offline:
-            return open_session(file, self._recipe.settings, as_it_is=True).seconds
+            return open_session(file, self._settings(chosen), as_it_is=True).seconds
         return self._session(chosen, file).seconds
 
     def _size(self, file: Path, *, offline: bool) -> float:

@@ -51,7 +51,8 @@ def export_model(task: Task, candidate: Candidate, path: Path) -> Sequence[Path]
         RefusedError: ONNX Runtime does not take the model.
         OSError: a file cannot be written.
     """
-    program, chosen, settings = graph_program(task.program), selection_of(candidate), settings_of(task)
+    program, chosen = graph_program(task.program), selection_of(candidate)
+    settings = settings_of(task).having(chosen.session)
     name = program.file.stem
     model, facts, script = (
         path / each for each in (f"{name}.planish.onnx", f"{name}.planish.json", f"run_{name}.py")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from planish.graph.evaluator import GraphEvaluator
     from planish.graph.program import GraphProgram
 
-MODEL_OPTIONS = ("shape", "batch", "inputs", "labels", "allow")
+MODEL_OPTIONS = ("shape", "batch", "inputs", "labels", "allow", "session")
 SESSION_OPTIONS = ("optimization", "execution", "arena", "provider")
 SUFFIXES = (".onnx",)
 LEARNT = 3
@@ -75,9 +75,9 @@ class GraphLevel:
             source: the path of a file, or a canonical text, which names one.
             options: `shape` ("x=1,3,224,224" for inputs, "length=128" for named dimensions), `batch` (a
                 number, for first dimensions that are open), `inputs` and `labels` (`.npz` or `.npy` files),
-                `allow` ("fp16,mixed,int8": passes that change results); and of the session `optimization`
-                (all, extended, basic, none), `execution` (sequential, parallel), `arena` (on, off) and
-                `provider` (cpu, cuda).
+                `allow` ("fp16,mixed,int8": passes that change results), `session` ("search": candidates may
+                change the session's settings); and of the session `optimization` (all, extended, basic,
+                none), `execution` (sequential, parallel), `arena` (on, off) and `provider` (cpu, cuda).
 
         Raises:
             ProgramError: the file cannot be read, or is no model that can be tuned; an option is wrong.

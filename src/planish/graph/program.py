@@ -56,6 +56,7 @@ class GraphProgram:
         data: the user's inputs; None: random ones are made.
         labels: what the first output should be for `data`.
         allow: passes that change results which the user asked for: names of `intent` passes.
+        session: whether the user asked for settings of the session to be searched too.
     """
 
     path: str
@@ -66,6 +67,7 @@ class GraphProgram:
     data: DataFile | None = None
     labels: DataFile | None = None
     allow: tuple[str, ...] = ()
+    session: bool = False
 
     level = "graph"
 
@@ -94,6 +96,7 @@ class GraphProgram:
             "inputs": [[port.name, port.dtype, port.shape] for port in self.inputs],
             "allow": self.allow,
             **{name: [file.path, file.digest] for name, file in files.items() if file is not None},
+            **({"session": True} if self.session else {}),
         }
 
 
@@ -110,7 +113,14 @@ def program_from(text: str) -> GraphProgram:
     files = {name: DataFile(*data[name]) for name in ("data", "labels") if name in data}
     title = first.removeprefix("# ")
     return GraphProgram(
-        data["path"], data["digest"], title, tuple(ports), data["size"], **files, allow=tuple(data["allow"])
+        data["path"],
+        data["digest"],
+        title,
+        tuple(ports),
+        data["size"],
+        **files,
+        allow=tuple(data["allow"]),
+        session=data.get("session", False),
     )
 
 

@@ -9,7 +9,8 @@ from functools import partial
 from planish.core import Candidate, Reference, Task
 from planish.graph.counters import counters
 from planish.graph.evaluator import LAST_TIMING, TIMING, GraphEvaluator, lacking
-from planish.graph.passes import Selection, passes_of_kind, selection_of
+from planish.graph.installed import SETTINGS
+from planish.graph.passes import SETTABLE, Selection, Set, passes_of_kind, selection_of
 from planish.graph.program import GraphProgram, graph_program
 from planish.graph.relevance import Examiner, analyse, remembered
 from planish.graph.running import Settings
@@ -48,8 +49,24 @@ def recipe_of(task: Task, *, final: bool = False) -> GraphEvaluator:
 
 
 def settings_of(task: Task) -> Settings:
-    """Give the settings of every session of a task."""
+    """Give the settings of a task's sessions, where a candidate does not change them."""
     return Settings.of(task.target.cores, task.target.toolchain)
+
+
+def widest_settings(task: Task) -> Settings:
+    """Give the settings with which ONNX Runtime runs as many passes as it may for any candidate of a task."""
+    settings = settings_of(task)
+    return replace(settings, optimization="all") if graph_program(task.program).session else settings
+
+
+def settable(task: Task) -> tuple[Set, ...]:
+    """List the settings that candidates may change; none where the user did not ask for that."""
+    own = settings_of(task)
+    if not graph_program(task.program).session:
+        return ()
+    threads = [str(count) for count in range(1, own.cores)]
+    values = {**SETTINGS, "threads": threads, **({"execution": ()} if own.cores == 1 else {})}
+    return tuple(Set(name, value) for name in SETTABLE for value in values[name] if value != own.values[name])
 
 
 def space_of(task: Task, name: str, learnt: Sequence[Candidate] = ()) -> SelectionSpace:
@@ -63,27 +80,32 @@ def space_of(task: Task, name: str, learnt: Sequence[Candidate] = ()) -> Selecti
     """
     program = graph_program(task.program)
     offline = any(objective.name == "compile_time" for objective in task.objectives)
-    settings = settings_of(task)
+    settings, changes = widest_settings(task), settable(task)
     examiner = Examiner(program, settings)
 
     def every() -> Letters:
         rewrites = [each.name for each in passes_of_kind("onnxoptimizer", "onnxscript")]
         out = [each.name for each in passes_of_kind("rule", "transformer")]
-        return Letters((*rewrites, *program.allow), tuple(out), offline)
+        return Letters((*rewrites, *program.allow), tuple(out), offline, changes)
 
     def relevant() -> Letters:
         found = remembered(program, settings, partial(analyse, examiner))
-        return Letters((*found.rewrites, *program.allow), found.runtime, offline)
+        return Letters((*found.rewrites, *program.allow), found.runtime, offline, changes)
 
     namer = examiner.name if name == "exact" else None
     return SelectionSpace(every if name == "all" else relevant, namer, seeds_of(task, learnt))
 
 
 def seeds_of(task: Task, learnt: Sequence[Candidate] = ()) -> Sequence[Selection]:
-    """List what a search begins with: the baseline, the class's lists, and what is good for most models."""
+    """List what a search begins with.
+
+    That is the baseline, what was learnt, the class's lists, what is good for most models, and each setting
+    that candidates may change, alone; but threads, which are many.
+    """
     wanted = {objective.name for objective in task.objectives}
     lists = class_lists(graph_program(task.program))
-    found = [Selection(), *map(selection_of, learnt), *lists, *GOOD_LISTS]
+    changes = [Selection(settings=frozenset({each})) for each in settable(task) if each.name != "threads"]
+    found = [Selection(), *map(selection_of, learnt), *lists, *GOOD_LISTS, *changes]
     if "compile_time" in wanted:
         found += [replace(each, offline=True) for each in found]
     return found

@@ -21,9 +21,9 @@ _OF_FILES = frozenset({"compile_time", "peak_memory", "model_size"})
 def identities(task: Task) -> Generator[Callable[[Candidate], str]]:
     """Give what names selections: by the model that ONNX Runtime makes in the end, and runs.
 
-    Where an objective is of the file, or of the time and memory to load it, the file and what the runtime
-    leaves out count too. Whether a selection is optimised offline always counts. A selection that fails
-    names itself.
+    Where an objective is of the file, or of the time and memory to load it, the file, what the runtime leaves
+    out and the session's level count too. Whether a selection is optimised offline always counts, and so do
+    the session's other settings. A selection that fails names itself.
     """
     by_file = not _OF_FILES.isdisjoint(objective.name for objective in task.objectives)
     with closing(Examiner(graph_program(task.program), settings_of(task))) as examiner:
@@ -42,6 +42,9 @@ def identities(task: Task) -> Generator[Callable[[Candidate], str]]:
 
 def _made(examiner: Examiner, chosen: Selection, *, by_file: bool) -> str:
     if not by_file:
-        return examiner.optimised(chosen.rewrites, sorted(chosen.disabled))["name"]
+        session = dict(chosen.session)
+        level = session.pop("optimization", "")
+        made = examiner.optimised(chosen.rewrites, sorted(chosen.disabled), level)["name"]
+        return " ".join([made, *(f"{name}={value}" for name, value in sorted(session.items()))])
     rest = replace(chosen, rewrites=(), offline=False).candidate.hash
     return f"{examiner.made(chosen.rewrites)} {rest}"

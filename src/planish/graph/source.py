@@ -47,6 +47,7 @@ def read_model(path: Path, options: Mapping[str, str]) -> GraphProgram:
         named.get("inputs"),
         named.get("labels"),
         _allowed(options.get("allow", "")),
+        session=_searches_session(options.get("session", "")),
     )
 
 
@@ -174,6 +175,12 @@ def _allowed(text: str) -> tuple[str, ...]:
         if name not in known:
             raise ProgramError(f"cannot allow '{name}'", did_you_mean(name, known))
     return tuple(find_pass(known[name]).name for name in sorted(set(wanted)))
+
+
+def _searches_session(text: str) -> bool:
+    if text not in ("", "search"):
+        raise ProgramError(f"session cannot be '{text}'", did_you_mean(text, ["search"]))
+    return bool(text)
 
 
 def _title(path: Path, model: ModelProto, inputs: tuple[Port, ...]) -> str:

@@ -1,4 +1,4 @@
-"""The space of selections: ordered rewriting passes, and the set of what ONNX Runtime leaves out."""
+"""The space of selections: rewriting passes in their order, what ONNX Runtime leaves out, settings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from planish.core import Candidate, Step
-from planish.graph.passes import Disable, Offline, Rewrite, Selection, selection_of
+from planish.graph.passes import Disable, Offline, Rewrite, Selection, Set, selection_of
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -31,11 +31,13 @@ class Letters:
         rewrites: rewriting passes.
         disables: passes of the runtime that may be left out.
         offline: whether the runtime's work may be kept as a file.
+        settings: of the session, that may be set; none of them the target's own.
     """
 
     rewrites: tuple[str, ...]
     disables: tuple[str, ...]
     offline: bool = False
+    settings: tuple[Set, ...] = ()
 
 
 class SelectionSpace:
@@ -87,34 +89,43 @@ class SelectionSpace:
         return f"{self._name(chosen.rewrites)}:{rest}"
 
     def steps(self, candidate: Candidate) -> Sequence[Step]:
-        """List every pass that can be added or left out."""
+        """List every pass that can be added or left out, and every setting that is still the target's."""
         chosen, letters = selection_of(candidate), self.letters
         more = letters.rewrites if len(chosen.rewrites) < self._longest else ()
-        out = [name for name in letters.disables if name not in chosen.disabled]
+        out = [name for name in letters.disables if chosen.optimises and name not in chosen.disabled]
         offline = [Offline()] if letters.offline and not chosen.offline else []
-        return [*map(Rewrite, more), *map(Disable, out), *offline]
+        settings = [each for each in letters.settings if each.name not in chosen.session]
+        longer = [
+            each for each in settings if len(_having(chosen, each).candidate.steps) > len(candidate.steps)
+        ]
+        return [*map(Rewrite, more), *map(Disable, out), *offline, *longer]
 
     def extend(self, candidate: Candidate, step: Step) -> Candidate:
-        """Append a rewriting pass to the others, or leave out one more of the runtime's."""
+        """Append a rewriting pass to the others, leave out one more of the runtime's, or set the session."""
         chosen = selection_of(candidate)
         match step:
             case Rewrite(name):
                 return replace(chosen, rewrites=(*chosen.rewrites, name)).candidate
             case Disable(name):
                 return replace(chosen, disabled=chosen.disabled | {name}).candidate
+            case Set():
+                return _having(chosen, step).candidate
             case _:
                 return replace(chosen, offline=True).candidate
 
     def sample(self, rng: Generator) -> Candidate:
-        """Draw a length, the longer the rarer, the passes, and what is left out: mostly one or two."""
+        """Draw a length, the longer the rarer, the passes, what is left out, and few or no settings."""
         letters = self.letters
         count = min(int(rng.geometric(_MORE)) - 1, self._longest) if letters.rewrites else 0
         out = min(int(rng.geometric(_OUT)), len(letters.disables))
-        return Selection(
+        chosen = Selection(
             tuple(_drawn(letters.rewrites, count, rng)),
             frozenset(rng.choice(letters.disables, out, replace=False).tolist() if out else ()),
             letters.offline and bool(rng.random() < _OUT),
-        ).candidate
+        )
+        for _ in range(int(rng.geometric(_OUT)) - 1 if letters.settings else 0):
+            chosen = _set(chosen, letters, rng)
+        return chosen.candidate
 
     def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
         """Insert, replace, delete or swap a rewriting pass, or change what the runtime does: each alike."""
@@ -126,14 +137,16 @@ class SelectionSpace:
             changes += [lambda: _replaced(chosen, letters, rng), lambda: _deleted(chosen, rng)]
         if len(set(chosen.rewrites)) > 1:
             changes.append(lambda: _swapped(chosen, rng))
-        if letters.disables:
+        if letters.disables and chosen.optimises:
             changes += [lambda: _toggled(chosen, letters, rng)] * 2
         if letters.offline:
             changes.append(lambda: replace(chosen, offline=not chosen.offline))
+        if letters.settings:
+            changes.append(lambda: _set(chosen, letters, rng))
         return changes[int(rng.integers(len(changes)))]().candidate if changes else candidate
 
     def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
-        """Cut each list at a point and swap the rests; deal out what only one of them leaves out."""
+        """Cut each list at a point and swap the rests; deal out what only one leaves out, and settings."""
         one, other = selection_of(a), selection_of(b)
         cut, away = (int(rng.integers(len(each.rewrites) + 1)) for each in (one, other))
         both = one.disabled & other.disabled
@@ -141,9 +154,10 @@ class SelectionSpace:
         rest = (one.disabled ^ other.disabled) - dealt
         first = one.rewrites[:cut] + other.rewrites[away:]
         second = other.rewrites[:away] + one.rewrites[cut:]
+        mine, others = _dealt(one.settings, other.settings, rng)
         return (
-            Selection(first[: self._longest], both | dealt, one.offline).candidate,
-            Selection(second[: self._longest], both | rest, other.offline).candidate,
+            Selection(first[: self._longest], both | dealt, one.offline, mine).candidate,
+            Selection(second[: self._longest], both | rest, other.offline, others).candidate,
         )
 
     def shorter(self, candidate: Candidate) -> Sequence[Candidate]:
@@ -182,3 +196,26 @@ def _swapped(chosen: Selection, rng: Generator) -> Selection:
 
 def _toggled(chosen: Selection, letters: Letters, rng: Generator) -> Selection:
     return replace(chosen, disabled=chosen.disabled ^ {*_drawn(letters.disables, 1, rng)})
+
+
+def _having(chosen: Selection, setting: Set) -> Selection:
+    return replace(chosen, settings=chosen.settings | {setting})
+
+
+def _set(chosen: Selection, letters: Letters, rng: Generator) -> Selection:
+    """Give one setting of the session another value; the target's own is one of them."""
+    names = list(dict.fromkeys(each.name for each in letters.settings))
+    name = _drawn(names, 1, rng)[0]
+    rest = frozenset(each for each in chosen.settings if each.name != name)
+    values = [rest, *(rest | {each} for each in letters.settings if each.name == name)]
+    others = [each for each in values if each != chosen.settings]
+    return replace(chosen, settings=others[int(rng.integers(len(others)))])
+
+
+def _dealt(
+    one: frozenset[Set], other: frozenset[Set], rng: Generator
+) -> tuple[frozenset[Set], frozenset[Set]]:
+    """Swap settings of some names."""
+    swapped = {name for name in sorted({each.name for each in one | other}) if rng.random() < _OUT}
+    gone = frozenset(each for each in one | other if each.name in swapped)
+    return (one - gone) | (other & gone), (other - gone) | (one & gone)

@@ -12,6 +12,7 @@ from planish.graph.passes import (
     Disable,
     Offline,
     Rewrite,
+    Set,
     passes_of_kind,
     selection,
     selection_of,
@@ -21,9 +22,21 @@ REWRITES = [each.name for each in passes_of_kind("onnxoptimizer", "onnxscript", 
 RUNTIME = [each.name for each in passes_of_kind("rule", "transformer")]
 
 
-@given(st.lists(st.sampled_from(REWRITES), max_size=5), st.sets(st.sampled_from(RUNTIME)), st.booleans())
-def test_a_selection_is_read_back_from_json(rewrites: list[str], disabled: set[str], offline: bool) -> None:
-    chosen = selection(rewrites, disabled, offline=offline)
+SETTINGS = {"arena": "off", "execution": "parallel", "optimization": "basic", "threads": "3"}
+
+
+@given(
+    st.lists(st.sampled_from(REWRITES), max_size=5),
+    st.sets(st.sampled_from(RUNTIME)),
+    st.booleans(),
+    st.sets(st.sampled_from([*SETTINGS])),
+)
+def test_a_selection_is_read_back_from_json(
+    rewrites: list[str], disabled: set[str], offline: bool, settings: set[str]
+) -> None:
+    chosen = selection(
+        rewrites, disabled, offline=offline, settings=[Set(name, SETTINGS[name]) for name in settings]
+    )
     assert selection_of(chosen.candidate) == chosen
     again = candidate_from_json(json.loads(chosen.candidate.text), STEPS)
     assert again == chosen.candidate
@@ -35,6 +48,13 @@ def test_the_set_part_has_one_order() -> None:
     assert str(one) == "without ConvAddFusion; without NchwcTransformer"
 
 
+def test_where_the_session_optimises_nothing_nothing_is_left_out() -> None:
+    nothing = Set("optimization", "none")
+    chosen = selection(disabled=["NchwcTransformer"], settings=[Set("arena", "off"), nothing])
+    assert str(chosen.candidate) == "arena=off; optimization=none"
+    assert selection_of(chosen.candidate) == selection(settings=chosen.settings)
+
+
 @pytest.mark.parametrize(
     ("steps", "error"),
     [
@@ -44,6 +64,15 @@ def test_the_set_part_has_one_order() -> None:
         ((Rewrite("NchwcTransformer"),), ScheduleError),
         ((Disable("onnxscript.optimize"),), ScheduleError),
         ((Rewrite("onnxscript.optimise"),), PlanishError),
+        ((Set("arena", "off"), Offline()), ScheduleError),
+        ((Set("execution", "parallel"), Set("arena", "off")), ScheduleError),
+        ((Set("arena", "off"), Set("arena", "off")), ScheduleError),
+        ((Set("threads", "1"), Set("threads", "2")), ScheduleError),
+        ((Disable("NchwcTransformer"), Set("optimization", "none")), ScheduleError),
+        ((Set("execution", "paralel"),), PlanishError),
+        ((Set("provider", "cuda"),), PlanishError),
+        ((Set("execution", "parallel"), Set("threads", "1")), ScheduleError),
+        ((Set("threads", "0"),), PlanishError),
     ],
 )
 def test_what_is_not_canonical_is_refused(steps: tuple[object, ...], error: type[PlanishError]) -> None:

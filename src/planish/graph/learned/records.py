@@ -13,7 +13,7 @@ from planish.core import Candidate, ProgramError
 from planish.graph.architecture import recognise_file
 from planish.graph.learned.effects import Record
 from planish.graph.learned.lists import ClassList, learn_lists, learned_list
-from planish.graph.passes import Rewrite, find_pass
+from planish.graph.passes import Rewrite, Set, find_pass
 from planish.graph.program import program_from
 
 
@@ -51,14 +51,20 @@ def records_of(tried: Tried) -> Iterator[Record]:
     program = program_from(tried.program)
     classes = _classes(program.file, program.digest)
     for candidate, ratio in tried.outcomes if classes else ():
-        if not _is_intended(candidate):
+        if not _was_asked_for(candidate):
             yield Record(program.digest, classes, candidate, ratio)
 
 
-def _is_intended(candidate: Candidate) -> bool:
-    """Whether it holds a pass that changes results, which one user's intent does not allow to another."""
-    rewrites = (step.name for step in candidate.steps if isinstance(step, Rewrite))
-    return any(find_pass(name).is_intended for name in rewrites)
+def _was_asked_for(candidate: Candidate) -> bool:
+    """Whether it holds what one user's wish does not allow to another.
+
+    That is a pass that changes results, or a setting of the session.
+    """
+    steps = candidate.steps
+    return any(
+        isinstance(step, Set) or (isinstance(step, Rewrite) and find_pass(step.name).is_intended)
+        for step in steps
+    )
 
 
 @lru_cache(maxsize=256)

@@ -9,16 +9,19 @@ from planish.graph.passes.catalogue import (
     passes_of_kind,
 )
 from planish.graph.passes.step import (
+    SETTABLE,
     STEPS,
     Disable,
     Offline,
     Rewrite,
     Selection,
+    Set,
     selection,
     selection_of,
 )
 
 __all__ = [
+    "SETTABLE",
     "STEPS",
     "Disable",
     "GraphPass",
@@ -26,6 +29,7 @@ __all__ = [
     "Offline",
     "Rewrite",
     "Selection",
+    "Set",
     "exclusions",
     "find_pass",
     "passes",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from planish.core import Candidate, ScheduleError, Step
+from planish.core import Candidate, ProgramError, ScheduleError, Step, did_you_mean
+from planish.graph.installed import SETTINGS
 from planish.graph.passes.catalogue import find_pass, passes
 
 
@@ -46,7 +48,31 @@ class Offline(Step):
         return "offline"
 
 
-STEPS: Mapping[str, type[Step]] = {"Rewrite": Rewrite, "Disable": Disable, "Offline": Offline}
+SETTABLE = ("optimization", "execution", "arena", "threads")
+"""The settings of a session that a candidate may change."""
+
+
+@dataclass(frozen=True)
+class Set(Step):
+    """Run in a session that has one setting other than the target's.
+
+    Args:
+        name: one of `SETTABLE`.
+        value: one of its values in `SETTINGS`; of threads, a number.
+    """
+
+    name: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.value}"
+
+
+UNOPTIMISED = Set("optimization", "none")
+"""Sets ONNX Runtime to do nothing of its own."""
+ONE_THREAD = Set("threads", "1")
+
+STEPS: Mapping[str, type[Step]] = {"Rewrite": Rewrite, "Disable": Disable, "Offline": Offline, "Set": Set}
 
 
 @dataclass(frozen=True)
@@ -57,49 +83,86 @@ class Selection:
         rewrites: rewriting passes in their order; one may come again.
         disabled: ONNX Runtime's passes that are left out.
         offline: whether the runtime's work is done once, and kept.
+        settings: of the session, where they are not the target's; one of a name.
     """
 
     rewrites: tuple[str, ...] = ()
     disabled: frozenset[str] = frozenset()
     offline: bool = False
+    settings: frozenset[Set] = frozenset()
 
     @property
     def candidate(self) -> Candidate:
-        """The candidate: the rewriting passes, then what is left out in the catalogue's order."""
-        out = sorted(self.disabled, key=_place)
-        return Candidate(
-            (*map(_rewrite, self.rewrites), *map(_disable, out), *([Offline()] if self.offline else []))
-        )
+        """The candidate: the rewriting passes, then what is left out in the catalogue's order, then the rest.
+
+        Where the session is set to optimise nothing, there is nothing to leave out; where it is set to one
+        thread, ONNX Runtime runs nothing in parallel, whatever it is told.
+        """
+        out = sorted(self.disabled, key=_place) if self.optimises else []
+        offline = [Offline()] if self.offline else []
+        idle = "execution" if ONE_THREAD in self.settings else ""
+        settings = sorted((s for s in self.settings if s.name != idle), key=lambda each: each.name)
+        return Candidate((*map(_rewrite, self.rewrites), *map(_disable, out), *offline, *settings))
+
+    @property
+    def session(self) -> Mapping[str, str]:
+        """The settings that are not the target's: name to value."""
+        return {each.name: each.value for each in self.settings}
+
+    @property
+    def optimises(self) -> bool:
+        """Whether the session is not set to optimise nothing."""
+        return UNOPTIMISED not in self.settings
 
 
 def selection(
-    rewrites: Iterable[str] = (), disabled: Collection[str] = (), *, offline: bool = False
+    rewrites: Iterable[str] = (),
+    disabled: Collection[str] = (),
+    *,
+    offline: bool = False,
+    settings: Collection[Set] = (),
 ) -> Selection:
     """Make a selection of names.
 
     Raises:
-        ProgramError: a pass is unknown or kept out.
-        ScheduleError: a pass is not of the kind that its place takes.
+        ProgramError: a pass is unknown or kept out; a setting or its value is unknown.
+        ScheduleError: a pass is not of the kind that its place takes; a setting is there twice.
     """
-    chosen = Selection(tuple(rewrites), frozenset(disabled), offline)
+    chosen = Selection(tuple(rewrites), frozenset(disabled), offline, frozenset(settings))
     for name in (*chosen.rewrites, *chosen.disabled):
         if find_pass(name).is_rewriting == (name in chosen.disabled):
             where = "left out of ONNX Runtime" if name in chosen.disabled else "run before ONNX Runtime"
             raise ScheduleError(f"pass '{name}' cannot be {where}")
+    for each in chosen.settings:
+        _check(each)
+    if len(chosen.session) < len(chosen.settings):
+        raise ScheduleError(f"a setting is there twice: {', '.join(sorted(map(str, settings)))}")
     return chosen
+
+
+def _check(setting: Set) -> None:
+    """Raise ProgramError where a setting cannot be."""
+    name, value = setting.name, setting.value
+    if name not in SETTABLE:
+        raise ProgramError(f"unknown setting '{name}'", did_you_mean(name, SETTABLE))
+    if name == "threads" and not re.fullmatch("[1-9][0-9]*", value):
+        raise ProgramError(f"threads cannot be '{value}'", "Give a number from 1.")
+    if name != "threads" and value not in SETTINGS[name]:
+        raise ProgramError(f"{name} cannot be '{value}'", did_you_mean(value, SETTINGS[name]))
 
 
 def selection_of(candidate: Candidate) -> Selection:
     """Read a candidate.
 
     Raises:
-        ProgramError: a pass is unknown or kept out.
-        ScheduleError: the steps are not in their order: `Rewrite`, then `Disable`, then `Offline`.
+        ProgramError: a pass is unknown or kept out; a setting or its value is unknown.
+        ScheduleError: the steps are not in their order: `Rewrite`, `Disable`, `Offline`, `Set`.
     """
     rewrites = [step.name for step in candidate.steps if isinstance(step, Rewrite)]
     disabled = [step.name for step in candidate.steps if isinstance(step, Disable)]
     offline = any(isinstance(step, Offline) for step in candidate.steps)
-    found = selection(rewrites, disabled, offline=offline)
+    settings = [step for step in candidate.steps if isinstance(step, Set)]
+    found = selection(rewrites, disabled, offline=offline, settings=settings)
     if found.candidate != candidate:
         raise ScheduleError(f"not in canonical order: {candidate}", f"Write it so: {found.candidate}.")
     return found

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +55,15 @@ class Examining:
             found[name.decode()] = found.get(name.decode(), False) or modified == b"1"
         return found
 
-    def optimised(self, rewrites: Sequence[str], disabled: Sequence[str]) -> Mapping[str, Any]:
+    def optimised(
+        self, rewrites: Sequence[str], disabled: Sequence[str], optimization: str
+    ) -> Mapping[str, Any]:
         """Name and count what the runtime makes of the model where some of its passes are left out."""
         import onnx
 
         kept = self._scratch / "optimised.onnx"
-        open_session(self._workshop.made(rewrites).file, self._settings, disabled, keep=kept)
+        settings = replace(self._settings, optimization=optimization or self._settings.optimization)
+        open_session(self._workshop.made(rewrites).file, settings, disabled, keep=kept)
         made = onnx.load(kept)
         return {"name": identity(made), "counts": node_counts(made)}
 

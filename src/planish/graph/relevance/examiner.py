@@ -84,13 +84,20 @@ class Examiner:
         """
         return self._ask("fired", rewrites)
 
-    def optimised(self, rewrites: Sequence[str], disabled: Sequence[str] = ()) -> Mapping[str, Any]:
+    def optimised(
+        self, rewrites: Sequence[str], disabled: Sequence[str] = (), optimization: str = ""
+    ) -> Mapping[str, Any]:
         """Give `name` and `counts` of what the runtime makes where some of its passes are left out.
+
+        Args:
+            rewrites: rewriting passes, in their order.
+            disabled: the runtime's passes that are left out.
+            optimization: the session's level; by default that of the settings.
 
         Raises:
             ExaminerError: a rewriting pass fails, or the runtime does not take what it makes.
         """
-        return self._ask("optimised", rewrites, sorted(disabled))
+        return self._ask("optimised", rewrites, sorted(disabled), optimization)
 
     def close(self) -> None:
         """End the process; harmless when called twice."""

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planish.core import PlanishError
+from planish.core import PlanishError, ScheduleError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +35,7 @@ class RefusedError(PlanishError):
 
 @dataclass(frozen=True)
 class Settings:
-    """How a session runs; the same for all candidates.
+    """How a session runs.
 
     Args:
         cores: threads within an operator.
@@ -61,6 +61,28 @@ class Settings:
             toolchain.get("arena", "on") == "on",
             toolchain.get("provider", "cpu"),
         )
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        """All settings by their names on the command line; `threads` are the cores."""
+        arena = "on" if self.arena else "off"
+        named = {"optimization": self.optimization, "execution": self.execution, "provider": self.provider}
+        return {**named, "arena": arena, "threads": str(self.cores)}
+
+    def having(self, changes: Mapping[str, str]) -> Settings:
+        """Give these settings with some changed.
+
+        Raises:
+            ScheduleError: one of them is so already, or there are not so many cores.
+        """
+        own = self.values
+        for name, value in changes.items():
+            if own[name] == value:
+                raise ScheduleError(f"the session has {name}={value} already", "Leave this step out.")
+        wanted = {**own, **changes}
+        if int(wanted["threads"]) > self.cores:
+            raise ScheduleError(f"{wanted['threads']} threads on {self.cores} cores", "See --cores.")
+        return Settings.of(int(wanted["threads"]), wanted)
 
 
 @dataclass(frozen=True)
