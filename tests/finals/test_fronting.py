@@ -139,10 +139,13 @@ def test_examples_that_were_held_back_decide_who_is_first() -> None:
         return replace(judged(1.0, error, ("no difference", "faster")), scores=scores)
 
     good, learnt_by_heart, worse = scored(0.15, 0.05), scored(0.1, 0.08), scored(0.01, 0.3)
+    not_scored = replace(scored(0.02, 0.0), scores={})
     ending = Ending(
-        [worse, learnt_by_heart, good], standings(1.0, 0.2), baseline_scores={"error_validation": 0.2}
+        [not_scored, worse, learnt_by_heart, good],
+        standings(1.0, 0.2),
+        baseline_scores={"error_validation": 0.2},
     )
 
     ending.sort((TIME, ERROR), Candidate())
 
-    assert ending.members == [good, learnt_by_heart, worse]
+    assert ending.members == [good, learnt_by_heart, not_scored, worse]

@@ -27,6 +27,7 @@ class Cut:
         agrees: whether the second opinion does.
         searched: how many steps it had.
         effects: as stored.
+        unseen: its scores at the end; None for as many times the baseline's as its error is.
     """
 
     places: tuple[int, ...]
@@ -36,6 +37,7 @@ class Cut:
     agrees: bool | None = True
     searched: int = 5
     effects: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    unseen: Mapping[str, float] | None = None
 
     def finalist(self) -> Finalist:
         """Give what the store holds."""
@@ -58,6 +60,7 @@ class Cut:
         if self.agrees is False:
             for told in objectives.values():
                 told["verdict"] = "disputed" if told["verdict"] == "faster" else told["verdict"]
+        scores = {name: self.error * value / 0.2 for name, value in SCORES.items()}
         candidate = Candidate(tuple(map(Saw, self.places)))
         data: dict[str, Any] = {
             "hash": candidate.hash,
@@ -67,7 +70,7 @@ class Cut:
             "ratio": [ratio, ratio * 0.9, ratio * 1.1],
             "baseline": {"median": 2e-3, "samples": [2e-3] * 5},
             "objectives": objectives,
-            "scores": {name: self.error * value / 0.2 for name, value in SCORES.items()},
+            "scores": dict(self.unseen) if self.unseen is not None else scores,
             "baseline_scores": SCORES,
             "second_opinion": {
                 "agrees": self.agrees,

@@ -1,6 +1,6 @@
 """What is said of a front: its table, and what is better at no cost."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,8 +45,9 @@ def test_the_table_has_both_baselines_first() -> None:
     )
     assert table.rows[4][-3:] == ("2", "agrees", "same time, less error")
     assert table.rows[5][-2:] == ("differs", "disputed")
-    assert (
-        table.note == "error: as in the search; search, validation, final: at the end; reference: tree.mlir"
+    assert table.note == (
+        "error: as in the search; search, validation, final: at the end; verdict on error: by validation; "
+        "reference: tree.mlir"
     )
     assert table.scores == {"search", "validation", "final"}
     assert all(len(row) == len(table.columns) for row in table.rows)
@@ -64,13 +65,35 @@ def test_what_is_better_at_no_cost_is_the_verdict() -> None:
     found = verdict(*FRONT[:3])
     assert found.kind == "better"
     assert found.headline == (
-        f"2.00{X} faster at no more error (#2); error 0.1000 instead of 0.2000 at no more time (#3)"
+        f"2.00{X} faster at no more error (#2); "
+        "validation error 0.06000 instead of 0.1200 at no more time (#3)"
     )
     assert found.grounds[0] == (
         "#2 at the end, against the baseline: error 0.1100 against 0.1100, error validation 0.1200 "
         "against 0.1200, error final 0.1300 against 0.1300"
     )
     assert "best time of the front: #1, time 500.0 µs, error 0.9000" in found.grounds
+
+
+@pytest.mark.parametrize(
+    ("unseen", "told"),
+    [
+        ({"error": 0.11, "error_validation": 0.13}, "same time, more error"),
+        ({"error": 0.11, "error_validation": 0.12}, "same time, same error"),
+        ({}, "same time, failed"),
+    ],
+)
+def test_what_is_better_on_the_examples_of_the_search_alone_is_no_win(
+    unseen: Mapping[str, float], told: str
+) -> None:
+    found = front([replace(FRONT[2], unseen=unseen)])
+    assert front_table(found, BOTH).rows[2][-1] == told
+    assert verdict_of_front(found, BOTH).kind == "same"
+
+
+def test_what_is_worse_on_the_examples_of_the_search_alone_is_a_win() -> None:
+    found = verdict(replace(FRONT[2], error=0.3, unseen={"error": 0.1, "error_validation": 0.03}))
+    assert found.headline == "Validation error 0.03000 instead of 0.1200 at no more time (#1)"
 
 
 def test_a_disputed_module_is_no_win() -> None:

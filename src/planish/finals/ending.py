@@ -43,8 +43,8 @@ class Ending:
 
         Of several, what is worse than the baseline in none. Then the best by the leading objective comes
         first, and by the next one where they differ by noise alone. Where an objective was scored on examples
-        that were held back, they decide: the search may have learnt its own by heart. Those that are disputed
-        come last.
+        that were held back, they decide: the search may have learnt its own by heart; what could not be
+        scored on them is worse. Those that are disputed come last.
 
         Args:
             objectives: the leading one first.
@@ -65,9 +65,9 @@ class Ending:
 
     def _worse(self, member: Ranked, objective: Objective) -> bool:
         held, unchanged = (_held_back(objective, scores) for scores in (member.scores, self.baseline_scores))
-        if held is None or unchanged is None:
+        if unchanged is None:
             return member.standings[objective.name].verdict == "slower"
-        return held > unchanged
+        return held is None or held > unchanged
 
     def _cost(self, member: Ranked, objective: Objective) -> float:
         held, standing = _held_back(objective, member.scores), member.standings[objective.name]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from planish.core import Objective
+from planish.core import HELD_BACK, Objective
 from planish.report.judgement import Verdict
-from planish.report.members import Front, Member
+from planish.report.members import Front, Judged, Member
 from planish.report.wording import amount, label, multiple, number, words
 
 _NOTHING = "Nothing is better than the baseline without being worse in something else"
@@ -31,7 +31,12 @@ def verdict_of_front(front: Front, objectives: Sequence[Objective]) -> Verdict:
 def _best(front: Front, objective: Objective) -> Member | None:
     """Find the member that is best by an objective, of those better by it and worse in nothing."""
     fit = [m for m in front.members if m.unharmed and m.values[objective.name].verdict == "faster"]
-    return min(fit, key=lambda m: objective.cost(m.values[objective.name].median), default=None)
+    return min(fit, key=lambda m: objective.cost(_telling(m.values[objective.name])), default=None)
+
+
+def _telling(judged: Judged) -> float:
+    """Give the value on examples that were held back; without such, that of the comparison."""
+    return judged.median if judged.held_back is None else judged.held_back
 
 
 def _bargain(front: Front, objectives: Sequence[Objective], objective: Objective, member: Member) -> str:
@@ -43,8 +48,9 @@ def _bargain(front: Front, objectives: Sequence[Objective], objective: Objective
 def _change(front: Front, objective: Objective, member: Member) -> str:
     judged, base = member.values[objective.name], front.baseline.values[objective.name]
     if objective.exact or judged.gain is None:
-        now, before = (amount(v.median, objective.unit) for v in (judged, base))
-        return f"{label(objective)} {now} instead of {before}"
+        now, before = (amount(_telling(v), objective.unit) for v in (judged, base))
+        part = "" if judged.held_back is None else f"{HELD_BACK} "
+        return f"{part}{label(objective)} {now} instead of {before}"
     return f"{multiple(judged.gain)} {words(objective)['faster']}"
 
 

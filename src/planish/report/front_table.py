@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from planish.core import Objective
+from planish.core import HELD_BACK, Objective
 from planish.report.members import Front, Judged, Member
 from planish.report.wording import amount, label, multiple, number, outcome_words
 
@@ -61,6 +61,8 @@ def front_table(front: Front, objectives: Sequence[Objective]) -> FrontTable:
 def _note(front: Front, objectives: Sequence[Objective], scores: Mapping[str, str]) -> str:
     exact = ", ".join(label(o) for o in objectives if o.exact)
     columns = [f"{exact}: as in the search", f"{', '.join(scores.values())}: at the end"] if scores else []
+    held = [label(o) for o in objectives if front.baseline.values[o.name].held_back is not None]
+    columns += [f"verdict on {', '.join(held)}: by {HELD_BACK}"] if held else []
     named = [f"reference: {front.reference.name}"] if front.reference else []
     return "; ".join((*columns, *named))
 
