@@ -139,7 +139,9 @@ def test_npz_files_by_either_names(tmp_path: Path) -> None:
         open_data(tmp_path, "train")
 
 
-@pytest.mark.parametrize("labels", [LABELS - 1, LABELS + 0.5])
+@pytest.mark.parametrize(
+    "labels", [LABELS - 1, LABELS + 0.5, LABELS + np.nan, LABELS + np.inf, LABELS.astype(str)]
+)
 def test_labels_are_whole_numbers_from_0(tmp_path: Path, labels: Any) -> None:
     np.savez(tmp_path / "a.npz", images=IMAGES, labels=labels)
     with pytest.raises(ProgramError, match="whole numbers"):

@@ -132,7 +132,8 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, module: str, workload: str, s
 @pytest.mark.parametrize(
     ("workload", "change", "said"),
     [
-        (INFERENCE, "split", "the split asks for 80 examples, there are 60"),
+        (INFERENCE.replace("search = 9", "search = 80"), "", "the split asks for 86 examples, there are 60"),
+        (INFERENCE.replace("validation = 6", "validation = 52"), "", "asks for 61 examples, there are 60"),
         (INFERENCE, "labels", "label 3, the module gives 3 classes"),
         (INFERENCE, "images", r"shape \[3, 2\], the module takes \[4\]"),
         (INFERENCE, "weights", "no array 'w'"),
@@ -142,8 +143,6 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, module: str, workload: str, s
 )
 def test_data_that_does_not_fit_is_one_line(tmp_path: Path, workload: str, change: str, said: str) -> None:
     module = STEP if change == "step" else PREDICT
-    if change == "split":
-        workload = workload.replace("search = 9", "search = 80")
     path = write_all(tmp_path, module, workload)
     draw = np.random.default_rng(0)
     if change == "labels":

@@ -132,8 +132,10 @@ def _places(split: Split, part: Part, there: int, *, own: bool) -> NDArray[np.in
     """
     first = 0 if own else sum(getattr(split, before) for before in PARTS[: PARTS.index(part)])
     count = getattr(split, part) or there - first
-    if count < 1 or first + count > there:
-        what = f"the split asks for {first + max(count, 1)} examples, there are {there}"
+    # What lacks examples for its validation is to be told now, and not when the search is over.
+    asked = max(first + max(count, 1), 0 if own else split.train + split.search + split.validation)
+    if asked > there:
+        what = f"the split asks for {asked} examples, there are {there}"
         raise ProgramError(what, "Make the parts of [split] smaller.")
     order = np.random.default_rng([split.seed, int(own)]).permutation(there)
     return order[first : first + count]

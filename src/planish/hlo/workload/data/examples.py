@@ -40,9 +40,12 @@ def examples_of(images: NDArray[Any], labels: NDArray[Any], where: str) -> Examp
     if labels.ndim != 1 or len(images) != len(labels):
         what = f"{where} has {len(images)} images and labels of shape {list(labels.shape)}"
         raise ProgramError(what, "Give one label for each image.")
-    whole = labels.astype(np.int64)
-    if (whole != labels).any() or (whole < 0).any():
+    if labels.dtype.kind not in "biuf" or not _counts(labels):
         raise ProgramError(f"{where} has labels that are no whole numbers from 0", "Number the classes.")
     if images.dtype != np.uint8 and images.dtype.kind != "f":
         raise ProgramError(f"the images of {where} are {images.dtype}", "Give bytes or floats.")
-    return Examples(whole, lambda places: images[places])
+    return Examples(labels.astype(np.int64), lambda places: images[places])
+
+
+def _counts(labels: NDArray[Any]) -> bool:
+    return bool(np.isfinite(labels).all() and (labels % 1 == 0).all() and (labels >= 0).all())
