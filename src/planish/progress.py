@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from planish.core import Failed, Growth, Measured, Objective, Task, Trial
 
@@ -21,6 +22,7 @@ class Progress:
         failures: "stage: reason" to how many failed so.
         best: the best measured trial.
         growth: how the front grows; None with one objective.
+        introduction: what is known of the program by now, in lines; where the level tells that.
     """
 
     task: Task
@@ -30,6 +32,7 @@ class Progress:
     failures: Counter[str] = field(default_factory=Counter[str])
     best: Trial | None = None
     growth: Growth | None = None
+    introduction: Sequence[str] = ()
 
     @property
     def objective(self) -> Objective:
@@ -54,6 +57,18 @@ class Progress:
         if self.best is None or not isinstance(self.best.outcome, Measured):
             return None
         return self.best.outcome.values[self.objective.name]
+
+
+@runtime_checkable
+class CanIntroduce(Protocol):
+    """A level that tells what it sees in a program before the search is over."""
+
+    def introduction(self, task: Task) -> Sequence[str]:
+        """List what is known of a task's program by now, in lines; it finds out nothing that takes time.
+
+        It is asked when a run begins, and again while the search goes on: lines are added, and none changes.
+        """
+        ...
 
 
 class Listener(Protocol):

@@ -26,7 +26,7 @@ from planish.core import (
 )
 from planish.finals import Searched, finish
 from planish.measure import LocalExecutor
-from planish.progress import Listener, Progress
+from planish.progress import CanIntroduce, Listener, Progress
 from planish.result import Result
 from planish.settings import Settings
 from planish.store import Store
@@ -82,6 +82,7 @@ class Run:
     def execute(self, executor: LocalExecutor | None) -> Result:
         """Search, compare the best few with the baseline, and store what was found."""
         try:
+            self._introduce()
             self.listener.started(self.progress)
             with self._workers(executor) as ready:
                 self._search(ready)
@@ -131,6 +132,7 @@ class Run:
                 asked = self.searcher.ask(BATCH)
             if not asked:
                 return
+            self._introduce()
             before = len(self.trials)
             answered = self._evaluate(executor, asked)
             barren = 0 if len(self.trials) > before else barren + 1
@@ -138,6 +140,11 @@ class Run:
                 return
             with self._timed("search"):
                 self.searcher.tell(answered)
+
+    def _introduce(self) -> None:
+        """Note what the level knows of the program by now; a proposal may have found out more."""
+        if isinstance(self.level, CanIntroduce):
+            self.progress.introduction = self.level.introduction(self.task)
 
     def _measure_baseline(self, executor: LocalExecutor) -> None:
         """Measure what a front is compared with, before there is one.

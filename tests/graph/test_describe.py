@@ -13,8 +13,11 @@ from planish.graph import describe
 from planish.graph.effects import parts
 from planish.graph.level import GraphLevel
 from planish.graph.passes import Selection, selection
-from planish.graph.relevance import Relevance
+from planish.graph.program import graph_program
+from planish.graph.recipe import settings_of
+from planish.graph.relevance import Relevance, remembered
 from planish.graph.tables import aligned, times
+from planish.progress import CanIntroduce
 from planish.settings import Settings
 from planish.tune import task_of
 
@@ -130,3 +133,21 @@ def test_pruning_is_told_in_full() -> None:
         "failing: c (crashed)",
         "There was no time for 1 passes and 4 pairs of passes.",
     ]
+
+
+def test_a_run_begins_with_the_class_and_what_is_known_to_matter(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def analysed(*_: object) -> Relevance:
+        raise AssertionError("looked for what matters before anything was measured")
+
+    monkeypatch.setattr("planish.graph.recipe.analyse", analysed)
+    level = GraphLevel()
+    assert isinstance(level, CanIntroduce)
+    first = level.introduction(task)
+    assert [line.partition(";")[0] for line in first] == [
+        "class: ResNet-like: 1 residual additions around ordinary convolutions"
+    ]
+    known = Relevance(("a",), {"b": "a"}, {"c": "crashed"}, ("d",), ("e", "f"))
+    remembered(graph_program(task.program), settings_of(task), lambda: known)
+    assert level.introduction(task) == [*first, "relevant passes: 3 of 6"]

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 LINE_S = 1.0
+_LONGEST = 400
+"""Characters of a line that tells what a program is."""
 _FRAMES_A_SECOND = 4
 _BAR = 40
 _LEAVE = "Ctrl-C leaves out the rest"
@@ -67,16 +69,20 @@ class Lines:
         self._make_board = make_board
         self._board: Board | None = None
         self._next = 0.0
+        self._introduced = 0
 
     def started(self, progress: Progress) -> None:
         """Say what begins."""
         self._board = self._make_board(progress)
         self._next = time.monotonic() + LINE_S
         remark(f"run {progress.run_id}: {one_line(title(progress.task.program.text))}")
+        self._introduced = 0
+        self._introduce(progress)
 
     def trial(self, trial: Trial, progress: Progress) -> None:
-        """Say how it goes, if it is time."""
-        del trial, progress
+        """Say what else is known of the program by now, and how it goes, if it is time."""
+        del trial
+        self._introduce(progress)
         if self._board is not None and time.monotonic() >= self._next:
             self._next = time.monotonic() + LINE_S
             board = self._board
@@ -90,6 +96,12 @@ class Lines:
             board.end()
             remark(_joined(board.best, board.volume, board.pace, board.failed))
         remark(f"{what}; {_LEAVE}")
+
+    def _introduce(self, progress: Progress) -> None:
+        """Say what is known of the program, each line once."""
+        for line in progress.introduction[self._introduced :]:
+            remark(one_line(line, _LONGEST))
+        self._introduced = len(progress.introduction)
 
 
 def _joined(*texts: str) -> str:
@@ -153,9 +165,10 @@ class Display:
             return Text("starting …")
         task = one_line(title(board.progress.task.program.text), 70)
         head = Text(f"run {board.progress.run_id}  {task}", style="dim")
+        known = [Text(one_line(line, _LONGEST), style="dim") for line in board.progress.introduction]
         lines = [Text(board.best, style="bold green"), Text(_joined(board.pace, board.volume))]
         lines += [Text(board.failed, style="yellow")] if board.failed else []
-        return Group(head, *lines, *self._plot(board), self._last_line(board))
+        return Group(head, *known, *lines, *self._plot(board), self._last_line(board))
 
     def _plot(self, board: Board) -> list[RenderableType]:
         """Draw the front, where there are several objectives."""

@@ -212,8 +212,9 @@ class Level(Protocol):
 
     A level may also have `machine()` (name to fact of this machine, for `planish targets`), `telling` (the
     titles of `describe` that are shown at the end of a run) and `parts(program)` (name to program, for
-    programs that fall into parts which can be tuned alone); and the methods of `planish.core.ending`, which
-    add to the end of a run: `scores`, `second_opinion`, `reference`.
+    programs that fall into parts which can be tuned alone); `introduction` of `planish.progress`, which tells
+    what it sees in a program as a run begins; and the methods of `planish.core.ending`, which add to the end
+    of a run: `scores`, `second_opinion`, `reference`.
     """
 
     @property

@@ -50,6 +50,17 @@ def described(task: Task, candidate: Candidate) -> Mapping[str, str]:
         }
 
 
+def introduced(task: Task) -> Sequence[str]:
+    """List what is known of a model before it is measured: its classes and why, and how many passes matter.
+
+    What matters is not found out here: without a line of it, nobody has.
+    """
+    program = graph_program(task.program)
+    known = known_relevance(program, widest_settings(task))
+    relevant = [f"relevant passes: {known.kept} of {known.known}"] if known else []
+    return [*(f"class: {line}" for line in _class(program).splitlines()), *relevant]
+
+
 def _others(program: GraphProgram, chosen: Selection) -> Mapping[str, Selection]:
     """Name the selections of the comparison."""
     lists = class_lists(program)[:1]

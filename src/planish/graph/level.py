@@ -148,6 +148,12 @@ class GraphLevel:
 
         return no_optimisation(task)
 
+    def introduction(self, task: Task) -> Sequence[str]:
+        """Tell the class and why; and how many passes are relevant, once the search has found that out."""
+        from planish.graph.describe import introduced
+
+        return introduced(task)
+
     def describe(self, task: Task, candidate: Candidate) -> Mapping[str, str]:
         """Show the class, the passes with their effects, nodes before and after, and what was pruned."""
         from planish.graph.describe import described

@@ -1,0 +1,59 @@
+"""What a level sees in a program, as a run shows it: first, each line once, and never beside JSON."""
+
+import json
+from io import StringIO
+from itertools import count
+
+import pytest
+from rich.console import Console
+
+from cli.conftest import PROGRAM, Planish
+from cli.lattices import LatticeLevel
+from planish.budget import Budget
+from planish.cli.board import Board
+from planish.cli.watching import Display
+from planish.core import Task
+from planish.progress import Progress
+from planish.testing.stored import make_task
+
+SHORT = "--trials", 20, "--finalists", 0
+KNOWN = ["a lattice: it has three axes", "relevant: 2 of 3 axes"]
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch, lattice: None) -> None:
+    """Let the level know one line when a run begins, and the other once the search has proposed something."""
+    del lattice
+    asked = count(1)
+
+    def introduction(_: LatticeLevel, task: Task) -> list[str]:
+        assert task.program.level == "lattice"
+        return KNOWN[: next(asked)]
+
+    monkeypatch.setattr(LatticeLevel, "introduction", introduction, raising=False)
+
+
+@pytest.mark.usefixtures("known")
+def test_without_a_terminal_it_comes_first_and_each_line_once(planish: Planish) -> None:
+    said = planish("tune", PROGRAM, *SHORT)
+    assert said.code == 0
+    assert said.err.splitlines()[1:3] == KNOWN
+    assert all(said.err.count(line) == 1 for line in KNOWN)
+
+
+@pytest.mark.usefixtures("known")
+def test_beside_json_nothing_is_said(planish: Planish) -> None:
+    said = planish("tune", PROGRAM, *SHORT, "--format", "json")
+    assert json.loads(said.out)["trials"] == 20
+    assert said.err == ""
+
+
+def test_on_a_terminal_it_stands_above_what_changes() -> None:
+    console = Console(file=StringIO(), width=70, force_terminal=True, color_system=None)
+    display = Display(lambda progress: Board(progress, Budget(trials=10)), console)
+    progress = Progress(make_task("flat"), "1a2b3c4d", introduction=KNOWN[:1])
+    display.started(progress)
+    progress.introduction = KNOWN
+    with console.capture() as drawn:
+        console.print(display.draw())
+    assert [line.rstrip() for line in drawn.get().splitlines()[1:3]] == KNOWN
