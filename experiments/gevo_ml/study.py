@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -88,13 +88,14 @@ def show(found: Study) -> None:
     print("| module | time ms | x faster | error: search | validation | final | edits | verdict |")
     print("|---|---|---|---|---|---|---|---|")
     if result.reference:
-        _row(result.reference.name, result.reference.objectives, base, {}, "", "")
-    _row("baseline", base, base, result.baseline_scores, "0", "")
+        values = result.reference.objectives
+        _row(result.reference.name, values, base["time_s"] / values["time_s"], {}, "", "")
+    _row("baseline", base, 1.0, result.baseline_scores, "0", "")
     for place, member in enumerate(result.ranked, 1):
         values = {name: standing.median for name, standing in member.standings.items()}
         edits = f"{len(member.candidate.steps)} of {member.searched}"
         verdict = ", ".join(f"{name} {member.verdict(name)}" for name in OBJECTIVES)
-        _row(f"#{place}", values, base, member.scores, edits, verdict)
+        _row(f"#{place}", values, gain(member), member.scores, edits, verdict)
     print("\nEdits")
     for place, member in enumerate(result.ranked, 1):
         described = level_named("hlo").describe(result.task, member.candidate)
@@ -102,14 +103,25 @@ def show(found: Study) -> None:
     _searches(found)
 
 
-def _row(name: str, values: object, base: object, scores: object, edits: str, verdict: str) -> None:
-    assert isinstance(values, dict)
-    assert isinstance(base, dict)
-    assert isinstance(scores, dict)
-    time, ratio = f"{values['time_s'] * 1e3:.3f}", f"{base['time_s'] / values['time_s']:.2f}"
+def _row(
+    name: str,
+    values: Mapping[str, float],
+    times: float,
+    scores: Mapping[str, float],
+    edits: str,
+    verdict: str,
+) -> None:
+    time, ratio = f"{values['time_s'] * 1e3:.3f}", f"{times:.2f}"
     error = f"{values['error']:.2%}" if "error" in values else ""
     others = [f"{scores[key]:.2%}" if key in scores else "" for key in ("error_validation", "error_final")]
     print("|", " | ".join((name, time, ratio, error, *others, edits, verdict)), "|")
+
+
+def gain(member: Ranked) -> float:
+    """Give how many times faster than the baseline a member is, as measured in turns."""
+    ratio = member.standings["time_s"].ratio
+    assert ratio is not None
+    return 1 / ratio.value
 
 
 def best(result: Result, allowed: Callable[[Ranked], bool], key: Callable[[Ranked], float]) -> Ranked | None:
