@@ -77,10 +77,10 @@ def measure(path: Path, effort: Effort) -> dict[str, Any]:
     """Measure the seven configurations of a model.
 
     Returns:
-        `classes`, `batch`, `counters`, and `configurations`: name to `rewrites`, `kept` (of the runtime's
+        `classes`, `batch`, `counters`, and `configurations`: name to `rewrites`, `disabled` (of the runtime's
         passes), `rewriting` (seconds), `latency`, `creation` and `offline` (seconds, by process and then by
-        round), `samples` (runs within three standard deviations, and all), `memory` (MiB), and what counters
-        there are; or `failed`.
+        round), `kept` (runs within three standard deviations, and all), `peaks` and `offline_peaks` (MiB, by
+        process), and `readings` of what counters there are; or `failed`.
     """
     program = read_model(path, {})
     recognition, settings = recognition_of(program), Settings(cores=effort.cores)
@@ -90,7 +90,7 @@ def measure(path: Path, effort: Effort) -> dict[str, Any]:
         ready: list[Ready] = []
         for configuration in configurations(recognition, effort.seed, effort.tries):
             chosen = _fastest(configuration, workshop, program, settings)
-            told, one = _prepared(configuration.name, chosen, workshop, program, settings)
+            told, one = _prepared(configuration.name, chosen, workshop, program, settings, effort.processes)
             made[configuration.name] = told
             ready += [one] if one else []
         _measured(made, ready, program, settings, effort)
@@ -120,9 +120,14 @@ def _fastest(
 
 
 def _prepared(
-    name: str, chosen: Selection, workshop: Workshop, program: GraphProgram, settings: Settings
+    name: str,
+    chosen: Selection,
+    workshop: Workshop,
+    program: GraphProgram,
+    settings: Settings,
+    processes: int,
 ) -> tuple[dict[str, Any], Ready | None]:
-    """Make a configuration's files, and make sure that its answers are right."""
+    """Make a configuration's files, make sure that its answers are right, and see what memory they take."""
     told: dict[str, Any] = {"rewrites": list(chosen.rewrites), "disabled": sorted(chosen.disabled)}
     feeds = make_feeds(program, workshop.original)
     try:
@@ -136,8 +141,9 @@ def _prepared(
             wrong = difference(session.run(feed), expected.run(feed), tolerance(chosen.rewrites))
             if wrong:
                 return {**told, "failed": wrong}, None
-        told["memory"] = peak_memory(file, settings, chosen.disabled, feeds[0])
-        told["offline_memory"] = peak_memory(offline, settings, (), feeds[0], as_it_is=True)
+        disabled, feed, turns = chosen.disabled, feeds[0], range(processes)
+        told["peaks"] = [peak_memory(file, settings, disabled, feed) for _ in turns]
+        told["offline_peaks"] = [peak_memory(offline, settings, (), feed, as_it_is=True) for _ in turns]
     except PlanishError as error:
         return {**told, "failed": error.message}, None
     return told, Ready(name, file, offline, chosen.disabled)

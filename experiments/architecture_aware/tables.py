@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
@@ -150,7 +151,12 @@ def _rewriting(model: Measured, name: str) -> str:
 
 
 def resources(models: Sequence[Measured]) -> None:
-    print("\nTable 6: memory beyond the process's own (MiB), power (W), temperature (degrees Celsius)\n")
+    """Print table 6; of memory, power and temperature each the median and the maximum.
+
+    Memory is the most that each of several fresh processes took beyond its own; the paper's was read from
+    time to time. Power and temperature are read around each round of runs, in each process.
+    """
+    print("\nTable 6: memory (MiB), power (W), temperature (degrees Celsius): median and maximum\n")
     rows: list[list[str]] = []
     for model in models:
         for name in filter(None, ("BL", best_list(model))):
@@ -159,16 +165,16 @@ def resources(models: Sequence[Measured]) -> None:
             rows.append(
                 [
                     *(model["model"], name if name == "BL" else f"AS best ({name})"),
-                    *(f"{found[key]:.1f}" if key in found else "" for key in ("memory", "offline_memory")),
-                    *(_greatest(read, key) for key in ("power", "temperature")),
+                    *(_both(found.get(key, ())) for key in ("peaks", "offline_peaks")),
+                    *(_both([each[key] for each in read if key in each]) for key in ("power", "temperature")),
                 ]
             )
     table(["model", "passes", "memory", "memory, offline", "power", "temperature"], rows)
 
 
-def _greatest(readings: Sequence[Measured], key: str) -> str:
-    values = [reading[key] for reading in readings if key in reading]
-    return f"{max(values):.1f}" if values else "not available here"
+def _both(values: Sequence[float]) -> str:
+    """Write the median and the maximum."""
+    return f"{statistics.median(values):.1f}, {max(values):.1f}" if values else "not available here"
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
