@@ -99,7 +99,8 @@ def task_of(level: Level, program: Program, settings: Settings) -> Task:
     Raises:
         PlanishError: the level has no such objective, or the machine lacks what is asked of it.
     """
-    names = settings.objectives or tuple(level.objectives)[:1]
+    usual = getattr(level, "usual_objectives", tuple(level.objectives)[:1])
+    names = settings.objectives or usual
     objectives = tuple(_objective(level, name) for name in names)
     return Task(program, level.target(settings.cores), objectives, level.version)
 

@@ -67,6 +67,7 @@ def test_sources_find_the_level() -> None:
 def test_time_is_short_for_time_s(tuned: Tuned) -> None:
     assert [objective.name for objective in tuned.result.task.objectives] == ["time_s", "error"]
     task = tuned.result.task
+    assert task_of(HloLevel(), task.program, Settings()) == task, "by time alone a wrong module would win"
     with pytest.raises(PlanishError, match="unknown objective 'tim'"):
         task_of(HloLevel(), task.program, Settings(objectives=("tim",)))
 

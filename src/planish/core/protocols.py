@@ -211,7 +211,8 @@ class Level(Protocol):
     """A kind of program, with all that is particular to it.
 
     A level may also have `machine()` (name to fact of this machine, for `planish targets`), `telling` (the
-    titles of `describe` that are shown at the end of a run) and `parts(program)` (name to program, for
+    titles of `describe` that are shown at the end of a run), `usual_objectives` (names of those that are
+    taken where none is asked for, instead of the first) and `parts(program)` (name to program, for
     programs that fall into parts which can be tuned alone); `introduction` of `planish.progress`, which tells
     what it sees in a program as a run begins; and the methods of `planish.core.ending`, which add to the end
     of a run: `scores`, `second_opinion`, `reference`.
