@@ -18,7 +18,9 @@ import pytest
 from planish.core import PlanishError
 from planish.corpus import SAMPLE, Row
 from planish.corpus.labelling import Label, Plan, build_coreset, label_corpus, most_saving, read_labels
-from planish.corpus.labelling.run import Draw
+from planish.corpus.labelling.one import Broadcasting
+from planish.corpus.labelling.run import LISTS, SEARCHED, Draw
+from planish.corpus.labelling.shards import read_shard
 from planish.llvm.backend import open_backend
 from planish.llvm.functions.attributes import for_size
 from planish.llvm.functions.identity import identity
@@ -238,6 +240,33 @@ def test_a_run_that_is_killed_goes_on(corpus: Path, tmp_path: Path, labels: list
 
     assert first.stat().st_mtime_ns == written
     assert list(read_labels(tmp_path)) == labels
+
+
+def test_all_lists_are_broadcast_where_as_many_are_asked_for(corpus: Path, tmp_path: Path) -> None:
+    plan = replace(PLAN, lists=5)
+
+    labels = _label(corpus, tmp_path, plan)
+
+    searched = [label for shard in sorted((tmp_path / SEARCHED).glob("*")) for label in read_shard(shard)]
+    broadcast = [tuple(passes) for passes in json.loads((tmp_path / LISTS).read_text())]
+    assert broadcast == most_saving(searched, 5)
+    rows = {row.identity: row for row in _rows(12)}
+    for label in labels:
+        assert label.best <= min(_after(rows[label.identity], passes) for passes in broadcast)
+
+
+def test_a_function_that_cannot_be_broadcast_to_keeps_its_label(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: object) -> Label:
+        os._exit(1)
+
+    monkeypatch.setattr(Broadcasting, "__call__", die)
+
+    labels = _label(corpus, tmp_path)
+
+    assert {label.identity for label in labels} == {row.identity for row in _rows(12)}
+    assert {label.found_by for label in labels} <= {"search", "baseline"}
 
 
 def test_a_coreset_is_chosen_by_training_functions_alone(labels: list[Label]) -> None:

@@ -31,7 +31,8 @@ class Plan:
             begins with the coreset does so: of 406 functions that its first 20 lists left at -Oz, 100 more
             lists improved one, and took as long as the search on all others.
         lists: how many of all the best lists are then run on every function; 0: none.
-        candidates: of how many of the best lists these are chosen.
+        candidates: of how many of the best lists these are chosen; no more than `lists`: all of them are
+            run, as in the thesis.
         sample: on how many training functions they are chosen.
         searcher: one of `SEARCHERS`.
         coreset: whether searches begin with the shipped coreset. One that is made to replace it must not

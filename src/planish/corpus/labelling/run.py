@@ -41,7 +41,7 @@ def label_corpus(
 
     As in the thesis (4.3.2): a search on each function, its best list minimised; then the best of all
     lists are run on all functions ("broadcast"). There all unique lists are, here those of a greedy cover,
-    chosen on training functions alone.
+    chosen on training functions alone; all, where as many are asked for as there are candidates.
 
     Args:
         corpus: the folder of a corpus, or a file of JSON lines.
@@ -137,7 +137,7 @@ class _Run:
     def search(self) -> None:
         """Search on each function by itself."""
         work = Searching(self.bench, self.bench.plan.budget)
-        self._stage("searching", SEARCHED, self._rows, work, self.bench.plan.evaluations)
+        self._stage("searching", SEARCHED, self._rows, work, lambda _: None, self.bench.plan.evaluations)
 
     def lists(self) -> list[Passes]:
         """Choose what is broadcast, once."""
@@ -149,10 +149,16 @@ class _Run:
         tally.know(0, labels)
         self.listener(tally.progress)
         candidates = most_saving(labels, plan.candidates)
-        rows = drawn((row for row in self._every_row() if row.split == "train"), plan.sample, plan.seed)
-        lists = choose(self.bench, rows, candidates, plan.lists) if candidates and plan.lists else []
+        lists = candidates if plan.lists >= plan.candidates else self._cover(candidates)
         replace_text(file, json.dumps(lists, indent=1))
         return lists
+
+    def _cover(self, candidates: Sequence[Passes]) -> list[Passes]:
+        plan = self.bench.plan
+        if not candidates or not plan.lists:
+            return []
+        rows = drawn((row for row in self._every_row() if row.split == "train"), plan.sample, plan.seed)
+        return choose(self.bench, rows, candidates, plan.lists)
 
     def broadcast(self, lists: Sequence[Passes]) -> None:
         """Run the chosen lists on every function; without any, its own search has the last word."""
@@ -161,7 +167,7 @@ class _Run:
                 write_labels(read_shard(shard), self.folder / LABELS / shard.name)
             return
         work = Broadcasting(self.bench, lists)
-        self._stage("broadcasting", LABELS, self._labelled, work, len(lists))
+        self._stage("broadcasting", LABELS, self._labelled, work, lambda item: item[1], len(lists))
 
     def _stage(
         self,
@@ -169,9 +175,10 @@ class _Run:
         where: str,
         read: Callable[[], Iterator[list[_Item]]],
         work: Callable[[_Item, Ward], Label | None],
+        otherwise: Callable[[_Item], Label | None],
         evaluations: int,
     ) -> None:
-        """Do what is not done yet of a stage, shard by shard."""
+        """Do what is not done yet of a stage, shard by shard; an item that is given up keeps what it has."""
         tally = _Tally(name, self.draw.wanted)
         for number, items in enumerate(read()):
             path = self.folder / where / f"{number:05}.parquet"
@@ -183,7 +190,7 @@ class _Run:
             at_once = self.bench.at_once(evaluations)
             with closing(forked(items, work, self.bench.plan.processes, at_once=at_once)) as over:
                 for one in over:
-                    label = _noted(one.answer, one.refused)
+                    label = _noted(one.answer or otherwise(one.item), one.refused)
                     if label is not None:
                         fresh[places[id(one.item)]] = label
                     tally.add(label)
