@@ -2,7 +2,7 @@
 
     python experiments/llvm_soundness.py --programs 20 --lists 200
 
-Each pass in five contexts, random lists of 2 to 20 passes, and the shipped coreset are tried on the small
+Each pass in five contexts, random lists of 2 to 20 passes, and the shipped coresets are tried on the small
 programs that ship with planish, on random programs of csmith, and on Lua's interpreter (Debian's package
 lua5.4) with a script. Each answer is compared with that of the unoptimised program. The exit code is 1 if one
 is wrong; what shows it again lies in the output folder, with the list made short.

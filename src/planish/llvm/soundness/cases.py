@@ -1,4 +1,4 @@
-"""The pass lists that are tried: each pass in several contexts, random lists, and the coreset."""
+"""The pass lists that are tried: each pass in several contexts, random lists, and the coresets."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from planish.llvm.passes import Element, PassSpace, load_coreset, passes_of
 
 LONGEST = 20
 _BEFORE = "sroa<modify-cfg>"
+_OBJECTIVES = ("instructions", "text_bytes")
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,8 @@ def random_lists(elements: Sequence[Element], count: int, seed: int, place: int)
 
 
 def coreset_lists(elements: Sequence[Element]) -> Iterator[Case]:
-    """List the shipped coreset, less what the back end cannot run."""
+    """List the shipped coresets, of all objectives, less what the back end cannot run."""
     known = {element.text for element in elements}
-    for passes in load_coreset():
+    for passes in dict.fromkeys(passes for objective in _OBJECTIVES for passes in load_coreset(objective)):
         if known.issuperset(passes):
-            yield Case(tuple(passes), context="coreset")
+            yield Case(passes, context="coreset")
