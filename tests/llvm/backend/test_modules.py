@@ -21,6 +21,13 @@ def test_a_count_leaves_out_what_makes_no_code(backend: Backend):
     assert backend.parse(FORMS).instructions() == FORMS_INSTRUCTIONS
 
 
+def test_a_text_that_does_not_name_its_source_is_named_by_its_file(backend: Backend):
+    text = re.sub("^source_filename.*\n", "", SUM, flags=re.MULTILINE)
+    assert 'source_filename = "a \\22b\\22\\\\.ll"\n' in backend.parse(text, 'a "b"\\.ll').text()
+    named = backend.parse(f'source_filename = "its own"\n{text}', "a.ll")
+    assert 'source_filename = "its own"\n' in named.text()
+
+
 @pytest.mark.parametrize("ir", ["", "declare void @f()", "@x = global i32 1"])
 def test_without_definitions_there_is_nothing_to_count(backend: Backend, ir: str):
     module = backend.parse(ir)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -17,6 +18,8 @@ from planish.llvm.backend.target_line import is_bitcode, processor, target_line
 
 _HEADLINE = "parsing error\n"
 _READER = "<string>"
+_SOURCE = re.compile(rb"^source_filename =", re.MULTILINE)
+_ESCAPED = re.compile(rb"[^ !#-\[\]-~]")
 
 
 class ReducedBackend:
@@ -44,10 +47,10 @@ class ReducedBackend:
 
     def parse(self, ir: str | bytes, name: str = "module") -> ReducedModule:
         data = ir.encode("utf-8", "surrogateescape") if isinstance(ir, str) else ir
-        line = target_line(data, _target_text)
+        lines = _source_line(data, name) + target_line(data, _target_text)
         context = Context()
         try:
-            module = _read(line + data, context.ref)
+            module = _read(lines + data, context.ref)
         except UnicodeEncodeError as error:
             context.release()
             what = f"{name} is no UTF-8, and llvmlite's public interface reads nothing else"
@@ -55,7 +58,7 @@ class ReducedBackend:
         except RuntimeError as error:
             context.release()
             said = str(error).partition(_HEADLINE)[2].replace(_READER, name, 1)
-            raise unreadable(name, data, said, self.version, bool(line)) from error
+            raise unreadable(name, data, said, self.version, lines.count(b"\n")) from error
         return self._checked(module, context, data, name)
 
     def _checked(self, module: Any, context: Context, data: bytes, name: str) -> ReducedModule:
@@ -68,6 +71,14 @@ class ReducedBackend:
             context.release()
             raise
         return parsed
+
+
+def _source_line(data: bytes, name: str) -> bytes:
+    """Name a text that does not name its source, as LLVM's C API does: this reader would write <string>."""
+    if is_bitcode(data) or _SOURCE.search(data):
+        return b""
+    plain = _ESCAPED.sub(lambda found: b"\\%02X" % found[0][0], name.encode("utf-8", "surrogateescape"))
+    return b'source_filename = "%b"\n' % plain
 
 
 def _read(data: bytes, context: Any) -> Any:
