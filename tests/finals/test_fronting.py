@@ -146,6 +146,30 @@ def test_examples_that_were_held_back_decide_who_is_first() -> None:
         baseline_scores={"error_validation": 0.2},
     )
 
+    ending.judge_by_held_back((TIME, ERROR))
+    verdicts = [member.verdict("error") for member in ending.members]
     ending.sort((TIME, ERROR), Candidate())
 
-    assert ending.members == [good, learnt_by_heart, not_scored, worse]
+    assert verdicts == ["failed", "slower", "faster", "faster"]
+    assert [member.verdict("time_s") for member in ending.members] == ["no difference"] * 4
+    order = [member.standings["error"].median for member in ending.members]
+    assert order == [each.standings["error"].median for each in (good, learnt_by_heart, not_scored, worse)]
+
+
+def test_what_the_search_alone_found_worse_is_better_by_what_was_held_back() -> None:
+    seeming = replace(judged(1.0, 0.3, ("no difference", "slower")), scores={"error_validation": 0.1})
+    equal = replace(judged(1.0, 0.1, ("no difference", "faster")), scores={"error_validation": 0.2})
+    ending = Ending([seeming, equal], standings(1.0, 0.2), baseline_scores={"error_validation": 0.2})
+
+    ending.judge_by_held_back((TIME, ERROR))
+
+    assert [member.verdict("error") for member in ending.members] == ["faster", "no difference"]
+
+
+def test_without_examples_held_back_the_comparison_judges() -> None:
+    member = replace(judged(1.0, 0.1, ("no difference", "faster")), scores={"error_final": 0.5})
+    ending = Ending([member], standings(1.0, 0.2), baseline_scores={"error_final": 0.2})
+
+    ending.judge_by_held_back((TIME, ERROR))
+
+    assert ending.members == [member]

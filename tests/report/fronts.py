@@ -42,7 +42,9 @@ class Cut:
     def finalist(self) -> Finalist:
         """Give what the store holds."""
         ratio, error = self.time_s / 2e-3, self.error / 0.2
-        judged = "no difference" if error == 1 else "faster" if error < 1 else "slower"
+        scores = self.unseen
+        if scores is None:
+            scores = {name: self.error * value / 0.2 for name, value in SCORES.items()}
         objectives: dict[str, dict[str, Any]] = {
             "time_s": {
                 "median": self.time_s,
@@ -53,14 +55,13 @@ class Cut:
             "error": {
                 "median": self.error,
                 "ratio": [error, error, error],
-                "verdict": judged,
+                "verdict": _verdict(scores),
                 "baseline": 0.2,
             },
         }
         if self.agrees is False:
             for told in objectives.values():
                 told["verdict"] = "disputed" if told["verdict"] == "faster" else told["verdict"]
-        scores = {name: self.error * value / 0.2 for name, value in SCORES.items()}
         candidate = Candidate(tuple(map(Saw, self.places)))
         data: dict[str, Any] = {
             "hash": candidate.hash,
@@ -70,7 +71,7 @@ class Cut:
             "ratio": [ratio, ratio * 0.9, ratio * 1.1],
             "baseline": {"median": 2e-3, "samples": [2e-3] * 5},
             "objectives": objectives,
-            "scores": dict(self.unseen) if self.unseen is not None else scores,
+            "scores": dict(scores),
             "baseline_scores": SCORES,
             "second_opinion": {
                 "agrees": self.agrees,
@@ -84,6 +85,14 @@ class Cut:
             "reference": REFERENCE,
         }
         return Finalist(candidate, 1 / ratio, data)
+
+
+def _verdict(scores: Mapping[str, float]) -> str:
+    held_back = scores.get("error_validation")
+    if held_back is None:
+        return "failed"
+    ratio = held_back / SCORES["error_validation"]
+    return "no difference" if ratio == 1 else "faster" if ratio < 1 else "slower"
 
 
 EFFECTS = {

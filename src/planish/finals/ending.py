@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from planish.core import HELD_BACK, Candidate, Objective
 from planish.finals.bench import LEAST_NOISE
@@ -35,6 +35,28 @@ class Ending:
         """Give the share by which equals differ: 0 if it is exact, else as measured, or the least."""
         return 0.0 if objective.exact else self.noise.get(objective.name, LEAST_NOISE)
 
+    def judge_by_held_back(self, objectives: Sequence[Objective]) -> None:
+        """Let the examples that were held back decide verdicts: the search may have learnt its own by heart.
+
+        What could not be scored on them has failed, by an objective that the baseline was scored by.
+
+        Args:
+            objectives: the leading one first.
+        """
+        for place, member in enumerate(self.members):
+            judged = {o.name: self._judged(member, o) for o in objectives}
+            self.members[place] = replace(member, standing=judged[objectives[0].name], standings=judged)
+
+    def _judged(self, member: Ranked, objective: Objective) -> Standing:
+        standing, unchanged = member.standings[objective.name], _held_back(objective, self.baseline_scores)
+        if unchanged is None:
+            return standing
+        held = _held_back(objective, member.scores)
+        if held is None:
+            return replace(standing, verdict="failed")
+        better, worse = held < unchanged, held > unchanged
+        return replace(standing, verdict="faster" if better else "slower" if worse else "no difference")
+
     def sort(self, objectives: Sequence[Objective], baseline: Candidate) -> None:
         """Put first what is best to take.
 
@@ -42,9 +64,8 @@ class Ending:
         baseline, if it is a member, so that it is taken where nothing is proven; then the others.
 
         Of several, what is worse than the baseline in none. Then the best by the leading objective comes
-        first, and by the next one where they differ by noise alone. Where an objective was scored on examples
-        that were held back, they decide: the search may have learnt its own by heart; what could not be
-        scored on them is worse. Those that are disputed come last.
+        first, and by the next one where they differ by noise alone; values on examples that were held back
+        are taken where there are any. Those that are disputed come last.
 
         Args:
             objectives: the leading one first.
@@ -60,14 +81,8 @@ class Ending:
             cost = objectives[0].cost(member.standing.median)
             return (unproven, unproven and member.candidate != baseline, cost)
         costs = [self._cost(member, objective) for objective in objectives]
-        worse = any(self._worse(member, objective) for objective in objectives)
+        worse = any(member.standings[o.name].verdict in ("slower", "failed") for o in objectives)
         return (worse, *costs, objectives[0].cost(member.standing.median))
-
-    def _worse(self, member: Ranked, objective: Objective) -> bool:
-        held, unchanged = (_held_back(objective, scores) for scores in (member.scores, self.baseline_scores))
-        if unchanged is None:
-            return member.standings[objective.name].verdict == "slower"
-        return held is None or held > unchanged
 
     def _cost(self, member: Ranked, objective: Objective) -> float:
         held, standing = _held_back(objective, member.scores), member.standings[objective.name]

@@ -48,6 +48,7 @@ def score(search: Searched, ending: Ending) -> None:
         else:
             notes = (*member.notes, f"cannot be scored on unseen data: {_why(outcome)}")
             ending.members[place] = replace(member, notes=notes)
+    ending.judge_by_held_back(task.objectives)
 
 
 def _with_baseline(search: Searched, ending: Ending) -> list[Candidate]:

@@ -11,7 +11,6 @@ from planish.core import HELD_BACK, Candidate, Objective
 from planish.store.records import Finalist
 
 WORSE = ("slower", "disputed", "failed")
-NOT_SCORED = "failed"
 
 
 @dataclass(frozen=True)
@@ -22,8 +21,8 @@ class Judged:
         median: in the objective's unit.
         gain: how many times better than the baseline; None where there is no ratio.
         interval: both ends of the gain's confidence interval; None as above, and where there is no noise.
-        verdict: as the comparison gave it, or by `held_back` where the baseline has that; "faster" means
-            better, whatever the objective is.
+        verdict: by the comparison, or by `held_back` where there is that; "faster" means better, whatever
+            the objective is.
         held_back: the same on examples that the search did not see; None where it was not scored on any.
     """
 
@@ -94,7 +93,7 @@ def front_at_end(finalists: Sequence[Finalist], objectives: Sequence[Objective])
         for name, told in first["objectives"].items()
     }
     return Front(
-        tuple(_member(f"#{rank}", f, objectives, base) for rank, f in enumerate(finalists, 1)),
+        tuple(_member(f"#{rank}", f, objectives) for rank, f in enumerate(finalists, 1)),
         Member("baseline", None, base, scores),
         _reference(first["reference"]) if "reference" in first else None,
     )
@@ -104,21 +103,17 @@ def _reference(told: Mapping[str, Any]) -> Member:
     return Member(told["name"], None, {name: Judged(value) for name, value in told["objectives"].items()})
 
 
-def _member(
-    name: str, finalist: Finalist, objectives: Sequence[Objective], base: Mapping[str, Judged]
-) -> Member:
+def _member(name: str, finalist: Finalist, objectives: Sequence[Objective]) -> Member:
     data = finalist.data
     opinion: Mapping[str, Any] = data.get("second_opinion", {})
-    agrees, scores = opinion.get("agrees"), data.get("scores", {})
+    scores: Mapping[str, float] = data.get("scores", {})
     judged = {o.name: _judged(data["objectives"][o.name], o) for o in objectives}
-    if agrees is not False:
-        judged = {o.name: _rejudged(judged[o.name], o, base[o.name], scores) for o in objectives}
     return Member(
         name,
         finalist.candidate,
-        judged,
+        {name: replace(each, held_back=_held_back(name, scores)) for name, each in judged.items()},
         scores,
-        agrees,
+        opinion.get("agrees"),
         opinion.get("why", ""),
         data.get("edits", {}).get("searched"),
         data.get("trial", {}),
@@ -139,15 +134,3 @@ def _judged(told: Mapping[str, Any], objective: Objective) -> Judged:
 
 def _held_back(name: str, scores: Mapping[str, float]) -> float | None:
     return scores.get(f"{name}_{HELD_BACK}")
-
-
-def _rejudged(judged: Judged, objective: Objective, base: Judged, scores: Mapping[str, float]) -> Judged:
-    """Judge by the examples that were held back: the search may have learnt its own by heart."""
-    if base.held_back is None:
-        return judged
-    value = _held_back(objective.name, scores)
-    if value is None:
-        return replace(judged, verdict=NOT_SCORED)
-    cost, unchanged = objective.cost(value), objective.cost(base.held_back)
-    verdict = "faster" if cost < unchanged else "slower" if cost > unchanged else "no difference"
-    return replace(judged, verdict=verdict, held_back=value)
