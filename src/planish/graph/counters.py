@@ -94,7 +94,7 @@ class Meter:
     """
 
     def __init__(self, wanted: frozenset[str], provider: str = "cpu") -> None:
-        there = counters(provider)
+        there = counters(provider) if wanted & set(QUANTITIES) else {}
         self._energy = there.get("energy") if wanted & {"power", "energy"} else None
         self._heat = there.get("temperature") if "temperature" in wanted else None
         self._began, self._joules = 0.0, 0.0
