@@ -11,6 +11,7 @@ from planish.core.ending import (
     Effect,
     Opinion,
     Reference,
+    held_back,
 )
 from planish.core.errors import (
     AllFailedError,
@@ -107,6 +108,7 @@ __all__ = [
     "dominates",
     "front_of",
     "growth_of",
+    "held_back",
     "hypervolume",
     "is_locked",
     "outcome_from_json",

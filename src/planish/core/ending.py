@@ -69,6 +69,11 @@ HELD_BACK = "validation"
 """The part of the examples that a search does not see, and that may decide between what it found."""
 
 
+def held_back(objective: str, scores: Mapping[str, float]) -> float | None:
+    """Give an objective's value on the examples that were held back; None where it was not scored on any."""
+    return scores.get(f"{objective}_{HELD_BACK}")
+
+
 @runtime_checkable
 class CanScore(Protocol):
     """A level that has examples which no search sees.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from planish.core import HELD_BACK, Candidate, Objective
+from planish.core import Candidate, Objective, held_back
 from planish.finals.bench import LEAST_NOISE
 from planish.measure import Standing
 from planish.result import Ranked, Referred
@@ -94,5 +94,5 @@ class Ending:
 
 def _held_back(objective: Objective, scores: Mapping[str, float]) -> float | None:
     """Give the cost on the examples that were held back, where there are any."""
-    value = scores.get(f"{objective.name}_{HELD_BACK}")
+    value = held_back(objective.name, scores)
     return None if value is None else objective.cost(value)

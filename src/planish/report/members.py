@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from planish.core import HELD_BACK, Candidate, Objective
+from planish.core import Candidate, Objective, held_back
 from planish.store.records import Finalist
 
 WORSE = ("slower", "disputed", "failed")
@@ -89,7 +89,7 @@ def front_at_end(finalists: Sequence[Finalist], objectives: Sequence[Objective])
     first = finalists[0].data
     scores: Mapping[str, float] = first.get("baseline_scores", {})
     base = {
-        name: Judged(told["baseline"], held_back=_held_back(name, scores))
+        name: Judged(told["baseline"], held_back=held_back(name, scores))
         for name, told in first["objectives"].items()
     }
     return Front(
@@ -111,7 +111,7 @@ def _member(name: str, finalist: Finalist, objectives: Sequence[Objective]) -> M
     return Member(
         name,
         finalist.candidate,
-        {name: replace(each, held_back=_held_back(name, scores)) for name, each in judged.items()},
+        {name: replace(each, held_back=held_back(name, scores)) for name, each in judged.items()},
         scores,
         opinion.get("agrees"),
         opinion.get("why", ""),
@@ -130,7 +130,3 @@ def _judged(told: Mapping[str, Any], objective: Objective) -> Judged:
     if objective.direction == "down":
         value, low, high = (1 / r if r else math.inf for r in (value, high, low))
     return Judged(told["median"], value, None if objective.exact else (low, high), told["verdict"])
-
-
-def _held_back(name: str, scores: Mapping[str, float]) -> float | None:
-    return scores.get(f"{name}_{HELD_BACK}")
