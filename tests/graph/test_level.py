@@ -77,6 +77,12 @@ def test_what_is_exported_runs_without_planish(tuned: Tuned, tmp_path: Path, off
     assert said.stdout == "y float32 (1, 5)\n"
 
 
+def test_a_run_delivers_the_model_and_what_was_chosen(tuned: Tuned, tmp_path: Path) -> None:
+    files = GraphLevel().deliver(tuned.result.task, Candidate(), tmp_path)
+    assert [file.name for file in files] == ["net.planish.onnx", "net.planish.json"]
+    assert sorted(files) == sorted(tmp_path.iterdir())
+
+
 def test_unknown_spaces_and_options_are_told(tuned: Tuned) -> None:
     level = GraphLevel()
     with pytest.raises(PlanishError, match="Did you mean 'relevant'"):

@@ -48,15 +48,15 @@ def guarded(action: Callable[[], None], *, debug: bool) -> int:
 
 
 @contextmanager
-def writing(path: Path) -> Generator[None]:
-    """Raise PlanishError where a file or folder that the user named cannot be written."""
+def writing(path: Path, hint: str = "Name another place, or make room there.") -> Generator[None]:
+    """Raise PlanishError, with a hint, where a file or folder cannot be written."""
     try:
         yield
     except OSError as error:
         from planish.core import PlanishError
 
         what = f"cannot write {path}: {error.strerror or error}"
-        raise PlanishError(what, "Name another place, or make room there.") from error
+        raise PlanishError(what, hint) from error
 
 
 def _told(error: BaseException) -> int:

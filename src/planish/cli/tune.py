@@ -124,17 +124,22 @@ def _tell(store: Store, result: Result, form: given.Form, report: Path | None, e
 
 
 def _files(store: Store, result: Result, report: Path | None, export: Path | None) -> list[Path]:
-    """Write the report and the winner, where they are wanted."""
+    """Write the report and the winner, where they are wanted, or are what the level is used for."""
     from planish.cli.failing import writing
+    from planish.core import CanDeliver
     from planish.levels import level_named
     from planish.report import write_report
 
+    level = level_named(result.task.level)
     files: list[Path] = []
     if report is not None:
-        files.append(write_report(store, result.run_id, level_named(result.task.level), report))
+        files.append(write_report(store, result.run_id, level, report))
     if export is not None:
         with writing(export):
             files += result.export(export)
+    elif isinstance(level, CanDeliver):
+        with writing(Path.cwd(), f"The result is stored: 'planish export {result.run_id} DIR' writes it."):
+            files += level.deliver(result.task, result.candidate, Path())
     return files
 
 

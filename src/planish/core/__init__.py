@@ -4,6 +4,7 @@ from planish.core.canonical import canonical_json, content_hash
 from planish.core.cores import processor, usable_cores
 from planish.core.ending import (
     HELD_BACK,
+    CanDeliver,
     CanDoubt,
     CanIdentify,
     CanRefer,
@@ -56,6 +57,7 @@ __all__ = [
     "HELD_BACK",
     "STAGES",
     "AllFailedError",
+    "CanDeliver",
     "CanDoubt",
     "CanEnumerate",
     "CanEvolve",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from planish.core.outcome import Outcome
@@ -125,5 +126,21 @@ class CanRefer(Protocol):
 
         Raises:
             PlanishError: it cannot be read.
+        """
+        ...
+
+
+@runtime_checkable
+class CanDeliver(Protocol):
+    """A level whose winners are files that people go on with."""
+
+    def deliver(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+        """Write what `planish tune` leaves in the folder where it is run, unless `--export` names another.
+
+        Returns:
+            The files.
+
+        Raises:
+            OSError: a file cannot be written.
         """
         ...

@@ -215,7 +215,7 @@ class Level(Protocol):
     taken where none is asked for, instead of the first) and `parts(program)` (name to program, for
     programs that fall into parts which can be tuned alone); `introduction` of `planish.progress`, which tells
     what it sees in a program as a run begins; and the methods of `planish.core.ending`, which add to the end
-    of a run: `scores`, `second_opinion`, `reference`.
+    of a run: `scores`, `second_opinion`, `reference`, `deliver`.
     """
 
     @property

@@ -35,7 +35,20 @@ for port, value in zip(session.get_outputs(), session.run(None, feed)):
 
 
 def export_model(task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
-    """Write an optimised model.
+    """Write an optimised model, and a script that runs it with onnxruntime alone.
+
+    Returns:
+        What `deliver_model` does, and the script. It raises the same too.
+    """
+    files = deliver_model(task, candidate, path)
+    name = graph_program(task.program).file.stem
+    script = path / f"run_{name}.py"
+    script.write_text(_SCRIPT.format(name=name), encoding="utf-8")
+    return [*files, script]
+
+
+def deliver_model(task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+    """Write an optimised model and what was chosen for it.
 
     Args:
         task: the model as it came, and the session.
@@ -44,7 +57,7 @@ def export_model(task: Task, candidate: Candidate, path: Path) -> Sequence[Path]
 
     Returns:
         The files: the model; its weights, where it was optimised offline; the passes and the session's
-        settings as JSON; a script that runs it with onnxruntime alone.
+        settings as JSON.
 
     Raises:
         RewriteError: a pass fails.
@@ -54,17 +67,14 @@ def export_model(task: Task, candidate: Candidate, path: Path) -> Sequence[Path]
     program, chosen = graph_program(task.program), selection_of(candidate)
     settings = settings_of(task).having(chosen.session)
     name = program.file.stem
-    model, facts, script = (
-        path / each for each in (f"{name}.planish.onnx", f"{name}.planish.json", f"run_{name}.py")
-    )
+    model, facts = path / f"{name}.planish.onnx", path / f"{name}.planish.json"
     path.mkdir(parents=True, exist_ok=True)
     _write_model(program, chosen, settings, model)
     facts.write_text(
         json.dumps(_facts(program, chosen, settings, model.name), indent=1) + "\n", encoding="utf-8"
     )
-    script.write_text(_SCRIPT.format(name=name), encoding="utf-8")
     weights = weights_of(model)
-    return [model, *([weights] if chosen.offline and weights.exists() else []), facts, script]
+    return [model, *([weights] if chosen.offline and weights.exists() else []), facts]
 
 
 def _write_model(program: GraphProgram, chosen: Selection, settings: Settings, file: Path) -> None:

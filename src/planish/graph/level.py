@@ -166,6 +166,12 @@ class GraphLevel:
 
         return export_model(task, candidate, path)
 
+    def deliver(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+        """Write the optimised model, and the selection as JSON."""
+        from planish.graph.export import deliver_model
+
+        return deliver_model(task, candidate, path)
+
     def machine(self) -> Mapping[str, str]:
         """Tell what the level knows of this machine: name to fact."""
         from planish.graph.machine import machine_facts
