@@ -103,6 +103,12 @@ def test_a_disputed_module_is_no_win() -> None:
     assert any("differs on #2" in ground for ground in found.grounds)
 
 
+def test_a_module_without_a_second_opinion_is_told() -> None:
+    told = "the second opinion has no answer for #2: their gains are not cross-checked"
+    assert told in verdict(FRONT[0], replace(FRONT[1], agrees=None)).grounds
+    assert not any("no answer" in ground for ground in verdict(replace(FRONT[0], agrees=None)).grounds)
+
+
 def test_a_run_is_judged_by_its_front(tmp_path: Path) -> None:
     with open_store(tmp_path / "planks.db") as store:
         task = task_of("oak", *BOTH)

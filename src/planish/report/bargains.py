@@ -76,6 +76,10 @@ def _ends(front: Front, objectives: Sequence[Objective]) -> Iterator[str]:
 
 def _how(front: Front) -> Iterator[str]:
     yield f"{len(front.members)} on the front, measured again at the end, interleaved, in fresh processes"
-    disputed = [m.name for m in front.members if m.agrees is False]
+    asked = {m.name: m.agrees for m in front.members}
+    disputed = [name for name, agrees in asked.items() if agrees is False]
+    silent = [name for name, agrees in asked.items() if agrees is None]
     if disputed:
         yield f"the second opinion differs on {', '.join(disputed)}: no win is claimed for these"
+    if 0 < len(silent) < len(asked):
+        yield f"the second opinion has no answer for {', '.join(silent)}: their gains are not cross-checked"
