@@ -14,8 +14,8 @@ from planish.graph.running import RefusedError
 from planish.llvm import running
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-FOLDERS = "src|tests|docs|benchmarks|examples"
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("experiments/**/*.md")])
+FOLDERS = "src|tests|docs|benchmarks|examples|experiments"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -98,5 +98,6 @@ OutputFile = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: planish-ID.html.")
 ]
 ExportFolder = Annotated[
-    Path | None, typer.Option("--export", metavar="DIR", help="Write the winner for use without planish.")
+    Path | None,
+    typer.Option("--export", metavar="DIR", help="Write the winner for use without planish (of ONNX: to .)."),
 ]

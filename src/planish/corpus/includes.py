@@ -1,7 +1,7 @@
 """C files compiled without their build system: include folders are guessed, missing headers made up.
 
 A package's own configuration takes longer than the compilation, and needs all that the package depends on.
-This way about half of the files compile.
+This way most files compile.
 """
 
 from __future__ import annotations
