@@ -10,6 +10,7 @@ PyTorch finds one. Ctrl-C loses one epoch at most: the same command goes on.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -184,6 +185,18 @@ def error(network: MobileNet, data: Images, side: int) -> float:
     return 1 - right / len(data.labels)
 
 
+def keep_memory() -> None:
+    """Keep freed memory in the process, where the C library is glibc.
+
+    It gives large blocks back to the system at once; to be given them anew takes a quarter of the training.
+    """
+    trim_threshold, mmap_max = -1, -4
+    library = ctypes.CDLL(None)
+    if hasattr(library, "mallopt"):
+        library.mallopt(trim_threshold, 2**31 - 1)
+        library.mallopt(mmap_max, 0)
+
+
 def main() -> None:
     """Train, and write the weights after each epoch."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -195,6 +208,7 @@ def main() -> None:
     parser.add_argument("--weights", type=Path, default=HERE / "mobilenet.safetensors")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    keep_memory()
     device = "cuda" if torch.cuda.is_available() else "cpu"
 
     workload = read_workload(HERE / "mobilenet.toml", options.data, weights=False)
