@@ -10,7 +10,7 @@ from planish.core import content_hash
 from planish.graph.installed import versions
 from planish.graph.passes import passes
 from planish.graph.program import GraphProgram
-from planish.graph.relevance.analysis import Relevance
+from planish.graph.relevance.relevant import Relevance
 from planish.graph.running import Settings
 
 
