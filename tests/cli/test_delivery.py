@@ -14,17 +14,20 @@ pytestmark = pytest.mark.usefixtures("lattice")
 SHORT = "--trials", 20, "--finalists", 0
 
 
-@pytest.fixture(autouse=True)
-def delivering(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Work in an empty folder, with a level that delivers."""
+class Delivering(lattices.LatticeLevel):
+    """A level whose winners are files."""
 
-    def deliver(_: object, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+    def deliver(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
         del task
         file = path / "place.tuned"
         file.write_text(candidate.text)
         return [file]
 
-    monkeypatch.setattr(lattices.LatticeLevel, "deliver", deliver, raising=False)
+
+@pytest.fixture(autouse=True)
+def delivering(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Work in an empty folder, with that level."""
+    monkeypatch.setattr(lattices, "LatticeLevel", Delivering)
     monkeypatch.chdir(tmp_path)
 
 
