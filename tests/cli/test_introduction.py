@@ -7,8 +7,8 @@ from itertools import count
 import pytest
 from rich.console import Console
 
+from cli import lattices
 from cli.conftest import PROGRAM, Planish
-from cli.lattices import LatticeLevel
 from planish.budget import Budget
 from planish.cli.board import Board
 from planish.cli.watching import Display
@@ -20,17 +20,22 @@ SHORT = "--trials", 20, "--finalists", 0
 KNOWN = ["a lattice: it has three axes", "relevant: 2 of 3 axes"]
 
 
+class Knowing(lattices.LatticeLevel):
+    """A level that knows one line when a run begins, and the other once the search has proposed something."""
+
+    def __init__(self) -> None:
+        self._asked = count(1)
+
+    def introduction(self, task: Task) -> list[str]:
+        assert task.program.level == "lattice"
+        return KNOWN[: next(self._asked)]
+
+
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch, lattice: None) -> None:
-    """Let the level know one line when a run begins, and the other once the search has proposed something."""
+    """Offer that level."""
     del lattice
-    asked = count(1)
-
-    def introduction(_: LatticeLevel, task: Task) -> list[str]:
-        assert task.program.level == "lattice"
-        return KNOWN[: next(asked)]
-
-    monkeypatch.setattr(LatticeLevel, "introduction", introduction, raising=False)
+    monkeypatch.setattr(lattices, "LatticeLevel", Knowing)
 
 
 @pytest.mark.usefixtures("known")
