@@ -8,7 +8,16 @@ from hlo.modules import EXAMPLES, chain, summing
 from planish.core import Candidate, CanEvolve, CanShrink, ScheduleError, Space, Step, rng
 from planish.hlo import Program, program_from, read_program
 from planish.hlo.crossing import children
-from planish.hlo.edits import EDITS, CopyOp, MoveOp, ReplaceConstant, ReplaceOperand, ScaleConstant, propose
+from planish.hlo.edits import (
+    EDITS,
+    CopyOp,
+    DeleteOp,
+    MoveOp,
+    ReplaceConstant,
+    ReplaceOperand,
+    ScaleConstant,
+    propose,
+)
 from planish.hlo.level import HloLevel
 from planish.hlo.patch import original, replay
 from planish.hlo.space import PatchSpace
@@ -63,6 +72,23 @@ def test_every_kind_of_edit_is_drawn() -> None:
     draft = original(read_program(EXAMPLES / "2fcnet.mlir"))
     drawn = {type(propose(draft, rng(3, i))[0]).__name__ for i in range(150)}
     assert drawn == set(EDITS)
+
+
+def test_a_bypass_has_users_take_an_operand_of_what_is_deleted() -> None:
+    draft = original(read_program(EXAMPLES / "2fcnet.mlir"))
+    for index in range(30):
+        edit, _ = propose(draft, rng(6, index), ("Bypass",))
+        assert isinstance(edit, DeleteOp)
+        ((value, resize),) = edit.values
+        assert value in {draft.name(operand) for operand in draft.op(edit.op).operands}
+        assert not resize
+
+
+def test_what_nothing_needs_is_left_alone() -> None:
+    space = PatchSpace(chain(), kinds=("DeleteOp", "ReplaceOperand"))
+    cut = Candidate((ReplaceOperand("3", 0, "arg0"), ReplaceOperand("3", 1, "arg0")))
+    drawn = [space.mutate(cut, rng(8, index)).steps[-1] for index in range(20)]
+    assert {edit.op for edit in drawn if isinstance(edit, DeleteOp | ReplaceOperand)} == {"3"}
 
 
 def test_a_module_without_operations_has_no_edits() -> None:

@@ -27,3 +27,15 @@ def test_candidates_of_one_state_are_one() -> None:
 def test_without_states_each_candidate_is_its_own() -> None:
     visited = Visited(Unnamed())
     assert [visited.add(candidate) for candidate in (ONE, TWO, ONE)] == [True, True, False]
+
+
+def test_changes_that_leave_the_state_do_not_pile_up() -> None:
+    visited, lengths = Visited(Named()), list[int]()
+    visited.add(ONE)
+
+    def change(candidate: Candidate) -> Candidate:
+        lengths.append(len(candidate.steps))
+        return candidate.then(Go(2 if len(lengths) == 5 else 1))
+
+    assert visited.fresh(ONE, change) == ONE.then(Go(2))
+    assert lengths == [1] * 5

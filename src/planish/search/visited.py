@@ -22,14 +22,14 @@ class Visited:
 
     def add(self, candidate: Candidate) -> bool:
         """Note a candidate; tells whether it is new."""
-        before = len(self._names)
-        self._names.add(self.name(candidate))
-        return len(self._names) > before
+        return self._note(self.name(candidate))
 
     def fresh(
         self, candidate: Candidate | None, change: Callable[[Candidate], Candidate | None]
     ) -> Candidate | None:
         """Change a candidate until it is new, and note it.
+
+        A change that leaves its name is not kept: such changes would pile up, and cost more and more.
 
         Args:
             candidate: to begin with; None where there is none.
@@ -38,8 +38,21 @@ class Visited:
         Returns:
             The new candidate; None where there is none, or after `PATIENCE` changes that gave no new one.
         """
+        if candidate is None:
+            return None
+        name = self.name(candidate)
         for _ in range(PATIENCE):
-            if candidate is None or self.add(candidate):
+            if self._note(name):
                 return candidate
-            candidate = change(candidate)
+            other = change(candidate)
+            if other is None:
+                return None
+            other_name = self.name(other)
+            if other_name != name:
+                candidate, name = other, other_name
         return None
+
+    def _note(self, name: str) -> bool:
+        before = len(self._names)
+        self._names.add(name)
+        return len(self._names) > before

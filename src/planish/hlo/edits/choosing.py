@@ -32,8 +32,9 @@ def pick(items: Sequence[T], rng: Generator) -> T:
 
 
 def targets(draft: Draft) -> list[str]:
-    """List the operations that may be changed."""
-    return [uid for uid in draft.mirror.facts if rules.is_target(draft, uid)]
+    """List the operations that may be changed, without those that nothing needs: it would change nothing."""
+    live = draft.live()
+    return [uid for uid in draft.mirror.facts if uid in live and rules.is_target(draft, uid)]
 
 
 def replacement(visible: Visible, wanted: TensorType | None, rng: Generator, *, free: bool = False) -> Source:

@@ -12,7 +12,7 @@ from typing import Any
 from planish.core import ScheduleError
 from planish.hlo.edits.mirror import Mirror, holder
 from planish.hlo.edits.resize import Resize, build_resize, check_resize
-from planish.hlo.ir import first_line, functions, ir, set_uid, tensor_type, uid_of, walk
+from planish.hlo.ir import first_line, functions, ir, live_uids, set_uid, tensor_type, uid_of, walk
 
 Source = tuple[str, Resize]
 """A value by name, and how it is resized."""
@@ -43,6 +43,7 @@ class Draft:
         self.root = root.clone().operation
         self.function, self.fixed, self.mirror = function, fixed, mirror
         self._body = dict(functions(self.root))[function].regions[0].blocks[0]
+        self._live: frozenset[str] | None = None
 
     def verify(self) -> None:
         """Raise ScheduleError where the module is not valid."""
@@ -56,6 +57,12 @@ class Draft:
         text = self.root.get_asm(assume_verified=True)
         assert isinstance(text, str)
         return text
+
+    def live(self) -> frozenset[str]:
+        """List the operations that the function's results need."""
+        if self._live is None:
+            self._live = live_uids(self.root, self.function)
+        return self._live
 
     def op(self, uid: str) -> ir.Operation:
         """Find an operation; raises ScheduleError where it is missing."""
@@ -134,6 +141,7 @@ class Draft:
             raise ScheduleError(f"cannot delete operation '{uid}': its results are used")
         self.op(uid).erase()
         self.mirror.remove(uid)
+        self._live = None
 
     def move(self, uid: str, before: str) -> None:
         """Put an operation before another of the same block."""
@@ -158,6 +166,7 @@ class Draft:
         if operands[index].type != value.type:
             raise ScheduleError(f"operand {index} of '{uid}' is {operands[index].type}, not {value.type}")
         operands[index] = value
+        self._live = None
 
     def _insert(self, op: ir.Operation, uid: str, before: str) -> None:
         """Give a new operation, which stands before another already, its id."""
@@ -165,6 +174,7 @@ class Draft:
             raise ScheduleError(f"there is an operation '{uid}' already", "A patch has each edit once.")
         set_uid(op, uid)
         self.mirror.insert(op, uid, before)
+        self._live = None
 
     def _block(self, block: str) -> ir.Block:
         if not block:

@@ -14,6 +14,7 @@ from planish.hlo.edits.choosing import Visible, free_operands, pick, repairs, re
 from planish.hlo.edits.constants import can_scale, splat_value
 from planish.hlo.edits.draft import Draft
 from planish.hlo.edits.edit import Edit
+from planish.hlo.edits.mirror import Fact
 from planish.hlo.edits.placing import CopyOp, DeleteOp, MoveOp, SwapOps
 from planish.hlo.edits.resize import Resize, plan_resize
 
@@ -31,7 +32,7 @@ def propose(draft: Draft, rng: Generator, kinds: Sequence[str] = ()) -> tuple[Ed
     Args:
         draft: a module; it is not changed.
         rng: where randomness comes from.
-        kinds: names of the edits to draw from, each as likely; all when empty.
+        kinds: names in `PROPOSALS` to draw from, each as likely; all when empty.
 
     Returns:
         The edit, and the module that it gives.
@@ -58,7 +59,8 @@ def applied(draft: Draft, edit: Edit) -> Draft:
 
 
 def _copy(draft: Draft, rng: Generator) -> CopyOp:
-    uid, before = pick(targets(draft), rng), pick(_places(draft), rng)
+    sources = [uid for uid in draft.mirror.facts if rules.is_target(draft, uid)]
+    uid, before = pick(sources, rng), pick(_places(draft), rng)
     fact, visible = draft.mirror.facts[uid], list(draft.mirror.visible(before))
     operands = repairs(fact, free_operands(fact), visible, rng, free=True)
     return CopyOp(uid, before, operands, *_user(draft, uid, before, rng))
@@ -67,7 +69,8 @@ def _copy(draft: Draft, rng: Generator) -> CopyOp:
 def _user(draft: Draft, uid: str, before: str, rng: Generator) -> tuple[str, int, Resize]:
     """Choose a later use for a copy: of the same type, else of the same element type; else none."""
     facts, position = draft.mirror.facts, draft.mirror.position(before)
-    later = [u for u in draft.mirror.blocks[facts[before].block][position:] if rules.is_target(draft, u)]
+    users = set(targets(draft))
+    later = [uid for uid in draft.mirror.blocks[facts[before].block][position:] if uid in users]
     uses = [(user, i, facts[user].operands[i]) for user in later for i in free_operands(facts[user])]
     type_ = next(iter(facts[uid].results), None)
     same = [use for use in uses if use[2] == type_]
@@ -83,6 +86,21 @@ def _delete(draft: Draft, rng: Generator) -> DeleteOp:
     uid = pick(targets(draft), rng)
     visible = list(draft.mirror.visible(uid))
     return DeleteOp(uid, tuple(replacement(visible, type_, rng) for type_ in draft.mirror.facts[uid].results))
+
+
+def _bypass(draft: Draft, rng: Generator) -> DeleteOp:
+    """Delete an operation whose users then take one of its own operands, as if it did nothing."""
+    facts = draft.mirror.facts
+    uid = pick([uid for uid in targets(draft) if _is_bypassable(facts[uid])], rng)
+    (type_,) = facts[uid].results
+    alike = [
+        value for value, its in zip(draft.op(uid).operands, facts[uid].operands, strict=True) if its == type_
+    ]
+    return DeleteOp(uid, ((draft.name(pick(alike, rng)), ()),))
+
+
+def _is_bypassable(fact: Fact) -> bool:
+    return len(fact.results) == 1 and fact.results[0] is not None and fact.results[0] in fact.operands
 
 
 def _replace_operand(draft: Draft, rng: Generator) -> ReplaceOperand:
@@ -138,6 +156,7 @@ def _replace_constant(draft: Draft, rng: Generator) -> ReplaceConstant:
 PROPOSALS: Mapping[str, Callable[[Draft, Generator], Edit]] = {
     "CopyOp": _copy,
     "DeleteOp": _delete,
+    "Bypass": _bypass,
     "ReplaceOperand": _replace_operand,
     "SwapOps": _swap,
     "MoveOp": _move,
@@ -145,7 +164,11 @@ PROPOSALS: Mapping[str, Callable[[Draft, Generator], Edit]] = {
     "ScaleConstant": _scale_constant,
     "ReplaceConstant": _replace_constant,
 }
-"""Name of an edit to what draws one; they raise ScheduleError where they find none."""
+"""Name of an edit, or of a way to draw one, to what draws it; they raise ScheduleError where they find none.
+
+`Bypass` draws a DeleteOp whose repair the paper draws once in hundreds of times: it leaves something out,
+which a trained network often bears.
+"""
 
 
 def _places(draft: Draft) -> list[str]:

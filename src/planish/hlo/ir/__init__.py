@@ -2,7 +2,7 @@
 
 from planish.hlo.ir.context import context, ir
 from planish.hlo.ir.entry import entry_text
-from planish.hlo.ir.hashing import canonical_hash
+from planish.hlo.ir.hashing import canonical_hash, live_uids
 from planish.hlo.ir.normal import chosen_function, load, named_location, normal_text
 from planish.hlo.ir.reading import first_line
 from planish.hlo.ir.types import TensorType, mlir_type, tensor_type
@@ -18,6 +18,7 @@ __all__ = [
     "first_line",
     "functions",
     "ir",
+    "live_uids",
     "load",
     "mlir_type",
     "named_location",

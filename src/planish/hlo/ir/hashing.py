@@ -1,4 +1,4 @@
-"""The canonical hash of a module: equal for modules that differ in names, order and dead code alone."""
+"""What a module computes: its canonical hash, and which operations its results need."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from jaxlib.mlir import passmanager
 
 from planish.core import content_hash
 from planish.hlo.ir.context import context, ir
-from planish.hlo.ir.uids import functions, strip_uids, walk
+from planish.hlo.ir.uids import functions, strip_uids, uid_of, walk
 
 
 def canonical_hash(root: ir.Operation | ir.OpView) -> str:
     """Name what a module computes: without common subexpressions, dead code and ids, in order of use."""
     copy = root.operation.clone().operation
     strip_uids(copy)
-    _simplify().run(copy)
+    _passes("cse,trivial-dce").run(copy)
     for _, function in functions(copy):
         _order_by_use(function.regions[0].blocks[0])
     text = copy.get_asm(assume_verified=True)
@@ -23,9 +23,16 @@ def canonical_hash(root: ir.Operation | ir.OpView) -> str:
     return content_hash(text)
 
 
+def live_uids(root: ir.Operation | ir.OpView, function: str) -> frozenset[str]:
+    """List the ids of a function's operations that its results need."""
+    copy = root.operation.clone().operation
+    _passes("trivial-dce").run(copy)
+    return frozenset(uid_of(op) for op in walk(dict(functions(copy))[function])[1:])
+
+
 @cache
-def _simplify() -> passmanager.PassManager:
-    passes = passmanager.PassManager.parse("builtin.module(func.func(cse,trivial-dce))", context())
+def _passes(names: str) -> passmanager.PassManager:
+    passes = passmanager.PassManager.parse(f"builtin.module(func.func({names}))", context())
     passes.enable_verifier(False)
     return passes
 
