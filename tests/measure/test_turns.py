@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from planish.core import Candidate, EvaluatorFactory, Measured, Objective
@@ -90,14 +90,12 @@ def test_a_machine_that_becomes_slow_has_fewer_rounds_of_all() -> None:
 
 
 @given(st.floats(0, 5), st.lists(st.floats(0.01, 9), min_size=2, max_size=7), st.floats(1, 200))
-@example(0.25, [1 / 64, 1 / 64], 1.0)
 def test_it_ends_in_time_or_does_the_least(start: float, each: list[float], seconds: float) -> None:
     machine = Slow(start, each)
     verdicts, (processes, rounds) = measured(machine, len(each) - 1, seconds)
     out = verdicts.count("left out")
     assert verdicts == ["slower"] * (len(verdicts) - out) + ["left out"] * out
     assert processes == 5
-    least = start + sum(each[: len(each) - out])
-    # The first process may use its two of six shares, though one round of the others does not fit in theirs.
-    assert machine.now <= max(seconds, max(seconds / 3, least) + 4 * least) + max(each) + 1e-6
+    kept = each[: len(each) - out]
+    assert machine.now <= max(seconds, 5 * (start + sum(kept))) + max(each) + 1e-6
     assert rounds >= 1
