@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from planish.core import Candidate, EvaluatorFactory, Measured, Objective
@@ -89,6 +89,7 @@ def test_a_machine_that_becomes_slow_has_fewer_rounds_of_all() -> None:
     assert (verdicts, shape) == (["slower"], (5, 1))
 
 
+@example(start=0.25, each=[1 / 64, 1 / 64], seconds=1.0)
 @given(st.floats(0, 5), st.lists(st.floats(0.01, 9), min_size=2, max_size=7), st.floats(1, 200))
 def test_it_ends_in_time_or_does_the_least(start: float, each: list[float], seconds: float) -> None:
     machine = Slow(start, each)

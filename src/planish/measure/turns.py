@@ -56,10 +56,10 @@ class Plan:
 def in_turns(everybody: Sequence[Entrant], plan: Plan, start: Start) -> list[list[Round]]:
     """Measure the baseline and entrants, interleaved; each process has a share of the time that is left.
 
-    The first has two shares, since evaluators may keep for the others what takes long to make. There are as
-    many rounds as fit in the share of every process, and one at least. In the very first round entrants are
-    measured in their order, and who does not fit in the share is left out of all; in the other rounds a seed
-    shuffles them.
+    The first has two shares, since evaluators may keep for the others what takes long to make; but it leaves
+    them the time for a round each. There are as many rounds as fit in the share of every process, and one at
+    least. In the very first round entrants are measured in their order, and who does not fit in the share is
+    left out of all; in the other rounds a seed shuffles them.
 
     Args:
         everybody: the baseline, then the entrants, the most telling first.
@@ -74,28 +74,41 @@ def in_turns(everybody: Sequence[Entrant], plan: Plan, start: Start) -> list[lis
     for process in range(plan.processes):
         share = 1 / (plan.processes - process) if process else 2 / (plan.processes + 1)
         now = time.monotonic()
-        table.append(_process(kept, plan, process, rounds, now + share * (over - now), start))
+        ends = (now + share * (over - now), over)
+        table.append(_process(kept, plan, process, rounds, ends, start))
         kept, rounds = kept[: len(table[0][0])], len(table[-1])
     return [[[each[place] for each in found[:rounds]] for found in table] for place in range(len(kept))]
 
 
 def _process(
-    everybody: Sequence[Entrant], plan: Plan, process: int, rounds: int, end: float, start: Start
+    everybody: Sequence[Entrant],
+    plan: Plan,
+    process: int,
+    rounds: int,
+    ends: tuple[float, float],
+    start: Start,
 ) -> list[Round]:
-    """Measure in one fresh process, until a time of the monotonic clock, but one round at least."""
+    """Measure in one fresh process, until its end and the end of all by the clock, but one round at least."""
     found: list[Round] = []
-    took = 0.0
+    took, began, later = 0.0, time.monotonic(), plan.processes - process - 1
     with closing(start(Panel(tuple(entrant.factory for entrant in everybody)))) as executor:
-        while len(found) < rounds and (not found or time.monotonic() + took <= end):
+        starting = time.monotonic() - began
+        while len(found) < rounds and (not found or _fits(took, later * (starting + took), ends)):
             began = time.monotonic()
             if process == 0 and not found:
-                found.append(_first(executor, everybody, end))
+                found.append(_first(executor, everybody, ends[0]))
                 everybody = everybody[: len(found[0])]
             else:
                 order = rng(plan.seed, process, len(found)).permutation(len(everybody)).tolist()
                 found.append(_measured(executor, everybody, order))
             took = time.monotonic() - began
     return found
+
+
+def _fits(round_: float, others: float, ends: tuple[float, float]) -> bool:
+    """Whether another round leaves this process within its end, and those after it within the end of all."""
+    now = time.monotonic() + round_
+    return now <= ends[0] and now + others <= ends[1]
 
 
 def _first(executor: Executor, everybody: Sequence[Entrant], end: float) -> Round:
