@@ -12,7 +12,7 @@ from typing import Any
 from planish.core import ScheduleError
 from planish.hlo.edits.mirror import Mirror, holder
 from planish.hlo.edits.resize import Resize, build_resize, check_resize
-from planish.hlo.ir import first_line, functions, ir, live_uids, set_uid, tensor_type, uid_of, walk
+from planish.hlo.ir import first_line, functions, ir, live_uids, printed, set_uid, tensor_type, uid_of, walk
 
 Source = tuple[str, Resize]
 """A value by name, and how it is resized."""
@@ -54,9 +54,7 @@ class Draft:
 
     def text(self) -> str:
         """Print the module with the ids of its operations; it must be verified."""
-        text = self.root.get_asm(assume_verified=True)
-        assert isinstance(text, str)
-        return text
+        return printed(self.root)
 
     def live(self) -> frozenset[str]:
         """List the operations that the function's results need."""

@@ -4,6 +4,7 @@ from planish.hlo.ir.context import context, ir
 from planish.hlo.ir.entry import entry_text
 from planish.hlo.ir.hashing import canonical_hash, live_uids
 from planish.hlo.ir.normal import chosen_function, load, named_location, normal_text
+from planish.hlo.ir.printing import printed
 from planish.hlo.ir.reading import first_line
 from planish.hlo.ir.types import TensorType, mlir_type, tensor_type
 from planish.hlo.ir.uids import UID, functions, number, set_uid, uid_of, walk
@@ -24,6 +25,7 @@ __all__ = [
     "named_location",
     "normal_text",
     "number",
+    "printed",
     "set_uid",
     "tensor_type",
     "uid_of",

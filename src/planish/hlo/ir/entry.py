@@ -5,6 +5,7 @@ from __future__ import annotations
 from planish.core import ProgramError, did_you_mean
 from planish.hlo.ir.context import context, ir
 from planish.hlo.ir.normal import FUNCTION
+from planish.hlo.ir.printing import printed
 from planish.hlo.ir.uids import functions, strip_uids
 
 
@@ -29,6 +30,4 @@ def entry_text(root: ir.Operation | ir.OpView, function: str) -> str:
     if FUNCTION in copy.attributes:
         del copy.attributes[FUNCTION]
     strip_uids(copy)
-    text = copy.get_asm(assume_verified=True)
-    assert isinstance(text, str)
-    return text
+    return printed(copy)

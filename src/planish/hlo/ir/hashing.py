@@ -8,6 +8,7 @@ from jaxlib.mlir import passmanager
 
 from planish.core import content_hash
 from planish.hlo.ir.context import context, ir
+from planish.hlo.ir.printing import printed
 from planish.hlo.ir.uids import functions, strip_uids, uid_of, walk
 
 
@@ -18,9 +19,7 @@ def canonical_hash(root: ir.Operation | ir.OpView) -> str:
     _passes("cse,trivial-dce").run(copy)
     for _, function in functions(copy):
         _order_by_use(function.regions[0].blocks[0])
-    text = copy.get_asm(assume_verified=True)
-    assert isinstance(text, str)
-    return content_hash(text)
+    return content_hash(printed(copy))
 
 
 def live_uids(root: ir.Operation | ir.OpView, function: str) -> frozenset[str]:
