@@ -84,6 +84,14 @@ def test_a_bypass_has_users_take_an_operand_of_what_is_deleted() -> None:
         assert not resize
 
 
+def test_bypasses_leave_out_whole_blocks_of_a_network() -> None:
+    draft = original(read_program(EXAMPLES / "mobilenet.mlir"))
+    # Each adds a block's answer to what it was asked; they are 10 of 455 operations that may be bypassed.
+    joints = {"215", "360", "433", "578", "651", "724", "869", "942", "1087", "1160"}
+    drawn = [propose(draft, rng(9, index), ("Bypass",))[0] for index in range(200)]
+    assert sum(isinstance(edit, DeleteOp) and edit.op in joints for edit in drawn) >= 8
+
+
 def test_what_nothing_needs_is_left_alone() -> None:
     space = PatchSpace(chain(), kinds=("DeleteOp", "ReplaceOperand"))
     cut = Candidate((ReplaceOperand("3", 0, "arg0"), ReplaceOperand("3", 1, "arg0")))

@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import partial
 
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, ScheduleError, StageClock
 from planish.hlo.backend import Backend, BackendError, Executable, open_backend
 from planish.hlo.ir import canonical_hash, entry_text
 from planish.hlo.patch import original, replay
+from planish.hlo.program import Program
 from planish.hlo.scored import ScoredProgram
 from planish.hlo.scoring import Errors, Inference, NotFiniteError, Trainer
 from planish.hlo.workload import Part, Parts, fit
-from planish.measure import Limits, Timing
+from planish.measure import Limits, Timer, Timing, Yardstick, time_beside, time_call
 
-TIMING = Timing(budget_s=0.1, block_s=4e-3, fewest=3, most=25, slow_factor=math.inf)
+TIMING = Timing(budget_s=0.1, block_s=4e-3, fewest=5, most=25)
 LAST_TIMING = Timing(budget_s=0.5, block_s=4e-3, fewest=5, most=50, slow_factor=math.inf)
-"""For the comparison at the end. Nothing is cut short: a slow module may have the least error."""
+"""For the comparison at the end. Nothing is ever cut short: a slow module may have the least error."""
 
 # A worker's memory grows by some 0.4 MB for each module that it compiled.
 LIMITS = Limits(build=60, verify=30, run=20, worker=180, lifetime=1000)
@@ -41,6 +43,7 @@ class HloEvaluator:
         parts: on which the error is measured; the search's is `error`, that of another `error_final`.
         at_the_end: whether the search is over: the final part may be seen, and training is whole.
         timing: how long each candidate is timed; None: not at all.
+        yardstick: what the unchanged module takes, beside which each is timed; None: each is timed alone.
         remember: whether a module that was measured already is not measured again, whatever patch made it;
             else it is timed again, and what it was compiled to and its error are kept.
         limits: of one evaluation.
@@ -52,6 +55,7 @@ class HloEvaluator:
     parts: tuple[Part, ...] = ("search",)
     at_the_end: bool = False
     timing: Timing | None = TIMING
+    yardstick: Yardstick | None = None
     remember: bool = True
     limits: Limits = LIMITS
 
@@ -75,6 +79,7 @@ class _Evaluator:
         self._module = recipe.program.module
         self._backend = open_backend(recipe.backend, recipe.cores)
         self._scorer = _scorer(recipe, self._backend)
+        self._baseline: Executable | None = None
         self._known: dict[str, Outcome] = {}
         self._scored: OrderedDict[str, tuple[Executable, Errors]] = OrderedDict()
         stand_in = recipe.program.workload.data.stand_in
@@ -97,10 +102,11 @@ class _Evaluator:
         try:
             with clock("build"):
                 executable = executable or self._backend.compile(text)
+                timer = self._timer()
         except BackendError as error:
             return Failed("build", "refused by the compiler", error.message)
         try:
-            return self._measured(name, executable, errors, clock)
+            return self._measured(name, executable, errors, clock, timer)
         except NotFiniteError as error:
             return Failed("verify", "not finite", str(error))
         except BackendError as error:
@@ -108,15 +114,29 @@ class _Evaluator:
                 return Failed("run", "out of memory", error.message)
             return Failed("run", "failed", error.message)
 
+    def _timer(self) -> Timer | None:
+        """Give how candidates are timed, which may need the compiled baseline."""
+        timing, yardstick = self._recipe.timing, self._recipe.yardstick
+        if timing is None:
+            return None
+        if yardstick is None:
+            return partial(time_call, timing=timing)
+        baseline = self._baseline = self._baseline or self._backend.compile(_main(self._module))
+        return lambda run: time_beside(run, self._scorer.runs(baseline), yardstick, timing)
+
     def _measured(
-        self, name: str, executable: Executable, errors: Errors | None, clock: StageClock
+        self,
+        name: str,
+        executable: Executable,
+        errors: Errors | None,
+        clock: StageClock,
+        timer: Timer | None,
     ) -> Outcome:
-        timing = self._recipe.timing
         if errors is None:
-            errors, timed = self._scorer.score(executable, clock, timing)
+            errors, timed = self._scorer.score(executable, clock, timer)
             self._keep(name, executable, errors)
         else:
-            timed = self._scorer.time(executable, clock, timing) if timing else None
+            timed = self._scorer.time(executable, clock, timer) if timer else None
         values = {error_name(part): error for part, error in errors.items()}
         if timed is None:
             return Measured(values)
@@ -138,6 +158,11 @@ _NOTES = {
 def error_name(part: Part) -> str:
     """Name the error on a part among the values of an outcome."""
     return "error" if part == "search" else f"error_{part}"
+
+
+def _main(module: Program) -> str:
+    draft = original(module)
+    return entry_text(draft.root, draft.function)
 
 
 def _scorer(recipe: HloEvaluator, backend: Backend) -> Inference | Trainer:

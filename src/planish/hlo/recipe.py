@@ -13,7 +13,7 @@ from planish.hlo.program import read_program
 from planish.hlo.scored import ScoredProgram, scored_program
 from planish.hlo.workload import Part, fit
 from planish.hlo.workload.data import digest_of
-from planish.measure import LocalExecutor
+from planish.measure import LocalExecutor, Yardstick
 
 END_PARTS: tuple[Part, ...] = ("search", "validation", "final")
 
@@ -25,6 +25,7 @@ def recipe_of(task: Task, *, final: bool = False) -> HloEvaluator:
         task.target.toolchain["backend"],
         task.target.cores,
         timing=LAST_TIMING if final else TIMING,
+        yardstick=None if final else Yardstick(),
         remember=not final,
     )
 

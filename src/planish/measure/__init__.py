@@ -1,5 +1,6 @@
 """Where candidates are evaluated: workers, limits, timing, and the comparison at the end."""
 
+from planish.measure.beside import Yardstick, time_beside
 from planish.measure.compare import Standing, remeasure, remeasure_all
 from planish.measure.exclusion import MACHINE_LOCK, exclusive
 from planish.measure.guard import Answer
@@ -7,7 +8,16 @@ from planish.measure.inline import InlineExecutor
 from planish.measure.interval import Ratio, Verdict, noise
 from planish.measure.limits import Limits
 from planish.measure.local import LocalExecutor
-from planish.measure.timing import FINAL_TIMING, SEARCH_TIMING, Samples, Timing, repeated, time_call
+from planish.measure.timing import (
+    FINAL_TIMING,
+    SEARCH_TIMING,
+    Runs,
+    Samples,
+    Timer,
+    Timing,
+    repeated,
+    time_call,
+)
 from planish.measure.turns import Entrant, Plan
 
 __all__ = [
@@ -21,14 +31,18 @@ __all__ = [
     "LocalExecutor",
     "Plan",
     "Ratio",
+    "Runs",
     "Samples",
     "Standing",
+    "Timer",
     "Timing",
     "Verdict",
+    "Yardstick",
     "exclusive",
     "noise",
     "remeasure",
     "remeasure_all",
     "repeated",
+    "time_beside",
     "time_call",
 ]

@@ -63,7 +63,8 @@ class LocalExecutor:
         self._given = limits
         self._limits = limits or Limits.of(factory)
         self._lock = lock
-        self._factory = _pickled(factory)
+        # The factory is kept too: what it owns, such as a folder for its workers, may end with it.
+        self._owner, self._factory = factory, _pickled(factory)
         self._serial = 1
         self.notes: tuple[str, ...] = ()
         self.until = math.inf
@@ -89,7 +90,7 @@ class LocalExecutor:
             PlanishError: a batch is under way, the executor is closed, or the factory cannot be pickled.
         """
         self._check_free()
-        self._factory = _pickled(factory)
+        self._owner, self._factory = factory, _pickled(factory)
         self._limits = self._given or Limits.of(factory)
         self._serial += 1
         self.notes, self.until = (), math.inf

@@ -10,6 +10,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+Runs = Callable[[int], object]
+"""Makes n calls."""
+
 _GROWTH = 10  # a block grows by no more at once: one short reading of the clock would mislead
 _LONG = 10  # a first call of so many blocks is as telling as a later one
 
@@ -61,8 +64,12 @@ class Samples:
         return statistics.median(self.seconds)
 
 
+Timer = Callable[[Runs], Samples]
+"""A way to time."""
+
+
 def time_call(
-    run: Callable[[int], object],
+    run: Runs,
     timing: Timing = SEARCH_TIMING,
     best_s: float = math.inf,
     now: Callable[[], int] = time.perf_counter_ns,
@@ -72,7 +79,7 @@ def time_call(
     Enter the stage "run" first: it keeps other timed runs off the machine.
 
     Args:
-        run: makes n calls; native code that loops has the least overhead.
+        run: native code that loops has the least overhead.
         timing: how long to measure.
         best_s: the best candidate's seconds a call.
         now: the clock, in nanoseconds.
@@ -82,18 +89,14 @@ def time_call(
         candidate is slow.
     """
 
-    def block(calls: int) -> float:
-        start = now()
-        run(calls)
-        return (now() - start) * 1e-9
-
+    block = block_of(run, now)
     end = now() + timing.budget_s * 1e9
     length = max(timing.block_s, timing.budget_s / timing.most)
     slow = timing.slow_factor * best_s
     first = block(1)
     if first > max(slow, _LONG * timing.block_s):
         return Samples((first,), 1, cut=True)
-    calls, took = _filled(length, block)
+    calls, took = filled(length, block)
     seconds = [took / calls]
     while min(seconds) <= slow:
         if len(seconds) >= timing.fewest and (now() >= end or len(seconds) >= timing.most):
@@ -102,7 +105,7 @@ def time_call(
     return Samples(tuple(seconds), calls, cut=True)
 
 
-def repeated(call: Callable[[], object]) -> Callable[[int], None]:
+def repeated(call: Callable[[], object]) -> Runs:
     """Make of a call what `time_call` runs."""
 
     def run(calls: int) -> None:
@@ -112,7 +115,18 @@ def repeated(call: Callable[[], object]) -> Callable[[int], None]:
     return run
 
 
-def _filled(length: float, block: Callable[[int], float]) -> tuple[int, float]:
+def block_of(run: Runs, now: Callable[[], int]) -> Callable[[int], float]:
+    """Make of what makes n calls what gives the seconds that they took."""
+
+    def block(calls: int) -> float:
+        start = now()
+        run(calls)
+        return (now() - start) * 1e-9
+
+    return block
+
+
+def filled(length: float, block: Callable[[int], float]) -> tuple[int, float]:
     """Find how many calls fill a block, which warms up; give them and the seconds that they took.
 
     Args:

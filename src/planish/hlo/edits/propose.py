@@ -14,9 +14,9 @@ from planish.hlo.edits.choosing import Visible, free_operands, pick, repairs, re
 from planish.hlo.edits.constants import can_scale, splat_value
 from planish.hlo.edits.draft import Draft
 from planish.hlo.edits.edit import Edit
-from planish.hlo.edits.mirror import Fact
 from planish.hlo.edits.placing import CopyOp, DeleteOp, MoveOp, SwapOps
 from planish.hlo.edits.resize import Resize, plan_resize
+from planish.hlo.ir import TensorType
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -89,18 +89,22 @@ def _delete(draft: Draft, rng: Generator) -> DeleteOp:
 
 
 def _bypass(draft: Draft, rng: Generator) -> DeleteOp:
-    """Delete an operation whose users then take one of its own operands, as if it did nothing."""
+    """Delete an operation whose users then take one of its own operands, as if it did nothing.
+
+    Each type is as likely as the others: what joins the blocks of a network is of a few types, and most
+    operations are inside of them. So blocks are left out about as often as parts of them.
+    """
     facts = draft.mirror.facts
-    uid = pick([uid for uid in targets(draft) if _is_bypassable(facts[uid])], rng)
-    (type_,) = facts[uid].results
-    alike = [
-        value for value, its in zip(draft.op(uid).operands, facts[uid].operands, strict=True) if its == type_
-    ]
+    passing: dict[TensorType, list[str]] = {}
+    for uid in targets(draft):
+        type_ = facts[uid].results[0] if len(facts[uid].results) == 1 else None
+        if type_ is not None and type_ in facts[uid].operands:
+            passing.setdefault(type_, []).append(uid)
+    wanted = pick(list(passing), rng)
+    uid = pick(passing[wanted], rng)
+    values = zip(draft.op(uid).operands, facts[uid].operands, strict=True)
+    alike = [value for value, type_ in values if type_ == wanted]
     return DeleteOp(uid, ((draft.name(pick(alike, rng)), ()),))
-
-
-def _is_bypassable(fact: Fact) -> bool:
-    return len(fact.results) == 1 and fact.results[0] is not None and fact.results[0] in fact.operands
 
 
 def _replace_operand(draft: Draft, rng: Generator) -> ReplaceOperand:

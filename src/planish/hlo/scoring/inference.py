@@ -8,7 +8,7 @@ from planish.core import StageClock
 from planish.hlo.backend import Backend, Executable
 from planish.hlo.scoring.prediction import Errors, Prediction, held_parameters
 from planish.hlo.workload import Fitted, Part, Parts, Workload
-from planish.measure import Samples, Timing, repeated, time_call
+from planish.measure import Runs, Samples, Timer, repeated
 
 
 class Inference:
@@ -32,7 +32,7 @@ class Inference:
         }
 
     def score(
-        self, executable: Executable, clock: StageClock, timing: Timing | None
+        self, executable: Executable, clock: StageClock, timer: Timer | None
     ) -> tuple[Errors, Samples | None]:
         """Give the error on each part, then the times of a batch.
 
@@ -44,11 +44,15 @@ class Inference:
             errors: Errors = {
                 p: each.error(executable, self._parameters) for p, each in self._predictions.items()
             }
-        return errors, self.time(executable, clock, timing) if timing else None
+        return errors, self.time(executable, clock, timer) if timer else None
 
-    def time(self, executable: Executable, clock: StageClock, timing: Timing) -> Samples:
+    def time(self, executable: Executable, clock: StageClock, timer: Timer) -> Samples:
         """Give the times of a batch; raises BackendError where a run failed."""
+        with clock("run"):
+            return timer(self.runs(executable))
+
+    def runs(self, executable: Executable) -> Runs:
+        """Give what answers for a batch n times."""
         prediction = next(iter(self._predictions.values()))
         arguments = prediction.arguments(self._parameters, prediction.batches[0])
-        with clock("run"):
-            return time_call(repeated(partial(executable.run, arguments)), timing)
+        return repeated(partial(executable.run, arguments))

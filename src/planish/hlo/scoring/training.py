@@ -13,7 +13,7 @@ from planish.hlo.backend.checking import held_argument
 from planish.hlo.backend.protocol import Held
 from planish.hlo.scoring.prediction import Errors, Prediction, held_parameters
 from planish.hlo.workload import Call, Fitted, Part, Parts, Workload, labels_as
-from planish.measure import Samples, Timing, time_call
+from planish.measure import Runs, Samples, Timer
 
 
 class Trainer:
@@ -54,7 +54,7 @@ class Trainer:
         }
 
     def score(
-        self, executable: Executable, clock: StageClock, timing: Timing | None
+        self, executable: Executable, clock: StageClock, timer: Timer | None
     ) -> tuple[Errors, Samples | None]:
         """Train, and give the error on each part, and the times of a step.
 
@@ -66,20 +66,23 @@ class Trainer:
         """
         course = self._course(executable)
         samples: Samples | None = None
-        if timing is not None:
+        if timer is not None:
             with clock("run"):
-                samples = time_call(course.go, timing)
+                samples = timer(course.go)
         with clock("verify"):
             course.finish()
             parameters = dict(zip(self._first, course.parameters, strict=True))
             errors: Errors = {p: e.error(self._predict, parameters) for p, e in self._predictions.items()}
         return errors, samples
 
-    def time(self, executable: Executable, clock: StageClock, timing: Timing) -> Samples:
+    def time(self, executable: Executable, clock: StageClock, timer: Timer) -> Samples:
         """Give the times of a step, as of the first ones of a training; raises BackendError."""
-        course = self._course(executable)
         with clock("run"):
-            return time_call(course.go, timing)
+            return timer(self.runs(executable))
+
+    def runs(self, executable: Executable) -> Runs:
+        """Give what takes the next n steps of a training that begins."""
+        return self._course(executable).go
 
     def _course(self, executable: Executable) -> Course:
         return Course(executable, self._call, list(self._first.values()), self._batches)

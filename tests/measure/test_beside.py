@@ -1,0 +1,60 @@
+"""Timing in turns with a baseline: what slows both down alike does not show."""
+
+import pickle
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from measure.actors import Finder
+from planish.core import Candidate, Measured
+from planish.measure import LocalExecutor, Samples, Timing, Yardstick, time_beside
+
+TIMING = Timing(budget_s=0.1, block_s=1e-3, fewest=5, most=25)
+
+
+class Machine:
+    """A machine that grows slower: a call takes so many seconds, times its slowness."""
+
+    def __init__(self, growth: float) -> None:
+        self.seconds, self._growth = 0.0, growth
+
+    def runs(self, seconds: float) -> Callable[[int], object]:
+        def run(calls: int) -> None:
+            self.seconds += calls * seconds * (1 + self._growth * self.seconds)
+
+        return run
+
+    def now(self) -> int:
+        return round(self.seconds * 1e9)
+
+    def measure(self, own: float, baseline: float, yardstick: Yardstick) -> Samples:
+        return time_beside(self.runs(own), self.runs(baseline), yardstick, TIMING, self.now)
+
+
+@given(st.floats(1e-6, 1.0), st.floats(1e-6, 1.0))
+def test_a_steady_machine_is_measured_exactly(own: float, baseline: float) -> None:
+    samples = Machine(0.0).measure(own, baseline, Yardstick())
+    assert samples.median == pytest.approx(own, rel=1e-2)
+    assert TIMING.fewest <= len(samples.seconds) <= TIMING.most
+
+
+def test_a_machine_that_grows_slower_slows_nobody() -> None:
+    machine, yardstick = Machine(0.5), Yardstick()
+    first = machine.measure(0.01, 0.02, yardstick).median
+    machine.seconds += 10
+    assert machine.measure(0.01, 0.02, yardstick).median == pytest.approx(first, rel=0.02)
+    assert machine.measure(0.03, 0.02, yardstick).median == pytest.approx(3 * first, rel=0.02)
+
+
+def test_it_lives_as_long_as_the_workers_that_share_it() -> None:
+    with LocalExecutor(Finder(), workers=2) as executor:
+        found = [answer.outcome for answer in executor.submit([Candidate()] * 8)]
+    assert found == [Measured({"cost": 1.0})] * 8
+
+
+def test_the_first_to_measure_the_baseline_does_so_for_all() -> None:
+    yardstick = Yardstick()
+    assert yardstick.seconds(2.0) == 2.0
+    assert pickle.loads(pickle.dumps(yardstick)).seconds(3.0) == 2.0
