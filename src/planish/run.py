@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from planish.budget import Budget
 from planish.core import (
     AllFailedError,
+    CanAnchor,
     Candidate,
     Evaluation,
     EvaluatorFactory,
@@ -157,6 +158,8 @@ class Run:
                 stage, reason, detail = trial.outcome.stage, trial.outcome.reason, trial.outcome.detail
                 told = f"the baseline failed: {stage}: {reason}: {detail}"
                 raise PlanishError(told, "Mend the program; --remeasure tries it again.")
+            if isinstance(self.factory, CanAnchor):
+                self.factory.anchor(trial.outcome)
 
     def _spent(self) -> bool:
         best, wanted = self.progress.best_value, self.budget.value

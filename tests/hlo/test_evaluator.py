@@ -141,6 +141,14 @@ def test_an_edit_that_is_not_legal_is_a_failure(tmp_path: Path) -> None:
     assert (outcome.stage, outcome.reason) == ("transform", "not legal")
 
 
+def test_times_are_relative_to_what_an_earlier_run_found_of_the_baseline(tmp_path: Path) -> None:
+    recipe = recipe_of(task(write_all(tmp_path, PREDICT, INFERENCE)))
+    recipe.anchor(Measured({"time_s": 1000.0, "error": 0.5}))
+    (answer,) = InlineExecutor(recipe()).submit([Candidate()])
+    assert isinstance(answer.outcome, Measured)
+    assert 100 < answer.outcome.values["time_s"] < 10_000
+
+
 def test_an_endless_loop_is_a_row(tmp_path: Path) -> None:
     workload = INFERENCE.replace('weights = "w.npz"\n', "")
     of = task(write_all(tmp_path, LOOP, workload))

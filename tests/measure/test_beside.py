@@ -1,7 +1,6 @@
 """Timing in turns with a baseline: what slows both down alike does not show."""
 
 import pickle
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 
 from measure.actors import Finder
 from planish.core import Candidate, Measured
-from planish.measure import LocalExecutor, Samples, Timing, Yardstick, time_beside
+from planish.measure import LocalExecutor, Runs, Samples, Timing, Yardstick, time_beside
 
 TIMING = Timing(budget_s=0.1, block_s=1e-3, fewest=5, most=25)
 
@@ -20,7 +19,7 @@ class Machine:
     def __init__(self, growth: float) -> None:
         self.seconds, self._growth = 0.0, growth
 
-    def runs(self, seconds: float) -> Callable[[int], object]:
+    def runs(self, seconds: float) -> Runs:
         def run(calls: int) -> None:
             self.seconds += calls * seconds * (1 + self._growth * self.seconds)
 
@@ -30,7 +29,10 @@ class Machine:
         return round(self.seconds * 1e9)
 
     def measure(self, own: float, baseline: float, yardstick: Yardstick) -> Samples:
-        return time_beside(self.runs(own), self.runs(baseline), yardstick, TIMING, self.now)
+        return self.measure_runs(self.runs(own), self.runs(baseline), yardstick)
+
+    def measure_runs(self, own: Runs, baseline: Runs, yardstick: Yardstick | None = None) -> Samples:
+        return time_beside(own, baseline, yardstick or Yardstick(), TIMING, self.now)
 
 
 @given(st.floats(1e-6, 1.0), st.floats(1e-6, 1.0))
@@ -52,6 +54,18 @@ def test_it_lives_as_long_as_the_workers_that_share_it() -> None:
     with LocalExecutor(Finder(), workers=2) as executor:
         found = [answer.outcome for answer in executor.submit([Candidate()] * 8)]
     assert found == [Measured({"cost": 1.0})] * 8
+
+
+def test_a_cold_start_does_not_count() -> None:
+    machine = Machine(0.0)
+    warm, cold = machine.runs(1e-5), [0.5]
+
+    def run(calls: int) -> None:
+        machine.seconds += cold.pop() if cold else 0.0
+        machine.seconds += 1e-5
+        warm(calls)
+
+    assert machine.measure_runs(machine.runs(1e-5), run).median == pytest.approx(1e-5, rel=1e-2)
 
 
 def test_the_first_to_measure_the_baseline_does_so_for_all() -> None:

@@ -30,6 +30,7 @@ from planish.core.growth import Costs, Growth, growth_of, reference_point
 from planish.core.locked import is_locked
 from planish.core.outcome import STAGES, Failed, Measured, Outcome, Stage, outcome_from_json, outcome_to_json
 from planish.core.protocols import (
+    CanAnchor,
     CanEnumerate,
     CanEvolve,
     CanFocus,
@@ -57,6 +58,7 @@ __all__ = [
     "HELD_BACK",
     "STAGES",
     "AllFailedError",
+    "CanAnchor",
     "CanDeliver",
     "CanDoubt",
     "CanEnumerate",

@@ -207,6 +207,15 @@ class EvaluatorFactory(Protocol):
         ...
 
 
+@runtime_checkable
+class CanAnchor(EvaluatorFactory, Protocol):
+    """A factory whose evaluators measure relative to the baseline."""
+
+    def anchor(self, baseline: Outcome) -> None:
+        """Take what the baseline was measured as, perhaps by an earlier run; it comes before all others."""
+        ...
+
+
 class Level(Protocol):
     """A kind of program, with all that is particular to it.
 

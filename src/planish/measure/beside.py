@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable
 
 from planish.measure.scratch import Scratch
-from planish.measure.timing import SEARCH_TIMING, Runs, Samples, Timing, block_of, filled
+from planish.measure.timing import SEARCH_TIMING, Runs, Samples, Timing, block_of, calls_of
 
 
 class Yardstick:
@@ -54,9 +54,8 @@ def time_beside(
         Samples in seconds of a baseline that always takes what the yardstick says.
     """
     end = now() + timing.budget_s * 1e9
-    length = max(timing.block_s, timing.budget_s / timing.most / 2)
     blocks = [block_of(each, now) for each in (baseline, run)]
-    calls = [filled(length, block)[0] for block in blocks]
+    calls = [calls_of(block, timing) for block in blocks]
     pairs: list[list[float]] = []
     while len(pairs) < timing.fewest or (now() < end and len(pairs) < timing.most):
         pairs.append([block(n) / n for block, n in zip(blocks, calls, strict=True)])

@@ -96,7 +96,7 @@ def time_call(
     first = block(1)
     if first > max(slow, _LONG * timing.block_s):
         return Samples((first,), 1, cut=True)
-    calls, took = filled(length, block)
+    calls, took = _filled(length, block)
     seconds = [took / calls]
     while min(seconds) <= slow:
         if len(seconds) >= timing.fewest and (now() >= end or len(seconds) >= timing.most):
@@ -126,7 +126,13 @@ def block_of(run: Runs, now: Callable[[], int]) -> Callable[[int], float]:
     return block
 
 
-def filled(length: float, block: Callable[[int], float]) -> tuple[int, float]:
+def calls_of(block: Callable[[int], float], timing: Timing) -> int:
+    """Warm up, and give how many calls fill a block."""
+    block(1)  # what is cold may take a thousand times as long, and does not tell how short a call is
+    return _filled(timing.block_s, block)[0]
+
+
+def _filled(length: float, block: Callable[[int], float]) -> tuple[int, float]:
     """Find how many calls fill a block, which warms up; give them and the seconds that they took.
 
     Args:
