@@ -153,13 +153,15 @@ class Run:
         Raises:
             PlanishError: it fails.
         """
-        for trial in self._evaluate(executor, [self.level.baseline(self.task)]):
+        measured = self._evaluate(executor, [self.level.baseline(self.task)])
+        for trial in measured:
             if isinstance(trial.outcome, Failed):
                 stage, reason, detail = trial.outcome.stage, trial.outcome.reason, trial.outcome.detail
                 told = f"the baseline failed: {stage}: {reason}: {detail}"
                 raise PlanishError(told, "Mend the program; --remeasure tries it again.")
             if isinstance(self.factory, CanAnchor):
                 self.factory.anchor(trial.outcome)
+        self.searcher.tell(measured)
 
     def _spent(self) -> bool:
         best, wanted = self.progress.best_value, self.budget.value

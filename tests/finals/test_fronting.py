@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from finals.trading import ERROR, TIME
 from planish.core import Candidate, Opinion, front_of
-from planish.finals.choosing import spread
+from planish.finals.choosing import spread, useful_of
 from planish.finals.ending import Ending
 from planish.finals.fronting import beats, drop_beaten
 from planish.measure import Ratio, Standing, Verdict
@@ -36,6 +36,13 @@ def test_those_between_lie_far_apart() -> None:
     front = [(x, 100 - x) for x in (0, 1, 2, 49, 50, 51, 98, 99, 100)]
     assert [front[place][0] for place in spread(front, 3)] == [0, 50, 100]
     assert spread([], 3) == []
+
+
+def test_what_is_twice_as_bad_as_the_baseline_is_left_out_unless_it_is_all_there_is() -> None:
+    front = [(0.1, 0.9), (0.8, 0.21), (0.9, 0.2), (1.1, 0.05), (2.1, 0.01)]
+    assert useful_of(front, (1.0, 0.1)) == [2, 3]
+    assert useful_of(front[:2], (1.0, 0.1)) == [0, 1]
+    assert useful_of(front, None) == [0, 1, 2, 3, 4]
 
 
 def standings(time: float, error: float) -> Mapping[str, Standing]:

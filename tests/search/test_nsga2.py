@@ -166,6 +166,33 @@ def test_the_elite_outlives_its_children_and_the_others_do_not() -> None:
     assert set(space.parents) == set(first[-2:])
 
 
+@pytest.mark.parametrize(("bound", "alive"), [(2.0, 6), (0.0, 7)])
+def test_what_is_twice_as_bad_as_the_unchanged_program_gives_way(bound: float, alive: int) -> None:
+    """The others are quick, and answer at random: without a bound they are on the front too."""
+    space = Recorder()
+    searcher = Nsga2(space, BOTH, 0, population=16, elite=alive, crossover=1.0, bound=bound)
+    searcher.tell([Trial(space.start(), _values(10.0, 10.0))])
+    useful = [_values(9.0 - i, 14.0 + i) for i in range(6)]
+    useless = [_values(0.9 - i / 100, 81.0 + i) for i in range(10)]
+    first = _generation(searcher, [*useless, *useful])
+    _generation(searcher, [CRASH] * 16)
+    space.parents.clear()
+    for _ in range(3):
+        _generation(searcher, [CRASH] * 16)
+    assert (set(space.parents) <= set(first[-6:])) == (bound > 1)
+
+
+def test_beyond_the_bound_the_nearest_to_it_wins() -> None:
+    space = Recorder()
+    searcher = Nsga2(space, BOTH, 0, population=10, elite=3, crossover=1.0)
+    searcher.tell([Trial(space.start(), _values(1.0, 1.0))])
+    first = _generation(searcher, [_values(1.0 - i / 20, 9.0 - i / 2) for i in range(10)])
+    _generation(searcher, [CRASH] * 10)
+    space.parents.clear()
+    _generation(searcher, [CRASH] * 10)
+    assert set(space.parents) <= set(first[-3:])
+
+
 def test_without_parents_a_generation_is_sampled() -> None:
     space = Recorder()
     searcher = Nsga2(space, BOTH, 0, population=20, elite=16)

@@ -16,15 +16,16 @@ Costs = tuple[float, ...]
 """By objective, in the task's order; less is better."""
 
 
-def reference_point(baseline: Sequence[float]) -> Costs:
-    """Give the costs up to which a front counts: twice as bad as the baseline in each objective.
+def reference_point(baseline: Sequence[float], times: float = 2.0) -> Costs:
+    """Give the costs up to which a front counts: so many times as bad as the baseline in each objective.
 
     That is twice as much of what should be less, and half of what should be more; 1 for a baseline of 0.
 
     Args:
         baseline: its costs.
+        times: from 1.
     """
-    return tuple(cost * 2 if cost > 0 else cost / 2 if cost < 0 else 1.0 for cost in baseline)
+    return tuple(cost * times if cost > 0 else cost / times if cost < 0 else 1.0 for cost in baseline)
 
 
 @dataclass

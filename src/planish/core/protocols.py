@@ -144,7 +144,10 @@ class Searcher(Protocol):
         ...
 
     def tell(self, trials: Sequence[Trial]) -> None:
-        """Learn what became of the candidates asked for, in the order they were asked."""
+        """Learn what became of the candidates asked for, in the order they were asked.
+
+        Where there are several objectives, the unchanged program may be told first, without being asked for.
+        """
         ...
 
 

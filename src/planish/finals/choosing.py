@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import le
 
-from planish.core import Candidate, Level, Task, Trial, pareto_front
+from planish.core import Candidate, Costs, Level, Task, Trial, pareto_front, reference_point
 
 FEW = 3
 FEW_OF_FRONT = 8
@@ -33,11 +34,23 @@ def finalists(level: Level, task: Task, trials: Sequence[Trial], count: int | No
 
 
 def _of_front(level: Level, task: Task, trials: Sequence[Trial], count: int) -> list[Candidate]:
-    """Choose of the front; the baseline is measured anyway, and chosen only where it is all of the front."""
+    """Choose of the front; the baseline is measured anyway, and chosen only where it is all of the front.
+
+    What is more than twice as bad as the baseline in anything is chosen only where nothing else is there.
+    """
     baseline, whole = level.baseline(task), pareto_front(trials, task.objectives)
     front = [trial for trial in whole if trial.candidate != baseline] or whole
     costs = [t.costs(task.objectives) or () for t in front]
-    return [front[place].candidate for place in spread(costs, count)]
+    start = next((t.costs(task.objectives) for t in trials if t.candidate == baseline), None)
+    useful = useful_of(costs, start)
+    return [front[useful[place]].candidate for place in spread([costs[i] for i in useful], count)]
+
+
+def useful_of(costs: Sequence[Costs], baseline: Costs | None) -> list[int]:
+    """Find the places of costs at most twice as bad as the baseline's; all of them where none is."""
+    worst = reference_point(baseline) if baseline else None
+    found = [i for i, vector in enumerate(costs) if worst is None or all(map(le, vector, worst))]
+    return found or list(range(len(costs)))
 
 
 def spread(costs: Sequence[Sequence[float]], count: int) -> list[int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import count, islice
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from planish.core import Candidate, CanEvolve, Objective, dominates, rng
+from planish.core import Candidate, CanEvolve, Costs, Objective, dominates, reference_point, rng
 from planish.search.drawing import changed, new_from, new_sample
 from planish.search.options import Option
 from planish.search.rounds import CostVectors, VectorRounds, VectorRoundSearcher
@@ -37,9 +37,10 @@ class Nsga2(VectorRoundSearcher):
         elite: Annotated[int, Option("best parents that compete with their children", least=0)] = 16,
         crossover: Annotated[float, Option("chance of two parents to be crossed", least=0, most=1)] = 0.8,
         mutation: Annotated[float, Option("chance of a child to be changed", least=0, most=1)] = 0.1,
+        bound: Annotated[float, Option("times as bad as the unchanged program; 0: none", least=0)] = 2.0,
         generations: Annotated[int, Option("after which the search ends; 0: none", least=0)] = 0,
     ) -> None:
-        rates = Rates(population, elite, crossover, mutation)
+        rates = Rates(population, elite, crossover, mutation, bound)
         super().__init__(objectives, nsga2(space, seed, rates, generations))
 
 
@@ -58,12 +59,16 @@ class Rates:
         elite: how many of the parents compete with their children to be the next parents.
         crossover: the chance of two parents to be crossed.
         mutation: the chance of a child to be changed.
+        bound: what is more than so many times as bad as the unchanged program in any objective gives way to
+            all that is not, where the unchanged program is known; up to 1: nothing does. The paper has no
+            bound; without one our fronts have more members that answer at random than useful ones.
     """
 
     population: int
     elite: int
     crossover: float
     mutation: float
+    bound: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,7 @@ def nsga2(space: CanEvolve, seed: int, rates: Rates, generations: int = 0) -> Ve
     from planish.search.nondominated import select
 
     visited, parents, places = Visited(space), list[_Parent](), count()
+    start, baseline = space.start().hash, None
     for _ in range(generations) if generations else count():
         children = list[_Parent]()
         for _ in range(TRIES):
@@ -105,7 +111,8 @@ def nsga2(space: CanEvolve, seed: int, rates: Rates, generations: int = 0) -> Ve
             costs = yield breeding.breed(seed, places, rates.population - len(children), bred)
             if not bred:
                 return
-            children += _measured(bred, costs)
+            baseline = costs.get(start) or baseline
+            children += _measured(bred, costs, baseline, rates.bound)
             if len(children) == rates.population:
                 break
         pool = parents[: rates.elite] + children
@@ -113,9 +120,22 @@ def nsga2(space: CanEvolve, seed: int, rates: Rates, generations: int = 0) -> Ve
         parents = [replace(pool[one.place], crowding=one.crowding) for one in chosen]
 
 
-def _measured(generation: Sequence[Candidate], costs: CostVectors) -> list[_Parent]:
+def _measured(
+    generation: Sequence[Candidate], costs: CostVectors, baseline: Costs | None, bound: float
+) -> list[_Parent]:
     pairs = ((candidate, costs.get(candidate.hash)) for candidate in generation)
-    return [_Parent(candidate, vector) for candidate, vector in pairs if vector is not None]
+    known = ((candidate, vector) for candidate, vector in pairs if vector is not None)
+    if baseline is None or bound <= 1:
+        return [_Parent(candidate, vector) for candidate, vector in known]
+    return [_Parent(candidate, _bounded(vector, baseline, bound)) for candidate, vector in known]
+
+
+def _bounded(costs: Costs, baseline: Costs, bound: float) -> Costs:
+    """Make costs beyond the bound worse than all within it, the worse the farther (Deb's constraints)."""
+    worst = reference_point(baseline, bound)
+    spans = [far - near for far, near in zip(worst, baseline, strict=True)]
+    beyond = sum(max(0.0, (c - far) / span) for c, far, span in zip(costs, worst, spans, strict=True))
+    return tuple(far + beyond * span for far, span in zip(worst, spans, strict=True)) if beyond else costs
 
 
 @dataclass(frozen=True)
