@@ -45,6 +45,11 @@ class SearcherConformance:
             assert len(asked) <= n
             searcher.tell([Trial(candidate, self.lattice().outcome(candidate)) for candidate in asked])
 
+    def test_it_may_be_told_of_the_unchanged_program_first(self) -> None:
+        searcher, lattice = self._new(seed=1), self.lattice()
+        searcher.tell([Trial(lattice.start(), lattice.outcome(lattice.start()))])
+        assert searcher.ask(1)
+
     @pytest.mark.parametrize("batch", [1, 8, 64])
     def test_it_proposes_only_what_the_space_holds(self, batch: int) -> None:
         lattice = self.lattice()
