@@ -125,7 +125,7 @@ class Run:
 
     def _search(self, executor: LocalExecutor) -> None:
         """Ask, evaluate, tell, until the budget is spent or the searcher is at its end."""
-        if self.progress.growth is not None:
+        if self.progress.growth is not None or isinstance(self.factory, CanAnchor):
             self._measure_baseline(executor)
         barren = 0
         while not self._spent() and barren < BARREN_MAX:
@@ -148,7 +148,7 @@ class Run:
             self.progress.introduction = self.level.introduction(self.task)
 
     def _measure_baseline(self, executor: LocalExecutor) -> None:
-        """Measure what a front is compared with, before there is one.
+        """Measure what others are compared with, before there are any.
 
         Raises:
             PlanishError: it fails.
@@ -161,7 +161,9 @@ class Run:
                 raise PlanishError(told, "Mend the program; --remeasure tries it again.")
             if isinstance(self.factory, CanAnchor):
                 self.factory.anchor(trial.outcome)
-        self.searcher.tell(measured)
+        if self.progress.growth is not None:
+            with self._timed("search"):
+                self.searcher.tell(measured)
 
     def _spent(self) -> bool:
         best, wanted = self.progress.best_value, self.budget.value

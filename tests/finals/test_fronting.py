@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finals.trading import ERROR, TIME
-from planish.core import Candidate, Opinion, front_of
-from planish.finals.choosing import spread, useful_of
+from finals.trading import ERROR, TIME, Plain, Text
+from planish.core import Candidate, Measured, Opinion, Target, Task, Trial, front_of
+from planish.finals.choosing import finalists, parted, spread
 from planish.finals.ending import Ending
 from planish.finals.fronting import beats, drop_beaten
 from planish.measure import Ratio, Standing, Verdict
@@ -38,11 +38,21 @@ def test_those_between_lie_far_apart() -> None:
     assert spread([], 3) == []
 
 
-def test_what_is_twice_as_bad_as_the_baseline_is_left_out_unless_it_is_all_there_is() -> None:
+def test_what_is_twice_as_bad_as_the_baseline_comes_last() -> None:
     front = [(0.1, 0.9), (0.8, 0.21), (0.9, 0.2), (1.1, 0.05), (2.1, 0.01)]
-    assert useful_of(front, (1.0, 0.1)) == [2, 3]
-    assert useful_of(front[:2], (1.0, 0.1)) == [0, 1]
-    assert useful_of(front, None) == [0, 1, 2, 3, 4]
+    assert parted(front, (1.0, 0.1)) == ([2, 3], [0, 1, 4])
+    assert parted(front, None) == ([0, 1, 2, 3, 4], [])
+
+
+def test_of_the_front_what_is_of_use_is_measured_again_first() -> None:
+    values = {0: (1.0, 0.1), 1: (0.1, 0.9), 2: (0.9, 0.15), 3: (0.5, 0.3)}
+    trials = [
+        Trial(Candidate((Set(0, knob),) if knob else ()), Measured({"time_s": time, "error": error}))
+        for knob, (time, error) in values.items()
+    ]
+    level, task = Plain(), Task(Text(), Target("abacus"), (TIME, ERROR), "1")
+    for count, knobs in ((1, [2]), (2, [1, 2]), (3, [1, 3, 2])):
+        assert finalists(level, task, trials, count) == [Candidate((Set(0, knob),)) for knob in knobs]
 
 
 def standings(time: float, error: float) -> Mapping[str, Standing]:

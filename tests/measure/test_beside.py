@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from measure.actors import Finder
 from planish.core import Candidate, Measured
-from planish.measure import LocalExecutor, Runs, Samples, Timing, Yardstick, time_beside
+from planish.measure import Beside, LocalExecutor, Runs, Samples, Timing, Yardstick
 
 TIMING = Timing(budget_s=0.1, block_s=1e-3, fewest=5, most=25)
 
@@ -32,7 +32,7 @@ class Machine:
         return self.measure_runs(self.runs(own), self.runs(baseline), yardstick)
 
     def measure_runs(self, own: Runs, baseline: Runs, yardstick: Yardstick | None = None) -> Samples:
-        return time_beside(own, baseline, yardstick or Yardstick(), TIMING, self.now)
+        return Beside(yardstick or Yardstick(), TIMING, self.now).time(own, baseline)
 
 
 @given(st.floats(1e-6, 1.0), st.floats(1e-6, 1.0))
@@ -71,4 +71,7 @@ def test_a_cold_start_does_not_count() -> None:
 def test_the_first_to_measure_the_baseline_does_so_for_all() -> None:
     yardstick = Yardstick()
     assert yardstick.seconds(2.0) == 2.0
-    assert pickle.loads(pickle.dumps(yardstick)).seconds(3.0) == 2.0
+    copy = pickle.loads(pickle.dumps(yardstick))
+    assert copy.seconds(3.0) == 2.0
+    yardstick.set(4.0)
+    assert copy.seconds(3.0) == 4.0

@@ -146,7 +146,8 @@ class Searcher(Protocol):
     def tell(self, trials: Sequence[Trial]) -> None:
         """Learn what became of the candidates asked for, in the order they were asked.
 
-        Where there are several objectives, the unchanged program may be told first, without being asked for.
+        Where there are several objectives, the baseline is told first, without being asked for; the space
+        need not have it.
         """
         ...
 
@@ -203,7 +204,10 @@ class Executor(Protocol):
 
 
 class EvaluatorFactory(Protocol):
-    """Makes an evaluator inside a worker; it is pickled to get there."""
+    """Makes an evaluator inside a worker; it is pickled to get there.
+
+    Keep it while workers live: what it owns, such as a folder that they share, may end with it.
+    """
 
     def __call__(self) -> Evaluator:
         """Make the evaluator."""

@@ -15,7 +15,8 @@ FEW_OF_FRONT = 8
 def finalists(level: Level, task: Task, trials: Sequence[Trial], count: int | None) -> list[Candidate]:
     """Choose the best distinct candidates, and the other ways to build the very best.
 
-    Of several objectives, they are members of the Pareto front, its ends among them, and spread over it.
+    Of several objectives, they are members of the Pareto front, spread over it: first over what is at most
+    twice as bad as the baseline, its ends among them, then over the rest of it.
 
     Args:
         level: the task's.
@@ -36,21 +37,23 @@ def finalists(level: Level, task: Task, trials: Sequence[Trial], count: int | No
 def _of_front(level: Level, task: Task, trials: Sequence[Trial], count: int) -> list[Candidate]:
     """Choose of the front; the baseline is measured anyway, and chosen only where it is all of the front.
 
-    What is more than twice as bad as the baseline in anything is chosen only where nothing else is there.
+    What is more than twice as bad as the baseline in anything is chosen only where there are too few others.
     """
     baseline, whole = level.baseline(task), pareto_front(trials, task.objectives)
     front = [trial for trial in whole if trial.candidate != baseline] or whole
     costs = [t.costs(task.objectives) or () for t in front]
     start = next((t.costs(task.objectives) for t in trials if t.candidate == baseline), None)
-    useful = useful_of(costs, start)
-    return [front[useful[place]].candidate for place in spread([costs[i] for i in useful], count)]
+    chosen = list[int]()
+    for part in parted(costs, start):
+        chosen += [part[place] for place in spread([costs[i] for i in part], count - len(chosen))]
+    return [front[place].candidate for place in sorted(chosen)]
 
 
-def useful_of(costs: Sequence[Costs], baseline: Costs | None) -> list[int]:
-    """Find the places of costs at most twice as bad as the baseline's; all of them where none is."""
+def parted(costs: Sequence[Costs], baseline: Costs | None) -> tuple[list[int], list[int]]:
+    """Give the places of costs at most twice as bad as the baseline's in everything, and the others."""
     worst = reference_point(baseline) if baseline else None
-    found = [i for i, vector in enumerate(costs) if worst is None or all(map(le, vector, worst))]
-    return found or list(range(len(costs)))
+    useful = [i for i, vector in enumerate(costs) if worst is None or all(map(le, vector, worst))]
+    return useful, [i for i in range(len(costs)) if i not in useful]
 
 
 def spread(costs: Sequence[Sequence[float]], count: int) -> list[int]:

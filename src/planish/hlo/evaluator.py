@@ -11,18 +11,17 @@ from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Sch
 from planish.hlo.backend import Backend, BackendError, Executable, open_backend
 from planish.hlo.ir import canonical_hash, entry_text
 from planish.hlo.patch import original, replay
-from planish.hlo.program import Program
 from planish.hlo.scored import ScoredProgram
 from planish.hlo.scoring import Errors, Inference, NotFiniteError, Trainer
 from planish.hlo.workload import Part, Parts, fit
-from planish.measure import Limits, Timer, Timing, Yardstick, time_beside, time_call
+from planish.measure import Beside, Limits, Timer, Timing, Yardstick, time_call
 
 TIMING = Timing(budget_s=0.1, block_s=4e-3, fewest=5, most=25)
 LAST_TIMING = Timing(budget_s=0.5, block_s=4e-3, fewest=5, most=50, slow_factor=math.inf)
 """For the comparison at the end. Nothing is ever cut short: a slow module may have the least error."""
 
 # A worker's memory grows by some 0.4 MB for each module that it compiled.
-LIMITS = Limits(build=60, verify=30, run=20, worker=180, lifetime=1000)
+LIMITS = Limits(build=60, verify=30, run=40, worker=180, lifetime=1000)
 END_LIMITS = Limits(build=60, verify=900, run=20, worker=900)
 """At the end training is whole, and there are more examples."""
 
@@ -66,7 +65,7 @@ class HloEvaluator:
     def anchor(self, baseline: Outcome) -> None:
         """Let the unchanged module take the seconds that are known of it; see `planish.core.CanAnchor`."""
         if self.yardstick is not None and isinstance(baseline, Measured):
-            self.yardstick.seconds(baseline.values["time_s"])
+            self.yardstick.set(baseline.values["time_s"])
 
     def __call__(self) -> _Evaluator:
         return _Evaluator(self)
@@ -84,7 +83,7 @@ class _Evaluator:
         self._module = recipe.program.module
         self._backend = open_backend(recipe.backend, recipe.cores)
         self._scorer = _scorer(recipe, self._backend)
-        self._baseline: Executable | None = None
+        self._timer = self._timed_by(recipe)
         self._known: dict[str, Outcome] = {}
         self._scored: OrderedDict[str, tuple[Executable, Errors]] = OrderedDict()
         stand_in = recipe.program.workload.data.stand_in
@@ -107,11 +106,10 @@ class _Evaluator:
         try:
             with clock("build"):
                 executable = executable or self._backend.compile(text)
-                timer = self._timer()
         except BackendError as error:
             return Failed("build", "refused by the compiler", error.message)
         try:
-            return self._measured(name, executable, errors, clock, timer)
+            return self._measured(name, executable, errors, clock)
         except NotFiniteError as error:
             return Failed("verify", "not finite", str(error))
         except BackendError as error:
@@ -119,24 +117,20 @@ class _Evaluator:
                 return Failed("run", "out of memory", error.message)
             return Failed("run", "failed", error.message)
 
-    def _timer(self) -> Timer | None:
-        """Give how candidates are timed, which may need the compiled baseline."""
-        timing, yardstick = self._recipe.timing, self._recipe.yardstick
-        if timing is None:
+    def _timed_by(self, recipe: HloEvaluator) -> Timer | None:
+        """Give how candidates are timed: not, alone, or beside the baseline, which is compiled once."""
+        if recipe.timing is None:
             return None
-        if yardstick is None:
-            return partial(time_call, timing=timing)
-        baseline = self._baseline = self._baseline or self._backend.compile(_main(self._module))
-        return lambda run: time_beside(run, self._scorer.runs(baseline), yardstick, timing)
+        if recipe.yardstick is None:
+            return partial(time_call, timing=recipe.timing)
+        baseline = _compiled(recipe, self._backend)
+        beside = Beside(recipe.yardstick, recipe.timing)
+        return lambda run: beside.time(run, self._scorer.runs(baseline))
 
     def _measured(
-        self,
-        name: str,
-        executable: Executable,
-        errors: Errors | None,
-        clock: StageClock,
-        timer: Timer | None,
+        self, name: str, executable: Executable, errors: Errors | None, clock: StageClock
     ) -> Outcome:
+        timer = self._timer
         if errors is None:
             errors, timed = self._scorer.score(executable, clock, timer)
             self._keep(name, executable, errors)
@@ -165,11 +159,6 @@ def error_name(part: Part) -> str:
     return "error" if part == "search" else f"error_{part}"
 
 
-def _main(module: Program) -> str:
-    draft = original(module)
-    return entry_text(draft.root, draft.function)
-
-
 def _scorer(recipe: HloEvaluator, backend: Backend) -> Inference | Trainer:
     module, workload = recipe.program.module, recipe.program.workload
     fitted = fit(module, workload)
@@ -180,9 +169,12 @@ def _scorer(recipe: HloEvaluator, backend: Backend) -> Inference | Trainer:
     return Trainer(backend, workload, fitted, examples, recipe.parts, predict, whole=recipe.at_the_end)
 
 
-def _compiled(recipe: HloEvaluator, backend: Backend, function: str) -> Executable:
+def _compiled(recipe: HloEvaluator, backend: Backend, function: str = "") -> Executable:
+    """Compile a function of the unchanged module, else the one that is evolved."""
+    draft = original(recipe.program.module)
+    function = function or draft.function
     try:
-        return backend.compile(entry_text(original(recipe.program.module).root, function))
+        return backend.compile(entry_text(draft.root, function))
     except BackendError as error:
         what = f"the compiler '{recipe.backend}' refuses function '{function}': {error.message}"
         raise PlanishError(what, "Choose another with --backend.") from error

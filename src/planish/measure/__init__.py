@@ -1,6 +1,6 @@
 """Where candidates are evaluated: workers, limits, timing, and the comparison at the end."""
 
-from planish.measure.beside import Yardstick, time_beside
+from planish.measure.beside import Beside, Yardstick
 from planish.measure.compare import Standing, remeasure, remeasure_all
 from planish.measure.exclusion import MACHINE_LOCK, exclusive
 from planish.measure.guard import Answer
@@ -25,6 +25,7 @@ __all__ = [
     "MACHINE_LOCK",
     "SEARCH_TIMING",
     "Answer",
+    "Beside",
     "Entrant",
     "InlineExecutor",
     "Limits",
@@ -43,6 +44,5 @@ __all__ = [
     "remeasure",
     "remeasure_all",
     "repeated",
-    "time_beside",
     "time_call",
 ]

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable
 
 from planish.measure.scratch import Scratch
-from planish.measure.timing import SEARCH_TIMING, Runs, Samples, Timing, block_of, calls_of
+from planish.measure.timing import Runs, Samples, Timing, block_of, calls_of
 
 
 class Yardstick:
@@ -25,39 +25,50 @@ class Yardstick:
     def seconds(self, found: float) -> float:
         """Give the seconds: those found now, where nobody has found any. Hold the machine meanwhile."""
         if not self._file.exists():
-            part = self._file.with_suffix(".part")
-            part.write_text(repr(found), encoding="ascii")
-            part.replace(self._file)
+            self.set(found)
         return float(self._file.read_text(encoding="ascii"))
 
+    def set(self, seconds: float) -> None:
+        """Say what the baseline takes, whatever was found; while nobody measures."""
+        part = self._file.with_suffix(".part")
+        part.write_text(repr(seconds), encoding="ascii")
+        part.replace(self._file)
 
-def time_beside(
-    run: Runs,
-    baseline: Runs,
-    yardstick: Yardstick,
-    timing: Timing = SEARCH_TIMING,
-    now: Callable[[], int] = time.perf_counter_ns,
-) -> Samples:
-    """Measure how long a call takes, by how much longer it takes than the baseline's call just before it.
 
-    With another worker busy, single times of one module vary by 14 %, and these by 3 %. Enter the stage "run"
-    first. Nothing is cut short: `slow_factor` does not count.
+class Beside:
+    """Times each in turns with a baseline: how many times as long a call takes as the baseline's before it.
+
+    With another worker busy, single times of one module vary by 14 %, and these by 3 %. Nothing is cut
+    short: `slow_factor` does not count.
 
     Args:
-        run: what is measured.
-        baseline: what it is measured beside.
         yardstick: the seconds of the baseline.
         timing: how long to measure both together.
         now: the clock, in nanoseconds.
-
-    Returns:
-        Samples in seconds of a baseline that always takes what the yardstick says.
     """
-    end = now() + timing.budget_s * 1e9
-    blocks = [block_of(each, now) for each in (baseline, run)]
-    calls = [calls_of(block, timing) for block in blocks]
-    pairs: list[list[float]] = []
-    while len(pairs) < timing.fewest or (now() < end and len(pairs) < timing.most):
-        pairs.append([block(n) / n for block, n in zip(blocks, calls, strict=True)])
-    unit = yardstick.seconds(statistics.median(base for base, _ in pairs))
-    return Samples(tuple(unit * own / base for base, own in pairs), calls[1])
+
+    def __init__(
+        self, yardstick: Yardstick, timing: Timing, now: Callable[[], int] = time.perf_counter_ns
+    ) -> None:
+        self._yardstick, self._timing, self._now = yardstick, timing, now
+        self._length = max(timing.block_s, timing.budget_s / timing.most / 2)
+        self._baseline_calls = 0
+
+    def time(self, run: Runs, baseline: Runs) -> Samples:
+        """Measure how long a call takes; enter the stage "run" first.
+
+        Args:
+            run: what is measured.
+            baseline: what it is measured beside, always the same.
+
+        Returns:
+            Samples in seconds of a baseline that always takes what the yardstick says.
+        """
+        end = self._now() + self._timing.budget_s * 1e9
+        base, own = block_of(baseline, self._now), block_of(run, self._now)
+        self._baseline_calls = self._baseline_calls or calls_of(base, self._length)
+        calls, pairs = calls_of(own, self._length), list[tuple[float, float]]()
+        while len(pairs) < self._timing.fewest or (self._now() < end and len(pairs) < self._timing.most):
+            pairs.append((base(self._baseline_calls) / self._baseline_calls, own(calls) / calls))
+        unit = self._yardstick.seconds(statistics.median(first for first, _ in pairs))
+        return Samples(tuple(unit * second / first for first, second in pairs), calls)

@@ -126,10 +126,10 @@ def block_of(run: Runs, now: Callable[[], int]) -> Callable[[int], float]:
     return block
 
 
-def calls_of(block: Callable[[int], float], timing: Timing) -> int:
-    """Warm up, and give how many calls fill a block."""
+def calls_of(block: Callable[[int], float], length: float) -> int:
+    """Warm up, and give how many calls fill so many seconds."""
     block(1)  # what is cold may take a thousand times as long, and does not tell how short a call is
-    return _filled(timing.block_s, block)[0]
+    return _filled(length, block)[0]
 
 
 def _filled(length: float, block: Callable[[int], float]) -> tuple[int, float]:

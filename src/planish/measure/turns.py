@@ -43,8 +43,8 @@ class Plan:
             objective has no noise.
         rounds: how often each process measures everybody at most; 3 in all are the least.
         seed: of the orders and the bootstrap.
-        seconds: that all of it should take, by the clock. It takes longer where even one round in each
-            process, of the baseline and the first entrant, does.
+        seconds: that all of it should take, by the clock. It takes longer where one round in each process
+            does, of the baseline, the first entrant and who else fits in the first process's share.
     """
 
     processes: int = 5

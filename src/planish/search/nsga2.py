@@ -37,7 +37,9 @@ class Nsga2(VectorRoundSearcher):
         elite: Annotated[int, Option("best parents that compete with their children", least=0)] = 16,
         crossover: Annotated[float, Option("chance of two parents to be crossed", least=0, most=1)] = 0.8,
         mutation: Annotated[float, Option("chance of a child to be changed", least=0, most=1)] = 0.1,
-        bound: Annotated[float, Option("times as bad as the unchanged program; 0: none", least=0)] = 2.0,
+        bound: Annotated[
+            float, Option("times as bad as the baseline, where it ends; 0: none", least=0)
+        ] = 2.0,
         generations: Annotated[int, Option("after which the search ends; 0: none", least=0)] = 0,
     ) -> None:
         rates = Rates(population, elite, crossover, mutation, bound)
@@ -59,9 +61,9 @@ class Rates:
         elite: how many of the parents compete with their children to be the next parents.
         crossover: the chance of two parents to be crossed.
         mutation: the chance of a child to be changed.
-        bound: what is more than so many times as bad as the unchanged program in any objective gives way to
-            all that is not, where the unchanged program is known; up to 1: nothing does. The paper has no
-            bound; without one our fronts have more members that answer at random than useful ones.
+        bound: what is more than so many times as bad as the baseline in any objective gives way to all that
+            is not, where the baseline is known; up to 1: nothing does. The paper has no bound; without one
+            our fronts have more members that answer at random than useful ones.
     """
 
     population: int
@@ -103,7 +105,7 @@ def nsga2(space: CanEvolve, seed: int, rates: Rates, generations: int = 0) -> Ve
     from planish.search.nondominated import select
 
     visited, parents, places = Visited(space), list[_Parent](), count()
-    start, baseline = space.start().hash, None
+    baseline: Costs | None = None
     for _ in range(generations) if generations else count():
         children = list[_Parent]()
         for _ in range(TRIES):
@@ -111,13 +113,19 @@ def nsga2(space: CanEvolve, seed: int, rates: Rates, generations: int = 0) -> Ve
             costs = yield breeding.breed(seed, places, rates.population - len(children), bred)
             if not bred:
                 return
-            baseline = costs.get(start) or baseline
+            baseline = baseline or _unasked(bred, costs)
             children += _measured(bred, costs, baseline, rates.bound)
             if len(children) == rates.population:
                 break
         pool = parents[: rates.elite] + children
         chosen = select([parent.costs for parent in pool], rates.population)
         parents = [replace(pool[one.place], crowding=one.crowding) for one in chosen]
+
+
+def _unasked(generation: Sequence[Candidate], costs: CostVectors) -> Costs | None:
+    """Give the costs of what was told and not asked for: the baseline."""
+    asked = {candidate.hash for candidate in generation}
+    return next((vector for told, vector in costs.items() if told not in asked), None)
 
 
 def _measured(
