@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from measure.actors import Finder
-from planish.core import Candidate, Measured
+from planish.core import Candidate, Measured, rng
 from planish.measure import Beside, LocalExecutor, Runs, Samples, Timing, Yardstick
 
 TIMING = Timing(budget_s=0.1, block_s=1e-3, fewest=5, most=25)
@@ -54,6 +54,17 @@ def test_it_lives_as_long_as_the_workers_that_share_it() -> None:
     with LocalExecutor(Finder(), workers=2) as executor:
         found = [answer.outcome for answer in executor.submit([Candidate()] * 8)]
     assert found == [Measured({"cost": 1.0})] * 8
+
+
+@pytest.mark.parametrize(("noise", "samples"), [(0.005, 5), (0.3, 15), (0.9, 15)])
+def test_what_is_noisy_is_measured_longer(noise: float, samples: int) -> None:
+    """Of calls of 0.1 s, five pairs are the least, and 15 those that fit in 30 budgets."""
+    machine, draw = Machine(0.0), rng(0)
+
+    def run(calls: int) -> None:
+        machine.seconds += calls * 0.1 * (1 + draw.uniform(-noise, noise))
+
+    assert len(machine.measure_runs(run, machine.runs(0.1)).seconds) == pytest.approx(samples, abs=2)
 
 
 def test_a_cold_start_does_not_count() -> None:
