@@ -11,6 +11,11 @@ from collections.abc import Callable, Sequence
 from planish.measure.scratch import Scratch
 from planish.measure.timing import Runs, Samples, Timing, block_of, calls_of
 
+PRECISE = 0.01
+"""The standard error of the ratio at which measuring ends, as a share."""
+PATIENCE = 30
+"""How many budgets may be spent until it is so precise."""
+
 
 class Yardstick:
     """The seconds that a baseline takes, as whoever measures it first finds them; all workers share them.
@@ -34,12 +39,6 @@ class Yardstick:
         part = self._file.with_suffix(".part")
         part.write_text(repr(seconds), encoding="ascii")
         part.replace(self._file)
-
-
-PRECISE = 0.01
-"""The standard error of the ratio at which measuring ends, as a share."""
-PATIENCE = 30
-"""How many budgets may be spent until it is so precise."""
 
 
 class Beside:
