@@ -17,7 +17,7 @@ from planish.hlo.workload import Part, Parts, fit
 from planish.measure import Beside, Limits, Timer, Timing, Yardstick, time_call
 
 TIMING = Timing(budget_s=0.1, block_s=4e-3, fewest=5, most=25)
-LAST_TIMING = Timing(budget_s=0.5, block_s=4e-3, fewest=5, most=50, slow_factor=math.inf)
+LAST_TIMING = Timing(budget_s=0.2, block_s=4e-3, fewest=5, most=50, slow_factor=math.inf)
 """For the comparison at the end. Nothing is ever cut short: a slow module may have the least error."""
 
 # A worker's memory grows by some 0.4 MB for each module that it compiled.

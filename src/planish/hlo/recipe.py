@@ -25,7 +25,7 @@ def recipe_of(task: Task, *, final: bool = False) -> HloEvaluator:
         task.target.toolchain["backend"],
         task.target.cores,
         timing=LAST_TIMING if final else TIMING,
-        yardstick=None if final else Yardstick(),
+        yardstick=Yardstick(),
         remember=not final,
     )
 
@@ -80,5 +80,6 @@ def original_of(task: Task) -> Reference | None:
     if digest_of(path) != workload.original.digest:
         raise ProgramError(f"'{path}' is not what it was when the search began", "Tune again.")
     fit(module, workload)
-    recipe = replace(recipe_of(task, final=True), program=ScoredProgram(module, workload), limits=END_LIMITS)
+    alone = replace(recipe_of(task, final=True), yardstick=None)
+    recipe = replace(alone, program=ScoredProgram(module, workload), limits=END_LIMITS)
     return Reference(path.name, Candidate(), recipe)
