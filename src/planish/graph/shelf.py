@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from planish.core import content_hash
-from planish.measure.scratch import Scratch
+from planish.measure.scratch import Scratch, write_whole
 
 ROOM = 2 << 30
 """Bytes of models: the finalists of a model of some 300 MB."""
@@ -35,7 +35,7 @@ class Shelf:
 
     def keep_name(self, rewrites: Sequence[str], name: str) -> None:
         """Keep the name of the model after some passes."""
-        _write(self._card(rewrites), name.encode("ascii"))
+        write_whole(self._card(rewrites), name.encode("ascii"))
 
     def find(self, name: str) -> Path | None:
         """Give the file of a model; None where it is not there."""
@@ -46,7 +46,7 @@ class Shelf:
         """Keep a model as a file; None where there is no room for it."""
         if sum(each.stat().st_size for each in self.folder.glob("*.onnx")) + len(content) > self._room:
             return None
-        _write(self._file(name), content)
+        write_whole(self._file(name), content)
         return self._file(name)
 
     def _file(self, name: str) -> Path:
@@ -54,10 +54,3 @@ class Shelf:
 
     def _card(self, rewrites: Sequence[str]) -> Path:
         return self.folder / f"{content_hash(' '.join(rewrites))}.name"
-
-
-def _write(file: Path, content: bytes) -> None:
-    """Write a file so that it is whole or not there, whoever ends this process."""
-    part = file.with_suffix(".part")
-    part.write_bytes(content)
-    part.replace(file)

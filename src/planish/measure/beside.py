@@ -8,7 +8,7 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 
-from planish.measure.scratch import Scratch
+from planish.measure.scratch import Scratch, write_whole
 from planish.measure.timing import Runs, Samples, Timing, block_of, calls_of
 
 PRECISE = 0.01
@@ -36,9 +36,7 @@ class Yardstick:
 
     def set(self, seconds: float) -> None:
         """Say what the baseline takes, whatever was found; while nobody measures."""
-        part = self._file.with_suffix(".part")
-        part.write_text(repr(seconds), encoding="ascii")
-        part.replace(self._file)
+        write_whole(self._file, repr(seconds).encode("ascii"))
 
 
 class Beside:

@@ -40,6 +40,13 @@ class Scratch:
         os.close(self._lock)
 
 
+def write_whole(file: Path, content: bytes) -> None:
+    """Write a file so that it is whole or not there, whoever ends this process."""
+    part = file.with_suffix(".part")
+    part.write_bytes(content)
+    part.replace(file)
+
+
 def sweep(folder: Path, young_s: float = _YOUNG_S) -> None:
     """Remove the scratch folders of processes that are dead.
 

@@ -70,7 +70,7 @@ class Rates:
     elite: int
     crossover: float
     mutation: float
-    bound: float = 0.0
+    bound: float
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from planish.graph.passes import passes
 from planish.graph.program import GraphProgram
 from planish.graph.relevance.relevant import Relevance
 from planish.graph.running import Settings
+from planish.measure.scratch import write_whole
 
 
 def known_relevance(program: GraphProgram, settings: Settings) -> Relevance | None:
@@ -40,9 +41,7 @@ def remembered(
     found = find_out()
     file = _file(program, settings)
     file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_suffix(".part")
-    part.write_text(json.dumps(found.to_json()), encoding="utf-8")
-    part.replace(file)
+    write_whole(file, json.dumps(found.to_json()).encode())
     return found
 
 
