@@ -1,4 +1,4 @@
-"""Who is on the front: chosen far apart, and taken out where the second measurement says so."""
+"""Who is on the front still, once it is measured again, and who comes first."""
 
 from __future__ import annotations
 
@@ -6,53 +6,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from finals.trading import ERROR, TIME, Plain, Text
-from planish.core import Candidate, Measured, Opinion, Target, Task, Trial, front_of
-from planish.finals.choosing import finalists, parted, spread
+from finals.trading import ERROR, TIME
+from planish.core import Candidate, Opinion
 from planish.finals.ending import Ending
 from planish.finals.fronting import beats, drop_beaten
 from planish.measure import Ratio, Standing, Verdict
 from planish.result import Ranked
 from planish.testing.lattice import Set
 
-COSTS = st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), min_size=1, max_size=20)
 NOISE = {"time_s": 0.02, "error": 0.0}
-
-
-@given(COSTS, st.integers(0, 12))
-def test_the_ends_are_chosen_and_nothing_twice(costs: list[tuple[int, int]], count: int) -> None:
-    front = [costs[place] for place in front_of(costs)]
-    places = spread(front, count)
-    assert places == sorted(set(places))
-    assert len(places) == min(count, len(front))
-    if count > 1:
-        assert {0, len(front) - 1} <= {*places}
-
-
-def test_those_between_lie_far_apart() -> None:
-    front = [(x, 100 - x) for x in (0, 1, 2, 49, 50, 51, 98, 99, 100)]
-    assert [front[place][0] for place in spread(front, 3)] == [0, 50, 100]
-    assert spread([], 3) == []
-
-
-def test_what_is_twice_as_bad_as_the_baseline_comes_last() -> None:
-    front = [(0.1, 0.9), (0.8, 0.21), (0.9, 0.2), (1.1, 0.05), (2.1, 0.01)]
-    assert parted(front, (1.0, 0.1)) == ([2, 3], [0, 1, 4])
-    assert parted(front, None) == ([0, 1, 2, 3, 4], [])
-
-
-def test_of_the_front_what_is_of_use_is_measured_again_first() -> None:
-    values = {0: (1.0, 0.1), 1: (0.1, 0.9), 2: (0.9, 0.15), 3: (0.5, 0.3)}
-    trials = [
-        Trial(Candidate((Set(0, knob),) if knob else ()), Measured({"time_s": time, "error": error}))
-        for knob, (time, error) in values.items()
-    ]
-    level, task = Plain(), Task(Text(), Target("abacus"), (TIME, ERROR), "1")
-    for count, knobs in ((1, [2]), (2, [1, 2]), (3, [1, 3, 2])):
-        assert finalists(level, task, trials, count) == [Candidate((Set(0, knob),)) for knob in knobs]
 
 
 def standings(time: float, error: float) -> Mapping[str, Standing]:

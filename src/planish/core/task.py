@@ -31,12 +31,15 @@ class Objective:
         unit: for people; empty for a count or a ratio.
         direction: "down" when less is better.
         exact: whether measuring it again always gives the same value: a count, not a time.
+        share: whether it is a share of wrong things, from 0 to 1: then half as many right ones are twice as
+            bad too. The store does not keep it.
     """
 
     name: str
     unit: str = ""
     direction: Literal["down", "up"] = "down"
     exact: bool = False
+    share: bool = field(default=False, compare=False)
 
     def cost(self, value: float) -> float:
         """Give the value so that less is always better."""

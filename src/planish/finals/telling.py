@@ -1,0 +1,71 @@
+"""In which order the members of a front are measured again: the most telling first, the useless never."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import le
+
+from planish.core import Costs, Objective, hypervolume, reference_point
+
+
+def bounds(baseline: Costs, objectives: Sequence[Objective]) -> Costs:
+    """Give the costs up to which something is of use: twice as bad as the baseline in each objective.
+
+    Of a share it is half as good too, if that is less: where 55 % of the baseline's answers are wrong, 90 %
+    are not twice as many, and yet a network that answers at random.
+
+    Args:
+        baseline: its costs, by objective.
+        objectives: of the task.
+    """
+    twice = reference_point(baseline)
+    return tuple(
+        min(most, 1 - (1 - cost) / 2) if objective.share else most
+        for objective, most, cost in zip(objectives, twice, baseline, strict=True)
+    )
+
+
+def telling(costs: Sequence[Costs], worst: Costs | None, baseline: Costs | None) -> list[int]:
+    """Put the members of a front in the order in which they tell the most, wherever the time ends.
+
+    First come the best by each objective; then the knee, which is the one that adds most to what they
+    dominate, of those that are worse than the baseline in nothing, if there are any: they alone may be called
+    better. Then always the one that adds most.
+
+    Args:
+        costs: of the members, no two equal.
+        worst: what is worse than this in any objective is of no use; None where the baseline is not known.
+        baseline: its costs; None where they are not known.
+
+    Returns:
+        The places of those that are of use.
+    """
+    useful = [place for place, vector in enumerate(costs) if worst is None or _within(vector, worst)]
+    if not useful:
+        return []
+    reference = worst or tuple(map(max, zip(*costs, strict=True)))
+    order = list(dict.fromkeys(_ends([costs[place] for place in useful], useful)))
+    harmless = [place for place in useful if baseline is not None and _within(costs[place], baseline)]
+    order += _adding([place for place in harmless if place not in order], order, costs, reference)[:1]
+    return order + _adding([place for place in useful if place not in order], order, costs, reference)
+
+
+def _within(costs: Costs, most: Costs) -> bool:
+    return all(map(le, costs, most))
+
+
+def _ends(costs: Sequence[Costs], places: Sequence[int]) -> list[int]:
+    """Give the best by each objective; of equals the first."""
+    return [places[column.index(min(column))] for column in zip(*costs, strict=True)]
+
+
+def _adding(
+    places: Sequence[int], before: Sequence[int], costs: Sequence[Costs], reference: Costs
+) -> list[int]:
+    """Order places so that each adds the most hypervolume to what is before it."""
+    left, order = list(places), list[int]()
+    while left:
+        held = [costs[place] for place in (*before, *order)]
+        order.append(max(left, key=lambda place: hypervolume([*held, costs[place]], reference)))
+        left.remove(order[-1])
+    return order
