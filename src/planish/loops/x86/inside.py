@@ -231,13 +231,22 @@ class RegionCode:
             self._body(loop, {**inside, loop.axis: tail}, None)((), 1)
             self._pointers.shift(loop, loop.id, -full)
 
+    def _moves_held(self, loop: Loop) -> bool:
+        """Whether iterations name different held vectors: a register's number is written into the code.
+
+        The analyser has seen to it that such a loop is short enough to be unrolled.
+        """
+        registers = self._region.registers
+        return any(pointer.buffer in registers for pointer, _ in self._pointers.moved(loop, loop.id))
+
     def _unroll(self, loop: Loop, count: int, body: Body) -> None:
         if count:
             body(self._pointers.moved(loop, loop.id), count)
 
     def _reduce(self, loop: Loop, count: int, work: int, body: Body) -> None:
         """A loop that only reduces: short ones are unrolled, others run, several iterations at a time."""
-        if count * work <= UNROLL_WORK or (loop.kind == "unroll" and count * work <= 4 * UNROLLED_MAX):
+        short = count * work <= UNROLL_WORK or (loop.kind == "unroll" and count * work <= 4 * UNROLLED_MAX)
+        if short or self._moves_held(loop):
             self._unroll(loop, count, body)
             return
         times = min(count, max(self._copies, LOOP_WORK // work)) if work < LOOP_WORK else 1

@@ -7,9 +7,10 @@ pass between its leaves, have a register each, and the processor keeps enough ot
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 
+from planish.loops.extent import remaining
 from planish.loops.tree import Leaf, Loop, LoopTree, Node, Ref, leaves, loops
 from planish.loops.x86.isa import Isa
 from planish.loops.x86.paths import Inside, Path, Site, instances
@@ -135,10 +136,27 @@ class Analyser:
 
     def _fits(self, scope: Scope, nodes: tuple[Node, ...], inside: Inside) -> bool:
         """Whether what must be unrolled is short enough, and the reductions' results are few enough."""
+        if scope.carrying and not self._short(nodes, inside, scope.carrying):
+            return False
         if not scope.buffers:
             return instances(self.tree, nodes, inside, self.isa.lanes, STREAM_MAX) <= STREAM_MAX
         for site in scope.sites:
             if site.copies(inside, scope.depth) > (scope.budget if site.leaf.reduce else UNROLLED_MAX):
+                return False
+        return True
+
+    def _short(self, nodes: tuple[Node, ...], inside: Inside, carrying: Set[int]) -> bool:
+        """Whether the loops that read from registers along them, by identity, may be unrolled."""
+        for node in nodes:
+            if isinstance(node, Leaf):
+                continue
+            most = UNROLLED_MAX if node.kind != "unroll" else 4 * UNROLLED_MAX
+            if id(node) in carrying:
+                if instances(self.tree, (node,), inside, self.isa.lanes, most) > most:
+                    return False
+                continue
+            rest = min(node.step, remaining(self.tree, inside, node.axis))
+            if not self._short(node.body, {**inside, node.axis: rest}, carrying):
                 return False
         return True
 

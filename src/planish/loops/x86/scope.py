@@ -95,6 +95,18 @@ class Scope:
         return {site.leaf.target.buffer for site in self.reducing} | self.local
 
     @lazy
+    def carrying(self) -> set[int]:
+        """The loops, by identity, that move what is read from registers, but nothing that is written."""
+        found: set[int] = set()
+        for site in self.sites:
+            inner = site.path[self.depth :]
+            for ref in site.leaf.refs[1:]:
+                if ref.buffer in self.buffers:
+                    found.update([id(loop) for loop in inner if loop.id in ref.stride])
+        moving = {id(loop) for s in self.sites for loop in s.path if loop.id in s.leaf.target.stride}
+        return found - moving
+
+    @lazy
     def held(self) -> Held | None:
         """Plan what is held; None if the leaves do not agree on it."""
         held = Held(self.local)
