@@ -20,8 +20,9 @@ class Settings:
         cores: how many cores the program may use.
         workers: processes that build and verify at the same time; timed runs never overlap. 0 takes one, and
             one more for each core that the program leaves free.
-        finalists: how many of the best are measured again at the end; 0 leaves that out. None: 3, and 8 of
-            the front of several objectives.
+        finalists: how many of the best are measured again at the end, beside the first guess and the
+            baseline. None: 3, and 8 of the front of several objectives. 0 leaves that out: the result then is
+            the best as the search measured it, which may be the luckiest.
         remeasure: measure candidates again that the store knows, in a run of its own.
     """
 

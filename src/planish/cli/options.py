@@ -86,7 +86,9 @@ Workers = Annotated[
 Finalists = Annotated[
     int | None,
     typer.Option(
-        "--finalists", min=0, help="How many of the best are measured again at the end: 3; 8 of a front."
+        "--finalists",
+        min=0,
+        help="How many of the best are measured again at the end: 3; 8 of a front. 0: the luckiest wins.",
     ),
 ]
 Pick = Annotated[

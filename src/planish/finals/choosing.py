@@ -9,10 +9,17 @@ from planish.finals.telling import bounds, telling
 
 FEW = 3
 FEW_OF_FRONT = 8
+FAR = 2.0
+"""No luck of measuring makes so much."""
 
 
-def finalists(level: Level, task: Task, trials: Sequence[Trial], count: int | None) -> list[Candidate]:
-    """Choose the best distinct candidates, and the other ways to build the very best.
+def finalists(
+    level: Level, task: Task, trials: Sequence[Trial], count: int | None, first: Candidate | None = None
+) -> list[Candidate]:
+    """Choose the best distinct candidates, the other ways to build the very best, and the first guess.
+
+    The best of many noisy measurements is often the luckiest, and no better than the first guess. That one is
+    chosen too, unless it failed, was not measured, or was more than `FAR` times as bad as the best.
 
     Of several objectives, they are members of the Pareto front, in the order of `telling`: what is more than
     twice as bad as the baseline in anything is none of them.
@@ -21,7 +28,8 @@ def finalists(level: Level, task: Task, trials: Sequence[Trial], count: int | No
         level: the task's.
         task: what was tuned.
         trials: of the search.
-        count: how many; None for the usual number.
+        count: how many of the best; None for the usual number, 0 for no finalists at all.
+        first: the first guess.
     """
     objective, *others = task.objectives
     if others:
@@ -29,8 +37,11 @@ def finalists(level: Level, task: Task, trials: Sequence[Trial], count: int | No
     measured = [(cost, t.index, t.candidate) for t in trials if (cost := t.cost(objective)) is not None]
     few = FEW if count is None else count
     best = [candidate for _, _, candidate in sorted(measured, key=lambda m: m[:2])[:few]]
-    variants = level.variants(task, best[0]) if best else ()
-    return list(dict.fromkeys((*best, *variants)))
+    if not best:
+        return []
+    bound = FAR * min(measured)[0] if objective.direction == "down" else min(measured)[0] / FAR
+    guess = [c for cost, _, c in measured if c == first and cost <= bound and not objective.exact]
+    return list(dict.fromkeys((*best, *level.variants(task, best[0]), *guess)))
 
 
 def _of_front(level: Level, task: Task, trials: Sequence[Trial], count: int) -> list[Candidate]:

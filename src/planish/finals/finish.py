@@ -49,7 +49,8 @@ def finish(search: Searched, listener: Listener) -> Result:
 
 def _work(search: Searched, ending: Ending, listener: Listener) -> None:
     """Take all steps of the end; what is known is stored after each, so that it outlives a kill."""
-    chosen = finalists(search.level, search.task, search.trials, search.settings.finalists)
+    first = search.space().start() if len(search.task.objectives) == 1 else None
+    chosen = finalists(search.level, search.task, search.trials, search.settings.finalists, first)
     if not chosen:
         return
     few: Sequence[Minimised] = [Minimised(candidate, candidate) for candidate in chosen]
