@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-from planish.core import Candidate, Level, Objective, Step, Target, Task, Trial
-from planish.store import Reader, StoredTask
+from planish.core import Candidate, Level, Objective, Step, Target, Task, Trial, candidate_from_json
+from planish.store import Reader, Run, StoredTask
 
 MOST_TRIALS = 4000
 """No further program is read once so many trials were: a search is not to wait for the past."""
@@ -21,13 +22,20 @@ Outcomes = Sequence[tuple[Candidate, float | None]]
 class CanLearn(Protocol):
     """A level whose spaces begin better where it knows what became of other programs."""
 
-    def learn(self, task: Task, tried: Mapping[str, Outcomes]) -> None:
-        """Learn for a task, before its space is made.
+    def learn(self, task: Task, tried: Mapping[str, Outcomes]) -> Sequence[Candidate]:
+        """Learn for a task from other programs.
 
         Args:
             task: what is to be tuned.
             tried: canonical text of another program to what was tried on it.
+
+        Returns:
+            What a search for the task begins with, the best first.
         """
+        ...
+
+    def begin_with(self, task: Task, candidates: Sequence[Candidate]) -> None:
+        """Have the spaces of a task that are made from now on begin with what was learned."""
         ...
 
 
@@ -56,20 +64,42 @@ class Past:
         return ratio if self.objective.direction == "down" else 1 / ratio
 
 
-def teach(store: Reader, level: Level, task: Task) -> None:
-    """Let a level that learns know what the store has of other programs."""
-    if isinstance(level, CanLearn):
-        level.learn(task, tried_elsewhere(store, level, task))
+def teach(store: Reader, level: Level, task: Task, run: Run | None = None) -> list[Any] | None:
+    """Teach a level that learns, before a task's space is made.
+
+    Args:
+        store: what is known of other programs.
+        level: the task's.
+        task: what is to be tuned.
+        run: the one that is resumed: it is taught what it was taught at its beginning, so that it proposes
+            what it would have without the interruption.
+
+    Returns:
+        What to store with the run; None where the level does not learn.
+    """
+    if not isinstance(level, CanLearn):
+        return None
+    if run is not None and run.taught is not None:
+        learned = [candidate_from_json(each, level.steps) for each in run.taught]
+    else:
+        before = math.inf if run is None else run.started  # planish 0.1 did not store what it taught
+        learned = level.learn(task, tried_elsewhere(store, level, task, before))
+    level.begin_with(task, learned)
+    return [[step.to_json() for step in candidate.steps] for candidate in learned]
 
 
-def tried_elsewhere(store: Reader, level: Level, task: Task) -> Mapping[str, Outcomes]:
+def tried_elsewhere(
+    store: Reader, level: Level, task: Task, before: float = math.inf
+) -> Mapping[str, Outcomes]:
     """Give what was tried on other programs on a task's target, by its leading objective.
 
-    It is of the programs that were tuned last, so many as `MOST_TRIALS` and `MOST_PROGRAMS` allow.
+    It is of the programs that were tuned last, so many as `MOST_TRIALS` and `MOST_PROGRAMS` allow, and as the
+    store was `before` a time, in seconds since the epoch.
     """
     found: dict[str, Outcomes] = {}
     left = MOST_TRIALS
-    for each in past(store, level.name, task.target, task.objectives[0], level.baseline(task), level.steps):
+    aim = task.target, task.objectives[0], level.baseline(task)
+    for each in past(store, level.name, *aim, level.steps, before):
         if each.program != task.program.text:
             found[each.program] = [(trial.candidate, each.ratio(trial)) for trial in each.trials]
             left -= len(each.trials)
@@ -85,6 +115,7 @@ def past(
     objective: Objective,
     baseline: Candidate,
     steps: Mapping[str, type[Step]],
+    before: float = math.inf,
 ) -> Iterator[Past]:
     """Give what was tried on each program of a level, on one target and with one leading objective.
 
@@ -97,17 +128,19 @@ def past(
         objective: what led.
         baseline: the level's.
         steps: step name to class, as the level lists them.
+        before: only what was there at that time, in seconds since the epoch.
     """
-    for task in _tasks(store):
+    for task in _tasks(store, before):
         if (task.level, task.target.text, task.objectives[0].name) != (level, target.text, objective.name):
             continue
-        trials = store.trials(task.key, steps)
+        trials = [trial for trial in store.trials(task.key, steps) if trial.time < before]
         values = [t.cost(objective) for t in trials if t.candidate == baseline]
         known = next((value for value in values if value), None)
         if known is not None:
             yield Past(task.program, objective, objective.cost(known), trials)
 
 
-def _tasks(store: Reader) -> Iterator[StoredTask]:
+def _tasks(store: Reader, before: float) -> Iterator[StoredTask]:
     """Give the tasks that were run, the newest first."""
-    return (store.task(key) for key in dict.fromkeys(run.task_key for run in store.runs()))
+    keys = dict.fromkeys(run.task_key for run in store.runs() if run.started < before)
+    return (store.task(key) for key in keys)

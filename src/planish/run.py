@@ -6,7 +6,7 @@ import platform
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from planish.budget import Budget
 from planish.core import (
@@ -26,6 +26,7 @@ from planish.core import (
     usable_cores,
 )
 from planish.finals import Searched, finish
+from planish.indices import Indices
 from planish.measure import LocalExecutor
 from planish.progress import CanIntroduce, Listener, Progress
 from planish.result import Result
@@ -55,9 +56,10 @@ class Run:
         listener: is told how it goes.
         searcher: proposes candidates.
         progress: how far the search is.
-        known: the trials of this run that the store holds, by hash: they are replayed.
+        known: the trials of this run that the store holds, by index: its beginning, which costs no budget.
         factory: makes the workers' evaluators.
-        started: when, by the monotonic clock.
+        started: when, by the monotonic clock; what was spent on replaying is added.
+        proposed: the hashes of what the searcher has proposed.
         trials: so far, by hash.
         seconds: spent, by stage.
         stopped: whether Ctrl-C came.
@@ -72,19 +74,25 @@ class Run:
     listener: Listener
     searcher: Searcher
     progress: Progress
-    known: dict[str, Trial]
+    known: Sequence[Trial]
     factory: EvaluatorFactory
     started: float = field(default_factory=time.monotonic)
+    proposed: set[str] = field(default_factory=set[str])
     trials: dict[str, Trial] = field(default_factory=dict[str, Trial])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     stopped: bool = False
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._indices = Indices(self.known)
+        self._stored = {trial.candidate.hash for trial in self.known}
 
     def execute(self, executor: LocalExecutor | None) -> Result:
         """Search, compare the best few with the baseline, and store what was found."""
         try:
             self._introduce()
             self.listener.started(self.progress)
+            self._take_up()
             with self._workers(executor) as ready:
                 self._search(ready)
                 self.notes = ready.notes
@@ -129,18 +137,34 @@ class Run:
             self._measure_baseline(executor)
         barren = 0
         while not self._spent() and barren < BARREN_MAX:
+            begun = time.monotonic()
             with self._timed("search"):
                 asked = self.searcher.ask(BATCH)
             if not asked:
                 return
             self._introduce()
-            before = len(self.trials)
+            barren = 0 if self._are_new(asked) else barren + 1
             answered = self._evaluate(executor, asked)
-            barren = 0 if len(self.trials) > before else barren + 1
             if len(answered) < len(asked):
                 return
             with self._timed("search"):
                 self.searcher.tell(answered)
+            if all(candidate.hash in self._stored for candidate in asked):
+                self.started += time.monotonic() - begun
+
+    def _take_up(self) -> None:
+        """Begin with what the store holds of this run; the searcher will propose it again, and be told."""
+        begun = time.monotonic()
+        for trial in self.known:
+            if trial.candidate.hash not in self.trials:
+                self._add(replace(trial, cached=True), stored=True)
+        self.started += time.monotonic() - begun
+
+    def _are_new(self, asked: Sequence[Candidate]) -> bool:
+        """Note what was proposed; tells whether any of it is proposed for the first time."""
+        before = len(self.proposed)
+        self.proposed.update(candidate.hash for candidate in asked)
+        return len(self.proposed) > before
 
     def _introduce(self) -> None:
         """Note what the level knows of the program by now; a proposal may have found out more."""
@@ -176,27 +200,24 @@ class Run:
         """Give the trials of what was asked, in that order; fewer where the budget ends on the way."""
         fresh = list({c.hash: c for c in asked if c.hash not in self.trials}.values())
         fresh = fresh[: self.budget.trials_left(len(self.trials))]
-        place = {c.hash: len(self.trials) + i for i, c in enumerate(fresh)}
+        place = {c.hash: self._indices.of(c) for c in fresh}
         self._recall(fresh, place)
         self._measure(executor, [c for c in fresh if c.hash not in self.trials], place)
         found = [self.trials.get(c.hash) for c in asked]
         return [t for t in found[: found.index(None) if None in found else None] if t is not None]
 
     def _recall(self, fresh: Sequence[Candidate], place: Mapping[str, int]) -> None:
-        """Take from the store what it knows."""
+        """Take from the store what other runs have measured."""
         if self.settings.remeasure:
             return
-        other = [c for c in fresh if c.hash not in self.known]
         with self._timed("store"):
-            elsewhere = self.store.known(self.task.key, other)
+            elsewhere = self.store.known(self.task.key, fresh)
         for candidate in fresh:
-            old = self.known.get(candidate.hash) or elsewhere.get(candidate.hash)
+            old = elsewhere.get(candidate.hash)
             if old is not None:
-                index = place[candidate.hash]
-                trial = Trial(
-                    candidate, old.outcome, index, self.settings.seed, old.seconds, old.host, old.time, True
-                )
-                self._add(trial, stored=candidate.hash in self.known)
+                index, seed = place[candidate.hash], self.settings.seed
+                trial = Trial(candidate, old.outcome, index, seed, old.seconds, old.host, old.time, True)
+                self._add(trial, stored=False)
 
     def _measure(self, executor: LocalExecutor, fresh: Sequence[Candidate], place: Mapping[str, int]) -> None:
         """Measure, a few at a time, so that workers are idle when the budget ends and live on.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from planish.result import Result
 from planish.run import Run
 from planish.search import make_searcher
 from planish.settings import Settings
+from planish.store import Run as StoredRun
 from planish.store import Store, store_at
 
 DEFAULT_BUDGET = Budget(seconds=10)
@@ -118,23 +119,23 @@ def _begin(
     level: Level, task: Task, settings: Settings, budget: Budget, store: Store, listener: Listener
 ) -> Run:
     """Begin a run, or take up the one that began in the same way."""
-    space_name = settings.space or level.spaces[0]
-    teach(store, level, task)
-    space = level.space(task, space_name)
-    name = settings.searcher or level.searchers[0]
-    searcher = make_searcher(name, space, task.objectives, settings.seed, settings.searcher_options)
+    name, space_name = settings.searcher or level.searchers[0], settings.space or level.spaces[0]
     decides = {k: str(v) for k, v in settings.searcher_options.items()}
+    old = None if settings.remeasure else _same_run(store, task, name, space_name, settings.seed, decides)
+    taught = teach(store, level, task, old)
+    space = level.space(task, space_name)
+    searcher = make_searcher(name, space, task.objectives, settings.seed, settings.searcher_options)
     factory = level.evaluator(task)  # may raise, and then no run has begun
-    run_id = None if settings.remeasure else _same_run(store, task, name, space_name, settings.seed, decides)
-    known: dict[str, Trial] = {}
-    if run_id is None:
+    known: Sequence[Trial] = ()
+    if old is None:
         run_id = store.begin_run(
             task, searcher=name, space=space_name, seed=settings.seed, options=decides,
-            versions={"planish": version("planish"), "python": platform.python_version()},
+            versions={"planish": version("planish"), "python": platform.python_version()}, taught=taught,
         )  # fmt: skip
     else:
+        run_id = old.id
         store.resume_run(run_id)
-        known = {t.candidate.hash: t for t in store.run_trials(run_id, level.steps)}
+        known = store.run_trials(run_id, level.steps)
     growth = Growth(task.objectives, level.baseline(task)) if len(task.objectives) > 1 else None
     progress = Progress(task, run_id, growth=growth)
     return Run(level, task, settings, budget, store, listener, searcher, progress, known, factory)
@@ -142,9 +143,9 @@ def _begin(
 
 def _same_run(
     store: Store, task: Task, searcher: str, space: str, seed: int, options: Mapping[str, str]
-) -> str | None:
+) -> StoredRun | None:
     wanted = (searcher, space, seed, dict(options))
     for run in store.runs(task.key):
         if (run.searcher, run.space, run.seed, dict(run.options)) == wanted and run.status != "running":
-            return run.id
+            return run
     return None

@@ -109,15 +109,22 @@ class GraphLevel:
             raise ProgramError(f"level 'graph' has no space '{name}'", did_you_mean(name, self.spaces))
         return space_of(task, name, self._learnt.get(task.key, ()))
 
-    def learn(self, task: Task, tried: Mapping[str, Sequence[tuple[Candidate, float | None]]]) -> None:
+    def learn(
+        self, task: Task, tried: Mapping[str, Sequence[tuple[Candidate, float | None]]]
+    ) -> Sequence[Candidate]:
         """Learn from other models with what a search for this one begins; see `planish.past.CanLearn`."""
         from planish.graph.learned import known_list
         from planish.graph.program import graph_program
         from planish.graph.starting import recognition_of
 
-        if tried:
-            known = known_list(tried, recognition_of(graph_program(task.program)).classes)
-            self._learnt[task.key] = known.ranked[:LEARNT] if known else ()
+        if not tried:
+            return ()
+        known = known_list(tried, recognition_of(graph_program(task.program)).classes)
+        return known.ranked[:LEARNT] if known else ()
+
+    def begin_with(self, task: Task, candidates: Sequence[Candidate]) -> None:
+        """Have the spaces of a task begin with what was learnt; see `planish.past.CanLearn`."""
+        self._learnt[task.key] = tuple(candidates)
 
     def evaluator(self, task: Task, *, final: bool = False) -> GraphEvaluator:
         """Make the recipe for the task's evaluator; raises PlanishError where a counter is missing."""

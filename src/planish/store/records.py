@@ -1,6 +1,6 @@
 """What the store keeps besides trials, as it is given back."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -27,6 +27,8 @@ class Run:
         status: "interrupted" when it is not finished and no process writes to it.
         seconds: stage name to seconds, over the whole run; empty before the end.
         trials: how many trials are stored.
+        taught: what it began with because other programs had shown it: candidates as JSON, the best first.
+            None where its level does not learn, and in runs of planish 0.1.
     """
 
     id: str
@@ -42,6 +44,7 @@ class Run:
     status: RunStatus
     seconds: Mapping[str, float]
     trials: int
+    taught: Sequence[Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,7 @@ def run_from_row(row: Mapping[Any, Any], written: bool) -> Run:
     with _readable("run"):
         fields: dict[str, Any] = dict(row)
         fields |= {name: json.loads(row[name]) for name in ("options", "versions", "seconds")}
+        fields["taught"] = None if row["taught"] is None else json.loads(row["taught"])
         if row["status"] == "running" and not written:
             fields["status"] = "interrupted"
         return Run(**fields)

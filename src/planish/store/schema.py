@@ -15,7 +15,7 @@ from sqlalchemy import (
 )
 
 # The newest migration; a number of four digits, so that newer is greater.
-SCHEMA = "0001"
+SCHEMA = "0002"
 VERSION_TABLE = "planish_version"
 
 metadata = MetaData()
@@ -51,6 +51,7 @@ runs = Table(
     Column("ended", Double),
     Column("status", Text, nullable=False),
     Column("seconds", Text, nullable=False),
+    Column("taught", Text),
     Index("runs_by_task", "task_key"),
 )
 

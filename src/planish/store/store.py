@@ -40,6 +40,7 @@ class Store(Reader):
         seed: int,
         options: Mapping[str, Any] | None = None,
         versions: Mapping[str, str] | None = None,
+        taught: Sequence[Any] | None = None,
     ) -> str:
         """Begin a run, and hold it for writing until it is finished or the store is closed.
 
@@ -50,6 +51,7 @@ class Store(Reader):
             seed: from 0 to 2**63 - 1.
             options: what else decides the run, as JSON.
             versions: name to version of the software that runs it.
+            taught: what other programs have taught it, as JSON; None where its level does not learn.
 
         Returns:
             The run's id.
@@ -70,6 +72,7 @@ class Store(Reader):
             "started": time.time(),
             "status": "running",
             "seconds": "{}",
+            "taught": None if taught is None else to_json(list(taught)),
         }
         with self._session.writing() as connection:
             connection.execute(_insert_new(connection, tasks), task_row(task))
