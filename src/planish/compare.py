@@ -185,7 +185,7 @@ def compare_results(
     base = dict(zip(tasks, standings, strict=False))
     again = standings[len(tasks) :]
     return [
-        Rematch(r, _beside(s, base[r.task.key], objective, plan), base[r.task.key])
+        Rematch(r, _beside(s, base[r.task.key], objective), base[r.task.key])
         for r, s in zip(results, again, strict=True)
     ]
 
@@ -198,9 +198,9 @@ def _common_objective(results: Sequence[StoredResult]) -> Objective:
     return objectives[0]
 
 
-def _beside(standing: Standing, base: Standing, objective: Objective, plan: Plan) -> Standing:
+def _beside(standing: Standing, base: Standing, objective: Objective) -> Standing:
     """Judge against the baseline of the own task."""
     if standing.failures or base.failures:
         return standing
-    over: Ratio = ratio(standing.values, base.values, plan.seed)
+    over: Ratio = ratio(standing.values, base.values)
     return replace(standing, ratio=over, verdict=over.verdict(objective))

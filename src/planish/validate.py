@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -124,7 +124,8 @@ def _measured(result: StoredResult) -> Mapping[str, Standing]:
     factory = result.level.evaluator(result.task, final=True)
     baseline = Entrant("baseline", result.level.baseline(result.task), factory)
     winner = Entrant("winner", result.candidate, factory)
-    return remeasure_all(baseline, [winner], result.task.objectives, Plan(seed=result.run.seed))[1]
+    plan = Plan(seed=result.run.seed)
+    return remeasure_all(baseline, [winner], result.task.objectives, replace(plan, most=plan.processes))[1]
 
 
 def _judged(result: StoredResult, standings: Mapping[str, Standing]) -> Validation:

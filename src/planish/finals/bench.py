@@ -10,13 +10,12 @@ from contextlib import closing, contextmanager
 
 from planish.core import Candidate, Measured, Objective, Outcome, rng
 from planish.finals.searched import Searched
-from planish.measure import LocalExecutor, noise
+from planish.measure import NOTICED, LocalExecutor, noise
 
 Values = Mapping[str, float] | None
 """Objective name to value; None where the candidate failed."""
 
-LEAST_NOISE = 0.01
-"""Less is no difference that anybody would notice."""
+LEAST_NOISE = NOTICED
 _AGAIN = 7
 
 

@@ -61,11 +61,11 @@ def compare(search: Searched, candidates: Sequence[Candidate]) -> Compared:
 
 def _notes(base: Standing, found: Sequence[Standing], plan: Plan) -> Sequence[str]:
     """Say what a comparison lacks: rounds, or candidates."""
-    rounds, out = len(base.values[0]), sum(each.verdict == "left out" for each in found)
+    times, out = sum(map(len, base.values)), sum(each.verdict == "left out" for each in found)
     notes: list[str] = []
-    if rounds < plan.rounds:
+    if times < plan.processes * plan.rounds:
         notes.append(
-            f"measured again {plan.processes * rounds} times in place of {plan.processes * plan.rounds}: "
+            f"measured again {times} times in place of {plan.processes * plan.rounds}: "
             f"the time for it, {plan.seconds:.0f} s, was short"
         )
     if out:

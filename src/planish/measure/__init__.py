@@ -5,9 +5,10 @@ from planish.measure.compare import Standing, remeasure, remeasure_all
 from planish.measure.exclusion import MACHINE_LOCK, exclusive
 from planish.measure.guard import Answer
 from planish.measure.inline import InlineExecutor
-from planish.measure.interval import Ratio, Verdict, noise
+from planish.measure.interval import NOTICED, Ratio, Verdict
 from planish.measure.limits import Limits
 from planish.measure.local import LocalExecutor
+from planish.measure.noise import noise
 from planish.measure.timing import (
     FINAL_TIMING,
     SEARCH_TIMING,
@@ -23,6 +24,7 @@ from planish.measure.turns import Entrant, Plan
 __all__ = [
     "FINAL_TIMING",
     "MACHINE_LOCK",
+    "NOTICED",
     "SEARCH_TIMING",
     "Answer",
     "Beside",

@@ -6,6 +6,8 @@ one after the other, in each several rounds, in each round everybody once, in an
 shuffles. One process for each round would be purer, and costs its start (0.2 s) each time; one process
 for all would take its luck for a property of the candidate.
 
+Where an interval straddles 1, or is wider than the gain, more processes follow, while there is time.
+
 Where the time for it is short, each process has a share of it. There are as many rounds as fit in
 every share, and one at least; who could not be measured in the first share is left out. So there are always
 as many processes as planned: with fewer the interval would be too narrow.
@@ -20,7 +22,8 @@ from typing import Literal
 from planish.core import Failed, Measured, Objective, Outcome, PlanishError
 from planish.measure.interval import Ratio, Verdict, ratio
 from planish.measure.local import LocalExecutor
-from planish.measure.turns import Entrant, Plan, Start, in_turns
+from planish.measure.looks import Table, until_settled
+from planish.measure.turns import Entrant, Plan, Start
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Standing:
     Args:
         name: the entrant's.
         values: the objective, by process, then by round; empty if any measurement failed, and if it was
-            left out.
+            left out. Of who was settled early there are the first processes.
         samples: every sample of the objective, in the order measured.
         failures: what failed, if anything did.
         ratio: objective / baseline's objective; None where there are no values.
@@ -91,13 +94,22 @@ def remeasure_all(
     """
     plan = _checked(plan or Plan(), objectives)
     everybody = [baseline, *entrants]
-    outcomes = in_turns(everybody, plan, start)
-    outcomes += [[] for _ in everybody[len(outcomes) :]]
-    judged = [_judge(everybody, outcomes, objective, plan.seed) for objective in objectives]
+    noisy = [objective for objective in objectives if not objective.exact]
+
+    def unsettled(table: Table) -> list[int]:
+        judged = [_judge(everybody, table, objective) for objective in noisy]
+        return [place for place in range(1, len(everybody)) if any(not _settled(j[place]) for j in judged)]
+
+    outcomes = until_settled(everybody, plan, start, unsettled)
+    judged = [_judge(everybody, outcomes, objective) for objective in objectives]
     return [
         {objective.name: standings[place] for objective, standings in zip(objectives, judged, strict=True)}
         for place in range(len(everybody))
     ]
+
+
+def _settled(standing: Standing) -> bool:
+    return standing.ratio is None or standing.ratio.settled
 
 
 def _checked(plan: Plan, objectives: Sequence[Objective]) -> Plan:
@@ -114,14 +126,13 @@ def _judge(
     everybody: Sequence[Entrant],
     outcomes: Sequence[Sequence[Sequence[Outcome]]],
     objective: Objective,
-    seed: int,
 ) -> list[Standing]:
     """Judge everybody by one objective; the first is the baseline."""
     base, *others = (_tally(e.name, o, objective) for e, o in zip(everybody, outcomes, strict=True))
     if base.failures:
         failure = base.failures[0]
         raise PlanishError(f"the baseline failed: {failure.stage}: {failure.reason}: {failure.detail}")
-    return [_judged(standing, base, objective, seed) for standing in (base, *others)]
+    return [_judged(standing, base, objective) for standing in (base, *others)]
 
 
 def _tally(name: str, outcomes: Sequence[Sequence[Outcome]], objective: Objective) -> Standing:
@@ -146,8 +157,8 @@ def _value(outcome: Outcome, objective: Objective, name: str) -> float:
     return value
 
 
-def _judged(standing: Standing, base: Standing, objective: Objective, seed: int) -> Standing:
+def _judged(standing: Standing, base: Standing, objective: Objective) -> Standing:
     if not standing.values:
         return standing
-    over = ratio(standing.values, base.values, seed)
+    over = ratio(standing.values, base.values)
     return replace(standing, ratio=over, verdict=over.verdict(objective))

@@ -1,34 +1,45 @@
 """The ratio of two measured quantities, with a confidence interval that noise does not fool.
 
-Measurements in one process share its luck (where its memory lies, what the system did meanwhile), so
-they are no independent draws: the bootstrap draws processes, then rounds within them (Kalibera and
-Jones, "Rigorous benchmarking in reasonable time", 2013). Few processes make the interval too narrow.
-Simulated with noise of 1 % between processes, 1 % between rounds, and one round in ten 30 % too slow,
-equals are called different in 6 % of comparisons of 5 processes by 3 rounds, 15 % of 3 by 5, and 22 %
-of 1 by 5.
+Measurements in one process share its luck (where its memory lies, what the system did meanwhile), so they are
+no independent draws (Kalibera and Jones, "Rigorous benchmarking in reasonable time", 2013). Each process
+therefore gives one number: the median over its rounds of the logarithm of the paired ratio. Of these numbers the
+Hodges-Lehmann estimate is taken, and Wilcoxon's signed-rank interval; of fewer than 8, Student's.
+
+A comparison that goes on while it is undecided looks at its interval several times, and chance has as many
+occasions to fool it. So each look has 98 %, which leaves 95 % to up to four looks at 5, 10, 20 and 40
+processes (Pocock, "Group sequential methods", 1977). `tests/measure/test_coverage.py` simulates it, under noise
+as five busy processes make on two cores.
 """
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
-from planish.core import Objective, rng
+from planish.core import Objective
 
 Verdict = Literal["faster", "slower", "no difference"]
 Rounds = Sequence[Sequence[float]]
 
-_DRAWS = 2000
-_CONFIDENCE = 0.95
+NOTICED = 0.01
+"""Less is no difference that anybody would notice."""
+
+_TAIL = 0.01
+"""The chance that the truth lies beyond one end, at each look."""
+_STUDENT = (31.821, 6.965, 4.541, 3.747, 3.365, 3.143)
+"""Student's t for this tail and 1, 2, ... degrees of freedom."""
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """A ratio with its confidence interval (95 %).
+    """A ratio with its confidence interval (95 %, however often it is looked at).
 
     Args:
-        value: the median over all rounds.
+        value: the estimate.
         low: the lower end of the interval.
         high: the upper end.
     """
@@ -43,42 +54,75 @@ class Ratio:
             return "no difference"
         return "faster" if (self.high < 1.0) == (objective.direction == "down") else "slower"
 
+    @property
+    def width(self) -> float:
+        """The interval's, as the logarithm of high / low; 0 where there is no noise."""
+        return math.log(self.high / self.low) if self.low > 0 and self.high < math.inf else 0.0
 
-def ratio(values: Rounds, baseline: Rounds, seed: int) -> Ratio:
+    @property
+    def settled(self) -> bool:
+        """Whether more measuring would say nothing new.
+
+        It would where the interval straddles 1, unless it lies within what nobody notices, and where it is
+        wider than the difference that it shows.
+        """
+        if self.low <= 1.0 <= self.high:
+            return self.width == 0 or (self.low >= 1 - NOTICED and self.high <= 1 + NOTICED)
+        return self.width <= abs(math.log(self.value)) if self.width else True
+
+
+def ratio(values: Rounds, baseline: Rounds) -> Ratio:
     """Give the ratio of a quantity to its baseline, round by round, so that slow drift cancels.
 
     Args:
-        values: by process, then by round; not negative.
-        baseline: the same, measured in the same processes and rounds.
-        seed: of the bootstrap.
+        values: by process, then by round; not negative. Of a single process, each round is taken for one.
+        baseline: the same, measured in the same processes and rounds; there may be more processes.
     """
-    import numpy as np
-
-    with np.errstate(divide="ignore"):
-        over = np.asarray(values, float)
-        under = np.asarray(baseline, float)
-        # Two zeros are equal; anything else over zero is infinitely worse, or better.
-        paired = np.divide(over, under, out=np.ones_like(over), where=(over != 0) | (under != 0))
-    generator = rng(seed)
-    processes, rounds = paired.shape
-    process = generator.integers(processes, size=(_DRAWS, processes, 1))
-    drawn = paired[process, generator.integers(rounds, size=(_DRAWS, processes, rounds))]
-    medians = np.median(drawn.reshape(_DRAWS, -1), axis=1)
-    tail = (1 - _CONFIDENCE) / 2
-    # An order statistic, not an interpolation: the ratio may be infinite.
-    low, high = np.quantile(medians, [tail, 1 - tail], method="inverted_cdf")
-    return Ratio(float(np.median(paired)), float(low), float(high))
+    paired = [
+        [_over(one, base) for one, base in zip(row, bases, strict=True)]
+        for row, bases in zip(values, baseline, strict=False)
+    ]
+    shown = paired[0] if len(paired) == 1 else [statistics.median(row) for row in paired]
+    least, most = min(shown), max(shown)
+    if least in (0.0, most) or most == math.inf:  # no noise, or no logarithms: what was seen must do
+        return Ratio(statistics.median_low(shown), least, most)
+    value, low, high = map(math.exp, _interval(sorted(map(math.log, shown))))
+    return Ratio(value, low, high)
 
 
-def noise(values: Sequence[float], seed: int) -> float:
-    """Give how far from 1 chance alone moves the ratio of a quantity to itself.
+def _over(one: float, base: float) -> float:
+    """Divide; two zeros are equal, and anything else over zero is infinitely worse, or better."""
+    if base == 0:
+        return 1.0 if one == 0 else math.inf
+    return one / base
 
-    Args:
-        values: of the same thing, in the order measured, with others between them; at least 3.
-        seed: of the bootstrap.
 
-    Returns:
-        The farther end of the confidence interval of each value's ratio to the one before.
+def _interval(numbers: Sequence[float]) -> tuple[float, float, float]:
+    """Give the Hodges-Lehmann estimate, and both ends of an interval of the centre, of sorted numbers; 2 at least."""
+    count = len(numbers)
+    walsh = sorted((a + b) / 2 for place, a in enumerate(numbers) for b in numbers[place:])
+    middle = statistics.median(walsh)
+    if count - 2 < len(_STUDENT):
+        half = _STUDENT[count - 2] * statistics.stdev(numbers) / math.sqrt(count)
+        mean = statistics.fmean(numbers)
+        return middle, mean - half, mean + half
+    outside = _outside(count)
+    return middle, walsh[outside], walsh[-1 - outside]
+
+
+@cache
+def _outside(count: int) -> int:
+    """Give how many averages of two lie beyond each end of Wilcoxon's interval; 8 numbers are the least.
+
+    The rank sum of `count` numbers that are symmetric about 0 takes each value in so many of 2 ** count ways.
     """
-    found = ratio([values[1:]], [values[:-1]], seed)
-    return max(found.high - 1, 1 - found.low)
+    ways = [1] + [0] * (count * (count + 1) // 2)
+    for rank in range(1, count + 1):
+        for total in range(len(ways) - 1, rank - 1, -1):
+            ways[total] += ways[total - rank]
+    most, beyond = _TAIL * 2**count, 0
+    for total, each in enumerate(ways):
+        beyond += each
+        if beyond > most:
+            return total - 1
+    raise AssertionError("the ways are all of 2 ** count")

@@ -42,15 +42,17 @@ class Plan:
         processes: fresh worker processes; with fewer than 5 the interval is too narrow, unless the
             objective has no noise.
         rounds: how often each process measures everybody at most; 3 in all are the least.
-        seed: of the orders and the bootstrap.
+        seed: of the orders.
         seconds: that all of it should take, by the clock. It takes longer where one round in each process
             does, of the baseline, the first entrant and who else fits in the first process's share.
+        most: processes in all, where the comparison goes on since too little is known.
     """
 
     processes: int = 5
     rounds: int = 3
     seed: int = 0
     seconds: float = math.inf
+    most: int = 20
 
 
 def in_turns(everybody: Sequence[Entrant], plan: Plan, start: Start) -> list[list[Round]]:

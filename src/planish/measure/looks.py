@@ -1,0 +1,52 @@
+"""Measuring in turns until it is known who is better, while there is time."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from planish.measure.turns import Entrant, Plan, Round, Start, in_turns
+
+Table = list[list[Round]]
+"""Outcomes by entrant, then by process, then by round; those of an entrant that was not measured to the end are
+of the first processes."""
+
+
+def until_settled(
+    everybody: Sequence[Entrant], plan: Plan, start: Start, unsettled: Callable[[Table], Sequence[int]]
+) -> Table:
+    """Measure all in turns, then those again of whom too little is known, in as many fresh processes as before.
+
+    The number of processes doubles each time, so that there are few looks at what was found: each is an
+    occasion to be fooled (see `planish.measure.interval`).
+
+    Args:
+        everybody: the baseline, then the entrants, the most telling first.
+        plan: how much is measured.
+        start: starts an executor with fresh processes.
+        unsettled: gives the places of those of whom too little is known; the baseline's, 0, is none.
+
+    Returns:
+        The outcomes; none of those for whom there was no time.
+    """
+    began = time.monotonic()
+    table: Table = [*in_turns(everybody, plan, start)]
+    table += [[] for _ in everybody[len(table) :]]
+    while True:
+        done = len(table[0])
+        places = [place for place in unsettled(table) if len(table[place]) == done]
+        left = plan.seconds - (time.monotonic() - began)
+        more = min(done, plan.most - done, _fitting(left, (time.monotonic() - began) / done))
+        if not places or more <= 0:
+            return table
+        further = replace(plan, processes=more, seed=plan.seed + done, seconds=left)
+        again = [0, *places]
+        for place, rows in zip(again, in_turns([everybody[p] for p in again], further, start), strict=False):
+            table[place] += rows
+
+
+def _fitting(seconds: float, each: float) -> int:
+    """Give how many processes fit into the time that is left."""
+    return 1 << 30 if math.isinf(seconds) or each == 0 else math.floor(seconds / each)

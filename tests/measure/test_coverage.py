@@ -1,0 +1,106 @@
+"""Comparisons of known ratios, simulated: their intervals cover the truth, and no gain is seen where none is."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from planish.core import Candidate, EvaluatorFactory, Measured, Objective, rng
+from planish.measure import Answer, Entrant, Plan, Standing, remeasure
+from planish.measure.panel import Turn
+
+TIME = Objective("time_s", "s")
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What keeps a time from being the same twice, as shares of it.
+
+    Args:
+        process: of a process, for each who is measured in it (where its memory lies).
+        step: between rounds; half of it stays from one to the next.
+        often: how often somebody else has the core.
+        long: by how much a time is then longer, in the mean.
+    """
+
+    process: float
+    step: float
+    often: float
+    long: float
+
+
+IDLE = Noise(0.005, 0.005, 0.02, 0.3)
+BUSY = Noise(0.005, 0.02, 0.1, 0.3)
+STORM = Noise(0.01, 0.05, 0.25, 0.5)
+
+
+class Machine:
+    """Measures the baseline as 1 s and others as their ratios say, with noise; its executors are its processes."""
+
+    def __init__(self, noise: Noise, ratios: Sequence[float], seed: int) -> None:
+        self._noise, self._true = noise, (1.0, *ratios)
+        self._random = rng(seed)
+        self.processes = 0
+
+    def __call__(self, factory: EvaluatorFactory) -> "Machine":
+        del factory
+        self.processes += 1
+        self._offset = self._random.normal(0, self._noise.process, len(self._true))
+        self._drift = np.zeros(len(self._true))
+        return self
+
+    def submit(self, candidates: Sequence[Candidate]) -> Iterator[Answer]:
+        for position, candidate in enumerate(candidates):
+            turn = candidate.steps[0]
+            assert isinstance(turn, Turn)
+            place, noise, random = turn.entrant, self._noise, self._random
+            self._drift[place] = self._drift[place] / 2 + random.normal(0, noise.step)
+            late = random.exponential(noise.long) if random.random() < noise.often else 0.0
+            seconds = self._true[place] * np.exp(self._offset[place] + self._drift[place]) + late
+            yield Answer(position, Measured({"time_s": float(seconds)}), {})
+
+    def close(self) -> None:
+        pass
+
+
+def nothing() -> None: ...
+
+
+def compared(noise: Noise, gains: Sequence[float], seed: int) -> tuple[list[Standing], int]:
+    """Compare what is so many times faster than the baseline; gives the standings, and the processes needed."""
+    machine = Machine(noise, [1 / gain for gain in gains], seed)
+    factory: Callable[[], None] = nothing
+    names = ["baseline", *map(str, gains)]
+    everybody = [Entrant(name, Candidate(), factory) for name in names]  # type: ignore[arg-type]
+    _, *others = remeasure(everybody[0], everybody[1:], TIME, Plan(seed=seed), machine)
+    return others, machine.processes
+
+
+@pytest.mark.parametrize("noise", [IDLE, BUSY, STORM])
+def test_intervals_cover_the_truth_and_equals_are_seldom_called_faster(noise: Noise) -> None:
+    gains = (1.0, 1.02, 1.05, 1.2)
+    covered, faster = 0, 0
+    for seed in range(100):
+        for gain, standing in zip(gains, compared(noise, gains, seed)[0], strict=True):
+            assert standing.ratio is not None
+            covered += standing.ratio.low <= 1 / gain <= standing.ratio.high
+            faster += gain == 1.0 and standing.verdict == "faster"
+    assert covered >= 370  # of 400
+    assert faster <= 5  # of 100
+
+
+@pytest.mark.parametrize(
+    ("noise", "gain", "least"), [(IDLE, 1.02, 90), (BUSY, 1.05, 80), (BUSY, 1.2, 98), (STORM, 1.5, 98)]
+)
+def test_what_is_faster_is_found_to_be(noise: Noise, gain: float, least: int) -> None:
+    found = [compared(noise, [gain], seed)[0][0].verdict for seed in range(100)]
+    assert found.count("faster") >= least
+
+
+def test_it_goes_on_only_while_too_little_is_known() -> None:
+    clear = [compared(IDLE, [1.5], seed)[1] for seed in range(20)]
+    same = [compared(BUSY, [1.0], seed)[1] for seed in range(20)]
+    assert max(clear) == 5
+    assert set(same) <= {5, 10, 20}
+    assert max(same) == 20

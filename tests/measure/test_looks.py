@@ -1,0 +1,74 @@
+"""A comparison goes on while it is open, by a clock that only the executor moves."""
+
+import math
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planish.core import Candidate, EvaluatorFactory, Failed, Measured, Objective, Outcome, rng
+from planish.measure import Answer, Entrant, Plan, Standing, looks, remeasure, turns
+from planish.measure.panel import Turn
+from planish.testing.acting import Actor
+
+COST = Objective("cost")
+OPEN, CLEAR, BROKEN = 1.0, 0.5, 0.0
+
+
+class Noisy:
+    """A machine with noise of 10 %, whose processes and evaluations take a second each."""
+
+    def __init__(self, values: Sequence[float]) -> None:
+        self._values, self._random = values, rng(0)
+        self.now = 0.0
+
+    def __call__(self, factory: EvaluatorFactory) -> "Noisy":
+        del factory
+        self.now += 1
+        return self
+
+    def submit(self, candidates: Sequence[Candidate]) -> Iterator[Answer]:
+        for position, candidate in enumerate(candidates):
+            turn = candidate.steps[0]
+            assert isinstance(turn, Turn)
+            self.now += 1
+            yield Answer(position, self._outcome(turn.entrant), {})
+
+    def _outcome(self, entrant: int) -> Outcome:
+        value = (1.0, *self._values)[entrant]
+        if value == BROKEN:
+            return Failed("run", "broken")
+        return Measured({"cost": value * math.exp(self._random.normal(0, 0.1))})
+
+    def close(self) -> None:
+        pass
+
+
+def compared(machine: Noisy, count: int, plan: Plan) -> list[Standing]:
+    everybody = [Entrant(str(place), Candidate(), Actor) for place in range(count + 1)]
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (turns, looks):
+            patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: machine.now))
+        return remeasure(everybody[0], everybody[1:], COST, plan, machine)
+
+
+def test_who_is_open_is_measured_further_beside_the_baseline() -> None:
+    machine = Noisy([CLEAR, OPEN, BROKEN])
+    base, clear, same, broken = compared(machine, 3, Plan())
+    assert [len(standing.values) for standing in (base, clear, same, broken)] == [20, 5, 20, 0]
+    assert [clear.verdict, same.verdict, broken.verdict] == ["faster", "no difference", "failed"]
+
+
+def test_the_processes_have_a_bound() -> None:
+    assert [len(each.values) for each in compared(Noisy([OPEN]), 1, Plan(most=8))] == [8, 8]
+    assert [len(each.values) for each in compared(Noisy([OPEN]), 1, Plan(most=5))] == [5, 5]
+
+
+@given(st.lists(st.sampled_from([OPEN, CLEAR]), min_size=1, max_size=4), st.integers(35, 400))
+def test_it_ends_in_time(values: list[float], seconds: int) -> None:
+    machine = Noisy(values)
+    standings = compared(machine, len(values), Plan(seconds=seconds))
+    assert machine.now <= seconds
+    assert len(standings[0].values) >= 5
