@@ -53,7 +53,7 @@ def relative(model: Measured, name: str, key: str, under: str = "latency", base:
         base: which configuration is the baseline.
     """
     one, other = model["configurations"][name], model["configurations"][base]
-    return None if "failed" in one or "failed" in other else ratio(one[key], other[under], 0)
+    return None if "failed" in one or "failed" in other else ratio(one[key], other[under])
 
 
 def best_list(model: Measured, names: Sequence[str] = ("AS-0", "AS-1")) -> str | None:

@@ -1,14 +1,14 @@
-"""Comparisons of known ratios, simulated: their intervals cover the truth, and no gain is seen where none is."""
+"""Simulated comparisons of known ratios: their intervals cover the truth, and equals are seldom 'faster'."""
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pytest
 
 from planish.core import Candidate, EvaluatorFactory, Measured, Objective, rng
 from planish.measure import Answer, Entrant, Plan, Standing, remeasure
-from planish.measure.panel import Turn
+from planish.testing.acting import Act, Actor, act
 
 TIME = Objective("time_s", "s")
 
@@ -36,45 +36,41 @@ STORM = Noise(0.01, 0.05, 0.25, 0.5)
 
 
 class Machine:
-    """Measures the baseline as 1 s and others as their ratios say, with noise; its executors are its processes."""
+    """Measures what candidates tell, with noise; each of its executors is another process."""
 
-    def __init__(self, noise: Noise, ratios: Sequence[float], seed: int) -> None:
-        self._noise, self._true = noise, (1.0, *ratios)
-        self._random = rng(seed)
-        self.processes = 0
+    def __init__(self, noise: Noise, seed: int) -> None:
+        self._noise, self._random, self.processes = noise, rng(seed), 0
 
     def __call__(self, factory: EvaluatorFactory) -> "Machine":
         del factory
         self.processes += 1
-        self._offset = self._random.normal(0, self._noise.process, len(self._true))
-        self._drift = np.zeros(len(self._true))
+        self._offsets = dict[float, float]()
+        self._drifts = dict[float, float]()
         return self
 
     def submit(self, candidates: Sequence[Candidate]) -> Iterator[Answer]:
         for position, candidate in enumerate(candidates):
-            turn = candidate.steps[0]
-            assert isinstance(turn, Turn)
-            place, noise, random = turn.entrant, self._noise, self._random
-            self._drift[place] = self._drift[place] / 2 + random.normal(0, noise.step)
+            _, step = candidate.steps
+            assert isinstance(step, Act)
+            true, noise, random = step.value, self._noise, self._random
+            offset = self._offsets.setdefault(true, random.normal(0, noise.process))
+            drift = self._drifts.get(true, 0.0) / 2 + random.normal(0, noise.step)
+            self._drifts[true] = drift
             late = random.exponential(noise.long) if random.random() < noise.often else 0.0
-            seconds = self._true[place] * np.exp(self._offset[place] + self._drift[place]) + late
-            yield Answer(position, Measured({"time_s": float(seconds)}), {})
+            seconds = true * math.exp(offset + drift) + late
+            yield Answer(position, Measured({"time_s": seconds}), {})
 
     def close(self) -> None:
         pass
 
 
-def nothing() -> None: ...
-
-
 def compared(noise: Noise, gains: Sequence[float], seed: int) -> tuple[list[Standing], int]:
-    """Compare what is so many times faster than the baseline; gives the standings, and the processes needed."""
-    machine = Machine(noise, [1 / gain for gain in gains], seed)
-    factory: Callable[[], None] = nothing
-    names = ["baseline", *map(str, gains)]
-    everybody = [Entrant(name, Candidate(), factory) for name in names]  # type: ignore[arg-type]
-    _, *others = remeasure(everybody[0], everybody[1:], TIME, Plan(seed=seed), machine)
-    return others, machine.processes
+    """Compare what is so many times faster than the baseline; gives standings, and the processes needed."""
+    machine = Machine(noise, seed)
+    # The same value as the baseline's would share its offset and drift.
+    times = [1.0, *(1 / gain - (gain == 1) * 1e-9 for gain in gains)]
+    base, *others = (Entrant(str(time), act(value=time), Actor) for time in times)
+    return remeasure(base, others, TIME, Plan(seed=seed), machine)[1:], machine.processes
 
 
 @pytest.mark.parametrize("noise", [IDLE, BUSY, STORM])

@@ -49,7 +49,7 @@ def test_nobody_is_faster_than_himself(values: np.ndarray) -> None:
 
 @pytest.mark.parametrize("count", range(8, 13))
 def test_of_many_processes_it_is_what_wilcoxons_test_does_not_reject(count: int) -> None:
-    """The test, by all 2 ** count ways to give ranks a sign, rejects at 2 % just outside, and not just inside."""
+    """The test, by all 2 ** count ways to give ranks a sign, rejects (2 %) just outside, not just inside."""
     logs = np.random.default_rng(count).normal(0.1, 0.2, count)
     found = ratio([[v] for v in np.exp(logs)], [[1.0]] * count)
     signs = np.array(list(product([0, 1], repeat=count)))

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from planish.core import Candidate, EvaluatorFactory, Failed, Measured, Objective, Outcome, rng
 from planish.measure import Answer, Entrant, Plan, Standing, looks, remeasure, turns
-from planish.measure.panel import Turn
-from planish.testing.acting import Actor
+from planish.testing.acting import Act, Actor, act
 
 COST = Objective("cost")
 OPEN, CLEAR, BROKEN = 1.0, 0.5, 0.0
@@ -20,8 +19,8 @@ OPEN, CLEAR, BROKEN = 1.0, 0.5, 0.0
 class Noisy:
     """A machine with noise of 10 %, whose processes and evaluations take a second each."""
 
-    def __init__(self, values: Sequence[float]) -> None:
-        self._values, self._random = values, rng(0)
+    def __init__(self) -> None:
+        self._random = rng(0)
         self.now = 0.0
 
     def __call__(self, factory: EvaluatorFactory) -> "Noisy":
@@ -31,13 +30,12 @@ class Noisy:
 
     def submit(self, candidates: Sequence[Candidate]) -> Iterator[Answer]:
         for position, candidate in enumerate(candidates):
-            turn = candidate.steps[0]
-            assert isinstance(turn, Turn)
+            _, step = candidate.steps
+            assert isinstance(step, Act)
             self.now += 1
-            yield Answer(position, self._outcome(turn.entrant), {})
+            yield Answer(position, self._outcome(step.value), {})
 
-    def _outcome(self, entrant: int) -> Outcome:
-        value = (1.0, *self._values)[entrant]
+    def _outcome(self, value: float) -> Outcome:
         if value == BROKEN:
             return Failed("run", "broken")
         return Measured({"cost": value * math.exp(self._random.normal(0, 0.1))})
@@ -46,8 +44,8 @@ class Noisy:
         pass
 
 
-def compared(machine: Noisy, count: int, plan: Plan) -> list[Standing]:
-    everybody = [Entrant(str(place), Candidate(), Actor) for place in range(count + 1)]
+def compared(machine: Noisy, values: Sequence[float], plan: Plan) -> list[Standing]:
+    everybody = [Entrant(str(value), act(value=value), Actor) for value in (1.0, *values)]
     with pytest.MonkeyPatch.context() as patch:
         for module in (turns, looks):
             patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: machine.now))
@@ -55,20 +53,20 @@ def compared(machine: Noisy, count: int, plan: Plan) -> list[Standing]:
 
 
 def test_who_is_open_is_measured_further_beside_the_baseline() -> None:
-    machine = Noisy([CLEAR, OPEN, BROKEN])
-    base, clear, same, broken = compared(machine, 3, Plan())
+    machine = Noisy()
+    base, clear, same, broken = compared(machine, [CLEAR, OPEN, BROKEN], Plan())
     assert [len(standing.values) for standing in (base, clear, same, broken)] == [20, 5, 20, 0]
     assert [clear.verdict, same.verdict, broken.verdict] == ["faster", "no difference", "failed"]
 
 
 def test_the_processes_have_a_bound() -> None:
-    assert [len(each.values) for each in compared(Noisy([OPEN]), 1, Plan(most=8))] == [8, 8]
-    assert [len(each.values) for each in compared(Noisy([OPEN]), 1, Plan(most=5))] == [5, 5]
+    assert [len(each.values) for each in compared(Noisy(), [OPEN], Plan(most=8))] == [8, 8]
+    assert [len(each.values) for each in compared(Noisy(), [OPEN], Plan(most=5))] == [5, 5]
 
 
 @given(st.lists(st.sampled_from([OPEN, CLEAR]), min_size=1, max_size=4), st.integers(35, 400))
 def test_it_ends_in_time(values: list[float], seconds: int) -> None:
-    machine = Noisy(values)
-    standings = compared(machine, len(values), Plan(seconds=seconds))
+    machine = Noisy()
+    standings = compared(machine, values, Plan(seconds=seconds))
     assert machine.now <= seconds
     assert len(standings[0].values) >= 5

@@ -1,14 +1,14 @@
 """The ratio of two measured quantities, with a confidence interval that noise does not fool.
 
-Measurements in one process share its luck (where its memory lies, what the system did meanwhile), so they are
-no independent draws (Kalibera and Jones, "Rigorous benchmarking in reasonable time", 2013). Each process
-therefore gives one number: the median over its rounds of the logarithm of the paired ratio. Of these numbers the
+Measurements in one process share its luck (where its memory lies, what the system did meanwhile), so they
+are no independent draws (Kalibera and Jones, "Rigorous benchmarking in reasonable time", 2013). Each process
+therefore gives one number: the median over its rounds of the logarithm of the paired ratio. Of these the
 Hodges-Lehmann estimate is taken, and Wilcoxon's signed-rank interval; of fewer than 8, Student's.
 
 A comparison that goes on while it is undecided looks at its interval several times, and chance has as many
 occasions to fool it. So each look has 98 %, which leaves 95 % to up to four looks at 5, 10, 20 and 40
-processes (Pocock, "Group sequential methods", 1977). `tests/measure/test_coverage.py` simulates it, under noise
-as five busy processes make on two cores.
+processes (Pocock, "Group sequential methods", 1977). `tests/measure/test_coverage.py` simulates it, with
+noise such as five busy processes make on two cores.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _over(one: float, base: float) -> float:
 
 
 def _interval(numbers: Sequence[float]) -> tuple[float, float, float]:
-    """Give the Hodges-Lehmann estimate, and both ends of an interval of the centre, of sorted numbers; 2 at least."""
+    """Give the Hodges-Lehmann estimate, and both ends of an interval, of 2 sorted numbers at least."""
     count = len(numbers)
     walsh = sorted((a + b) / 2 for place, a in enumerate(numbers) for b in numbers[place:])
     middle = statistics.median(walsh)

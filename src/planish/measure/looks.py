@@ -10,14 +10,13 @@ from dataclasses import replace
 from planish.measure.turns import Entrant, Plan, Round, Start, in_turns
 
 Table = list[list[Round]]
-"""Outcomes by entrant, then by process, then by round; those of an entrant that was not measured to the end are
-of the first processes."""
+"""Outcomes by entrant, then by process, then by round; of who is settled early the first processes."""
 
 
 def until_settled(
     everybody: Sequence[Entrant], plan: Plan, start: Start, unsettled: Callable[[Table], Sequence[int]]
 ) -> Table:
-    """Measure all in turns, then those again of whom too little is known, in as many fresh processes as before.
+    """Measure all in turns, then those again of whom too little is known, in as many fresh processes.
 
     The number of processes doubles each time, so that there are few looks at what was found: each is an
     occasion to be fooled (see `planish.measure.interval`).
