@@ -46,7 +46,8 @@ class ExecutableMemory:
             raise OSError(ctypes.get_errno(), "the system does not let memory become executable")
 
     def __del__(self) -> None:
-        if hasattr(self, "address"):
+        # When the interpreter ends, the module's names may be gone already; the system unmaps it then.
+        if hasattr(self, "address") and globals().get("_spare") is not None:
             spare = _spare.setdefault(self.size, [])
             if self.size <= _SPARE_BYTES and len(spare) < _SPARE_MAX:
                 spare.append(self.address)

@@ -1,0 +1,6 @@
+"""`numpy.einsum` as a drop-in: by a kernel tuned for the operands, or by NumPy."""
+
+from planish.einsum.call import FallbackWarning, einsum
+from planish.einsum.contraction import contraction_of
+
+__all__ = ["FallbackWarning", "contraction_of", "einsum"]

@@ -1,0 +1,210 @@
+"""`planish.einsum` tunes what NumPy is slow at, and leaves to NumPy what kernels cannot compute."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from einsum.untuned import every_way, forget
+from planish import einsum
+from planish.core import Candidate, ProgramError
+from planish.einsum import FallbackWarning, contraction_of, planning
+from planish.einsum.ways import Way
+from planish.loops.level import LoopsLevel
+from planish.store import Finalist, open_store
+
+CASES = [
+    ("mk,kn->mn", (7, 5), (5, 9)),
+    ("mk,kn->nm", (7, 5), (5, 9)),
+    ("mk,k->m", (7, 5), (5,)),
+    ("bmk,bkn->bmn", (3, 4, 5), (3, 5, 6)),
+    ("bmk,bnk->bmn", (3, 4, 5), (3, 6, 5)),
+    ("ij->i", (4, 6), None),
+    ("ij->", (4, 6), None),
+    ("ij,jk", (4, 6), (6, 3)),
+    ("i,i", (33,), (33,)),
+    ("i,j->ij", (5,), (18,)),
+    ("abc,cd->abd", (2, 3, 4), (4, 5)),
+    ("abc,cd->dab", (2, 3, 4), (4, 5)),
+]
+
+
+@pytest.fixture(autouse=True)
+def _forgetful() -> None:
+    """Every test begins as a fresh process does."""
+    forget()
+
+
+def arrays(*shapes: tuple[int, ...] | None, dtype: str = "float32") -> list[NDArray[Any]]:
+    generator = np.random.default_rng(0)
+    return [generator.standard_normal(shape).astype(dtype) for shape in shapes if shape is not None]
+
+
+def _run(operands: Sequence[NDArray[Any]], subscripts: str, ways: Sequence[Way]) -> None:
+    expected = np.einsum(subscripts, *operands)
+    for way in ways:
+        got = way.call(*operands)
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5, err_msg=way.name)
+        assert got.dtype == expected.dtype, way.name
+        assert got.strides == expected.strides, way.name
+
+
+@pytest.mark.parametrize(("subscripts", "a", "b"), CASES)
+def test_every_way_gives_what_numpy_gives(
+    subscripts: str,
+    a: tuple[int, ...],
+    b: tuple[int, ...] | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    operands = arrays(a, b)
+    seen: list[str] = []
+
+    def each(
+        ways: Sequence[Way], _: object, given: Sequence[NDArray[Any]], __: float
+    ) -> tuple[Way, Mapping[str, list[float]]]:
+        _run(given, subscripts, ways)
+        seen.extend(way.name for way in ways)
+        return ways[-1], {}
+
+    with every_way(), monkeypatch.context() as patch:
+        patch.setattr(planning, "fastest", each)
+        einsum(subscripts, *operands, store=tmp_path / "a.db")
+        forget()
+        einsum(subscripts, *[np.asfortranarray(o) for o in operands], store=tmp_path / "a.db")
+    assert {"einsum", "kernel"} <= set(seen)
+
+
+def test_the_first_call_tunes_and_the_next_process_takes_its_decision(tmp_path: Path) -> None:
+    a, b = arrays((24, 16), (16, 32), dtype="float64")
+    first = einsum("mk,kn->mn", a, b, budget_s=0.8, cores=1, store=tmp_path / "a.db")
+    np.testing.assert_allclose(first, a @ b)
+    contraction = contraction_of("mk,kn->mn", [a, b])
+    task = planning.task_of(contraction, 1)
+    with open_store(tmp_path / "a.db") as store:
+        runs = store.runs()
+        assert runs[0].trials > 0
+        assert runs[0].status == "finished"
+        decided = store.best_result(task, LoopsLevel().steps)
+    assert decided is not None
+    assert decided.data["call"]["way"] in ("kernel", "matmul", "einsum")
+    forget()
+    again = einsum("mk,kn->mn", a, b, budget_s=0, cores=1, store=tmp_path / "a.db")
+    np.testing.assert_allclose(again, a @ b)
+    with open_store(tmp_path / "a.db") as store:
+        assert len(store.runs()) == 1
+
+
+@pytest.mark.parametrize("way", ["kernel", "matmul", "einsum"])
+def test_a_decision_in_the_store_is_taken_and_nothing_is_timed(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = arrays((24, 16), (16, 32))
+    task = planning.task_of(contraction_of("mk,kn->mn", [a, b]), 1)
+    candidate = Candidate() if way == "kernel" else planning.NUMPY
+    with open_store(tmp_path / "a.db") as store:
+        run = store.begin_run(task, searcher="random", space="template", seed=0)
+        store.save_result(run, [Finalist(candidate, 1.0, {"call": {"way": way, "cores": 1}})])
+        store.finish_run(run)
+    monkeypatch.delattr(planning, "fastest")
+    got = einsum("mk,kn->mn", a, b, cores=1, store=tmp_path / "a.db")
+    np.testing.assert_allclose(got, a @ b, rtol=1e-5, atol=1e-5)
+
+
+def test_new_values_give_new_results(tmp_path: Path) -> None:
+    a, b = arrays((24, 16), (16, 32))
+    with every_way():
+        for factor in (1, 2, 3):
+            got = einsum("mk,kn->mn", factor * a, b, store=tmp_path / "a.db")
+            np.testing.assert_allclose(got, factor * a @ b, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("subscripts", "operands", "reason"),
+    [
+        ("ii->i", [np.ones((3, 3), np.float32)], "distinct letters"),
+        ("...i->...", [np.ones((3, 3), np.float32)], "one letter for each dimension"),
+        ("i,i->i", [np.ones(3, np.int64), np.ones(3, np.int64)], "int64"),
+        ("i,i->i", [np.ones(3, np.float32), np.ones(3)], "float32, float64"),
+        ("i->", [np.ones(0, np.float32)], "with elements"),
+        ("ij->ji", [np.ones((2, 3))], "view"),
+        ("ij->i", [np.ones((4, 6))[:, ::2]], "without gaps"),
+        ("ij,k->i", [np.ones((4, 6)), np.ones(3)], "before it multiplies"),
+    ],
+)
+def test_numpy_computes_what_kernels_cannot_in_silence(
+    subscripts: str, operands: list[NDArray[Any]], reason: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ProgramError) as caught:
+        contraction_of(subscripts, operands)
+    assert reason in f"{caught.value} {caught.value.hint}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = einsum(subscripts, *operands, store=tmp_path / "a.db")
+    np.testing.assert_array_equal(got, np.einsum(subscripts, *operands))
+    assert not (tmp_path / "a.db").exists()
+
+
+def test_what_numpy_gives_as_a_view_is_a_view(tmp_path: Path) -> None:
+    (a,) = arrays((4, 4))
+    einsum("ii->i", a, store=tmp_path / "a.db")[:] = 7
+    assert np.all(np.diag(a) == 7)
+
+
+def test_without_a_budget_nothing_is_tuned_and_it_is_said_once(tmp_path: Path) -> None:
+    a, b = arrays((8, 8), (8, 8))
+    with pytest.warns(FallbackWarning, match="the budget allows no tuning"):
+        einsum("mk,kn->mn", a, b, budget_s=0, store=tmp_path / "a.db")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        einsum("mk,kn->mn", a, b, budget_s=0, store=tmp_path / "a.db")
+
+
+def test_a_store_that_cannot_be_used_is_no_reason_to_fail(tmp_path: Path) -> None:
+    (tmp_path / "a.db").write_text("no database")
+    a, b = arrays((8, 8), (8, 8))
+    with pytest.warns(FallbackWarning, match="not a database"):
+        np.testing.assert_allclose(einsum("mk,kn->mn", a, b, store=tmp_path / "a.db"), a @ b, rtol=1e-5)
+
+
+def test_numpys_own_errors_come_through(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="could not be broadcast"):
+        einsum("ij,jk->ik", np.ones((2, 3)), np.ones((4, 5)), store=tmp_path / "a.db")
+
+
+def test_while_one_thread_plans_the_others_are_given_numpys_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = arrays((8, 8), (8, 8))
+    planning_, done = threading.Event(), threading.Event()
+
+    def slow(ways: Sequence[Way], *_: object) -> tuple[Way, Mapping[str, list[float]]]:
+        planning_.set()
+        assert done.wait(30)
+        return ways[0], {}
+
+    with every_way(), monkeypatch.context() as patch:
+        patch.setattr(planning, "fastest", slow)
+        first = threading.Thread(target=einsum, args=("mk,kn->mn", a, b), kwargs={"store": tmp_path / "a.db"})
+        first.start()
+        assert planning_.wait(30)
+        np.testing.assert_array_equal(einsum("mk,kn->mn", a, b), np.einsum("mk,kn->mn", a, b))
+        done.set()
+        first.join()
+
+
+def test_the_program_is_what_the_notation_says() -> None:
+    a, b = arrays((7, 5), (5, 9))
+    written = "out[m, n] += (in0[m, k] * in1[k, n]) | k=5,m=7,n=9"
+    assert contraction_of("mk,kn->mn", [a, b]).program.text.startswith(written)
+    turned = contraction_of("mk,kn->mn", [np.asfortranarray(a), np.asfortranarray(b)])
+    assert turned.program.text.startswith("out[n, m] += (in0[k, m] * in1[n, k]) | k=5,m=7,n=9")
+    with pytest.raises(ProgramError, match="extents 5 and 6"):
+        contraction_of("mk,kn->mn", [a, arrays((6, 9))[0]])

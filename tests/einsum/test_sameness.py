@@ -1,0 +1,26 @@
+"""`planish.einsum` gives what `numpy.einsum` gives, whatever it is called with."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from einsum.calls import call
+from einsum.sameness import difference
+from einsum.untuned import every_way
+from planish import einsum
+from planish.store import open_store
+
+CALLS = 400
+BATCHES = 4
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_random_calls_differ_in_nothing(batch: int, tmp_path: Path) -> None:
+    """`fuzz_einsum.py` compares as many calls as one likes, in the same way."""
+    with open_store(tmp_path / "a.db") as store, every_way() as taken:
+        for seed in range(batch, CALLS, BATCHES):
+            found = difference(partial(einsum, store=store), seed)
+            assert found is None, f"seed {seed}: {call(seed)}: {found}"
+    assert taken["kernel"] > CALLS // BATCHES // 8
+    assert taken["einsum"] > 0

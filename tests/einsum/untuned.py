@@ -1,0 +1,47 @@
+"""Has einsum take each way that there is, by turns, without tuning any."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from planish.core import Candidate, Task
+from planish.einsum import call, planning
+from planish.einsum.ways import Way
+from planish.loops.program import Program
+from planish.loops.spaces import TemplateSpace
+
+
+def _first_guess(task: Task, *_: object) -> tuple[Candidate, None]:
+    program = task.program
+    assert isinstance(program, Program)
+    return TemplateSpace(program, task.target).start(), None
+
+
+@contextmanager
+def every_way() -> Generator[dict[str, int]]:
+    """Let calls that a kernel can compute take kernels and NumPy's ways by turns; gives how often each."""
+    taken: dict[str, int] = {}
+    turns = itertools.count()
+
+    def turn(ways: Sequence[Way], *_: object) -> tuple[Way, Mapping[str, list[float]]]:
+        kernels = [way for way in ways if way.name == "kernel"]
+        number = next(turns)
+        way = kernels[number % len(kernels)] if number % 2 else ways[number // 2 % len(ways)]
+        taken[way.name] = taken.get(way.name, 0) + 1
+        return way, {}
+
+    with patch.object(planning, "_tuned", _first_guess), patch.object(planning, "fastest", turn):
+        forget()
+        yield taken
+        forget()
+
+
+def forget() -> None:
+    """Begin anew, as a fresh process does."""
+    made: Any = call
+    made._ways.clear()
+    made._said.clear()
