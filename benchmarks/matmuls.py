@@ -103,7 +103,7 @@ def measure(
     seconds = {"planish": time.perf_counter() - start}
     arrays = {**make_inputs(program), "C": aligned(program.type["C"])}
     inputs, outputs = {n: arrays[n] for n in "AB"}, {"C": arrays["C"]}
-    tree = tree_of(program, result.candidate)
+    tree = tree_of(program, result.exported)
     backend = this_machine(1).toolchain["backend"]
     calls: dict[str, Call] = {
         "planish": Kernel(program, tree, compile_with(backend, tree)).bind(inputs, outputs)

@@ -31,9 +31,9 @@ Call = Callable[[], object]
 def ours(program: Program, store: Store, seconds: float) -> Call:
     """Tune a convolution, and give its kernel on arrays of its own."""
     result = tune(program, budget=Budget(seconds=seconds), settings=Settings(), store=store)
-    tree = tree_of(program, result.candidate)
+    tree = tree_of(program, result.exported)
     outputs = {n: aligned(program.type[n]) for n in program.outputs}
-    return kernel_of(program, result.candidate, result.task.target, tree).bind(make_inputs(program), outputs)
+    return kernel_of(program, result.exported, result.task.target, tree).bind(make_inputs(program), outputs)
 
 
 def theirs(name: str) -> dict[str, Call]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
-from planish.core import Level, Program, ProgramError, registry
+from planish.core import CanDecline, Candidate, Level, Program, ProgramError, registry
 
 GROUP = "planish.levels"
 
@@ -44,3 +44,15 @@ def load_program(source: str, level: str, options: Mapping[str, str]) -> tuple[L
     """Read a program, with the level of this name, or, if it is empty, with the one that accepts it."""
     found = level_named(level) if level else level_of(source)
     return found, found.load(source, options)
+
+
+def first_exportable(level: Level, candidates: Sequence[Candidate]) -> Candidate:
+    """Give the first candidate that can be exported; the very first where none can, which then tells why.
+
+    Args:
+        level: theirs.
+        candidates: at least one, the best first.
+    """
+    if not isinstance(level, CanDecline):
+        return candidates[0]
+    return next((each for each in candidates if level.exportable(each)), candidates[0])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from planish.core import Candidate, Effect, Measured, Objective, Opinion, Task, Trial
-from planish.levels import level_named
+from planish.levels import first_exportable, level_named
 from planish.measure import Standing, Verdict
 
 
@@ -71,7 +71,8 @@ class Result:
         best: the best trial of the search.
         ranked: the best few as measured again beside the baseline, the best first; may be empty. Of several
             objectives it is the front: what is worse than the baseline in none comes first, then the others,
-            each sorted by the leading one; those that are disputed come last.
+            each sorted by the leading one; those that are disputed come last. Where nothing is better than
+            the baseline, beyond the noise and without being worse in something, the baseline comes first.
         baseline: how the baseline did in the same comparison; None if it was left out.
         trials: how many candidates were tried.
         failures: "stage: reason" to how many failed so.
@@ -104,8 +105,14 @@ class Result:
 
     @property
     def candidate(self) -> Candidate:
-        """The winner: the best of the comparison, or of the search if there was none."""
+        """The winner: the best of the comparison, the baseline among it; of the search if there was none."""
         return self.ranked[0].candidate if self.ranked else self.best.candidate
+
+    @property
+    def exported(self) -> Candidate:
+        """What `export` writes: the winner; where that is a library's call, the best that can be written."""
+        found = [each.candidate for each in self.ranked] or [self.best.candidate]
+        return first_exportable(level_named(self.task.level), found)
 
     @property
     def value(self) -> float:
@@ -130,5 +137,5 @@ class Result:
         return level_named(self.task.level).describe(self.task, self.candidate)
 
     def export(self, path: Path) -> Sequence[Path]:
-        """Write what can be used without planish into a folder; gives the files."""
-        return level_named(self.task.level).export(self.task, self.candidate, path)
+        """Write `exported`, for use without planish, into a folder; gives the files."""
+        return level_named(self.task.level).export(self.task, self.exported, path)

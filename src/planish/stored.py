@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planish.core import Candidate, Level, Measured, Objective, PlanishError, Task, Trial, best_trial
-from planish.levels import level_named
+from planish.levels import first_exportable, level_named
 from planish.store import Finalist, Reader, Run
 
 
@@ -82,6 +82,11 @@ class StoredResult:
         return self.best.candidate
 
     @property
+    def exported(self) -> Candidate:
+        """What `export` writes: the candidate; where that is a library's call, the best other one."""
+        return first_exportable(self.level, [self.candidate, *(each.candidate for each in self.finalists)])
+
+    @property
     def value(self) -> float | None:
         """The winner's value of the leading objective; None where no candidate was measured."""
         if self.finalist is not None:
@@ -100,8 +105,8 @@ class StoredResult:
         return self.level.describe(self.task, self.candidate)
 
     def export(self, path: Path) -> Sequence[Path]:
-        """Write what can be used without planish into a folder; gives the files."""
-        return self.level.export(self.task, self.candidate, path)
+        """Write `exported`, for use without planish, into a folder; gives the files."""
+        return self.level.export(self.task, self.exported, path)
 
 
 def stored_result(store: Reader, run_id: str, pick: int = 1) -> StoredResult:

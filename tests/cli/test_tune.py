@@ -53,13 +53,23 @@ def test_a_gain_within_the_noise_is_called_no_gain(planish: Planish, monkeypatch
 
     monkeypatch.setattr(lattices.LatticeLevel, "baseline", optimum)
     said = planish("tune", PROGRAM, "--trials", 40, "--finalists", 1)
-    assert "No gain: the best candidate and the baseline" in said.out
+    assert "No gain: nothing is better than the baseline" in said.out
     assert "no difference" in said.out
 
 
-def test_a_loss_is_called_no_gain(planish: Planish) -> None:
-    said = planish("tune", PROGRAM, "--searcher", "exhaustive", "--trials", 1)
-    assert f"No gain: slower than the baseline: {multiple(0.95)}. Keep the baseline" in said.out
+def test_a_loss_is_called_no_gain_and_the_baseline_is_exported(planish: Planish, tmp_path: Path) -> None:
+    place = tmp_path / "place.json"
+    said = planish(
+        "tune", PROGRAM, "--searcher", "exhaustive", "--trials", 1, "--export", tmp_path, "--report",
+        tmp_path / "r.html",
+    )  # fmt: skip
+    assert "No gain: nothing is better than the baseline (Set(knob=0, value=1))." in said.out
+    assert json.loads(place.read_text()) == [["Set", {"knob": 0, "value": 1}]]
+    assert re.search(f"^#2 .* {multiple(0.95)} .* slower$", said.out, re.MULTILINE)
+    page = (tmp_path / "r.html").read_text()
+    assert "Nothing is better than the baseline" in page
+    assert f"the best of the others is #2: {multiple(0.95)}" in page
+    assert "#1 = baseline" in page
 
 
 def test_json_is_one_document_and_nothing_else(planish: Planish) -> None:

@@ -153,3 +153,21 @@ def test_without_examples_held_back_the_comparison_judges() -> None:
     ending.judge_by_held_back((TIME, ERROR))
 
     assert ending.members == [member]
+
+
+def test_where_nothing_is_better_without_being_worse_the_baseline_comes_first() -> None:
+    same, better, worse = "no difference", "faster", "slower"
+    base, both = standings(1.0, 0.5), (TIME, ERROR)
+    bargain = judged(0.5, 0.9, (better, worse))
+    idle = judged(0.99, 0.5, (same, same))
+    disputed = judged(0.1, 0.1, (better, better), agrees=False)
+    good = judged(0.9, 0.5, (better, same))
+    for members in ([bargain], [idle, bargain], [disputed], []):
+        found = Ending(list(members), base, {"error_final": 0.6}).ranked(both, Candidate())
+        assert [member.candidate for member in found] == [Candidate(), *(m.candidate for m in members)]
+        assert (found[0].standings, found[0].scores) == (base, {"error_final": 0.6})
+    assert Ending([good, bargain], base).ranked(both, Candidate()) == [good, bargain]
+    assert Ending([bargain], base).ranked((TIME,), Candidate()) == [bargain]
+    assert Ending([], {}).ranked(both, Candidate()) == [], "nothing was compared"
+    unchanged = replace(idle, candidate=Candidate())
+    assert len(Ending([unchanged, idle], base).ranked((TIME,), Candidate())) == 2, "it is listed once"

@@ -15,6 +15,7 @@ def export(
     """Write a winner for use without planish."""
     from planish.cli.failing import writing
     from planish.cli.output import document, say
+    from planish.cli.summary import tell_stand_in
     from planish.store import open_store
     from planish.stored import stored_result
 
@@ -23,6 +24,7 @@ def export(
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         files = [str(file) for file in result.export(folder)]
+    tell_stand_in(result)
     if form == "json":
         document({"run": result.run.id, "files": files})
     else:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from planish.cli.front import show_front, show_members
-from planish.cli.output import facts, one_line, say, table
+from planish.cli.output import facts, one_line, remark, say, table
 from planish.core import Trial
 from planish.report.failures import failure_groups
 from planish.report.stages import stage_times
@@ -24,6 +25,10 @@ from planish.report.wording import (
     when,
     words,
 )
+
+if TYPE_CHECKING:
+    from planish.result import Result
+    from planish.stored import StoredResult
 
 _SHOWN = 5
 
@@ -49,6 +54,10 @@ def _plainly(story: Story, kind: str, headline: str) -> str:
     match kind:
         case _ if len(story.task.objectives) > 1:
             return f"{headline}."
+        case _ if story.keeps_baseline:
+            return (
+                f"No gain: nothing is better than {baseline}. The result is that: nothing is to be changed."
+            )
         case "same" if story.objective.exact:
             return f"No gain: the best candidate and {baseline} are equal. Use the baseline."
         case "same":
@@ -83,6 +92,7 @@ def _show_standings(story: Story, compared: Sequence[Standing]) -> None:
 
 def _row(story: Story, standing: Standing, work: float | None) -> list[str]:
     name = standing.name if standing.candidate else f"baseline ({baseline_name(story)})"
+    name += " = baseline" if standing.candidate and standing.candidate == story.baseline else ""
     value = "" if standing.median is None else amount(standing.median, story.objective.unit)
     rates = [number(work / standing.median) if standing.median else ""] if work else []
     if standing.candidate is None:
@@ -135,6 +145,14 @@ def show_winner(story: Story, titles: Collection[str] | None = None) -> None:
         show_members(story, effects=titles is None)
         return
     show_sections({h: text for h, text in story.winner.items() if titles is None or h in titles})
+
+
+def tell_stand_in(result: Result | StoredResult) -> None:
+    """Say, on standard error, where what is exported is not the winner, since that has no files."""
+    if result.exported != result.candidate:
+        remark(
+            f"Nothing is better than {result.candidate}, which cannot be exported: this is the best other."
+        )
 
 
 def show_notes(notes: Sequence[str]) -> None:

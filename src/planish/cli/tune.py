@@ -126,6 +126,7 @@ def _tell(store: Store, result: Result, form: given.Form, report: Path | None, e
 def _files(store: Store, result: Result, report: Path | None, export: Path | None) -> list[Path]:
     """Write the report and the winner, where they are wanted, or are what the level is used for."""
     from planish.cli.failing import writing
+    from planish.cli.summary import tell_stand_in
     from planish.core import CanDeliver
     from planish.levels import level_named
     from planish.report import write_report
@@ -137,6 +138,7 @@ def _files(store: Store, result: Result, report: Path | None, export: Path | Non
     if export is not None:
         with writing(export):
             files += result.export(export)
+        tell_stand_in(result)
     elif isinstance(level, CanDeliver):
         with writing(Path.cwd(), f"The result is stored: 'planish export {result.run_id} DIR' writes it."):
             files += level.deliver(result.task, result.candidate, Path())

@@ -4,6 +4,7 @@ from planish.core.canonical import canonical_json, content_hash
 from planish.core.cores import processor, usable_cores
 from planish.core.ending import (
     HELD_BACK,
+    CanDecline,
     CanDeliver,
     CanDoubt,
     CanIdentify,
@@ -59,6 +60,7 @@ __all__ = [
     "STAGES",
     "AllFailedError",
     "CanAnchor",
+    "CanDecline",
     "CanDeliver",
     "CanDoubt",
     "CanEnumerate",

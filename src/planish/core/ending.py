@@ -131,6 +131,15 @@ class CanRefer(Protocol):
 
 
 @runtime_checkable
+class CanDecline(Protocol):
+    """A level some of whose candidates cannot be exported: a library's call has no files."""
+
+    def exportable(self, candidate: Candidate) -> bool:
+        """Whether `export` writes it."""
+        ...
+
+
+@runtime_checkable
 class CanDeliver(Protocol):
     """A level whose winners are files that people go on with."""
 

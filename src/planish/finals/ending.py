@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from planish.core import Candidate, Objective, held_back
+from planish.core import Candidate, Objective, Opinion, held_back
 from planish.finals.bench import LEAST_NOISE
 from planish.measure import Standing
 from planish.result import Ranked, Referred
@@ -19,6 +19,7 @@ class Ending:
         members: the finalists that did not fail when they were measured again; empty before that.
         baseline: how it did, by objective.
         baseline_scores: what data that the search did not see gives for it.
+        baseline_opinion: what another way to run it says of its answer.
         reference: how another baseline did; None where there is none.
         noise: objective name to the share by which equals differ; empty where it was not measured.
         notes: what is to be said to the user.
@@ -27,6 +28,7 @@ class Ending:
     members: list[Ranked] = field(default_factory=list[Ranked])
     baseline: Mapping[str, Standing] = field(default_factory=dict[str, Standing])
     baseline_scores: Mapping[str, float] = field(default_factory=dict[str, float])
+    baseline_opinion: Opinion = field(default_factory=Opinion)
     reference: Referred | None = None
     noise: Mapping[str, float] = field(default_factory=dict[str, float])
     notes: list[str] = field(default_factory=list[str])
@@ -34,6 +36,30 @@ class Ending:
     def noise_of(self, objective: Objective) -> float:
         """Give the share by which equals differ: 0 if it is exact, else as measured, or the least."""
         return 0.0 if objective.exact else self.noise.get(objective.name, LEAST_NOISE)
+
+    def ranked(self, objectives: Sequence[Objective], baseline: Candidate) -> list[Ranked]:
+        """List the members, behind the baseline where none is better: nothing is then to be changed.
+
+        Args:
+            objectives: the leading one first.
+            baseline: what the members are compared with.
+
+        Returns:
+            Nothing where there was no comparison.
+        """
+        if not self.baseline or (self.members and _is_better(self.members[0], objectives)):
+            return self.members
+        standing = self.baseline[objectives[0].name]
+        unchanged = Ranked(
+            baseline,
+            standing,
+            self.baseline,
+            self.baseline_scores,
+            self.baseline_opinion,
+            searched=len(baseline.steps),
+            trial={name: each.median for name, each in self.baseline.items()},
+        )
+        return [unchanged, *(member for member in self.members if member.candidate != baseline)]
 
     def judge_by_held_back(self, objectives: Sequence[Objective]) -> None:
         """Let the examples that were held back decide verdicts: the search may have learnt its own by heart.
@@ -90,6 +116,12 @@ class Ending:
             return held
         same = standing.verdict == "no difference"
         return objective.cost((self.baseline[objective.name] if same else standing).median)
+
+
+def _is_better(member: Ranked, objectives: Sequence[Objective]) -> bool:
+    """Whether a member is better than the baseline in something, beyond the noise, and worse in nothing."""
+    verdicts = {member.verdict(objective.name) for objective in objectives}
+    return "faster" in verdicts and verdicts <= {"faster", "no difference"}
 
 
 def _held_back(objective: Objective, scores: Mapping[str, float]) -> float | None:

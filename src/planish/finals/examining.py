@@ -22,6 +22,7 @@ def doubt(search: Searched, ending: Ending) -> None:
         ending.notes.append(why)
         ending.members = [replace(member, opinion=Opinion(why=why)) for member in ending.members]
         return
+    ending.baseline_opinion = base
     if base.agrees is False:
         ending.notes.append(f"the second opinion differs on the baseline too: {base.why}")
     ending.members = [

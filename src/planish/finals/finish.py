@@ -141,13 +141,17 @@ def _sort(search: Searched, ending: Ending) -> None:
     ending.sort(search.task.objectives, search.level.baseline(search.task))
 
 
+def _ranked(search: Searched, ending: Ending) -> Sequence[Ranked]:
+    return ending.ranked(search.task.objectives, search.level.baseline(search.task))
+
+
 def _values(outcome: Outcome | None) -> Mapping[str, float]:
     return outcome.values if isinstance(outcome, Measured) else {}
 
 
 def _save(search: Searched, ending: Ending) -> None:
-    if ending.members:  # a comparison that was left out must not erase an earlier one
-        rows = [stored_finalist(member, ending, search.task) for member in ending.members]
+    if ranked := _ranked(search, ending):  # a comparison that was left out must not erase an earlier one
+        rows = [stored_finalist(member, ending, search.task) for member in ranked]
         search.store.save_result(search.progress.run_id, rows)
 
 
@@ -158,7 +162,7 @@ def _result(search: Searched, ending: Ending) -> Result:
         task=search.task,
         run_id=progress.run_id,
         best=progress.best,
-        ranked=tuple(ending.members),
+        ranked=tuple(_ranked(search, ending)),
         baseline=ending.baseline.get(progress.objective.name),
         trials=progress.trials,
         failures=progress.failures,

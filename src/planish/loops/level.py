@@ -134,6 +134,12 @@ class LoopsLevel:
             "steps": "\n".join(map(str, candidate.steps)) or "(unchanged)",
         }
 
+    def exportable(self, candidate: Candidate) -> bool:
+        """Whether it is a kernel, and not NumPy's call."""
+        from planish.loops.library import library_of
+
+        return library_of(candidate) is None
+
     def export(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
         """Write a kernel in assembly with a C header, and the schedule as JSON."""
         from planish.loops.export import export_kernel

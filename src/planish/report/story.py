@@ -51,6 +51,11 @@ class Story:
         return self.finalists[0].data.get("run_notes", ()) if self.finalists else ()
 
     @property
+    def keeps_baseline(self) -> bool:
+        """Whether the result is the baseline itself, since nothing was better."""
+        return bool(self.finalists) and self.finalists[0].candidate == self.baseline
+
+    @property
     def failed(self) -> int:
         """How many trials failed."""
         return sum(isinstance(trial.outcome, Failed) for trial in self.trials)

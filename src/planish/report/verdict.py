@@ -1,6 +1,7 @@
 """What came of a run, in one line."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from planish.core import Objective
 from planish.report.bargains import verdict_of_front
@@ -10,9 +11,10 @@ from planish.report.judgement import Kind, Verdict
 from planish.report.members import front_at_end
 from planish.report.standings import Standing, standings, work_of
 from planish.report.story import Story
-from planish.report.wording import amount, improvement, label, multiple, number, words
+from planish.report.wording import amount, improvement, label, multiple, number, saving, words
 
 _UNSURE = "measured once, among many: the true value is likely to be worse"
+_KEEP = "the result is the baseline itself: nothing is to be changed"
 _KINDS: dict[str, Kind] = {"faster": "better", "no difference": "same", "slower": "worse"}
 
 
@@ -21,10 +23,28 @@ def verdict_of(story: Story) -> Verdict:
     if story.best is None:
         return _nothing(story)
     if front := front_at_end(story.finalists, story.task.objectives):
-        return verdict_of_front(front, story.task.objectives)
+        found = verdict_of_front(front, story.task.objectives)
+        return replace(found, grounds=(_KEEP, *found.grounds)) if story.keeps_baseline else found
     compared = standings(story.finalists, story.objective)
+    if story.keeps_baseline:
+        return _kept(story, compared)
     kind = _KINDS.get(compared[0].verdict) if compared else None
     return _compared(story, kind, compared) if kind else _open(story)
+
+
+def _kept(story: Story, compared: Sequence[Standing]) -> Verdict:
+    """Tell that the baseline is the result, and how the best of the others did."""
+    others = [s for s in compared if s.candidate not in (None, story.baseline)]
+    next_best = [f"the best of the others is {s.name}: {_beside(story, s)}" for s in others[:1]]
+    return Verdict("same", "Nothing is better than the baseline", (_KEEP, *next_best, _how(story)))
+
+
+def _beside(story: Story, standing: Standing) -> str:
+    said = words(story.objective).get(standing.verdict, standing.verdict)
+    if story.objective.exact or standing.interval is None:
+        return f"{improvement(standing.gain, story.objective)} {saving(story.objective)}, {said}"
+    low, high = map(multiple, standing.interval)
+    return f"{multiple(standing.gain)}, 95 % confidence interval {low} to {high}, {said}"
 
 
 def _compared(story: Story, kind: Kind, compared: Sequence[Standing]) -> Verdict:
@@ -50,9 +70,12 @@ def _grounds(story: Story, kind: Kind, compared: Sequence[Standing]) -> list[str
     base = next((s for s in compared if s.candidate is None), None)
     if base is not None and winner.median is not None and base.median is not None:
         found.append(f"median {label(story.objective)} {_both(story, winner.median, base.median)}")
-    how = "" if exact else ", interleaved, in fresh processes"
-    found.append(f"measured again at the end{how}")
+    found.append(_how(story))
     return [*found, *(_other(story, winner, objective) for objective in story.task.objectives[1:])]
+
+
+def _how(story: Story) -> str:
+    return f"measured again at the end{'' if story.objective.exact else ', interleaved, in fresh processes'}"
 
 
 def _other(story: Story, winner: Standing, objective: Objective) -> str:

@@ -1,0 +1,106 @@
+"""Where nothing is better: every level gives the unchanged program, and says so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.conftest import Planish, Said
+from planish.finals import comparing
+from planish.measure import Entrant, Plan, Standing, remeasure_all
+from planish.store import open_store
+from planish.stored import stored_result
+
+SHORT = ("--trials", 4, "--workers", 1)
+MATMUL = ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=8,n=8,k=8")
+MINIMAL = "define i32 @f(i32 %x) {\n  ret i32 %x\n}\n"
+
+
+def slower(standing: Standing) -> Standing:
+    """Make an entrant three times as bad as it is."""
+    values = tuple(tuple(3 * value + 1 for value in row) for row in standing.values)
+    return replace(standing, values=values, verdict="slower")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the comparison at the end find everybody slower than the baseline."""
+
+    def found(baseline: Entrant, entrants: Sequence[Entrant], *others: Any) -> list[Mapping[str, Standing]]:
+        base, *rest = remeasure_all(baseline, entrants, *others)
+        return [base, *({name: slower(standing) for name, standing in each.items()} for each in rest)]
+
+    monkeypatch.setattr(comparing, "remeasure_all", found)
+    monkeypatch.setattr(comparing, "Plan", partial(Plan, processes=1))
+
+
+def tuned(planish: Planish, *words: object) -> tuple[Said, str]:
+    """Tune; gives what was said and the run."""
+    said = planish("tune", *words)
+    assert said.code == 0, said.err
+    return said, json.loads(planish("show", "--format", "json").out)["runs"][0]["id"]
+
+
+def test_of_a_tensor_program_the_winner_is_numpy_and_the_best_kernel_is_exported(
+    planish: Planish, place: Path, tmp_path: Path
+) -> None:
+    said, run = tuned(planish, *MATMUL, *SHORT, "--export", tmp_path / "out")
+    assert "No gain: nothing is better than the baseline (numpy)." in said.out
+    assert "#1 = baseline" in said.out
+    assert "computed by numpy" in planish("show", run).out
+    assert "Nothing is better than Library(name='numpy'), which cannot be exported" in said.err
+    assert {file.suffix for file in (tmp_path / "out").iterdir()} == {".s", ".h", ".json"}
+    with open_store(place, read_only=True) as store:
+        result = stored_result(store, run)
+    assert [str(step) for step in result.candidate.steps] == ["Library(name='numpy')"]
+    assert (result.gain, result.exported) == (1.0, result.finalists[1].candidate)
+    assert planish("export", run, tmp_path / "again").code == 0
+
+
+def test_of_a_module_of_ir_it_is_the_one_that_clang_would_make(planish: Planish, tmp_path: Path) -> None:
+    (tmp_path / "f.ll").write_text(MINIMAL)
+    said, run = tuned(planish, tmp_path / "f.ll", *SHORT, "--export", tmp_path / "out")
+    assert "No gain: nothing is better than the baseline (default<Oz>)." in said.out
+    assert (tmp_path / "out" / "pipeline.txt").read_text() == "default<Oz>\n"
+    assert planish("validate", run).code == 0
+
+
+def test_of_a_model_it_is_the_model_as_it_came(
+    planish: Planish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxruntime")
+    import onnx
+
+    from graph.models import convolutions, write
+
+    monkeypatch.chdir(tmp_path)
+    model = write(convolutions(), tmp_path / "net.onnx")
+    said, run = tuned(planish, model, *SHORT)
+    assert "No gain: nothing is better than the baseline (unchanged)." in said.out
+    assert "wrote net.planish.onnx" in said.out
+    before, after = (onnx.load(name).graph for name in ("net.onnx", "net.planish.onnx"))
+    assert [node.op_type for node in after.node] == [node.op_type for node in before.node]
+    facts = json.loads((tmp_path / "net.planish.json").read_text())
+    assert (facts["passes"], facts["left_out"], facts["offline"]) == ([], [], False)
+    assert planish("export", run, tmp_path / "out").code == 0
+
+
+def test_of_a_network_it_is_the_network(planish: Planish, tmp_path: Path) -> None:
+    pytest.importorskip("jaxlib")
+    pytest.importorskip("deap")
+    from hlo.workloads import STEP, TRAINING, write_all
+
+    module = write_all(tmp_path / "net", STEP, TRAINING)
+    words = ("--objective", "time,error", "--searcher", "random", *SHORT, "--trials", 6)
+    said, run = tuned(planish, module, *words, "--export", tmp_path / "out")
+    assert "the result is the baseline itself: nothing is to be changed" in said.out
+    assert (tmp_path / "out" / "patch.json").read_text() == "[]\n"
+    assert (tmp_path / "out" / "changes.diff").read_text() == "(no difference)\n"
+    shown = json.loads(planish("show", run, "--format", "json").out)
+    assert (shown["finalists"][0]["steps"], shown["verdict"]["kind"]) == ([], "same")
