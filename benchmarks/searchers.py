@@ -51,7 +51,7 @@ def recorded(path: Path) -> Scene:
     level = registry.load("planish.levels", said["level"])()
     target = json.loads(said["target"])
     task = Task(
-        level.load(said["program"], {}),
+        level.read(said["program"]),
         Target(target["processor"], frozenset(target["features"]), target["cores"], target["toolchain"]),
         tuple(Objective(*fields) for fields in said["objectives"]),
         said["level_version"],

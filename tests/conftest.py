@@ -1,6 +1,7 @@
 """Options and fixtures of the whole test suite."""
 
 import signal
+from collections.abc import Generator
 
 import pytest
 from hypothesis import settings
@@ -25,3 +26,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def golden(request: pytest.FixtureRequest) -> Golden:
     """Compare texts with the files in tests/golden: `golden.check("name.txt", text)`."""
     return Golden(update=bool(request.config.getoption("--update-golden")))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_data(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
+    """Keep what is remembered of one user's files out of the tests, and theirs out of it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
+        yield

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
-from planish.core import CanDecline, Candidate, Level, Program, ProgramError, registry
+from planish.core import (
+    CanDecline,
+    Candidate,
+    HasFiles,
+    Level,
+    PlanishError,
+    Program,
+    ProgramError,
+    registry,
+    remember,
+)
 
 GROUP = "planish.levels"
 
@@ -38,6 +48,22 @@ def level_of(source: str) -> Level:
             raise ProgramError(f"there is no file '{source}'", "Check the path.")
     known = ", ".join(level.name for level in levels)
     raise ProgramError(f"no level reads '{source}'", f"Name one with --level; installed: {known}.")
+
+
+def name_files(level: Level, paths: Iterable[Path]) -> None:
+    """Let stored programs of a level have these files, wherever their content is asked for.
+
+    Args:
+        level: says how a file is named by its content.
+        paths: files or folders that the user named.
+
+    Raises:
+        PlanishError: one cannot be read, or the level has no use for files.
+    """
+    for path in paths:
+        if not isinstance(level, HasFiles):
+            raise PlanishError(f"programs of level '{level.name}' refer to no files", "Leave --file out.")
+        remember(level.digest(path), path)
 
 
 def load_program(source: str, level: str, options: Mapping[str, str]) -> tuple[Level, Program]:

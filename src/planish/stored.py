@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from planish.core import Candidate, Level, Measured, Objective, PlanishError, Task, Trial, best_trial
-from planish.levels import first_exportable, level_named
+from planish.levels import first_exportable, level_named, name_files
 from planish.store import Finalist, Reader, Run
 
 
@@ -109,13 +109,14 @@ class StoredResult:
         return self.level.export(self.task, self.exported, path)
 
 
-def stored_result(store: Reader, run_id: str, pick: int = 1) -> StoredResult:
+def stored_result(store: Reader, run_id: str, pick: int = 1, files: Iterable[Path] = ()) -> StoredResult:
     """Look up a run and its result.
 
     Args:
         store: open for reading, at least.
         run_id: the run's id, or a unique beginning of it.
         pick: which of the finalists is meant, from 1, in the order that they are shown.
+        files: that the program refers to; those are known which were named here before, as by tuning them.
 
     Raises:
         StoreError: there is no such run.
@@ -125,7 +126,8 @@ def stored_result(store: Reader, run_id: str, pick: int = 1) -> StoredResult:
     run = store.run(run_id)
     stored = store.task(run.task_key)
     level = level_named(stored.level)
-    task = stored.bind(level.load(stored.program, {}))
+    name_files(level, files)
+    task = stored.bind(level.read(stored.program))
     trials = store.run_trials(run.id, level.steps)
     finalists = tuple(store.finalists(run.id, level.steps))
     if not 1 <= pick <= max(1, len(finalists)):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from planish.core import Measured, MismatchError, Objective, ProgramError
+from planish.core import Measured, MismatchError, Objective, PlanishError, ProgramError, RunsPrograms
+from planish.levels import level_named, name_files
 from planish.measure import Entrant, Plan, Standing, remeasure_all
 from planish.store import Reader, open_store
 from planish.stored import Gain, StoredResult, stored_result
@@ -80,33 +81,47 @@ class _Span:
         return f"{self.low:.4g} to {self.high:.4g}"
 
 
-def validate(run_id: str, *, pick: int = 1, store: Reader | str | Path | None = None) -> Validation:
+def validate(
+    run_id: str,
+    *,
+    pick: int = 1,
+    run: bool = False,
+    files: Iterable[Path] = (),
+    store: Reader | str | Path | None = None,
+) -> Validation:
     """Try the winner of a run again.
 
     Args:
         run_id: the run's id, or a unique beginning of it.
         pick: which of the finalists, from 1, in the order that they are shown.
+        run: whether code may be run that stands in the store, with this user's rights.
+        files: as `planish.stored.stored_result` takes them.
         store: an open store, or where it is; None for the user's own.
 
     Returns:
         The three checks; `require` raises where one fails.
 
     Raises:
-        PlanishError: there is no such run or finalist, it has no result, or the baseline fails.
+        PlanishError: there is no such run or finalist, it has no result, or the baseline fails; to validate
+            it is to run code of the store, and `run` is not set.
         TargetError: this machine has fewer cores than the run used.
     """
     if not isinstance(store, Reader):
         with open_store(store, read_only=True) as opened:
-            return validate(run_id, pick=pick, store=opened)
-    run = store.run(run_id)
+            return validate(run_id, pick=pick, run=run, files=files, store=opened)
+    record = store.run(run_id)
+    name_files(level_named(store.task(record.task_key).level), files)
     try:
-        result = stored_result(store, run.id, pick)
+        result = stored_result(store, record.id, pick)
     except ProgramError as error:
-        return _not_replayed(run.id, str(error))
-    if result.task.key != run.task_key:
-        return _not_replayed(run.id, "the stored program reads back as another")
+        return _not_replayed(record.id, str(error))
+    if result.task.key != record.task_key:
+        return _not_replayed(record.id, "the stored program reads back as another")
     if not _is_recorded(result, store):
-        return _not_replayed(run.id, "the stored candidate reads back as another")
+        return _not_replayed(record.id, "the stored candidate reads back as another")
+    if not run and isinstance(result.level, RunsPrograms) and result.level.runs(result.task):
+        what = f"to validate run {record.id} is to run the program that stands in the store"
+        raise PlanishError(what, "If you trust who stored it: --run.")
     return _judged(result, _measured(result))
 
 

@@ -111,6 +111,9 @@ class LatticeLevel:
             grid, pause=float(options.get("pause", grid.pause)), fail="fail" in options or grid.fail
         )
 
+    def read(self, text: str) -> Grid:
+        return self.load(text, {})
+
     def target(self, cores: int) -> Target:
         if cores > 2:
             raise TargetError(f"{cores} cores asked for, there are 2", "Use --cores.")

@@ -85,7 +85,7 @@ def test_that_a_program_is_not_run_is_said_once(planish: Planish, tmp_path: Path
     require_linker()
     text = "declare void @nowhere()\ndefine i32 @main() {\n  call void @nowhere()\n  ret i32 0\n}\n"
     (tmp_path / "f.ll").write_text(text)
-    said = planish("tune", tmp_path / "f.ll", "--trials", 2, "--workers", 1)
+    said = planish("tune", tmp_path / "f.ll", "--run", "--trials", 2, "--workers", 1)
     assert said.out.count("Note: not run, and checked by LLVM's verifier alone: it cannot be linked") == 1
 
 

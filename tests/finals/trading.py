@@ -104,6 +104,9 @@ class Plain:
         del source, options
         return Text()
 
+    def read(self, text: str) -> Text:
+        return self.load(text, {})
+
     def target(self, cores: int) -> Target:
         return Target("abacus", cores=cores)
 

@@ -119,7 +119,7 @@ def test_code_that_was_run_is_not_run_again(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_program_that_cannot_be_linked_is_checked_by_the_verifier_alone() -> None:
     require_linker()
     text = "declare void @nowhere()\ndefine i32 @main() {\n  call void @nowhere()\n  ret i32 0\n}\n"
-    evaluator = recipe_of(make(text))()
+    evaluator = recipe_of(make(text, run="yes"))()
     (note,) = evaluator.notes
     assert "nowhere" in note
     (answer,) = InlineExecutor(evaluator).submit([SMALL])
@@ -133,7 +133,7 @@ def test_without_a_compiler_sizes_are_measured_all_the_same(monkeypatch: pytest.
         raise TargetError("no C compiler")
 
     monkeypatch.setattr(running, "find_linker", none)
-    evaluator = recipe_of(make(ECHO))()
+    evaluator = recipe_of(make(ECHO, run="yes"))()
     assert evaluator.notes == ("not run, and checked by LLVM's verifier alone: no C compiler",)
     with pytest.raises(TargetError, match="no C compiler"):
         recipe_of(make(ECHO, "time_s"))()

@@ -166,7 +166,7 @@ def test_time_without_a_main_asks_for_a_harness(tmp_path: Path) -> None:
 def test_that_it_was_not_run_is_told(tmp_path: Path) -> None:
     require_linker()
     text = "declare void @nowhere()\ndefine i32 @main() {\n  call void @nowhere()\n  ret i32 0\n}\n"
-    result = tune(text, budget=Budget(trials=2), settings=QUICK, store=tmp_path / "store.db")
+    result = tune(text, budget=Budget(trials=2), settings=QUICK, store=tmp_path / "store.db", run="yes")
     (note,) = result.notes
     assert note.startswith("not run, and checked by LLVM's verifier alone: it cannot be linked")
 

@@ -55,6 +55,9 @@ class Planks:
             raise ProgramError("this plank is <rotten>", "Take another.")
         return Plank(source)
 
+    def read(self, text: str) -> Program:
+        return self.load(text, {})
+
     def target(self, cores: int) -> Target:
         return Target("bench", frozenset({"vice", "clamp"}), cores, {"saw": "2.1"})
 

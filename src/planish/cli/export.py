@@ -9,6 +9,7 @@ def export(
     run_id: given.RunId,
     folder: given.Folder,
     pick: given.Pick = 1,
+    file: given.Files = None,
     store: given.StorePlace = None,
     form: given.Format = "text",
 ) -> None:
@@ -20,7 +21,7 @@ def export(
     from planish.stored import stored_result
 
     with open_store(store, read_only=True) as opened:
-        result = stored_result(opened, run_id, pick)
+        result = stored_result(opened, run_id, pick, file or ())
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         files = [str(file) for file in result.export(folder)]

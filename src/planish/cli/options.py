@@ -25,6 +25,18 @@ StorePlace = Annotated[
         help="The store: a file, or postgresql://...; else PLANISH_STORE, else a file in your data folder.",
     ),
 ]
+Files = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--file",
+        metavar="PATH",
+        help="hlo, graph: a model, weights or data of the run, known by content; may be repeated.",
+    ),
+]
+RunStored = Annotated[
+    bool,
+    typer.Option("--run", help="llvm: run the program that is stored; say so if you trust who stored it."),
+]
 Format = Annotated[Form, typer.Option("--format", help="json writes one document to standard output.")]
 
 Size = Annotated[Names, typer.Option("--size", metavar="m=192,...", help="loops: extents of axes.")]
@@ -38,9 +50,19 @@ Args = Annotated[
 Stdin = Annotated[
     str, typer.Option("--stdin", metavar="FILE", help="llvm: what the program reads from standard input.")
 ]
+Run = Annotated[
+    bool,
+    typer.Option(
+        "--run", help="llvm: run every candidate and compare its answer, also where nothing is timed."
+    ),
+]
 Workload = Annotated[
     str,
-    typer.Option("--workload", metavar="FILE", help="hlo: how the module is run and scored; .toml or .py."),
+    typer.Option(
+        "--workload",
+        metavar="FILE",
+        help="hlo: how the module is run and scored; .toml, or .py, which is run.",
+    ),
 ]
 Data = Annotated[
     str,

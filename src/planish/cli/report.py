@@ -10,6 +10,7 @@ from planish.cli import options as given
 def report(
     run_id: given.SomeRunId = None,
     output: given.OutputFile = None,
+    file: given.Files = None,
     store: given.StorePlace = None,
     form: given.Format = "text",
 ) -> None:
@@ -19,7 +20,7 @@ def report(
     """
     from planish.cli.output import document, say
     from planish.core import StoreError
-    from planish.levels import level_named
+    from planish.levels import level_named, name_files
     from planish.report import write_report
     from planish.store import open_store
 
@@ -28,6 +29,7 @@ def report(
         if not runs:
             raise StoreError("there is no run to report yet", "Tune something first.")
         level = level_named(opened.task(runs[0].task_key).level)
+        name_files(level, file or ())
         path = write_report(opened, runs[0].id, level, output or Path(f"planish-{runs[0].id}.html"))
     if form == "json":
         document({"run": runs[0].id, "report": str(path)})

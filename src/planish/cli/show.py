@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 def show(
     run_id: given.SomeRunId = None,
     limit: Annotated[int, typer.Option(min=1, help="How many runs to list.")] = 20,
+    file: given.Files = None,
     store: given.StorePlace = None,
     form: given.Format = "text",
 ) -> None:
@@ -25,7 +28,7 @@ def show(
         if run_id is None:
             _list_runs(opened, limit, form)
         else:
-            _show_run(opened, run_id, form)
+            _show_run(opened, run_id, file or (), form)
 
 
 def _list_runs(store: Reader, limit: int, form: given.Form) -> None:
@@ -58,15 +61,17 @@ def _list_runs(store: Reader, limit: int, form: given.Form) -> None:
     table(columns, rows, right=["trials"])
 
 
-def _show_run(store: Reader, run_id: str, form: given.Form) -> None:
+def _show_run(store: Reader, run_id: str, files: Sequence[Path], form: given.Form) -> None:
     from planish.cli.documents import result_document
     from planish.cli.output import document, say
     from planish.cli.summary import show_notes, show_result, show_run, show_winner
-    from planish.levels import level_named
+    from planish.levels import level_named, name_files
     from planish.report.story import read_story
 
     run = store.run(run_id)
-    story = read_story(store, run.id, level_named(store.task(run.task_key).level))
+    level = level_named(store.task(run.task_key).level)
+    name_files(level, files)
+    story = read_story(store, run.id, level)
     if form == "json":
         document(result_document(story))
         return

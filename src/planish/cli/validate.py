@@ -8,6 +8,8 @@ from planish.cli import options as given
 def validate(
     run_id: given.RunId,
     pick: given.Pick = 1,
+    run: given.RunStored = False,
+    file: given.Files = None,
     store: given.StorePlace = None,
     form: given.Format = "text",
 ) -> None:
@@ -19,7 +21,7 @@ def validate(
     from planish.cli.output import document, one_line, table
     from planish.validate import validate as tried
 
-    found = tried(run_id, pick=pick, store=store)
+    found = tried(run_id, pick=pick, run=run, files=file or (), store=store)
     if form == "json":
         checks = {check.name: {"verdict": check.verdict, "detail": check.detail} for check in found.checks}
         document({"run": found.run_id, "holds": found.holds, **checks})

@@ -29,6 +29,7 @@ from planish.core.errors import (
 from planish.core.front import dominates, front_of, hypervolume, pareto_front
 from planish.core.growth import Costs, Growth, growth_of, reference_point
 from planish.core.locked import is_locked
+from planish.core.named import HasFiles, place_of, remember, unnamed
 from planish.core.outcome import STAGES, Failed, Measured, Outcome, Stage, outcome_from_json, outcome_to_json
 from planish.core.protocols import (
     CanAnchor,
@@ -46,6 +47,7 @@ from planish.core.protocols import (
     EvaluatorFactory,
     Executor,
     Level,
+    RunsPrograms,
     Searcher,
     Space,
     StageClock,
@@ -84,6 +86,7 @@ __all__ = [
     "Executor",
     "Failed",
     "Growth",
+    "HasFiles",
     "Level",
     "Measured",
     "MismatchError",
@@ -94,6 +97,7 @@ __all__ = [
     "Program",
     "ProgramError",
     "Reference",
+    "RunsPrograms",
     "ScheduleError",
     "Searcher",
     "Space",
@@ -120,9 +124,12 @@ __all__ = [
     "outcome_from_json",
     "outcome_to_json",
     "pareto_front",
+    "place_of",
     "processor",
     "reference_point",
+    "remember",
     "rng",
     "step_from_json",
+    "unnamed",
     "usable_cores",
 ]

@@ -223,6 +223,15 @@ class CanAnchor(EvaluatorFactory, Protocol):
         ...
 
 
+@runtime_checkable
+class RunsPrograms(Protocol):
+    """A level whose programs are code that may do anything its user may, and not only compute."""
+
+    def runs(self, task: Task) -> bool:
+        """Whether candidates of a task are run; what a store has is run only where the user asks for it."""
+        ...
+
+
 class Level(Protocol):
     """A kind of program, with all that is particular to it.
 
@@ -269,7 +278,18 @@ class Level(Protocol):
         ...
 
     def load(self, source: str, options: Mapping[str, str]) -> Program:
-        """Read a program from a file or a text; options are the command line's, by name."""
+        """Read a program that the user named, a file or a text; options are the command line's, by name."""
+        ...
+
+    def read(self, text: str) -> Program:
+        """Read the canonical text of a program back from a store.
+
+        It is data, and may be anybody's: it is never a path, and nothing is executed. Files that the
+        program refers to are found by `planish.core.place_of`; `planish.core.HasFiles` has more of it.
+
+        Raises:
+            ProgramError: it is no program's.
+        """
         ...
 
     def target(self, cores: int) -> Target:

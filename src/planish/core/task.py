@@ -18,7 +18,7 @@ class Program(Protocol):
 
     @property
     def text(self) -> str:
-        """Its canonical text, which the level's `load` reads back."""
+        """Its canonical text, which the level's `read` reads back."""
         ...
 
 

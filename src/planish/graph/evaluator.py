@@ -218,9 +218,9 @@ def within_three_sigma(samples: Sequence[float]) -> Sequence[float]:
 
 def _reference(recipe: GraphEvaluator, feeds: Sequence[Feed]) -> list[Sequence[Any]]:
     """Run the model as it came, with every optimisation off."""
-    path = recipe.program.path
+    path = recipe.program.file
     try:
-        session = open_session(Path(path), recipe.settings, as_it_is=True)
+        session = open_session(path, recipe.settings, as_it_is=True)
         found = [session.run(feed) for feed in feeds]
     except RefusedError as error:
         raise ProgramError(f"ONNX Runtime does not run '{path}': {error.message}") from error

@@ -95,6 +95,18 @@ class GraphLevel:
         self._session = session_settings({k: v for k, v in options.items() if k in SESSION_OPTIONS})
         return read_text(source) if is_canonical(source) else read_model(Path(source), options)
 
+    def read(self, text: str) -> GraphProgram:
+        """Read a canonical text; raises ProgramError where it is none, or a file has changed."""
+        from planish.graph.source import read_text
+
+        return read_text(text)
+
+    def digest(self, path: Path) -> str:
+        """Name a model, or a file of inputs or labels, by its content; raises ProgramError without one."""
+        from planish.graph.source import any_digest
+
+        return any_digest(path)
+
     def target(self, cores: int) -> Target:
         """Describe this machine and the session; raises TargetError where it lacks what is asked of it."""
         from planish.graph.machine import this_machine

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from planish.core import Program, canonical_json
+from planish.core import Program, ProgramError, canonical_json, place_of, unnamed
 
 _MARK = "# planish runs the model "
+_DIGEST = re.compile("[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
@@ -35,12 +37,19 @@ class DataFile:
     """A file of inputs or labels.
 
     Args:
-        path: absolute.
+        path: absolute; empty where it is known from a store alone.
         digest: the first 128 bits of its SHA-256.
     """
 
     path: str
     digest: str
+
+    @property
+    def file(self) -> Path:
+        """The file; raises ProgramError where this user never named it."""
+        if not self.path:
+            raise unnamed("the inputs and labels")
+        return Path(self.path)
 
 
 @dataclass(frozen=True)
@@ -48,7 +57,7 @@ class GraphProgram:
     """An ONNX model.
 
     Args:
-        path: the file's, absolute.
+        path: the file's, absolute; empty where it is known from a store alone.
         digest: of its content, and of the files that hold its weights.
         title: what it is, in a few words.
         inputs: of concrete shapes.
@@ -57,6 +66,8 @@ class GraphProgram:
         labels: what the first output should be for `data`.
         allow: passes that change results which the user asked for: names of `intent` passes.
         session: whether the user asked for settings of the session to be searched too.
+        stored: the canonical text, where the program comes from a store: the paths that stand there count for
+            the text alone.
     """
 
     path: str
@@ -68,17 +79,20 @@ class GraphProgram:
     labels: DataFile | None = None
     allow: tuple[str, ...] = ()
     session: bool = False
+    stored: str = field(default="", compare=False)
 
     level = "graph"
 
     @property
     def text(self) -> str:
         """The canonical text: a line that names the model, and all that `read_text` needs."""
-        return f"# {self.title}\n{_MARK}{canonical_json(self._document())}\n"
+        return self.stored or f"# {self.title}\n{_MARK}{canonical_json(self._document())}\n"
 
     @property
     def file(self) -> Path:
-        """The file."""
+        """The file; raises ProgramError where this user never named it."""
+        if not self.path:
+            raise unnamed(f"{self.title.partition(':')[0]} and its data")
         return Path(self.path)
 
     @property
@@ -106,9 +120,37 @@ def is_canonical(text: str) -> bool:
 
 
 def program_from(text: str) -> GraphProgram:
-    """Read a canonical text; its files are not looked for."""
+    """Read a canonical text that this process, or its parent, wrote: its files are not looked for.
+
+    Raises:
+        ProgramError: it is malformed.
+    """
+    try:
+        return _program(text)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ProgramError(f"the stored model cannot be read: {type(error).__name__}: {error}") from error
+
+
+def with_own_files(text: str) -> GraphProgram:
+    """Read a canonical text as it comes from a store; of its files those are found which this user named.
+
+    The paths that the store has are not looked at: contents tell.
+
+    Raises:
+        ProgramError: it is malformed.
+    """
+    program = program_from(text)
+    data, labels = (
+        file and DataFile(place_of(file.digest), file.digest) for file in (program.data, program.labels)
+    )
+    return replace(program, path=place_of(program.digest), data=data, labels=labels, stored=text)
+
+
+def _program(text: str) -> GraphProgram:
     first, second = text.split("\n")[:2]
     data = json.loads(second.removeprefix(_MARK))
+    if not _DIGEST.fullmatch(data["digest"]) or not isinstance(data["size"], int):
+        raise ValueError("its digest or size is none")
     ports = [Port(name, dtype, tuple(shape)) for name, dtype, shape in data["inputs"]]
     files = {name: DataFile(*data[name]) for name in ("data", "labels") if name in data}
     title = first.removeprefix("# ")
@@ -118,8 +160,9 @@ def program_from(text: str) -> GraphProgram:
         title,
         tuple(ports),
         data["size"],
-        **files,
-        allow=tuple(data["allow"]),
+        files.get("data"),
+        files.get("labels"),
+        tuple(data["allow"]),
         session=data.get("session", False),
     )
 

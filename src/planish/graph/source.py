@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planish.core import ProgramError, did_you_mean
+from planish.core import ProgramError, did_you_mean, remember
 from planish.graph.nested import all_nodes, all_tensors
 from planish.graph.passes import find_pass, passes_of_kind
-from planish.graph.program import DataFile, GraphProgram, Port, program_from
+from planish.graph.program import DataFile, GraphProgram, Port, with_own_files
 from planish.graph.shapes import read_inputs
 
 if TYPE_CHECKING:
@@ -38,9 +38,12 @@ def read_model(path: Path, options: Mapping[str, str]) -> GraphProgram:
     _check_operators(path, model)
     inputs = read_inputs(path, model, options)
     named = {name: data_file(Path(options[name])) for name in ("inputs", "labels") if options.get(name)}
+    digest = digest_of(path, content, model)
+    for known, place in ((digest, path.resolve()), *((file.digest, file.path) for file in named.values())):
+        remember(known, place)
     return GraphProgram(
         str(path.resolve()),
-        digest_of(path, content, model),
+        digest,
         _title(path, model, inputs),
         inputs,
         len(content) + sum(_size(path.parent / name) for name in set(external_files(model))),
@@ -55,15 +58,17 @@ def read_text(text: str) -> GraphProgram:
     """Read a canonical text, and make sure that its files are what they were.
 
     Raises:
-        ProgramError: a file has been moved or changed.
+        ProgramError: it is malformed; a file that this user named has been moved or changed.
     """
-    program = program_from(text)
+    program = with_own_files(text)
+    if not program.path:
+        return program
     content = _bytes(program.file, "It was moved or deleted: put it back, or tune it where it is now.")
     model = _parsed(program.file, content)
     if digest_of(program.file, content, model) != program.digest:
         raise _changed(program.path)
     for file in (program.data, program.labels):
-        if file is not None and data_file(Path(file.path)) != file:
+        if file is not None and file.path and data_file(Path(file.path)) != file:
             raise _changed(file.path)
     return program
 
@@ -94,7 +99,17 @@ def _changed(path: str) -> ProgramError:
 
 def data_file(path: Path) -> DataFile:
     """Name a file of inputs or labels by its content."""
-    return DataFile(str(path.resolve()), hashlib.sha256(_bytes(path)).hexdigest()[:32])
+    return DataFile(str(path.resolve()), _digest(_bytes(path)))
+
+
+def any_digest(path: Path) -> str:
+    """Name a file by its content: a model with its weights, or inputs or labels."""
+    content = _bytes(path)
+    return digest_of(path, content, _parsed(path, content)) if path.suffix == ".onnx" else _digest(content)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:32]
 
 
 def digest_of(path: Path, content: bytes, model: ModelProto) -> str:
@@ -114,10 +129,17 @@ def digest_of(path: Path, content: bytes, model: ModelProto) -> str:
 
 
 def external_files(model: ModelProto) -> Iterator[str]:
-    """List the files that hold weights, relative to the model's folder."""
+    """List the files that hold weights, relative to the model's folder.
+
+    Raises:
+        ProgramError: one is elsewhere, so that a model could have any file read.
+    """
     for tensor in all_tensors(model):
         for entry in tensor.external_data:
             if entry.key == "location":
+                if Path(entry.value).is_absolute() or ".." in Path(entry.value).parts:
+                    what = f"the model has weights in '{entry.value}', outside of its folder"
+                    raise ProgramError(what, "Export it again, with its weights in a file beside it.")
                 yield entry.value
 
 

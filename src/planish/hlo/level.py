@@ -66,8 +66,9 @@ class HloLevel:
 
         Args:
             source: the path of a file, the module's text, or a canonical text, which brings its workload.
-            options: `workload` (a `.toml` or `.py` file; else the one beside the module), `data` (the folder
-                of the examples), `function` (which is evolved; else `main`), and `backend` (xla or iree).
+            options: `workload` (a `.toml` file, or a `.py` file, which is executed; else the `.toml` file
+                beside the module), `data` (the folder of the examples), `function` (which is evolved; else
+                `main`), and `backend` (xla or iree).
 
         Raises:
             ProgramError: a file is missing or malformed, or the workload does not fit the module.
@@ -87,6 +88,18 @@ class HloLevel:
         program = ScoredProgram(_module(source, options.get("function", "")), _workload(source, options))
         fit(program.module, program.workload)
         return program
+
+    def read(self, text: str) -> ScoredProgram:
+        """Read a canonical text; raises ProgramError where it is none."""
+        from planish.hlo.scored import read_scored
+
+        return read_scored(text)
+
+    def digest(self, path: Path) -> str:
+        """Name a folder of data, or a file, by its content; raises ProgramError where it cannot be read."""
+        from planish.hlo.workload.reading import digest
+
+        return digest(path)
 
     def target(self, cores: int) -> Target:
         """Describe this machine; raises TargetError where it lacks what is asked of it."""
@@ -167,9 +180,9 @@ def _module(source: str, function: str) -> Program:
 def _workload(source: str, options: Mapping[str, str]) -> Workload:
     from planish.hlo.workload import beside, read_workload
 
-    path = beside(source) if source.endswith(SUFFIXES) else None
-    if options.get("workload"):
-        path = Path(options["workload"])
+    path = Path(options["workload"]) if options.get("workload") else None
+    if path is None and source.endswith(SUFFIXES):
+        path = beside(source)
     if path is None:
         raise ProgramError("the module has no workload", "Name one: --workload FILE.toml.")
     return read_workload(path, options.get("data", ""))

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from planish.core import Candidate, Failed, Outcome, ProgramError, Reference, Task
+from planish.core import Candidate, Failed, Outcome, ProgramError, Reference, Task, unnamed
 from planish.hlo.evaluator import END_LIMITS, LAST_TIMING, TIMING, HloEvaluator
 from planish.hlo.program import read_program
 from planish.hlo.scored import ScoredProgram, scored_program
@@ -75,6 +75,8 @@ def original_of(task: Task) -> Reference | None:
     workload = scored_program(task.program).workload
     if workload.original is None:
         return None
+    if not workload.original.path:
+        raise unnamed("the workload's original module and its data")
     path = Path(workload.original.path)
     module = read_program(path)
     if digest_of(path) != workload.original.digest:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from planish.core import Program as AnyProgram
+from planish.core import ProgramError
 from planish.hlo.program import Program, program_from
-from planish.hlo.workload import Workload, workload_from
+from planish.hlo.workload import Workload, with_own_files, workload_from
 
 _MARK = "// planish scores it by "
+_CALLBACK = re.compile(r"custom_call @\"?(\w*callback\w*)")
+"""XLA lets a module call functions of the process by their number."""
 _NAMED = re.compile(r'planish\.function = "([^"]+)"')
 
 
@@ -22,23 +25,26 @@ class ScoredProgram:
     Args:
         module: what is evolved.
         workload: located, and it fits the module.
+        stored: the workload as a store has it, where the program comes from one: its paths count for the text
+            alone, and `workload` has those of this user's own files.
     """
 
     module: Program
     workload: Workload
+    stored: Workload | None = field(default=None, compare=False)
 
     level = "hlo"
 
     @property
     def text(self) -> str:
         """The canonical text: a line that names it, the workload in a comment, and the module."""
-        return f"// {self.title}\n{_MARK}{self.workload.text}\n{self.module.text}"
+        return f"// {self.title}\n{_MARK}{(self.stored or self.workload).text}\n{self.module.text}"
 
     @property
     def title(self) -> str:
         """What it is, in a few words: `@main: a step of training on mnist`."""
         named = _NAMED.search(self.module.text)
-        data = self.workload.data
+        data = (self.stored or self.workload).data
         name = data.name or Path(data.folder).name or data.stand_in
         what = "a step of training on" if self.workload.training else "predicting"
         return f"@{named[1] if named else 'main'}: {what} {name}"
@@ -50,14 +56,24 @@ def is_scored(text: str) -> bool:
 
 
 def read_scored(text: str) -> ScoredProgram:
-    """Read a canonical text; its data is not looked for.
+    """Read a canonical text; of the files that it refers to, those are found which this user named.
 
     Raises:
         ProgramError: it is malformed.
     """
-    _, line, module = text.split("\n", 2)
-    workload = workload_from(json.loads(line.removeprefix(_MARK)), "the stored workload")
-    return ScoredProgram(program_from(module), workload)
+    _, line, module = [*text.split("\n", 2), "", ""][:3]
+    if not line.startswith(_MARK):
+        raise ProgramError("the stored module has no workload")
+    try:
+        table = json.loads(line.removeprefix(_MARK))
+    except (ValueError, RecursionError) as error:
+        raise ProgramError(f"the stored workload cannot be read: {error}") from error
+    stored = workload_from(table, "the stored workload")
+    program = program_from(module)
+    if found := _CALLBACK.search(program.text):
+        what = f"the stored module calls back into its host, by '{found[1]}'"
+        raise ProgramError(what, "Tune one that computes alone.")
+    return ScoredProgram(program, with_own_files(stored), stored)
 
 
 def scored_program(program: AnyProgram) -> ScoredProgram:

@@ -11,8 +11,8 @@ from dataclasses import replace
 from planish.core import Candidate, Failed, Measured, Outcome, Task
 from planish.llvm.commands import commands
 from planish.llvm.passes import candidate_of, passes_of
-from planish.llvm.program import IRProgram, ir_program
-from planish.llvm.recipe import baseline_passes, recipe_of
+from planish.llvm.program import ir_program
+from planish.llvm.recipe import baseline_passes, is_run, recipe_of
 from planish.measure import LocalExecutor
 
 PATIENCE_S = 10.0
@@ -47,7 +47,7 @@ def described(task: Task, candidate: Candidate) -> Mapping[str, str]:
     return {
         "size": _sizes(found, base, passes),
         "passes": _contributions(found[leads], passes, shorter, leads),
-        "verified": _verified(ir_program(task.program)),
+        "verified": _verified(task),
         "repeat": commands(task, passes),
     }
 
@@ -85,9 +85,12 @@ def _contributions(found: Found, passes: Passes, shorter: Sequence[Passes], what
     return _aligned(rows, texts=(2,))
 
 
-def _verified(program: IRProgram) -> str:
+def _verified(task: Task) -> str:
+    program = ir_program(task.program)
     if not program.can_run:
         return "by LLVM's verifier; it has no 'main' and is not run"
+    if not is_run(task):
+        return "by LLVM's verifier; it is not run: no objective needs it, and nobody asked for it by --run"
     args = shlex.join(program.running.args) if program.running else ""
     how = f"with {args}" if args else "without arguments"
     return (

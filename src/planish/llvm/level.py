@@ -59,7 +59,8 @@ class LlvmLevel:
         Args:
             source: the path of a `.ll`, `.bc` or `.c` file, IR itself, or a canonical text.
             options: `function` (tune this one alone), `args` ("-n 5"), `stdin` (a file), `harness` (a `.c`
-                or `.ll` file with the `main` that a library lacks), and `backend` (libllvm or llvmlite).
+                or `.ll` file with the `main` that a library lacks), `run` (yes: candidates are run and their
+                answers compared, also where no objective needs it), and `backend` (libllvm or llvmlite).
 
         Raises:
             ProgramError: as `read_program`; an option is unknown.
@@ -74,11 +75,24 @@ class LlvmLevel:
         self._backend = options.get("backend", "")
         return read_program(source, options, open_backend(self._backend))
 
+    def read(self, text: str) -> IRProgram:
+        """Read a canonical text; raises ProgramError where it is none."""
+        from planish.llvm.backend import open_backend
+        from planish.llvm.source import read_text
+
+        return read_text(text, open_backend(self._backend))
+
     def target(self, cores: int) -> Target:
         """Describe this machine; raises TargetError where it lacks what is asked of it."""
         from planish.llvm.machine import this_machine
 
         return this_machine(cores, self._backend)
+
+    def runs(self, task: Task) -> bool:
+        """Whether candidates are run: where the time is asked for, or the user asked for it."""
+        from planish.llvm.recipe import is_run
+
+        return is_run(task)
 
     def space(self, task: Task, name: str) -> Space:
         """Make a space of pass lists; see `planish.llvm.passes.pass_space`."""

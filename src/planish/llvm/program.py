@@ -35,11 +35,13 @@ class Running:
         args: what follows the program's name on its command line.
         stdin: what it reads from standard input.
         harness: has the `main` where the module has none.
+        asked: whether the user asked for it to be run, also where no objective needs that.
     """
 
     args: tuple[str, ...] = ()
     stdin: bytes = b""
     harness: Harness | None = None
+    asked: bool = False
 
     @property
     def text(self) -> str:
@@ -47,7 +49,9 @@ class Running:
         if self == Running():
             return ""
         harness = self.harness and [self.harness.kind, self.harness.text]
-        return canonical_json({"args": self.args, "stdin": self.stdin.decode("latin-1"), "harness": harness})
+        asked = {"run": True} if self.asked else {}
+        given = {"args": self.args, "stdin": self.stdin.decode("latin-1"), "harness": harness}
+        return canonical_json({**given, **asked})
 
     @staticmethod
     def read(text: str) -> Running:
@@ -56,7 +60,8 @@ class Running:
             return Running()
         data = json.loads(text)
         harness = Harness(*data["harness"]) if data["harness"] else None
-        return Running(tuple(data["args"]), data["stdin"].encode("latin-1"), harness)
+        stdin = data["stdin"].encode("latin-1")
+        return Running(tuple(map(str, data["args"])), stdin, harness, bool(data.get("run")))
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from planish.core import ProgramError, did_you_mean
+from planish.llvm.assembly import check_assembly
 from planish.llvm.backend.protocol import Backend
 from planish.llvm.program import SOURCE, Harness, IRProgram, Running, running_of
 
 SUFFIXES = (".ll", ".bc", ".c")
-OPTIONS = ("function", "args", "stdin", "harness", "backend")
+OPTIONS = ("function", "args", "stdin", "harness", "run", "backend")
 STDIN_MOST = 16 << 20
 # What depends on where a file lies is no part of the program.
 _NAMED = re.compile(r"^; ModuleID = .*\n", re.MULTILINE)
@@ -31,7 +32,7 @@ def read_program(source: str, options: Mapping[str, str], backend: Backend) -> I
     Args:
         source: the path of a `.ll`, `.bc` or `.c` file, or IR; a canonical text brings how it is run.
         options: `function` (keep this one alone), `args` (as in a shell), `stdin` (a file), `harness` (a
-            `.c` or `.ll` file with a `main`).
+            `.c` or `.ll` file with a `main`), `run` (yes: run candidates, also where no objective needs it).
         backend: reads and prints the module.
 
     Raises:
@@ -50,6 +51,20 @@ def read_program(source: str, options: Mapping[str, str], backend: Backend) -> I
     if running and running.harness is not None and "main" in program.definitions:
         raise ProgramError(f"{name} has a 'main', and so has the harness", "Leave one of them out.")
     return replace(program, running=running)
+
+
+def read_text(text: str, backend: Backend) -> IRProgram:
+    """Read a canonical text, as it comes from a store.
+
+    Raises:
+        ProgramError: it is malformed, or its assembly could read files.
+    """
+    program = _printed(text, "the stored program", backend)
+    check_assembly(program.ir)
+    try:
+        return replace(program, running=running_of(text))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ProgramError(f"the stored program does not tell how it is run: {error}") from error
 
 
 def only_function(program: IRProgram, name: str, backend: Backend) -> IRProgram:
@@ -128,9 +143,13 @@ def read_bytes(path: str) -> bytes:
 
 def _running(options: Mapping[str, str], stored: Running | None) -> Running | None:
     """Give how it is run; who says how a function is run has a harness in mind, and it can be run."""
-    if not any(options.get(name) for name in ("args", "stdin", "harness")):
+    if not any(options.get(name) for name in ("args", "stdin", "harness", "run")):
         return stored
     changed = stored or Running()
+    if run := options.get("run"):
+        if run != "yes":
+            raise ProgramError(f"run cannot be '{run}'", "Write run=yes, or --run.")
+        changed = replace(changed, asked=True)
     if args := options.get("args"):
         changed = replace(changed, args=_words(args))
     if path := options.get("stdin"):

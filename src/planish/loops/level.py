@@ -80,6 +80,12 @@ class LoopsLevel:
         program = parse(text, sizes, shapes, options.get("dtype") or "float32")
         return program.with_constants(filter(None, options.get("constant", "").split(",")))
 
+    def read(self, text: str) -> TensorProgram:
+        """Read a canonical text; raises ProgramError where it is none."""
+        from planish.loops.parse import parse_canonical
+
+        return parse_canonical(text)
+
     def target(self, cores: int) -> Target:
         """Describe this machine; raises TargetError where it lacks what is asked of it."""
         return machine.this_machine(cores, self._backend)

@@ -105,7 +105,7 @@ def _described(
 ) -> tuple[Candidate | None, Sequence[Mapping[str, str]]]:
     """Give the baseline and candidates' texts; a program that the level refuses today must not stop us."""
     try:
-        task = stored.bind(level.load(stored.program, {}))
+        task = stored.bind(level.read(stored.program))
         return level.baseline(task), [level.describe(task, candidate) for candidate in candidates]
     except PlanishError as error:
         refused = {f"not described by level '{level.name}'": str(error)}

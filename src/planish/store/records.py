@@ -55,7 +55,7 @@ class StoredTask:
         key: the task's key.
         level: the name of its level.
         level_version: the level's version when it was stored.
-        program: the program's canonical text, which the level's `load` reads.
+        program: the program's canonical text, which the level's `read` reads.
         target: where it runs.
         objectives: what is to be improved; the first leads.
         created: when it was first stored, in seconds since the epoch.

@@ -70,17 +70,18 @@ def test_a_workload_of_python(tmp_path: Path) -> None:
         "workload = Workload(Data(folder='data'), Split(train=25, search=9, validation=6),\n"
         "                    training=Training(epochs=4, search_steps=12))\n"
     )
-    assert load(module) == load(module, workload=str(tmp_path / "other.toml"))
+    code = str(tmp_path / "net.py")
+    assert load(module, workload=code) == load(module, workload=str(tmp_path / "other.toml"))
     found = (tmp_path / "net.py").read_text()
     (tmp_path / "net.py").write_text(found.replace("search=9", "search=0"))
     with pytest.raises(ProgramError, match="no examples"):
-        load(module)
+        load(module, workload=code)
     (tmp_path / "net.py").write_text("workload = 3\n")
     with pytest.raises(ProgramError, match="gives no workload"):
-        load(module)
+        load(module, workload=code)
     (tmp_path / "net.py").write_text("1 / 0\n")
     with pytest.raises(ProgramError, match="ZeroDivisionError"):
-        load(module)
+        load(module, workload=code)
 
 
 def test_where_the_data_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

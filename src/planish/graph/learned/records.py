@@ -14,7 +14,7 @@ from planish.graph.architecture import recognise_file
 from planish.graph.learned.effects import Record
 from planish.graph.learned.lists import ClassList, learn_lists, learned_list
 from planish.graph.passes import Rewrite, Set, find_pass
-from planish.graph.program import program_from
+from planish.graph.program import with_own_files
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ def known_list(
 
 
 def records_of(tried: Tried) -> Iterator[Record]:
-    """Give the records of a model; none where its file is gone, so that its class is unknown."""
-    program = program_from(tried.program)
-    classes = _classes(program.file, program.digest)
+    """Give the records of a model; none where its file is gone or not this user's: its class is unknown."""
+    program = with_own_files(tried.program)
+    classes = _classes(Path(program.path), program.digest) if program.path else ()
     for candidate, ratio in tried.outcomes if classes else ():
         if not _was_asked_for(candidate):
             yield Record(program.digest, classes, candidate, ratio)

@@ -9,7 +9,7 @@ import sys
 import time
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from select import select
 from typing import Any
 
@@ -142,7 +142,13 @@ class _Child:
         os.close(lifeline)
         self.pid = self._process.pid
         self.close = weakref.finalize(self, _end, self._process, held, scratch)
-        self._write({"program": program.text, "settings": asdict(settings), "scratch": str(scratch.path)})
+        self._write(
+            {
+                "program": replace(program, stored="").text,
+                "settings": asdict(settings),
+                "scratch": str(scratch.path),
+            }
+        )
 
     def ask(self, question: Mapping[str, Any], patience: float) -> Mapping[str, Any]:
         """Wait for an answer; raises ExaminerError where none comes."""

@@ -36,7 +36,7 @@ def make_feeds(program: GraphProgram, model: ModelProto) -> Sequence[Feed]:
         ProgramError: the data does not fit the model.
     """
     if program.data is not None:
-        return _batches(program, _arrays(Path(program.data.path)))
+        return _batches(program, _arrays(program.data.file))
     bounds = {port.name: _bound(model, port.name) for port in program.inputs}
     return [
         {port.name: _random(port, bounds[port.name], rng(_SEED, number, place))
@@ -55,7 +55,7 @@ def labelled(program: GraphProgram) -> NDArray[np.int64] | None:
         return None
     if program.data is None:
         raise ProgramError("there are labels, and no inputs", "Give both: --option inputs=FILE.npz.")
-    arrays = list(_arrays(Path(program.labels.path)).values())
+    arrays = list(_arrays(program.labels.file).values())
     if len(arrays) != 1 or arrays[0].dtype.kind not in "iu":
         raise ProgramError(f"'{program.labels.path}' does not hold one array of whole numbers")
     return arrays[0].reshape(-1).astype("int64")

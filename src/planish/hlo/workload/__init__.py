@@ -2,7 +2,7 @@
 
 from planish.hlo.workload.fitting import Call, Fitted, fit
 from planish.hlo.workload.inputs import Labelled, Part, Parts
-from planish.hlo.workload.reading import beside, read_workload
+from planish.hlo.workload.reading import beside, read_workload, with_own_files
 from planish.hlo.workload.shaping import first_parameters, labels_as
 from planish.hlo.workload.spec import Data, File, Images, Split, Training, Workload
 from planish.hlo.workload.tables import workload_from
@@ -24,5 +24,6 @@ __all__ = [
     "fit",
     "labels_as",
     "read_workload",
+    "with_own_files",
     "workload_from",
 ]

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.core import PlanishError, ProgramError
+from planish.core import PlanishError, ProgramError, unnamed
 from planish.hlo.workload.data import Examples, Group, digest_of, digits, made, open_data
 from planish.hlo.workload.fitting import Call, Fitted
 from planish.hlo.workload.shaping import shaped
@@ -114,6 +114,8 @@ class Parts:
     def _check_digest(data: Data) -> None:
         if data.stand_in:
             return
+        if not data.folder:
+            raise unnamed("the data")
         if not Path(data.folder).exists():
             raise ProgramError(f"there is no folder '{data.folder}' with the data", "Name it with --data.")
         if digest_of(Path(data.folder)) != data.digest:

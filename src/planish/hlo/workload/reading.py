@@ -9,13 +9,12 @@ from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from planish.core import ProgramError
+from planish.core import ProgramError, place_of, remember
 from planish.hlo.workload.data import digest_of
 from planish.hlo.workload.spec import Data, File, Workload
 from planish.hlo.workload.tables import workload_from
 
 VARIABLE = "PLANISH_DATA"
-SUFFIXES = (".toml", ".py")
 _MEND = f"Name it with --data or by {VARIABLE}."
 
 
@@ -43,9 +42,38 @@ def read_workload(path: Path, data: str = "", *, weights: bool = True) -> Worklo
 
 
 def beside(module: str) -> Path | None:
-    """Find the workload that stands beside a module: the file of the same name with another suffix."""
-    paths = (Path(module).with_suffix(suffix) for suffix in SUFFIXES)
-    return next((path for path in paths if path.is_file()), None)
+    """Find the workload that stands beside a module: the `.toml` file of the same name.
+
+    Raises:
+        ProgramError: there is a `.py` file instead, which is executed only where the user names it.
+    """
+    table, code = (Path(module).with_suffix(suffix) for suffix in (".toml", ".py"))
+    if not table.is_file() and code.is_file():
+        what = f"'{code}' would be executed, which nobody asked for"
+        raise ProgramError(what, f"If it is the workload, and you trust it: --workload {code}")
+    return table if table.is_file() else None
+
+
+def digest(path: Path) -> str:
+    """Name a file, or a folder of data, by its content; raises ProgramError where it cannot be read."""
+    try:
+        return digest_of(path)
+    except OSError as error:
+        raise ProgramError(f"cannot read '{path}': {error.strerror}", "Check the path.") from error
+
+
+def with_own_files(workload: Workload) -> Workload:
+    """Give a stored workload with the files that this user named; a path is empty where they did not.
+
+    The paths that the store has are not looked at: contents tell.
+    """
+    data, weights, original = workload.data, workload.weights, workload.original
+    return replace(
+        workload,
+        data=replace(data, folder=place_of(data.digest)),
+        weights=weights and File(place_of(weights.digest), weights.digest),
+        original=original and File(place_of(original.digest), original.digest),
+    )
 
 
 def _read(path: Path) -> Workload:
@@ -91,15 +119,19 @@ def _of_files(data: Data, folder: Path, which: str) -> Data:
     if not folder.exists():
         raise ProgramError(f"there is no folder '{folder}'{which}, for the data", _MEND)
     try:
-        return replace(data, folder=str(folder), stand_in="", digest=digest_of(folder))
+        found = replace(data, folder=str(folder), stand_in="", digest=digest_of(folder))
     except OSError as error:
         what = f"cannot read '{error.filename or folder}': {error.strerror}"
         raise ProgramError(what, "Check who may read it.") from error
+    remember(found.digest, folder)
+    return found
 
 
 def _located_file(file: File, around: Path, what: str) -> File:
     path = (around / file.path).resolve()
     try:
-        return File(str(path), digest_of(path))
+        found = File(str(path), digest_of(path))
     except OSError as error:
         raise ProgramError(f"cannot read the {what} '{path}': {error.strerror}", "Check the path.") from error
+    remember(found.digest, path)
+    return found

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.core import ProgramError, TargetError, did_you_mean
+from planish.core import ProgramError, TargetError, did_you_mean, unnamed
 from planish.hlo.backend.types import numpy_type
 from planish.hlo.ir import TensorType
 from planish.hlo.workload.data import digest_of
@@ -96,6 +96,8 @@ def _checked(found: Mapping[str, NDArray[Any]], name: str, type_: TensorType, pa
 
 
 def _read(file: File) -> Mapping[str, NDArray[Any]]:
+    if not file.path:
+        raise unnamed("the weights")
     path = Path(file.path)
     try:
         if digest_of(path) != file.digest:
