@@ -68,6 +68,8 @@ def name_files(level: Level, paths: Iterable[Path]) -> None:
 
 def load_program(source: str, level: str, options: Mapping[str, str]) -> tuple[Level, Program]:
     """Read a program, with the level of this name, or, if it is empty, with the one that accepts it."""
+    if not source.strip():
+        raise ProgramError("the program is empty", "Give a program's text, or the path of a file.")
     found = level_named(level) if level else level_of(source)
     return found, found.load(source, options)
 

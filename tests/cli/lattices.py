@@ -23,15 +23,14 @@ from planish.core import (
     Objective,
     Outcome,
     Program,
-    ProgramError,
     Space,
     StageClock,
     Step,
     Target,
     TargetError,
     Task,
-    did_you_mean,
     registry,
+    unknown,
 )
 from planish.measure import Plan
 from planish.testing.lattice import Lattice, Set
@@ -102,7 +101,7 @@ class LatticeLevel:
     def load(self, source: str, options: Mapping[str, str]) -> Grid:
         for name in options:
             if name not in OPTIONS:
-                raise ProgramError(f"level 'lattice' has no option '{name}'", did_you_mean(name, OPTIONS))
+                raise unknown("level 'lattice' has no option", name, OPTIONS)
         _, sizes, *rest = source.split()
         grid = Grid(tuple(map(int, sizes.split("x"))))
         if rest:
@@ -121,7 +120,7 @@ class LatticeLevel:
 
     def space(self, task: Task, name: str) -> Space:
         if name != "knobs":
-            raise ProgramError(f"level 'lattice' has no space '{name}'", did_you_mean(name, self.spaces))
+            raise unknown("level 'lattice' has no space", name, self.spaces)
         return _grid(task.program).space
 
     def evaluator(self, task: Task, *, final: bool = False) -> Measuring:
@@ -159,7 +158,7 @@ def install(put: Callable[[object, str, Any], None] = setattr) -> None:
         if group != "planish.levels":
             return load(group, name)
         if name != "lattice":
-            raise ProgramError(f"unknown level '{name}'", did_you_mean(name, ["lattice"]))
+            raise unknown("unknown level", name, ["lattice"])
         return LatticeLevel
 
     def names_ours(group: str) -> list[str]:

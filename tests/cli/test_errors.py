@@ -14,18 +14,19 @@ from planish.core import PlanishError, ProgramError, StoreError, TargetError
 from planish.store import open_store
 from store.mounts import write_protected
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 USAGE = PlanishError.exit_code
 UNEXPECTED = 1
 
 WRONG = {
     "--searcher randon": (USAGE, "unknown searcher 'randon'. Did you mean 'random'?"),
-    "--level latice": (ProgramError.exit_code, "unknown level 'latice'. Did you mean 'lattice'?"),
-    "--space knob": (ProgramError.exit_code, "level 'lattice' has no space 'knob'. Did you mean 'knobs'?"),
+    "--level latice": (USAGE, "unknown level 'latice'. Did you mean 'lattice'?"),
+    "--space knob": (USAGE, "level 'lattice' has no space 'knob'. Did you mean 'knobs'?"),
     "--objective tims": (USAGE, "unknown objective 'tims'. Did you mean 'time_s'?"),
-    "--option pauses=1": (ProgramError.exit_code, "no option 'pauses'. Did you mean 'pause'?"),
+    "--option pauses=1": (USAGE, "no option 'pauses'. Did you mean 'pause'?"),
     "--option pause": (USAGE, "option 'pause' is not of the form name=value"),
     "--option store=x": (USAGE, "no level has an option 'store'. Did you mean --store?"),
-    "--size m=1": (ProgramError.exit_code, "level 'lattice' has no option 'size'"),
+    "--size m=1": (USAGE, "level 'lattice' has no option 'size'"),
     "--searcher genetic --set popluation=3": (USAGE, "option 'popluation'. Did you mean 'population'?"),
     "--searcher genetic --set population=1": (USAGE, "takes a whole number, at least 2, not '1'"),
     "--searcher genetic --set population=x": (USAGE, "takes a whole number, at least 2, not 'x'"),
@@ -57,6 +58,35 @@ def test_a_program_that_no_level_reads_is_an_error(planish: Planish) -> None:
     assert said.code == ProgramError.exit_code
     assert said.error == "no level reads 'nonsense'. Name one with --level; installed: lattice."
     assert planish("tune", "absent.txt").error == "there is no file 'absent.txt'. Check the path."
+
+
+@pytest.mark.usefixtures("lattice")
+@pytest.mark.parametrize("words", [[], ["--level", "lattice"]])
+@pytest.mark.parametrize("program", ["", "  "])
+def test_an_empty_program_is_an_error(planish: Planish, words: list[str], program: str) -> None:
+    said = planish("tune", program, *words)
+    assert said.code == ProgramError.exit_code
+    assert said.error == "the program is empty. Give a program's text, or the path of a file."
+
+
+UNKNOWN = {
+    "loops": ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=4,n=4,k=4"),
+    "llvm": (str(EXAMPLES / "llvm" / "inflate.ll"),),
+    "hlo": (str(EXAMPLES / "hlo" / "2fcnet.mlir"),),
+    "graph": (str(EXAMPLES / "graph" / "small" / "mobilenetv2-small-dynamo-raw.onnx"),),
+}
+
+
+@pytest.mark.parametrize("kind", ["space", "backend", "option"])
+@pytest.mark.parametrize("level", UNKNOWN)
+def test_names_that_a_level_does_not_have_are_usage_errors(planish: Planish, level: str, kind: str) -> None:
+    words = ["--option", "quux=1"] if kind == "option" else [f"--{kind}", "quux"]
+    said = planish("tune", *UNKNOWN[level], *words)
+    missing = f"{'back end' if kind == 'backend' else kind} 'quux'"
+    if (level, kind) == ("graph", "backend"):  # this level has no choice of back ends
+        missing = "option 'backend'"
+    assert said.code == USAGE
+    assert said.error.startswith(f"level '{level}' has no {missing}. Known: ")
 
 
 def test_an_unknown_command_names_the_nearest(planish: Planish) -> None:

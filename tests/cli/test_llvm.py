@@ -96,7 +96,7 @@ WRONG: dict[tuple[str, ...], tuple[int, str]] = {
     ("--per-function", "--objective", "time_s"): (PlanishError.exit_code, "time_s has noise"),
     ("--per-function", "--export", "out"): (PlanishError.exit_code, "out is for one run"),
     ("--space", "pases"): (PlanishError.exit_code, "Did you mean 'passes'?"),
-    ("--size", "m=3"): (ProgramError.exit_code, "level 'llvm' has no option 'size'"),
+    ("--size", "m=3"): (PlanishError.exit_code, "level 'llvm' has no option 'size'"),
 }
 
 

@@ -130,6 +130,17 @@ def test_a_search_does_not_need_anybody_to_watch_it(environment: dict[str, str],
     assert (only_run(place).status, only_run(place).trials) == ("finished", 30)
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_obstacle(environment: dict[str, str], place: Path, closed: str) -> None:
+    words = ["tune", PROGRAM, "--trials", "20", "--finalists", "1"]
+    done = run(environment, *COMMAND, *words, shell=closed)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    assert (only_run(place).status, only_run(place).trials) == ("finished", 20)
+    assert run(environment, *COMMAND, "show", shell=closed).returncode == 0
+    missing = run(environment, *COMMAND, "show", "absent", shell=closed)
+    assert missing.returncode == StoreError.exit_code
+
+
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_output_that_cannot_be_written_is_an_error(environment: dict[str, str], unbuffered: str) -> None:

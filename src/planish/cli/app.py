@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
@@ -13,6 +14,7 @@ from typer.core import TyperGroup
 from planish import __version__
 from planish.cli.bench_passes import bench_passes
 from planish.cli.compare import compare
+from planish.cli.complete import COMPLETING
 from planish.cli.corpus import corpus
 from planish.cli.export import export
 from planish.cli.failing import guarded
@@ -22,6 +24,7 @@ from planish.cli.passes import passes
 from planish.cli.report import report
 from planish.cli.searchers import searchers
 from planish.cli.show import show
+from planish.cli.streams import open_closed_streams
 from planish.cli.targets import targets
 from planish.cli.tune import tune
 from planish.cli.validate import validate
@@ -34,6 +37,9 @@ class Front(TyperGroup):
 
     def main(self, args: Sequence[str] | None = None, **_: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Run a command and leave the process."""
+        open_closed_streams()
+        if COMPLETING in os.environ:
+            return super().main(args, prog_name="planish")
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):  # what failed programs print may be no text at all
                 stream.reconfigure(errors="backslashreplace")
@@ -52,7 +58,6 @@ class Front(TyperGroup):
 
 app = typer.Typer(
     cls=Front,
-    add_completion=False,
     rich_markup_mode=None,  # rich's help looks better, and takes twice as long
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

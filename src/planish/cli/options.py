@@ -7,12 +7,17 @@ from typing import Annotated, Literal
 
 import typer
 
+from planish.cli.complete import level_names, run_ids, searcher_names
+
 Form = Literal["text", "json"]
 Names = list[str] | None
 
-RunId = Annotated[str, typer.Argument(metavar="ID", help="A run, by its id or the beginning of it.")]
+RunId = Annotated[
+    str, typer.Argument(metavar="ID", help="A run, by its id or the beginning of it.", autocompletion=run_ids)
+]
 SomeRunId = Annotated[
-    str | None, typer.Argument(metavar="[ID]", help="A run, by its id or the beginning of it.")
+    str | None,
+    typer.Argument(metavar="[ID]", help="A run, by its id or the beginning of it.", autocompletion=run_ids),
 ]
 Source = Annotated[str, typer.Argument(metavar="PROGRAM", help="A program's text, or a file.")]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Where to write; made where it is missing.")]
@@ -76,14 +81,28 @@ LevelOption = Annotated[
     Names, typer.Option("--option", metavar="NAME=VALUE", help="Another option of the level.")
 ]
 LevelName = Annotated[
-    str, typer.Option("--level", metavar="NAME", help="The level; else found by the program.")
+    str,
+    typer.Option(
+        "--level", metavar="NAME", help="The level; else found by the program.", autocompletion=level_names
+    ),
 ]
 Objective = Annotated[
     str, typer.Option("--objective", metavar="NAME,...", help="What to improve; the first leads.")
 ]
-Searcher = Annotated[str, typer.Option("--searcher", metavar="NAME", help="See 'planish searchers'.")]
+Searcher = Annotated[
+    str,
+    typer.Option(
+        "--searcher", metavar="NAME", help="See 'planish searchers'.", autocompletion=searcher_names
+    ),
+]
 Searchers = Annotated[
-    Names, typer.Option("--searcher", metavar="NAME", help="See 'planish searchers'; may be repeated.")
+    Names,
+    typer.Option(
+        "--searcher",
+        metavar="NAME",
+        help="See 'planish searchers'; may be repeated.",
+        autocompletion=searcher_names,
+    ),
 ]
 Setting = Annotated[
     Names, typer.Option("--set", metavar="NAME=VALUE", help="An option of the searcher; may be repeated.")

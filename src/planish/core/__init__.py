@@ -25,6 +25,7 @@ from planish.core.errors import (
     StoreError,
     TargetError,
     did_you_mean,
+    unknown,
 )
 from planish.core.front import dominates, front_of, hypervolume, pareto_front
 from planish.core.growth import Costs, Growth, growth_of, reference_point
@@ -130,6 +131,7 @@ __all__ = [
     "remember",
     "rng",
     "step_from_json",
+    "unknown",
     "unnamed",
     "usable_cores",
 ]

@@ -67,6 +67,11 @@ class StoppedError(PlanishError):
     exit_code = 130
 
 
+def unknown(what: str, name: str, known: Iterable[str]) -> PlanishError:
+    """Make the error for a name that nothing has; `what` is such as "level 'loops' has no option"."""
+    return PlanishError(f"{what} '{name}'", did_you_mean(name, known))
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Make the hint for an unknown name: the nearest known one, else all of them."""
     names = sorted(known)

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 from planish.core import (
     Candidate,
     Objective,
-    ProgramError,
     Reference,
     Space,
     Step,
     Target,
     Task,
-    did_you_mean,
+    unknown,
 )
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ class GraphLevel:
         known = (*MODEL_OPTIONS, *SESSION_OPTIONS)
         for name in options:
             if name not in known:
-                raise ProgramError(f"level 'graph' has no option '{name}'", did_you_mean(name, known))
+                raise unknown("level 'graph' has no option", name, known)
         versions()
         self._session = session_settings({k: v for k, v in options.items() if k in SESSION_OPTIONS})
         return read_text(source) if is_canonical(source) else read_model(Path(source), options)
@@ -118,7 +117,7 @@ class GraphLevel:
         from planish.graph.recipe import space_of
 
         if name not in self.spaces:
-            raise ProgramError(f"level 'graph' has no space '{name}'", did_you_mean(name, self.spaces))
+            raise unknown("level 'graph' has no space", name, self.spaces)
         return space_of(task, name, self._learnt.get(task.key, ()))
 
     def learn(

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 
-from planish.core import TargetError, did_you_mean
+from planish.core import TargetError, unknown
 
 BACKENDS = ("xla", "iree")
 
@@ -21,11 +21,12 @@ def versions(name: str = "") -> Mapping[str, str]:
         name: one of `BACKENDS`; empty for the first.
 
     Raises:
-        TargetError: there is none of this name, or it is not installed.
+        PlanishError: there is none of this name.
+        TargetError: it is not installed.
     """
     chosen = name or BACKENDS[0]
     if chosen not in BACKENDS:
-        raise TargetError(f"there is no back end '{chosen}'", did_you_mean(chosen, BACKENDS))
+        raise unknown("level 'hlo' has no back end", chosen, BACKENDS)
     packages = _PACKAGES[chosen]
     try:
         found = {package: version(package) for package in packages}

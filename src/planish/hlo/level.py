@@ -17,7 +17,7 @@ from planish.core import (
     Step,
     Target,
     Task,
-    did_you_mean,
+    unknown,
 )
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ class HloLevel:
 
         Raises:
             ProgramError: a file is missing or malformed, or the workload does not fit the module.
-            TargetError: there is no such back end.
+            PlanishError: an option or a back end is unknown.
+            TargetError: the back end is not installed.
         """
         from planish.hlo.installed import versions
         from planish.hlo.scored import ScoredProgram, is_scored, read_scored
@@ -80,7 +81,7 @@ class HloLevel:
 
         for name in options:
             if name not in OPTIONS:
-                raise ProgramError(f"level 'hlo' has no option '{name}'", did_you_mean(name, OPTIONS))
+                raise unknown("level 'hlo' has no option", name, OPTIONS)
         self._backend = options.get("backend", "")
         versions(self._backend)
         if is_scored(source):
@@ -113,7 +114,7 @@ class HloLevel:
         from planish.hlo.space import PatchSpace
 
         if name not in self.spaces:
-            raise ProgramError(f"level 'hlo' has no space '{name}'", did_you_mean(name, self.spaces))
+            raise unknown("level 'hlo' has no space", name, self.spaces)
         return PatchSpace(scored_program(task.program).module, PAPER if name == "paper" else ())
 
     def evaluator(self, task: Task, *, final: bool = False) -> HloEvaluator:

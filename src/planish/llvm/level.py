@@ -10,12 +10,11 @@ from planish.core import (
     Candidate,
     Objective,
     Program,
-    ProgramError,
     Space,
     Step,
     Target,
     Task,
-    did_you_mean,
+    unknown,
 )
 from planish.llvm.program import IRProgram, ir_program
 from planish.llvm.source import OPTIONS, SUFFIXES, is_ir
@@ -63,15 +62,16 @@ class LlvmLevel:
                 answers compared, also where no objective needs it), and `backend` (libllvm or llvmlite).
 
         Raises:
-            ProgramError: as `read_program`; an option is unknown.
-            TargetError: there is no such back end, or no compiler for C.
+            ProgramError: as `read_program`.
+            PlanishError: an option or a back end is unknown.
+            TargetError: the back end is not installed, or there is no compiler for C.
         """
         from planish.llvm.backend import open_backend
         from planish.llvm.source import read_program
 
         for name in options:
             if name not in OPTIONS:
-                raise ProgramError(f"level 'llvm' has no option '{name}'", did_you_mean(name, OPTIONS))
+                raise unknown("level 'llvm' has no option", name, OPTIONS)
         self._backend = options.get("backend", "")
         return read_program(source, options, open_backend(self._backend))
 

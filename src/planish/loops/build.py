@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planish.core import Candidate, Target, TargetError, did_you_mean
+from planish.core import Candidate, Target, unknown
 from planish.loops.kernel import Code
 from planish.loops.library import backend_of, schedule_steps
 from planish.loops.lowering import lower
@@ -32,14 +32,15 @@ def compile_with(backend: str, tree: LoopTree) -> Code:
     """Compile a loop tree with a back end of `planish.loops.target.BACKENDS`.
 
     Raises:
-        TargetError: there is no such back end, or it cannot make code of the tree.
+        PlanishError: there is no such back end.
+        TargetError: it cannot make code of the tree.
     """
     if backend == "portable":
         from planish.loops.portable import compile_tree as portable
 
         return portable(tree)
     if backend not in BACKENDS:
-        raise TargetError(f"unknown back end '{backend}'", did_you_mean(backend, BACKENDS))
+        raise unknown("level 'loops' has no back end", backend, BACKENDS)
     from planish.loops.x86.compile import compile_tree as x86
 
     return x86(tree, "avx512" if backend == "x86-avx512" else "avx2")

@@ -15,8 +15,8 @@ from planish.core import (
     Step,
     Target,
     Task,
-    did_you_mean,
     processor,
+    unknown,
     usable_cores,
 )
 from planish.loops import target as machine
@@ -65,13 +65,14 @@ class LoopsLevel:
                 target is to use.
 
         Raises:
-            ProgramError: the text is malformed, a size is missing, or an option is unknown.
+            ProgramError: the text is malformed, or a size is missing.
+            PlanishError: an option is unknown.
         """
         from planish.loops.parse import parse, parse_canonical, read_shapes, read_sizes
 
         for name in options:
             if name not in OPTIONS:
-                raise ProgramError(f"level 'loops' has no option '{name}'", did_you_mean(name, OPTIONS))
+                raise unknown("level 'loops' has no option", name, OPTIONS)
         self._backend = options.get("backend") or None
         text = _text(source)
         if " | " in text and ":float" in text:
@@ -99,7 +100,7 @@ class LoopsLevel:
             return TemplateSpace(program, target)
         if name == "steps":
             return CursorSpace(program)
-        raise ProgramError(f"level 'loops' has no space '{name}'", did_you_mean(name, self.spaces))
+        raise unknown("level 'loops' has no space", name, self.spaces)
 
     def evaluator(self, task: Task, *, final: bool = False) -> LoopsEvaluator:
         """Make the recipe for the task's evaluator."""

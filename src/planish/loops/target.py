@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.metadata import version
 
-from planish.core import Target, TargetError, processor, usable_cores
+from planish.core import Target, TargetError, processor, unknown, usable_cores
 
 BACKENDS = ("x86-avx512", "x86-avx2", "portable")
 """The code generators: LoopNest for x86-64 by instruction set, and LLVM for any processor."""
@@ -27,11 +27,14 @@ def this_machine(cores: int, backend: str | None = None) -> Target:
         backend: the code generator; None takes the preferred one.
 
     Raises:
+        PlanishError: there is no such back end.
         TargetError: the machine has fewer cores, or lacks the back end.
     """
     if not 1 <= cores <= usable_cores():
         raise TargetError(f"{cores} cores asked for, this process may use {usable_cores()}", "Use --cores.")
     chosen = backend or available_backends()[0]
+    if chosen not in BACKENDS:
+        raise unknown("level 'loops' has no back end", chosen, BACKENDS)
     if chosen not in available_backends():
         raise TargetError(
             f"back end '{chosen}' does not work on this machine",

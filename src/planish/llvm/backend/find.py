@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
-from planish.core import TargetError, did_you_mean
+from planish.core import TargetError, unknown
 from planish.llvm.backend import libllvm, lite
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ def open_backend(name: str = "") -> Backend:
             interface alone. Empty: what PLANISH_LLVM_BACKEND names, else the preferred one that is here.
 
     Raises:
-        TargetError: there is none of this name here; the hint says how to get it.
+        PlanishError: there is none of this name.
+        TargetError: it is not here; the hint says how to get it.
     """
     return open_named(name or os.environ.get(VARIABLE) or next(iter(available()), "libllvm"))
 
@@ -45,7 +46,7 @@ def open_backend(name: str = "") -> Backend:
 def open_named(name: str) -> Backend:
     """Open a back end by its name; raises as `open_backend` does."""
     if name not in _MENDS:
-        raise TargetError(f"unknown LLVM back end '{name}'", did_you_mean(name, _MENDS))
+        raise unknown("level 'llvm' has no back end", name, _MENDS)
     if name == "libllvm" and (path := libllvm.find()):
         return libllvm.open_libllvm(path)
     if name != "libllvm" and (wheel := lite.find()):

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from planish.core import PlanishError, did_you_mean
+from planish.core import unknown
 from planish.llvm.passes.catalogue import Element
 from planish.llvm.passes.coreset import load_coreset
 from planish.llvm.passes.sampling import Shape
@@ -50,7 +50,7 @@ def pass_space(
         PlanishError: there is no such space.
     """
     if name not in SPACES:
-        raise PlanishError(f"unknown space '{name}'", did_you_mean(name, SPACES))
+        raise unknown("level 'llvm' has no space", name, SPACES)
     coreset = load_coreset(objective) if coreset is None else coreset
     kept = [element for element in elements if element.tier == 1 or name != "safe"]
     seeds = _seeds(kept, coreset)
