@@ -74,7 +74,7 @@ def test_what_is_exported_runs_without_planish(tuned: Tuned, tmp_path: Path, off
     assert json.loads(facts.read_text())["passes"] == ["onnxoptimizer.fuse_bn_into_conv"]
     assert "planish." not in script.read_text().replace("net.planish.json", "")
     said = subprocess.run([sys.executable, str(script)], check=True, capture_output=True, text=True)
-    assert said.stdout == "y float32 (1, 5)\n"
+    assert said.stdout == "y tensor(float) [1, 5]\n"
 
 
 def test_a_run_delivers_the_model_and_what_was_chosen(tuned: Tuned, tmp_path: Path) -> None:

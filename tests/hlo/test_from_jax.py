@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -54,6 +55,45 @@ print("first" in program.text, "call" in program.text)
         "('b', 'w', 'x', 'unused') tensor<4x2xf32> tensor<f32>",
         "True False",
     ]
+
+
+@needs_jax
+def test_text_bytecode_and_function_name_nested_parameters_alike(tmp_path: Path) -> None:
+    code = f"""
+import pathlib, jax, jax.numpy as jnp
+from jax import export
+from planish.hlo import from_jax, read_program
+from planish.hlo.signature import signature
+def f(p, xs):
+    return p["fc"]["w"] @ p["fc"]["b"] * p["s"][1] + xs[0].sum()
+one = jnp.ones(())
+args = {{"fc": {{"w": jnp.ones((3, 3)), "b": jnp.ones(3)}}, "s": [one, one]}}, (jnp.ones(2),)
+jitted = jax.jit(f, keep_unused=True)
+text, code = pathlib.Path({str(tmp_path / "f.mlir")!r}), pathlib.Path({str(tmp_path / "f.mlirbc")!r})
+text.write_text(jitted.lower(*args).as_text(dialect="stablehlo", debug_info=True))
+code.write_bytes(export.export(jitted)(*args).mlir_module_serialized)
+for program in (from_jax(f, *args), read_program(text), read_program(code)):
+    print(*signature(program).names)
+"""
+    assert run(code) == ["fc.b fc.w s.0 s.1 xs.0"] * 3
+
+
+@needs_jax
+def test_how_a_function_is_spread_over_devices_is_left_out() -> None:
+    code = """
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from planish.hlo import from_jax
+spread = NamedSharding(Mesh(np.array(jax.devices()), ("x",)), PartitionSpec("x"))
+def plain(x):
+    return x @ x
+def f(x):
+    return jax.lax.with_sharding_constraint(plain(x), spread)
+x = jnp.ones((4, 4))
+lowered = jax.jit(f, in_shardings=spread).lower(x).as_text(dialect="stablehlo")
+print("sdy" in lowered, "sdy" in from_jax(jax.jit(f, in_shardings=spread), x).text)
+"""
+    assert run(code) == ["True False"]
 
 
 @needs_jax

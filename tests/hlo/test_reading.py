@@ -12,7 +12,17 @@ import pytest
 from hlo.modules import CHAIN, EXAMPLES, SUM, chain, evaluate
 from planish.core import ProgramError
 from planish.hlo import program_from, read_program
-from planish.hlo.ir import canonical_hash, chosen_function, context, entry_text, functions, ir, load, walk
+from planish.hlo.ir import (
+    argument_names,
+    canonical_hash,
+    chosen_function,
+    context,
+    entry_text,
+    functions,
+    ir,
+    load,
+    walk,
+)
 from planish.hlo.ir.bytecode import MAGIC
 from planish.hlo.ir.context import stablehlo
 from planish.hlo.joining import with_function
@@ -202,3 +212,50 @@ def test_the_hash_knows_neither_order_nor_repetition() -> None:
 )
 def test_the_hash_changes_with_what_is_computed(old: str, new: str) -> None:
     assert canonical_hash(load(CHAIN.replace(old, new))) != canonical_hash(load(CHAIN))
+
+
+NAMES: dict[tuple[str, ...], list[str]] = {
+    ("x", "", "two words"): ["x", "", "two words"],
+    ("p['w']", "p['b']", "x"): ["w", "b", "x"],
+    ("p['fc1.weight']",): ["fc1.weight"],
+    ("p['w']", "m['w']", "m['b']"): ["p.w", "m.w", "b"],
+    ("state.params['Dense']['kernel']", "state.step"): ["params.Dense.kernel", "step"],
+    ("xs[0]", "xs[1]['a']", "p['0']"): ["xs.0", "xs.1.a", "0"],
+    ('p["it\'s"]', "p[<flat index 0>]"): ["it's", "p[<flat index 0>]"],
+}
+
+
+@pytest.mark.parametrize("paths", NAMES)
+def test_paths_into_trees_become_names(paths: tuple[str, ...]) -> None:
+    assert argument_names(paths) == NAMES[paths]
+
+
+SHARDED = """
+module @m {
+  sdy.mesh @mesh = <["x"=2]>
+  func.func public @main(%a: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<4xf32> {
+    %0 = stablehlo.add %a, %a {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<4xf32>
+    %1 = sdy.sharding_constraint %0 <@mesh, [{}]> : tensor<4xf32>
+    %2 = sdy.reshard %1 <@mesh, [{}]> : tensor<4xf32>
+    return %2 : tensor<4xf32>
+  }
+}
+"""
+
+
+def test_sharding_is_left_out_and_answers_stay() -> None:
+    program = program_from(SHARDED)
+    assert "sdy" not in program.text
+    (found,) = evaluate(load(program.text), np.arange(4, dtype=np.float32))
+    assert found.tolist() == [0, 2, 4, 6]
+
+
+def test_a_computation_of_each_device_is_refused() -> None:
+    wrong = SHARDED.replace(
+        "%2 = sdy.reshard %1 <@mesh, [{}]> : tensor<4xf32>",
+        """%2 = sdy.manual_computation(%1) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>]
+           manual_axes={"x"} (%b: tensor<2xf32>) { sdy.return %b : tensor<2xf32>
+           } : (tensor<4xf32>) -> tensor<4xf32>""",
+    )
+    with pytest.raises(ProgramError, match=r"'sdy\.manual_computation' is of the dialect 'sdy'"):
+        program_from(wrong)

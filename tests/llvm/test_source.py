@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from llvm.modules import ECHO, HARNESS, SUM, require_compiler
-from planish.core import ProgramError, TargetError
+from planish.core import PlanishError, ProgramError, TargetError
 from planish.llvm.backend import IRError, open_backend
 from planish.llvm.level import LlvmLevel
 from planish.llvm.program import IRProgram
@@ -144,7 +144,7 @@ OPTIONS = {
 
 @pytest.mark.parametrize("option", OPTIONS)
 def test_an_option_that_is_wrong_is_an_error(file: Path, option: tuple[str, str]) -> None:
-    with pytest.raises(ProgramError, match=OPTIONS[option]):
+    with pytest.raises(PlanishError, match=OPTIONS[option]):
         load(file, **dict([option]))
 
 
@@ -169,5 +169,5 @@ def test_c_that_does_not_compile_has_its_place(tmp_path: Path) -> None:
 
 
 def test_a_back_end_that_is_not_there_is_an_error(file: Path) -> None:
-    with pytest.raises(TargetError, match=r"libllv.*Did you mean|libllvm"):
+    with pytest.raises(PlanishError, match=r"libllv.*Did you mean|libllvm"):
         load(file, backend="libllv")

@@ -192,11 +192,11 @@ class _Evaluator:
         return float(file.stat().st_size + (weights.stat().st_size if offline and weights.exists() else 0))
 
     def _calls(self, session: Session) -> Any:
-        run, feed = session.inner.run, self._feeds[0]
+        run = session.bound(self._feeds[0])
 
         def repeat(calls: int) -> None:
             for _ in range(calls):
-                run(None, feed)
+                run()
 
         return repeat
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 from planish.core import TargetError
 from planish.hlo.program import Program, program_from
-
-_KEYED = re.compile(r"""loc\("\w+\['([^'"]+)'\]"\)""")
 
 
 def from_jax(fn: Callable[..., Any], *args: Any) -> Program:
@@ -21,7 +18,7 @@ def from_jax(fn: Callable[..., Any], *args: Any) -> Program:
 
     Returns:
         The program; names given by `jax.named_scope` become those of its layers, and an argument that is the
-        entry "w" of a dictionary is named "w".
+        entry "w" of the entry "fc1" of a dictionary is named "fc1.w".
 
     Raises:
         TargetError: JAX is not installed.
@@ -33,5 +30,4 @@ def from_jax(fn: Callable[..., Any], *args: Any) -> Program:
         raise TargetError("JAX is not installed", "Install it with: pip install jax") from error
     lowered = jax.jit(fn, keep_unused=True).lower(*args)
     text = lowered.as_text(dialect="stablehlo", debug_info=True)
-    text = _KEYED.sub(r'loc("\1")', text)
     return program_from(text, name=f"the module of {getattr(fn, '__name__', 'the function')}")

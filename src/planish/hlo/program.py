@@ -24,7 +24,7 @@ class Program:
 
 
 def program_from(source: str | bytes, function: str = "", name: str = "the module") -> Program:
-    """Make a program of a module.
+    """Make a program of a module; its arguments are named as `planish.hlo.ir.argument_names` does.
 
     Args:
         source: StableHLO text, MLIR bytecode, or a portable artifact.
@@ -34,9 +34,18 @@ def program_from(source: str | bytes, function: str = "", name: str = "the modul
     Raises:
         ProgramError: it is malformed, of another dialect or dynamic shape, or without the function.
     """
+    from planish.hlo.ir import load, name_arguments, normal_text
+
+    root = load(source, function, name)
+    name_arguments(root)
+    return Program(normal_text(root))
+
+
+def program_again(text: str) -> Program:
+    """Make a program of its own text, as it was stored; raises ProgramError where it is malformed."""
     from planish.hlo.ir import load, normal_text
 
-    return Program(normal_text(load(source, function, name)))
+    return Program(normal_text(load(text, name="the stored module")))
 
 
 def read_program(path: Path, function: str = "") -> Program:

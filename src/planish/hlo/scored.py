@@ -9,7 +9,7 @@ from pathlib import Path
 
 from planish.core import Program as AnyProgram
 from planish.core import ProgramError
-from planish.hlo.program import Program, program_from
+from planish.hlo.program import Program, program_again
 from planish.hlo.workload import Workload, with_own_files, workload_from
 
 _MARK = "// planish scores it by "
@@ -69,7 +69,7 @@ def read_scored(text: str) -> ScoredProgram:
     except (ValueError, RecursionError) as error:
         raise ProgramError(f"the stored workload cannot be read: {error}") from error
     stored = workload_from(table, "the stored workload")
-    program = program_from(module)
+    program = program_again(module)
     if found := _CALLBACK.search(program.text):
         what = f"the stored module calls back into its host, by '{found[1]}'"
         raise ProgramError(what, "Tune one that computes alone.")

@@ -11,12 +11,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from hlo.modules import CHAIN, SUM, evaluate
 from hlo.workloads import INFERENCE, PREDICT, task, write_all
-from planish.core import Candidate, Failed, Measured, ProgramError, TargetError
+from planish.core import Candidate, Failed, Measured, PlanishError, ProgramError, TargetError
 from planish.hlo import program_from
 from planish.hlo.backend import Backend, BackendError, compute, open_backend
 from planish.hlo.cross import cross_check, difference
@@ -122,11 +123,35 @@ def test_what_is_no_module_is_one_line(backend: Backend) -> None:
     assert "\n" not in caught.value.message
 
 
+def test_numbers_of_type_bfloat16_go_in_and_come_out(backend: Backend) -> None:
+    x = np.array([[1, -2.5, 3e38]] * 2, ml_dtypes.bfloat16)
+    (found,) = run(backend, CHAIN.replace("f32", "bf16"), x, x)
+    assert found.dtype == x.dtype
+    np.testing.assert_array_equal(found.astype("f")[:, :2], [[3.0, -7.5]] * 2)
+    assert np.isinf(found.astype("f")[:, 2]).all()
+
+
 def test_types_that_numpy_lacks_are_refused() -> None:
     backend = open_backend()
     executable = backend.compile(entry_text(load(CHAIN), "main"))
-    with pytest.raises(ProgramError, match="bf16 are not supported"):
-        compute(backend, executable, [TensorType((2,), "bf16")], [np.ones(2)])
+    with pytest.raises(ProgramError, match="f8E5M2 are not supported"):
+        compute(backend, executable, [TensorType((2,), "f8E5M2")], [np.ones(2)])
+
+
+def test_xla_gives_bfloat16_without_jax(tmp_path: Path) -> None:
+    code = f"""
+import sys
+sys.modules["jax"] = None
+import ml_dtypes, numpy as np
+from planish.hlo.backend import open_backend
+b = open_backend()
+x = b.put(np.full((2, 3), 0.5, ml_dtypes.bfloat16))
+print(b.get(b.compile({CHAIN.replace("f32", "bf16")!r}).run([x, x])[0]).astype("f").tolist())
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", code], check=True, text=True, stdout=subprocess.PIPE, cwd=tmp_path
+    )
+    assert ran.stdout == "[[1.5, 1.5, 1.5], [1.5, 1.5, 1.5]]\n"
 
 
 def test_xla_runs_without_jax(tmp_path: Path) -> None:
@@ -147,7 +172,7 @@ print(b.get(e.run([x, x])[0]).tolist(), [m for m in sys.modules if m.startswith(
 
 
 def test_back_ends_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(TargetError, match="Did you mean 'iree'"):
+    with pytest.raises(PlanishError, match="Did you mean 'iree'"):
         open_backend("ireee")
 
     def missing(name: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from llvm.backend.processes import python
 from llvm.backend.samples import SUM
-from planish.core import TargetError
+from planish.core import PlanishError, TargetError
 from planish.llvm.backend import Backend, available, facts, find, libllvm, lite, open_backend
 from planish.llvm.backend.lite.reach import reach, survives
 
@@ -39,7 +39,7 @@ def test_the_environment_names_the_default(monkeypatch: pytest.MonkeyPatch):
     assert open_backend().name == "llvmlite-reduced"
     assert open_backend("llvmlite").name == "llvmlite"
     monkeypatch.setenv(find.VARIABLE, "libllm")
-    with pytest.raises(TargetError, match=r"'libllm'.*Did you mean 'libllvm'"):
+    with pytest.raises(PlanishError, match=r"'libllm'.*Did you mean 'libllvm'"):
         open_backend()
 
 

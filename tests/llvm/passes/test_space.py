@@ -100,7 +100,7 @@ def test_a_step_of_another_level_is_no_pass() -> None:
 
 
 def test_an_unknown_space_names_the_nearest() -> None:
-    with pytest.raises(PlanishError, match=r"unknown space 'uniforn'. Did you mean 'uniform'\?"):
+    with pytest.raises(PlanishError, match=r"level 'llvm' has no space 'uniforn'\. Did you mean 'uniform'\?"):
         pass_space("uniforn", ALL)
 
 

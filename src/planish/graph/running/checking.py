@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -38,8 +38,8 @@ def difference(found: Sequence[Any], expected: Sequence[Any], allowed: Tolerance
     Numbers with a fraction may differ by the tolerance; all else must be equal.
 
     Args:
-        found: arrays.
-        expected: arrays.
+        found: arrays, lists of them, or lists of dictionaries.
+        expected: likewise.
         allowed: the tolerance.
     """
     for place, (one, other) in enumerate(zip(found, expected, strict=True)):
@@ -53,14 +53,46 @@ def not_finite(outputs: Sequence[Any]) -> bool:
     """Whether an output has a number that is not finite."""
     import numpy as np
 
-    return any(_is_fraction(each) and not np.isfinite(each).all() for each in outputs)
+    return any(_is_fraction(each) and not np.isfinite(each).all() for each in _arrays(outputs))
+
+
+def _arrays(output: Any) -> Iterator[Any]:
+    """List the arrays of an output, which may be a sequence of them, or a sequence of maps."""
+    import numpy as np
+
+    if isinstance(output, dict):
+        yield from _arrays(list(output.values()))
+    elif isinstance(output, list | tuple):
+        for part in output:
+            yield from _arrays(part)
+    else:
+        yield np.asarray(output)
 
 
 def _difference(one: Any, other: Any, allowed: Tolerance) -> str:
+    if isinstance(other, dict):
+        same = isinstance(one, dict) and list(one) == list(other)
+        return _of_parts(list(one.values()), list(other.values()), allowed) if same else "other keys"
+    if isinstance(other, list):
+        if not isinstance(one, list):
+            return "no sequence"
+        return _of_parts(one, other, allowed)
+    if isinstance(other, float) or hasattr(other, "dtype"):
+        return _of_arrays(one, other, allowed)
+    return "" if one == other else "not equal"
+
+
+def _of_parts(one: list[Any], other: list[Any], allowed: Tolerance) -> str:
+    if len(one) != len(other):
+        return f"{len(one)} elements in place of {len(other)}"
+    told = (_difference(a, b, allowed) for a, b in zip(one, other, strict=True))
+    return next((f"element {i}: {said}" for i, said in enumerate(told) if said), "")
+
+
+def _of_arrays(found: Any, expected: Any, allowed: Tolerance) -> str:
     import numpy as np
 
-    if not isinstance(other, np.ndarray):
-        return "" if one == other else "not equal"
+    one, other = np.asarray(found), np.asarray(expected)
     if one.shape != other.shape or one.dtype != other.dtype:
         return f"{one.dtype} {one.shape} in place of {other.dtype} {other.shape}"
     if not _is_fraction(other):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from planish.core import ProgramError
@@ -11,6 +12,7 @@ from planish.core import ProgramError
 _TYPES: dict[str, Any] = {
     "i1": np.bool_,
     "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
     "f32": np.float32,
     "f64": np.float64,
     **{f"i{bits}": np.dtype(f"int{bits}") for bits in (8, 16, 32, 64)},

@@ -12,6 +12,7 @@ import numpy as np
 from jaxlib import _jax, xla_client  # type: ignore[attr-defined]
 from numpy.typing import NDArray
 
+from planish.hlo.backend.dlpack import array_of
 from planish.hlo.backend.protocol import BackendError, Held
 
 # What jaxlib has no public names for is asked of it in this file alone.
@@ -19,7 +20,6 @@ _Sharding: Any = _jax.SingleDeviceSharding  # type: ignore[attr-defined]
 _put: Any = _jax.batched_device_put  # type: ignore[attr-defined]
 _to_dlpack: Any = _jax.buffer_to_dlpack_managed_tensor  # type: ignore[attr-defined]
 _COPY: Any = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL  # type: ignore[attr-defined]
-_CPU = 1
 _NOTHING = """
 func.func @main() -> tensor<f32> {
   %0 = stablehlo.constant dense<0.0> : tensor<f32>
@@ -62,7 +62,7 @@ class XlaBackend:
 
     def get(self, held: Held) -> NDArray[Any]:
         """Give an array of the back end, not to be written to."""
-        return np.from_dlpack(_Exchanged(held))
+        return array_of(_to_dlpack(held))
 
 
 class XlaExecutable:
@@ -100,19 +100,6 @@ class _Aval:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     weak_type: bool = False
-
-
-@dataclass(frozen=True)
-class _Exchanged:
-    """An array in the form that NumPy reads."""
-
-    held: Held
-
-    def __dlpack__(self, **_asked: Any) -> Any:
-        return _to_dlpack(self.held)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (_CPU, 0)
 
 
 @contextmanager

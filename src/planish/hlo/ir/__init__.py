@@ -3,6 +3,7 @@
 from planish.hlo.ir.context import context, ir
 from planish.hlo.ir.entry import entry_text
 from planish.hlo.ir.hashing import canonical_hash, live_uids
+from planish.hlo.ir.naming import argument_names, name_arguments
 from planish.hlo.ir.normal import chosen_function, load, named_location, normal_text
 from planish.hlo.ir.printing import printed
 from planish.hlo.ir.reading import first_line
@@ -12,6 +13,7 @@ from planish.hlo.ir.uids import UID, functions, number, set_uid, uid_of, walk
 __all__ = [
     "UID",
     "TensorType",
+    "argument_names",
     "canonical_hash",
     "chosen_function",
     "context",
@@ -22,6 +24,7 @@ __all__ = [
     "live_uids",
     "load",
     "mlir_type",
+    "name_arguments",
     "named_location",
     "normal_text",
     "number",

@@ -9,7 +9,7 @@ from planish.core import TargetError
 try:
     from jaxlib.mlir import ir
     from jaxlib.mlir._mlir_libs import _jax_mlir_ext
-    from jaxlib.mlir.dialects import chlo, func, stablehlo
+    from jaxlib.mlir.dialects import chlo, func, sdy, stablehlo
 except ImportError as error:
     raise TargetError(
         "the level 'hlo' needs jaxlib", "Install it with: pip install 'planish[hlo]'"
@@ -27,5 +27,6 @@ def context() -> ir.Context:
     made.append_dialect_registry(registry)
     stablehlo.register_dialect(made)
     chlo.register_dialect(made)
+    sdy.register_dialect(made)
     made.enable_multithreading(False)
     return made

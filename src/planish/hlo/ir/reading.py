@@ -7,6 +7,7 @@ import re
 from planish.core import ProgramError
 from planish.hlo.ir.bytecode import MAGIC, text_of
 from planish.hlo.ir.context import context, ir
+from planish.hlo.ir.sharding import drop_sharding
 from planish.hlo.ir.types import tensor_type
 from planish.hlo.ir.uids import walk
 
@@ -19,7 +20,7 @@ _UNKNOWN = re.compile(r"Dialect `(\w+)' not found|unregistered dialect|custom op
 
 
 def parse(source: str | bytes, name: str = "the module") -> ir.Module:
-    """Read a StableHLO module and verify it.
+    """Read a StableHLO module and verify it; how it is spread over devices is left out.
 
     Args:
         source: text, MLIR bytecode, or a StableHLO portable artifact.
@@ -29,6 +30,7 @@ def parse(source: str | bytes, name: str = "the module") -> ir.Module:
         ProgramError: it is malformed, uses another dialect, or has a dynamic shape; the message says where.
     """
     module = _read(source, name)
+    drop_sharding(module.operation)
     for op in walk(module.operation):
         _check(op, name)
     return module
