@@ -13,7 +13,7 @@ from llvm.modules import SUM
 from planish.budget import Budget
 from planish.core import Candidate, Objective, PlanishError
 from planish.levels import load_program
-from planish.parts import Lost, Part, load_parts, totals, tune_parts
+from planish.parts import Part, Unmeasured, load_parts, totals, tune_parts
 from planish.settings import Settings
 from planish.store import open_store
 
@@ -85,7 +85,7 @@ def test_one_that_cannot_be_measured_stops_nothing(tmp_path: Path) -> None:
     lost, whole = tune_parts(
         level, programs, budget=Budget(trials=3), settings=settings, store=tmp_path / "store.db"
     )
-    assert isinstance(lost, Lost)
+    assert isinstance(lost, Unmeasured)
     assert lost.reason.startswith("build: no code is made of it")
     assert isinstance(whole, Part)
 

@@ -13,6 +13,7 @@ from planish.core import (
     Candidate,
     Failed,
     Level,
+    Lost,
     Measured,
     Objective,
     PlanishError,
@@ -69,7 +70,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Lost:
+class Unmeasured:
     """A part of which nothing can be measured.
 
     Args:
@@ -142,7 +143,7 @@ def tune_parts(
     budget: Budget = DEFAULT_BUDGET,
     settings: Settings | None = None,
     store: Store | str | Path | None = None,
-) -> Iterator[Part | Lost]:
+) -> Iterator[Part | Unmeasured]:
     """Tune programs one after the other, each in a run of its own, with the same workers.
 
     Args:
@@ -184,17 +185,17 @@ def _tuned(
     settings: Settings,
     store: Store,
     workers: LocalExecutor,
-) -> tuple[Part | Lost, bool]:
+) -> tuple[Part | Unmeasured, bool]:
     """Tune one program; gives what came of it, and whether the user ended it."""
     ends = _ends(level, task, workers)
-    if isinstance(ends, Failed):
-        return Lost(name, f"{ends.stage}: {ends.reason}: {ends.detail}"), False
+    if not isinstance(ends, tuple):
+        return Unmeasured(name, f"{ends.stage}: {ends.reason}: {ends.detail}"), False
     try:
         result = tune_program(
             level, task.program, budget=budget, settings=settings, store=store, executor=workers
         )
     except AllFailedError as error:
-        return Lost(name, str(error)), False
+        return Unmeasured(name, str(error)), False
     return _part(name, result, *ends), result.stopped
 
 
@@ -204,12 +205,12 @@ def _require_exact(objective: Objective) -> None:
         raise PlanishError(what, "Tune them one by one, or ask for another objective.")
 
 
-def _ends(level: Level, task: Task, workers: LocalExecutor) -> tuple[float, float] | Failed:
+def _ends(level: Level, task: Task, workers: LocalExecutor) -> tuple[float, float] | Failed | Lost:
     """Measure the unchanged program and the baseline."""
     ends = [Candidate(), level.baseline(task)]
     values: dict[int, float] = {}
     for answer in workers.submit(ends):
-        if isinstance(answer.outcome, Failed):
+        if not isinstance(answer.outcome, Measured):
             return answer.outcome
         values[answer.position] = answer.outcome.values[task.objectives[0].name]
     return values[0], values[1]

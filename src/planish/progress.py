@@ -20,6 +20,7 @@ class Progress:
         trials: how many candidates have an outcome.
         cached: how many of them came from the store.
         failures: "stage: reason" to how many failed so.
+        lost: how many were lost with their workers, and have no outcome.
         best: the best measured trial.
         growth: how the front grows; None with one objective.
         introduction: what is known of the program by now, in lines; where the level tells that.
@@ -30,6 +31,7 @@ class Progress:
     trials: int = 0
     cached: int = 0
     failures: Counter[str] = field(default_factory=Counter[str])
+    lost: int = 0
     best: Trial | None = None
     growth: Growth | None = None
     introduction: Sequence[str] = ()

@@ -17,6 +17,7 @@ from planish.core import (
     EvaluatorFactory,
     Failed,
     Level,
+    Lost,
     PlanishError,
     Searcher,
     StoppedError,
@@ -27,7 +28,7 @@ from planish.core import (
 )
 from planish.finals import Searched, finish
 from planish.indices import Indices
-from planish.measure import LocalExecutor
+from planish.measure import LocalExecutor, loss_notes
 from planish.progress import CanIntroduce, Listener, Progress
 from planish.result import Result
 from planish.settings import Settings
@@ -61,6 +62,7 @@ class Run:
         started: when, by the monotonic clock; what was spent on replaying is added.
         proposed: the hashes of what the searcher has proposed.
         trials: so far, by hash.
+        lost: those of which nothing is known, since they were lost with their workers, by hash.
         seconds: spent, by stage.
         stopped: whether Ctrl-C came.
         notes: what the workers have to say.
@@ -79,6 +81,7 @@ class Run:
     started: float = field(default_factory=time.monotonic)
     proposed: set[str] = field(default_factory=set[str])
     trials: dict[str, Trial] = field(default_factory=dict[str, Trial])
+    lost: dict[str, Trial] = field(default_factory=dict[str, Trial])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     stopped: bool = False
     notes: tuple[str, ...] = ()
@@ -94,8 +97,10 @@ class Run:
             self.listener.started(self.progress)
             self._take_up()
             with self._workers(executor) as ready:
-                self._search(ready)
-                self.notes = ready.notes
+                try:
+                    self._search(ready)
+                finally:
+                    self.notes = (*ready.notes, *loss_notes(ready.losses, len(self.lost)))
         except KeyboardInterrupt:
             self.stopped = True
         except BaseException:
@@ -179,7 +184,7 @@ class Run:
         """
         measured = self._evaluate(executor, [self.level.baseline(self.task)])
         for trial in measured:
-            if isinstance(trial.outcome, Failed):
+            if isinstance(trial.outcome, Failed | Lost):
                 stage, reason, detail = trial.outcome.stage, trial.outcome.reason, trial.outcome.detail
                 told = f"the baseline failed: {stage}: {reason}: {detail}"
                 raise PlanishError(told, "Mend the program; --remeasure tries it again.")
@@ -193,17 +198,22 @@ class Run:
         best, wanted = self.progress.best_value, self.budget.value
         objective = self.progress.objective
         reached = best is not None and wanted is not None and objective.cost(best) <= objective.cost(wanted)
-        left = self.budget.trials_left(len(self.trials))
+        left = self.budget.trials_left(self._asked)
         return reached or left == 0 or self.budget.seconds_left(self.started) <= 0
+
+    @property
+    def _asked(self) -> int:
+        """How many candidates were evaluated; one that was lost keeps its place, and the budget's."""
+        return len(self.trials) + len(self.lost)
 
     def _evaluate(self, executor: LocalExecutor, asked: Sequence[Candidate]) -> list[Trial]:
         """Give the trials of what was asked, in that order; fewer where the budget ends on the way."""
         fresh = list({c.hash: c for c in asked if c.hash not in self.trials}.values())
-        fresh = fresh[: self.budget.trials_left(len(self.trials))]
+        fresh = fresh[: self.budget.trials_left(self._asked)]
         place = {c.hash: self._indices.of(c) for c in fresh}
         self._recall(fresh, place)
         self._measure(executor, [c for c in fresh if c.hash not in self.trials], place)
-        found = [self.trials.get(c.hash) for c in asked]
+        found = [self.trials.get(c.hash, self.lost.get(c.hash)) for c in asked]
         return [t for t in found[: found.index(None) if None in found else None] if t is not None]
 
     def _recall(self, fresh: Sequence[Candidate], place: Mapping[str, int]) -> None:
@@ -240,10 +250,16 @@ class Run:
             self.seconds[stage] = self.seconds.get(stage, 0.0) + spent
         index, seed = place[candidate.hash], self.settings.seed
         trial = Trial(candidate, answer.outcome, index, seed, answer.seconds, HOST, time.time())
-        self._add(trial, stored=False)
+        if isinstance(answer.outcome, Lost):
+            self.lost[candidate.hash] = trial
+            self.progress.lost = len(self.lost)
+        else:
+            self._add(trial, stored=False)
 
     def _add(self, trial: Trial, *, stored: bool) -> None:
         self.trials[trial.candidate.hash] = trial
+        if self.lost.pop(trial.candidate.hash, None):
+            self.progress.lost = len(self.lost)
         if not stored:
             with self._timed("store"):
                 self.store.add_trials(self.progress.run_id, [trial])
@@ -261,10 +277,12 @@ class Run:
     def _nothing_measured(self) -> PlanishError:
         if self.stopped:
             return StoppedError("stopped before anything was measured", "The same command goes on.")
-        reasons = ", ".join(f"{reason} ({n})" for reason, n in self.progress.failures.most_common(3))
+        found = self.progress.failures.most_common(3)
+        found += [("lost with their workers", len(self.lost))] * bool(self.lost)
+        reasons = ", ".join(f"{reason} ({n})" for reason, n in found)
         return AllFailedError(
-            f"none of {self.progress.trials} candidates could be measured: {reasons or 'none was proposed'}",
-            f"See 'planish show {self.progress.run_id}'.",
+            f"none of {self._asked} candidates could be measured: {reasons or 'none was proposed'}",
+            "; ".join(self.notes) + "." if self.lost else f"See 'planish show {self.progress.run_id}'.",
         )
 
 

@@ -76,7 +76,7 @@ class Measuring:
         with clock("run"):
             time.sleep(self.grid.pause)
         outcome = self.grid.space.outcome(candidate)
-        if isinstance(outcome, Failed):
+        if not isinstance(outcome, Measured):
             return outcome
         value = outcome.values["time_s"]
         return Measured({"time_s": value, "gflops": GFLOP / value}, {"time_s": (value, value * 1.01)})

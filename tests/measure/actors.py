@@ -1,10 +1,13 @@
 """Factories that workers import by name."""
 
+import os
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from planish.core import Candidate, Measured, Outcome, StageClock
 from planish.measure import Limits, Yardstick
-from planish.testing.acting import Actor, Diary
+from planish.testing.acting import Actor, Diary, Mortal
 
 HASTY = Limits(build=0.3)
 
@@ -36,3 +39,32 @@ class Finder:
         self._found += 1
         with clock("run"):
             return Measured({"cost": self.yardstick.seconds(self._found)})
+
+
+@dataclass(frozen=True)
+class Humble:
+    """Makes evaluators that leave one processor to everybody else, then do something.
+
+    Args:
+        processor: which.
+    """
+
+    processor: int
+
+    def __call__(self) -> "Humble":
+        return self
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        os.sched_setaffinity(0, {self.processor})
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        with suppress(OSError):  # some kernels share a processor out among sessions first
+            Path("/proc/self/autogroup").write_text("19")
+        return Actor().evaluate(candidate, clock)
+
+
+class Dying(Mortal):
+    """Is killed while the evaluator is made."""
+
+    def __call__(self) -> Mortal:
+        self.live()
+        return Mortal(self.path, 0)

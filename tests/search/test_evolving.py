@@ -142,7 +142,7 @@ def test_only_the_last_generation_and_the_elite_are_parents() -> None:
 def test_failed_candidates_are_no_parents() -> None:
     space = Recorder()
     searcher = Genetic(space, [TIME], 0, population=6, elite=0)
-    fates = [Measured({"time_s": 1.0}), Failed("run", "crash")] * 3
+    fates: list[Outcome] = [Measured({"time_s": 1.0}), Failed("run", "crash")] * 3
     first = _generation(space, searcher, fates)
     searcher.ask(1)
     assert set(space.parents) == set(first[::2])

@@ -86,10 +86,11 @@ class Board:
 
     @property
     def failed(self) -> str:
-        """How many failed, and of what; empty where none did."""
-        failures = self.progress.failures
+        """How many failed, and of what, and how many were lost with their workers; empty where none were."""
+        failures, lost = self.progress.failures, self.progress.lost
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in failures.most_common(_SHOWN))
-        return f"{failures.total():,} failed ({reasons})" if failures else ""
+        failed = f"{failures.total():,} failed ({reasons})" if failures else ""
+        return ", ".join(filter(None, [failed, f"{lost:,} lost with their workers" if lost else ""]))
 
     @property
     def done(self) -> float | None:

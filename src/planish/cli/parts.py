@@ -12,14 +12,14 @@ from planish.cli.options import Form
 from planish.cli.output import document, one_line, remark, say, table
 from planish.cli.request import Request
 from planish.core import AllFailedError, StoppedError
-from planish.parts import Lost, Part, load_parts, totals, tune_parts
+from planish.parts import Part, Unmeasured, load_parts, totals, tune_parts
 from planish.report.wording import amount, label
 from planish.store import open_store
 
 LINE_S = 1.0
 _LIST = 90
 
-Found = Sequence[Part | Lost]
+Found = Sequence[Part | Unmeasured]
 
 
 def tune_each(request: Request, store: str | None, form: Form) -> None:
@@ -34,11 +34,11 @@ def tune_each(request: Request, store: str | None, form: Form) -> None:
         show_parts(found, "function")
         if stopped:
             say("\nStopped. The same command goes on from here.")
-    if found and all(isinstance(part, Lost) for part in found):
+    if found and all(isinstance(part, Unmeasured) for part in found):
         require_all(found)
 
 
-def gather(tuned: Iterator[Part | Lost], count: int, form: Form) -> tuple[Found, bool]:
+def gather(tuned: Iterator[Part | Unmeasured], count: int, form: Form) -> tuple[Found, bool]:
     """Take the parts as they come, and tell now and then how far it is; Ctrl-C ends it.
 
     Args:
@@ -52,7 +52,7 @@ def gather(tuned: Iterator[Part | Lost], count: int, form: Form) -> tuple[Found,
     Raises:
         StoppedError: the user ended it before the first.
     """
-    found: list[Part | Lost] = []
+    found: list[Part | Unmeasured] = []
     said = time.monotonic()
     try:
         for part in tuned:
@@ -69,7 +69,7 @@ def gather(tuned: Iterator[Part | Lost], count: int, form: Form) -> tuple[Found,
 
 def require_all(found: Found) -> None:
     """Raise AllFailedError where a part could not be measured."""
-    lost = [part for part in found if isinstance(part, Lost)]
+    lost = [part for part in found if isinstance(part, Unmeasured)]
     if lost:
         what = f"{len(lost)} of {len(found)} could not be measured: {lost[0].name}: {lost[0].reason}"
         raise AllFailedError(what, "See what is wrong with it: planish tune FILE.")
@@ -89,7 +89,7 @@ def show_parts(found: Found, what: str) -> None:
         say()
         _show_totals(parts)
     for lost in found:
-        if isinstance(lost, Lost):
+        if isinstance(lost, Unmeasured):
             say(f"{lost.name}: not measured: {one_line(lost.reason)}")
 
 
@@ -127,7 +127,7 @@ def parts_document(found: Found) -> dict[str, Any]:
     return {
         "objective": parts[0].objective.name if parts else None,
         "parts": [_part_document(part) for part in parts],
-        "not measured": {lost.name: lost.reason for lost in found if isinstance(lost, Lost)},
+        "not measured": {lost.name: lost.reason for lost in found if isinstance(lost, Unmeasured)},
         "totals": sums,
     }
 

@@ -31,7 +31,16 @@ from planish.core.front import dominates, front_of, hypervolume, pareto_front
 from planish.core.growth import Costs, Growth, growth_of, reference_point
 from planish.core.locked import is_locked
 from planish.core.named import HasFiles, place_of, remember, unnamed
-from planish.core.outcome import STAGES, Failed, Measured, Outcome, Stage, outcome_from_json, outcome_to_json
+from planish.core.outcome import (
+    STAGES,
+    Failed,
+    Lost,
+    Measured,
+    Outcome,
+    Stage,
+    outcome_from_json,
+    outcome_to_json,
+)
 from planish.core.protocols import (
     CanAnchor,
     CanEnumerate,
@@ -89,6 +98,7 @@ __all__ = [
     "Growth",
     "HasFiles",
     "Level",
+    "Lost",
     "Measured",
     "MismatchError",
     "Objective",

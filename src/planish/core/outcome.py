@@ -1,4 +1,4 @@
-"""What became of a candidate: measured or failed, as types and never as a magic number."""
+"""What became of a candidate: measured, failed or lost, as types and never as a magic number."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -36,19 +36,42 @@ class Failed:
     detail: str = ""
 
 
-Outcome = Measured | Failed
+@dataclass(frozen=True)
+class Lost:
+    """An evaluation that ended with its worker, through no fault of the candidate.
+
+    Nothing is known of the candidate, so this is never stored; it is asked again.
+
+    Args:
+        stage: where the worker was.
+        reason: a short fixed text ("killed", "stopped", "starved").
+        detail: what is particular to this loss; for people.
+    """
+
+    stage: Stage
+    reason: str
+    detail: str = ""
+
+
+Outcome = Measured | Failed | Lost
 
 
 def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
-    """Give the JSON form of an outcome; `outcome_from_json` is its inverse."""
+    """Give the JSON form of an outcome; `outcome_from_json` is its inverse.
+
+    Raises:
+        ValueError: the evaluation was lost, which is nothing to keep.
+    """
     match outcome:
         case Measured(values, samples):
             return {"values": dict(values), "samples": {k: list(v) for k, v in samples.items()}}
         case Failed(stage, reason, detail):
             return {"stage": stage, "reason": reason, "detail": detail}
+        case Lost(stage, reason):
+            raise ValueError(f"an evaluation that was lost ({stage}: {reason}) is not kept")
 
 
-def outcome_from_json(data: Mapping[str, Any]) -> Outcome:
+def outcome_from_json(data: Mapping[str, Any]) -> Measured | Failed:
     """Read an outcome back from its JSON form."""
     if "values" in data:
         samples = {k: tuple(v) for k, v in data.get("samples", {}).items()}

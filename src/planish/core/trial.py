@@ -15,7 +15,7 @@ class Trial:
 
     Args:
         candidate: what was tried.
-        outcome: measured or failed.
+        outcome: measured, failed, or lost, which no store keeps.
         index: its place in the run, from 0; its randomness comes from (seed, index).
         seed: the run's seed.
         seconds: stage name to seconds spent, of this trial alone.
@@ -34,7 +34,7 @@ class Trial:
     cached: bool = False
 
     def cost(self, objective: Objective) -> float | None:
-        """Give the objective's cost (less is better), or None where the trial failed."""
+        """Give the objective's cost (less is better), or None where the trial failed or was lost."""
         if not isinstance(self.outcome, Measured) or objective.name not in self.outcome.values:
             return None
         return objective.cost(self.outcome.values[objective.name])

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planish.core import Candidate, CanDoubt, CanRefer, CanScore, Failed, Measured, Opinion, PlanishError
+from planish.core import (
+    Candidate,
+    CanDoubt,
+    CanRefer,
+    CanScore,
+    Failed,
+    Lost,
+    Measured,
+    Opinion,
+    PlanishError,
+)
 from planish.finals.comparing import compare_reference
 from planish.finals.ending import Ending
 from planish.finals.searched import Searched
@@ -57,7 +67,7 @@ def _with_baseline(search: Searched, ending: Ending) -> list[Candidate]:
     return [search.level.baseline(search.task), *(member.candidate for member in ending.members)]
 
 
-def _why(failed: Failed) -> str:
+def _why(failed: Failed | Lost) -> str:
     return f"{failed.reason}: {failed.detail}" if failed.detail else failed.reason
 
 

@@ -144,7 +144,7 @@ class _Evaluator:
         if name not in self._known or not self._remember:
             self._known[name] = self._tried(self._runner, code, clock)
         found = self._known[name]
-        if isinstance(found, Failed):
+        if not isinstance(found, Measured):
             return found
         return Measured({**values, **found.values}, found.samples)
 

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from planish.core import Candidate, Evaluator, Failed, Measured, Outcome, PlanishError, StageClock, Task
+from planish.core import Candidate, Evaluator, Measured, Outcome, PlanishError, StageClock, Task
 from planish.llvm.backend import open_backend
 from planish.llvm.commands import OBJECT, OPTIMISED, PREPARED, commands
 from planish.llvm.passes import passes_of, print_pipeline
@@ -41,7 +41,7 @@ def export_module(task: Task, candidate: Candidate, path: Path) -> Sequence[Path
     (path / READ_ME).write_text(_read_me(task, passes))
     with closing(LocalExecutor(_Writer(before, task.target.toolchain["backend"], path.absolute()))) as worker:
         (answer,) = worker.submit([candidate])
-    if isinstance(answer.outcome, Failed):
+    if not isinstance(answer.outcome, Measured):
         failed = answer.outcome
         raise PlanishError(f"cannot make {path / OPTIMISED}: {failed.reason}: {failed.detail}")
     return [path / name for name in (PREPARED, OPTIMISED, OBJECT, PIPELINE, READ_ME)]

@@ -8,6 +8,7 @@ from planish.measure.inline import InlineExecutor
 from planish.measure.interval import NOTICED, Ratio, Verdict
 from planish.measure.limits import Limits
 from planish.measure.local import LocalExecutor
+from planish.measure.losses import loss_notes
 from planish.measure.noise import noise
 from planish.measure.timing import (
     FINAL_TIMING,
@@ -42,6 +43,7 @@ __all__ = [
     "Verdict",
     "Yardstick",
     "exclusive",
+    "loss_notes",
     "noise",
     "remeasure",
     "remeasure_all",

@@ -9,6 +9,7 @@ from planish.core import (
     Candidate,
     Evaluator,
     Failed,
+    Lost,
     Measured,
     Outcome,
     PlanishError,
@@ -27,7 +28,7 @@ class Answer:
 
     Args:
         position: the candidate's place in the batch, from 0.
-        outcome: measured or failed.
+        outcome: measured, failed or lost.
         seconds: seconds by stage, "wait" for the wait for the machine, "worker" for the rest.
     """
 
@@ -48,7 +49,7 @@ def answer(evaluator: Evaluator, position: int, candidate: Candidate, clock: Clo
 
 def _checked(outcome: object) -> Outcome:
     match outcome:
-        case Failed():
+        case Failed() | Lost():
             return outcome
         case Measured(values) if all(map(math.isfinite, values.values())):
             return outcome

@@ -1,5 +1,6 @@
 """The executor of this process: for tests, simulation, and evaluators that cannot hurt."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,10 +18,14 @@ class InlineExecutor:
     Args:
         evaluator: evaluates.
         lock: the file by which timed runs exclude each other.
+
+    Attributes:
+        losses: how many evaluations were lost, by cause; none, since there are no workers.
     """
 
     def __init__(self, evaluator: Evaluator, *, lock: Path = MACHINE_LOCK) -> None:
         self._evaluator = evaluator
+        self.losses: Counter[str] = Counter()
         self._clock = Clock(Dial(memoryview(bytearray(DIAL_BYTES))), lock)
 
     def submit(self, candidates: Sequence[Candidate]) -> Iterator[Answer]:

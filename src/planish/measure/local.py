@@ -3,23 +3,26 @@
 import math
 import pickle
 import time
-from collections import deque
+from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from planish.core import STAGES, Candidate, EvaluatorFactory, Failed, PlanishError, Stage
+from planish.core import STAGES, Candidate, EvaluatorFactory, Failed, Lost, PlanishError, Stage
+from planish.measure.batch import Batch
 from planish.measure.crew import Crew
 from planish.measure.exclusion import MACHINE_LOCK, is_held
 from planish.measure.guard import Answer
 from planish.measure.limits import Limits
-from planish.measure.process import WorkerProcess
+from planish.measure.process import End, WorkerProcess
 from planish.measure.wire import Made
 
 _TICK_S = 0.05  # how often limits are looked at
 _CHUNK_S = 0.02  # how much work is sent at once: a pipe's round trip is lost in it
 _CHUNK_MOST = 32
+_LATE_S = 0.25  # a look that comes so late shows that this process itself was stopped or starved
+_ATTEMPTS = 3
 
 
 class LocalExecutor:
@@ -27,8 +30,10 @@ class LocalExecutor:
 
     A candidate that crashes, hangs or runs out of memory is a `Failed` answer; its worker's
     process group is killed and replaced, and the rest of the batch is evaluated as if nothing
-    had been. All ends with this process, even if it is killed. Evaluated code that starts a
-    session of its own escapes; nothing else does. An executor belongs to one thread at a time.
+    had been. A candidate whose worker is killed by somebody else, or gets no processor, is evaluated
+    again in another one; after some attempts it is a `Lost` answer. All ends with this process, even
+    if it is killed. Evaluated code that starts a session of its own escapes; nothing else does. An
+    executor belongs to one thread at a time.
 
     Stages named "run" exclude each other on the whole machine (see `Clock`).
 
@@ -38,10 +43,12 @@ class LocalExecutor:
         limits: what one evaluation may use; None takes those that the factory asks for (`Limits.of`). The
             memory is that of the first factory: a process keeps it.
         lock: the file by which timed runs exclude each other.
+        attempts: how often a candidate is evaluated that is lost with its worker each time.
 
     Attributes:
         notes: what the evaluators have to tell the user: texts of their attribute `notes`, where they have
             one. Known once a candidate was answered for.
+        losses: how many evaluations were lost with their workers so far, each attempt counted, by cause.
         until: when a batch ends, by the monotonic clock, without the answers that are still missing; what is
             under way then is ended. Another task has no such time.
 
@@ -57,23 +64,26 @@ class LocalExecutor:
         workers: int = 1,
         limits: Limits | None = None,
         lock: Path = MACHINE_LOCK,
+        attempts: int = _ATTEMPTS,
     ) -> None:
         if workers < 1:
             raise PlanishError(f"{workers} workers cannot evaluate anything", "Ask for at least 1.")
         self._given = limits
         self._limits = limits or Limits.of(factory)
-        self._lock = lock
+        self._lock, self._attempts = lock, attempts
         # The factory is kept too: what it owns, such as a folder for its workers, may end with it.
         self._owner, self._factory = factory, _pickled(factory)
         self._serial = 1
         self.notes: tuple[str, ...] = ()
+        self.losses: Counter[str] = Counter()
         self.until = math.inf
         self._crew = Crew(workers, self._limits.memory_bytes, lock)
         self._pace = _CHUNK_S / 4  # seconds that a candidate takes, lately
         self._next_look = 0.0
+        self._unmade = 0  # evaluators in a row that were lost before they were there
         self._submitting = False
         self._closed = False
-        self._feed(deque(), ())
+        self._feed(Batch())
 
     def __enter__(self) -> Self:
         return self
@@ -94,7 +104,7 @@ class LocalExecutor:
         self._limits = self._given or Limits.of(factory)
         self._serial += 1
         self.notes, self.until = (), math.inf
-        self._feed(deque(), ())
+        self._feed(Batch())
 
     def submit(self, candidates: Sequence[Candidate]) -> Generator[Answer, None, None]:
         """Evaluate a batch; answers come as they finish, one for each candidate until the end, in any order.
@@ -128,11 +138,12 @@ class LocalExecutor:
             raise PlanishError("a batch is under way", "Take all its answers, or close its iterator, first.")
 
     def _evaluate(self, candidates: Sequence[Candidate]) -> Iterator[Answer]:
-        queue = deque(range(len(candidates)))
+        batch = Batch(candidates, self._attempts)
         left = len(candidates)
+        self._next_look = time.monotonic() + _TICK_S
         while left and time.monotonic() < self.until:
-            self._feed(queue, candidates)
-            for answer in self._listen(queue):
+            self._feed(batch)
+            for answer in self._listen(batch):
                 left -= 1
                 before = time.monotonic()
                 yield answer
@@ -140,37 +151,40 @@ class LocalExecutor:
 
     def _forgive(self, pause: float) -> None:
         """Nobody listened for so many seconds; a worker may have waited for that."""
+        self._next_look += pause
         for worker in self._crew.workers:
             worker.slack += pause
 
-    def _feed(self, queue: deque[int], candidates: Sequence[Candidate]) -> None:
+    def _feed(self, batch: Batch) -> None:
         """Give work to every worker that has none; one that has lived long enough is replaced first."""
-        if queue and self._limits.lifetime is not None:
+        if batch and self._limits.lifetime is not None:
             self._crew.retire(self._limits.lifetime)
         self._crew.complete()
         for worker in [w for w in self._crew.workers if not w.busy]:
             if worker.serial != self._serial:
                 worker.make(self._serial, self._factory)
-            elif queue:
-                chunk = [queue.popleft() for _ in range(self._chunk_size(len(queue)))]
-                worker.evaluate(chunk, [candidates[position] for position in chunk])
+            elif batch:
+                worker.evaluate(*batch.take(self._chunk_size(len(batch))))
 
     def _chunk_size(self, queued: int) -> int:
         """Few enough that the workers end together, enough that the pipe's round trip is lost in it."""
         share = queued if self._crew.count == 1 else -(-queued // (2 * self._crew.count))
         return max(1, min(share, _CHUNK_MOST, int(_CHUNK_S / self._pace)))
 
-    def _listen(self, queue: deque[int]) -> list[Answer]:
+    def _listen(self, batch: Batch) -> list[Answer]:
         answers: list[Answer] = []
         for worker in self._crew.speaking(_TICK_S):
-            answers += self._hear(worker, queue)
-        if time.monotonic() >= self._next_look:
+            answers += self._hear(worker, batch)
+        late = time.monotonic() - self._next_look
+        if late >= 0:
+            if late > _LATE_S:
+                self._forgive(late)
             self._next_look = time.monotonic() + _TICK_S
             for worker in [w for w in self._crew.workers if w.busy]:
-                answers += self._look_after(worker, queue)
+                answers += self._look_after(worker, batch)
         return answers
 
-    def _hear(self, worker: WorkerProcess, queue: deque[int]) -> list[Answer]:
+    def _hear(self, worker: WorkerProcess, batch: Batch) -> list[Answer]:
         answers: list[Answer] = []
         try:
             for reply in worker.read():
@@ -178,13 +192,21 @@ class LocalExecutor:
                     self._welcome(worker, reply)
                 else:
                     self._pace += (sum(reply.seconds.values()) - self._pace) / 8
-                    answers.append(reply)
+                    answers += self._checked(reply, batch)
         except EOFError:
-            answers += self._lose(worker, queue, "crash", worker.autopsy())
+            answers += self._bury(worker, batch, worker.autopsy())
         return answers
+
+    def _checked(self, reply: Answer, batch: Batch) -> list[Answer]:
+        """Give the answer, unless the candidate is evaluated again."""
+        if not isinstance(reply.outcome, Lost):
+            return [reply]
+        self.losses[reply.outcome.detail] += 1
+        return [] if batch.lose(reply.position) else [reply]
 
     def _welcome(self, worker: WorkerProcess, reply: Made) -> None:
         if reply.error is None:
+            self._unmade = 0
             if reply.serial == self._serial:
                 self.notes = tuple(dict.fromkeys((*self.notes, *reply.notes)))
             return
@@ -192,33 +214,54 @@ class LocalExecutor:
         if reply.serial == self._serial:
             raise reply.error from RuntimeError(f"in the worker:\n{reply.traceback}")
 
-    def _look_after(self, worker: WorkerProcess, queue: deque[int]) -> list[Answer]:
+    def _look_after(self, worker: WorkerProcess, batch: Batch) -> list[Answer]:
         """End a worker that is over a limit, or that died while a child holds its pipe open."""
         phase, since = worker.dial.phase()
         limit = self._limits.seconds(phase)
+        worker.withheld.look()
         if worker.is_overdue(since, limit):
-            return self._lose(worker, queue, "timeout", f"over {limit:g} s")
+            return self._end(worker, batch, Failed(_stage(phase), "timeout", f"over {limit:g} s"))
+        if why := worker.withheld.exceeds(min(limit, self._limits.worker)):
+            return self._end(worker, batch, Lost(_stage(phase), why, f"its worker was {why}"))
         if worker.is_alive():
             return []
-        answers = self._hear(worker, queue)
+        answers = self._hear(worker, batch)
         if not answers and worker in self._crew.workers:
-            return self._lose(worker, queue, "crash", worker.autopsy())
+            return self._bury(worker, batch, worker.autopsy())
         return answers
 
-    def _lose(self, worker: WorkerProcess, queue: deque[int], reason: str, detail: str) -> list[Answer]:
-        """End a worker for what its candidate did; the candidates after it go back to the queue."""
+    def _bury(self, worker: WorkerProcess, batch: Batch, end: End) -> list[Answer]:
+        """Let go of a worker that died."""
+        stage = _stage(worker.dial.phase()[0])
+        if end.from_outside:
+            return self._end(worker, batch, Lost(stage, "killed", end.cause))
+        return self._end(worker, batch, Failed(stage, "crash", end.detail))
+
+    def _end(self, worker: WorkerProcess, batch: Batch, outcome: Failed | Lost) -> list[Answer]:
+        """End a worker for what became of its candidate; the candidates after it go back."""
         phase, since = worker.dial.phase()
         seconds = {**worker.dial.seconds(), phase: time.monotonic() - max(since, worker.heard)}
         self._crew.fire(worker)
         if worker.making and worker.serial == self._serial:
-            cause, *_ = detail.splitlines()
-            raise PlanishError(f"a worker cannot make its evaluator: {cause}") from RuntimeError(detail)
+            self._count_unmade(outcome)
         if not worker.pending:
             return []
         position, *others = worker.pending
-        queue.extendleft(reversed(others))
-        stage: Stage = phase if phase in STAGES else "worker"
-        return [Answer(position, Failed(stage, reason, detail), seconds)]
+        batch.put_back(others)
+        return self._checked(Answer(position, outcome, seconds), batch)
+
+    def _count_unmade(self, outcome: Failed | Lost) -> None:
+        """An evaluator was not made; those that are lost are made again, some times in a row."""
+        self._unmade += 1
+        if isinstance(outcome, Failed) or self._unmade >= _ATTEMPTS:
+            cause, *_ = outcome.detail.splitlines()
+            raise PlanishError(f"a worker cannot make its evaluator: {cause}") from RuntimeError(
+                outcome.detail
+            )
+
+
+def _stage(phase: str) -> Stage:
+    return phase if phase in STAGES else "worker"
 
 
 def _pickled(factory: EvaluatorFactory) -> bytes:

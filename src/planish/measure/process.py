@@ -10,17 +10,53 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from planish.core import Candidate
 from planish.measure.clock import DIAL_BYTES, Dial
 from planish.measure.scratch import Scratch
 from planish.measure.wire import Chunk, Decoder, Made, Make, Reply, Setup, encode, send
+from planish.measure.withheld import Withheld
 
 _TAIL_BYTES = 4096
 _TAIL_LINES = 12
 _READ_BYTES = 1 << 16
 _FAREWELL_S = 1.0  # for an idle worker to end by itself
 _DEATH_S = 0.2  # for a worker that closed its pipe to be dead
+_OWN = frozenset(
+    getattr(signal, f"SIG{name}")
+    for name in [
+        "SEGV",
+        "BUS",
+        "ILL",
+        "FPE",
+        "ABRT",
+        "SYS",
+        "TRAP",
+        "XCPU",
+        "XFSZ",
+        "PIPE",
+        "ALRM",
+        "VTALRM",
+        "PROF",
+    ]
+)
+"""What a process brings upon itself; other signals are sent by somebody."""
+
+
+@dataclass(frozen=True)
+class End:
+    """How a worker ended.
+
+    Args:
+        cause: one line.
+        detail: the cause, and the last lines that it printed.
+        from_outside: whether a signal ended it that evaluated code does not cause.
+    """
+
+    cause: str
+    detail: str
+    from_outside: bool
 
 
 class WorkerProcess:
@@ -38,6 +74,7 @@ class WorkerProcess:
         pending: positions sent and not answered; the first is the one under way.
         heard: when it last said something or was given something, monotonic seconds.
         slack: seconds since then in which nobody listened to it.
+        withheld: what it lacked the processor since then.
         replies, errors: descriptors to listen on.
     """
 
@@ -69,6 +106,7 @@ class WorkerProcess:
         self.making = False
         self.evaluated = 0
         self.pending: deque[int] = deque()
+        self.withheld = Withheld(self._process.pid)
         self._send(encode(setup))
 
     @property
@@ -128,11 +166,15 @@ class WorkerProcess:
         return True
 
     def is_overdue(self, since: float, limit: float) -> bool:
-        """Whether it has been at one thing, since a monotonic time, for longer than its limit."""
-        return time.monotonic() - max(since, self.heard) > limit + self.slack
+        """Whether it has been at one thing, since a monotonic time, for longer than its limit.
 
-    def autopsy(self) -> str:
-        """Say how it ended, with the last lines that it printed."""
+        What was withheld from it does not count.
+        """
+        return time.monotonic() - max(since, self.heard) > limit + self.slack + self.withheld.seconds
+
+    def autopsy(self) -> End:
+        """Say how it ended."""
+        code = 0
         try:
             code = self._process.wait(_DEATH_S)
         except subprocess.TimeoutExpired:
@@ -143,7 +185,7 @@ class WorkerProcess:
                 cause += " (the system may be out of memory)"
         self.drain()
         last = self._tail.decode(errors="replace").splitlines()[-_TAIL_LINES:]
-        return "\n".join([cause, *last])
+        return End(cause, "\n".join([cause, *last]), code < 0 and -code not in _OWN)
 
     def kill(self) -> None:
         """End it and all that it started."""
@@ -173,6 +215,7 @@ class WorkerProcess:
     def _mark(self) -> None:
         self.heard = time.monotonic()
         self.slack = 0.0
+        self.withheld.restart()
 
 
 def _signal_name(number: int) -> str:

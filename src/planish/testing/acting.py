@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from planish.core import Candidate, Failed, Measured, Outcome, ScheduleError, Stage, StageClock, Step
+from planish.core import Candidate, Failed, Lost, Measured, Outcome, ScheduleError, Stage, StageClock, Step
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ def act(name: str = "measure", value: float = 1.0, stage: Stage = "build") -> Ca
 class Actor:
     """Does the acts of a candidate in turn; measures their sum as "cost".
 
-    The acts "fail", "nothing" and "nan" answer with a `Failed`, with None, and with a value that is
-    not a number.
+    The acts "fail", "lose", "nothing" and "nan" answer with a `Failed`, with a `Lost`, with None, and with
+    a value that is not a number.
     """
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
@@ -55,6 +55,7 @@ class Actor:
 
 _ANSWERS: dict[str, Outcome] = {
     "fail": Failed("verify", "wrong answer", "off by one"),
+    "lose": Lost("run", "killed", "its program was killed"),
     "nothing": None,  # pyright: ignore[reportAssignmentType]  # what a plug-in's mistake may give
     "nan": Measured({"cost": float("nan")}),
 }
@@ -78,6 +79,11 @@ def _quit(value: float) -> None:
 
 def _crash(_: float) -> None:
     os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def _signal(number: float) -> None:
+    """Do to oneself what others do to a worker: kill it, end it, stop it."""
+    os.kill(os.getpid(), int(number))
 
 
 def _leave(value: float) -> None:
@@ -136,6 +142,7 @@ ACTS: dict[str, Callable[[float], None]] = {
     "illegal": _illegal,
     "quit": _quit,
     "crash": _crash,
+    "signal": _signal,
     "leave": _leave,
     "spin": _spin,
     "spin in C": _spin_in_c,
@@ -160,6 +167,39 @@ class Diary:
 
     def __call__(self) -> "Diarist":
         return Diarist(self.path)
+
+
+@dataclass(frozen=True)
+class Mortal:
+    """A factory of actors who are struck by a signal in the first so many evaluations, whoever evaluates.
+
+    Args:
+        path: the file in which they count them.
+        times: how many.
+        number: the signal's.
+    """
+
+    path: Path
+    times: int
+    number: int = signal.SIGKILL
+
+    def __call__(self) -> "Mortal":
+        return self
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        """Do it, unless the time has come."""
+        with clock("build"):
+            self.live()
+        return Actor().evaluate(candidate, clock)
+
+    def live(self) -> None:
+        """Grow older, or be struck."""
+        with self.path.open("ab") as file:
+            file.write(b".")
+            file.flush()
+            age = file.tell()
+        if age <= self.times:
+            _signal(self.number)
 
 
 class Diarist(Actor):

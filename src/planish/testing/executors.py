@@ -1,8 +1,10 @@
 """What every executor must do, as tests: subclass `ExecutorConformance` in a test module."""
 
 import random
+import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -13,11 +15,12 @@ from planish.core import (
     EvaluatorFactory,
     Executor,
     Failed,
+    Lost,
     Measured,
     Outcome,
     PlanishError,
 )
-from planish.testing.acting import Act, Actor, act
+from planish.testing.acting import Act, Actor, Mortal, act
 
 
 class ExecutorConformance:
@@ -104,6 +107,30 @@ class ExecutorConformance:
         outcomes = self._outcomes(actors, [act(), act(name, value), *[act(value=2.0)] * 5])
         _assert_failed(outcomes[1], failure)
         assert [outcomes[0], *outcomes[2:]] == [_cost(1.0), *[_cost(2.0)] * 5]
+
+    @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
+    def test_a_candidate_whose_worker_is_killed_is_evaluated_again(
+        self, tmp_path: Path, number: signal.Signals
+    ) -> None:
+        self._needs_isolation()
+        executor = self.executor(Mortal(tmp_path / "age", 2, number))
+        assert self._outcomes(executor, [act(value=value) for value in range(9)]) == [
+            _cost(value) for value in range(9)
+        ]
+        executor.close()
+
+    def test_who_is_killed_each_time_is_lost_and_costs_the_others_nothing(self, actors: Executor) -> None:
+        self._needs_isolation()
+        killed = act("signal", signal.SIGKILL)
+        first, lost, *others = self._outcomes(actors, [act(), killed, *[act(value=2.0)] * 5])
+        assert isinstance(lost, Lost)
+        assert (lost.stage, lost.reason) == ("build", "killed")
+        assert [first, *others] == [_cost(1.0), *[_cost(2.0)] * 5]
+
+    def test_an_evaluator_may_say_that_an_evaluation_was_lost(self, actors: Executor) -> None:
+        lost, other = self._outcomes(actors, [act("lose"), act()])
+        assert lost == Lost("run", "killed", "its program was killed")
+        assert other == _cost(1.0)
 
     def test_one_disaster_after_another(self, actors: Executor) -> None:
         self._needs_isolation()

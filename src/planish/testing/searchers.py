@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import pytest
 
-from planish.core import Candidate, Failed, Measured, Objective, Outcome, Searcher, Trial
+from planish.core import Candidate, Failed, Lost, Measured, Objective, Outcome, Searcher, Trial
 from planish.testing.driving import drive
 from planish.testing.lattice import Lattice
 
@@ -68,8 +68,13 @@ class SearcherConformance:
 
     @pytest.mark.parametrize(
         "outcome",
-        [Failed("build", "refused"), Measured({}), Measured({Lattice.objective.name: float("nan")})],
-        ids=["failed", "another objective", "not a number"],
+        [
+            Failed("build", "refused"),
+            Lost("build", "killed"),
+            Measured({}),
+            Measured({Lattice.objective.name: float("nan")}),
+        ],
+        ids=["failed", "lost", "another objective", "not a number"],
     )
     def test_it_survives_when_all_fail(self, outcome: Outcome) -> None:
         asked = self._asked(self.budget, evaluate=lambda _: outcome)

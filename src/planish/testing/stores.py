@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from planish.core import Candidate, Measured, StoreError, Task, Trial
+from planish.core import Candidate, Lost, Measured, StoreError, Task, Trial
 from planish.testing.stored import ERROR, STEPS, TIME, make_candidate, make_task, make_trial
 
 ENDS = ("finished", "stopped", "failed")
@@ -38,6 +38,14 @@ class StoreConformance:
         with self.open(read_only=True) as store:
             assert store.run_trials(run_id, STEPS) == added
             assert store.trials(make_task().key, STEPS) == added
+
+    def test_what_was_lost_is_not_kept(self) -> None:
+        lost = Trial(make_candidate(1), Lost("run", "killed"), 1)
+        with self.open() as store:
+            run_id = begin(store)
+            with pytest.raises(ValueError, match="lost"):
+                store.add_trials(run_id, [make_trial(0), lost])
+            assert store.run_trials(run_id, STEPS) == []
 
     def test_a_run_is_listed_by_index_and_a_task_by_storing(self) -> None:
         with self.open() as store:
