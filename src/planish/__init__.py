@@ -6,16 +6,17 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from planish.einsum import einsum
+    from planish.einsum import einsum, kernel
     from planish.result import Result
     from planish.tune import tune
     from planish.validate import validate
 
 __version__ = "0.1.0"
-__all__ = ["Result", "__version__", "einsum", "tune", "validate"]
+__all__ = ["Result", "__version__", "einsum", "kernel", "tune", "validate"]
 
 _LAZY = {
     "einsum": "planish.einsum",
+    "kernel": "planish.einsum",
     "Result": "planish.result",
     "tune": "planish.tune",
     "validate": "planish.validate",

@@ -43,10 +43,10 @@ def values(rng: Generator, shape: Shape, dtype: str) -> Array:
     """Give a row-major array; floats are normal, a few of them not a number or infinite."""
     kind = np.dtype(dtype).kind
     if kind in "iub":
-        return rng.integers(0, 2 if kind == "b" else 5, shape).astype(dtype)
-    array = np.asarray(rng.standard_normal(shape)).astype(dtype)
+        return np.asarray(rng.integers(0, 2 if kind == "b" else 5, shape)).astype(dtype)
+    array = np.asarray(np.asarray(rng.standard_normal(shape)).astype(dtype))
     if kind == "c":
-        array = (array + 1j * np.asarray(rng.standard_normal(shape))).astype(dtype)
+        array = np.asarray((array + 1j * np.asarray(rng.standard_normal(shape))).astype(dtype))
     if kind == "f" and array.size and rng.random() < 0.03:
         array.flat[rng.integers(array.size)] = rng.choice([np.nan, np.inf, -np.inf])
     return array

@@ -76,6 +76,8 @@ def _shared(result: Array, made: Call) -> list[bool]:
 
 def _same(got: Array, wanted: Array) -> bool:
     """Whether both have the same values, as they have where NumPy computed both."""
+    if isinstance(got, np.ma.MaskedArray):
+        return np.array_equal(np.ma.getmaskarray(got), np.ma.getmaskarray(wanted))
     return bool(np.all((got == wanted) | (got != got) & (wanted != wanted)))
 
 

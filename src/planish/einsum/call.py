@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import warnings
 from collections.abc import Callable, Hashable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from planish.core import PlanishError, ProgramError
+from planish.einsum.request import PLANNING, Request
+from planish.einsum.ways import Way, enter
+from planish.loops.dispatch import Table
 
 if TYPE_CHECKING:
     from planish.store import Store
-
-OURS = {"budget_s", "cores", "store"}
 
 
 class FallbackWarning(UserWarning):
     """An einsum that a kernel could compute is left to NumPy; the text says why."""
 
 
+_UNKNOWN = object()
+_MOST = 4096
+"""Kinds of calls that are known at most; with more of them all are forgotten."""
 _ways: dict[Hashable, Callable[..., Any]] = {}
-"""What is done with operands, by all that a call is told."""
-_planning = threading.Lock()
+"""What is done with the operands, by all that a call is told."""
+_tables: dict[int | None, Table] = {}
+_calls: dict[int | None, Callable[..., Any]] = {}
+"""The tables' built-in functions, which know most calls, by the number of cores that is asked for."""
 _said: set[str] = set()
 
 
@@ -63,15 +69,16 @@ def einsum(
     """
     if arguments:
         return np.einsum(*operands, **arguments)
+    call = _calls.get(cores)
+    if call is not None:
+        found = call(*operands)
+        if found is not _UNKNOWN:
+            return found
     key = _key(operands, cores)
     if key is None:
         return np.einsum(*operands)
-    way = _ways.get(key)
-    if way is None:
-        way = _planned(key, operands, budget_s, cores, store)
-        if way is None:
-            return np.einsum(*operands)
-    return way(*operands[1:])
+    way = _ways.get(key) or _planned(key, operands, cores, Request(budget_s, cores, store))
+    return np.einsum(*operands) if way is None else way(*operands[1:])
 
 
 def _key(operands: tuple[Any, ...], cores: int | None) -> Hashable:
@@ -79,42 +86,46 @@ def _key(operands: tuple[Any, ...], cores: int | None) -> Hashable:
     if len(operands) < 2 or type(operands[0]) is not str:
         return None
     arrays = operands[1:]
-    if any(type(a) is not np.ndarray or a.dtype.char not in "fd" for a in arrays):
+    if any(type(a) is not np.ndarray for a in arrays):
         return None
     return operands[0], cores, *((a.shape, a.strides, a.dtype, a.flags.aligned) for a in arrays)
 
 
 def _planned(
-    key: Hashable,
-    operands: tuple[Any, ...],
-    budget_s: float,
-    cores: int | None,
-    store: Store | str | Path | None,
+    key: Hashable, operands: tuple[Any, ...], cores: int | None, request: Request
 ) -> Callable[..., Any] | None:
     """Plan a kind of call, unless another thread is planning; None leaves this call to NumPy."""
     started = time.monotonic()
-    if not _planning.acquire(blocking=False):
+    if not PLANNING.acquire(blocking=False):
         return None
     try:
-        from planish.einsum.planning import Request, plan
+        from planish.einsum.planning import plan
 
-        way = plan(operands[0], operands[1:], Request(budget_s, cores, store), started).call
+        way = plan(operands[0], operands[1:], request, started)
     except ProgramError:
-        way = _numpys(operands[0])
+        way = Way("einsum", partial(np.einsum, operands[0]))
     except PlanishError as error:
         _tell(str(error))
         return None
     finally:
-        _planning.release()
-    _ways[key] = way
-    return way
+        PLANNING.release()
+    _learn(key, way, operands, cores)
+    return way.call
 
 
-def _numpys(subscripts: str) -> Callable[..., Any]:
-    def call(*operands: Any) -> Any:
-        return np.einsum(subscripts, *operands)
+def _learn(key: Hashable, way: Way, operands: tuple[Any, ...], cores: int | None) -> None:
+    """Take a way from now on; machine code looks it up where it can."""
+    if len(_ways) >= _MOST:
+        for known in (_ways, _tables, _calls):
+            known.clear()
+    _ways[key] = way.call
+    table = _tables.setdefault(cores, Table(_unknown, subscripts=True))
+    enter(table, way, operands[1:], operands[0])
+    _calls[cores] = table.call
 
-    return call
+
+def _unknown(*_: Any) -> object:
+    return _UNKNOWN
 
 
 def _tell(reason: str) -> None:

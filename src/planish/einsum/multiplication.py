@@ -51,10 +51,20 @@ def multiplication(contraction: Contraction) -> Callable[..., Any] | None:
     stacked = bool(roles.batch)
     first = _matrix(contraction, int(roles.swapped), (roles.batch, roles.rows, roles.inner), stacked)
     second = _matrix(contraction, int(not roles.swapped), (roles.batch, roles.inner, roles.columns), stacked)
-    if stacked:
-        return _stacks(first, second, roles.swapped, dims, turned)
-    merged = max(len(roles.rows), len(roles.columns)) > 1
-    return _matrices(first, second, roles.swapped, dims if merged else None, turned)
+    multiply: Callable[..., Any] = np.matmul if stacked else np.dot
+    merged = stacked or max(len(roles.rows), len(roles.columns)) > 1
+    straight = turned == tuple(range(len(turned)))
+
+    @np.errstate(all="ignore")  # einsum reports no overflow
+    def call(a: Array, b: Array) -> Any:
+        if roles.swapped:
+            a, b = b, a
+        found = multiply(a if first is None else first(a), b if second is None else second(b))
+        if merged:
+            found = found.reshape(dims)
+        return found if straight else found.transpose(turned)
+
+    return call
 
 
 def _roles(contraction: Contraction) -> _Roles | None:
@@ -86,35 +96,3 @@ def _matrix(contraction: Contraction, place: int, groups: Sequence[list[str]], s
     if shape == tuple(sizes[term[d]] for d in order):
         return None if order == tuple(range(len(order))) else lambda a: a.transpose(order)
     return lambda a: a.transpose(order).reshape(shape)
-
-
-def _matrices(
-    first: Matrix, second: Matrix, swapped: bool, dims: tuple[int, ...] | None, turned: tuple[int, ...]
-) -> Callable[..., Any]:
-    """Multiply by `numpy.dot`, which like einsum reports no overflow."""
-    straight = turned == tuple(range(len(turned)))
-    if first is None and second is None and straight and not swapped and dims is None:
-        return np.dot
-
-    def call(a: Array, b: Array) -> Any:
-        if swapped:
-            a, b = b, a
-        found = np.dot(a if first is None else first(a), b if second is None else second(b))
-        if dims is not None:
-            found = found.reshape(dims)
-        return found if straight else found.transpose(turned)
-
-    return call
-
-
-def _stacks(
-    first: Matrix, second: Matrix, swapped: bool, dims: tuple[int, ...], turned: tuple[int, ...]
-) -> Callable[..., Any]:
-    @np.errstate(all="ignore")  # einsum reports no overflow
-    def call(a: Array, b: Array) -> Any:
-        if swapped:
-            a, b = b, a
-        found = np.matmul(a if first is None else first(a), b if second is None else second(b))
-        return found.reshape(dims).transpose(turned)
-
-    return call

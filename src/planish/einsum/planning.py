@@ -6,8 +6,6 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
@@ -16,6 +14,7 @@ from planish.budget import Budget
 from planish.core import AllFailedError, Candidate, PlanishError, Task, best_trial, usable_cores
 from planish.einsum.contraction import Contraction, contraction_of
 from planish.einsum.deciding import fastest, label
+from planish.einsum.request import Request
 from planish.einsum.ways import Way, kernel_way, numpy_ways
 from planish.loops.level import LoopsLevel
 from planish.loops.library import Library, library_of
@@ -38,21 +37,6 @@ FLOPS, BYTES = 5e10, 1e10
 
 class BudgetError(PlanishError):
     """No kernel is known, and the budget allows no tuning."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a call asks for beside its operands.
-
-    Args:
-        budget_s: seconds to tune on first use.
-        cores: how many may be used at most; None for all.
-        store: an open store, or where it is; None for the user's own.
-    """
-
-    budget_s: float = 1.0
-    cores: int | None = None
-    store: Store | str | Path | None = None
 
 
 def plan(subscripts: str, operands: Sequence[Array], request: Request, started: float) -> Way:

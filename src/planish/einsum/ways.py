@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planish.core import Candidate, Target
 from planish.einsum.contraction import Contraction
 from planish.einsum.multiplication import multiplication
+from planish.loops.arrayspec import ArraySpec
 from planish.loops.build import kernel_of, tree_of
 from planish.loops.compiled import CompiledKernel
+from planish.loops.dispatch import Table
+
+Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,33 @@ class Way:
     cores: int = 1
 
 
+def enter(table: Table, way: Way, operands: Sequence[Array], subscripts: str | None = None) -> None:
+    """Let a table take calls with such operands, in a way.
+
+    Args:
+        table: of calls that begin with subscripts, or that have none.
+        way: how they are computed.
+        operands: arrays; those that come must be like them.
+        subscripts: what calls begin with; None for nothing.
+    """
+    if not operands[0].shape or not all(a.flags.aligned for a in operands):
+        return
+    compiled = way.call
+    if isinstance(compiled, CompiledKernel):
+        if compiled.is_direct:
+            table.add_kernel(compiled.kernel, compiled.operands, compiled.result, subscripts)
+        return
+    whole = subscripts is not None and way.name == "einsum"
+    specs = [ArraySpec(a.shape, a.strides, a.dtype.name) for a in operands]
+    table.add_function(
+        specs,
+        [a.dtype for a in operands],
+        c_einsum() if whole else compiled,
+        subscripts=subscripts,
+        skip=0 if whole or subscripts is None else 1,
+    )
+
+
 def kernel_way(contraction: Contraction, candidate: Candidate, target: Target) -> Way:
     """Compile a candidate for a contraction's arrays.
 
@@ -44,13 +76,14 @@ def kernel_way(contraction: Contraction, candidate: Candidate, target: Target) -
 
 def numpy_ways(contraction: Contraction, subscripts: str) -> Iterator[Way]:
     """List NumPy's ways to sum the same products; its einsum is the first."""
-    yield Way("einsum", partial(_c_einsum(), subscripts))
+    yield Way("einsum", partial(c_einsum(), subscripts))
     multiplied = multiplication(contraction)
     if multiplied is not None:
         yield Way("matmul", multiplied)
 
 
-def _c_einsum() -> Callable[..., Any]:
+@cache
+def c_einsum() -> Callable[..., Any]:
     """Find what `numpy.einsum` calls when it is told of plain arrays alone."""
     try:
         from numpy._core.multiarray import c_einsum

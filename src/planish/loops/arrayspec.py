@@ -42,10 +42,10 @@ class ArraySpec:
         return spec
 
     @staticmethod
-    def of_type(kind: TensorType) -> ArraySpec:
-        """Describe a program's tensor."""
-        itemsize = np.dtype(kind.dtype).itemsize
-        return ArraySpec(kind.shape, tuple(itemsize * s for s in kind.strides()), kind.dtype)
+    def row_major(shape: tuple[int, ...], dtype: str) -> ArraySpec:
+        """Describe a row-major array."""
+        itemsize = np.dtype(dtype).itemsize
+        return ArraySpec(shape, tuple(itemsize * s for s in TensorType(shape).strides()), dtype)
 
     @cached_property
     def order(self) -> tuple[int, ...]:

@@ -10,18 +10,26 @@ from numpy.typing import NDArray
 
 from planish.core import ProgramError
 from planish.loops.arrayspec import ArraySpec
+from planish.loops.dispatch import Table
 from planish.loops.runtime import Kernel
 
 Array = NDArray[Any]
 
 
 class CompiledKernel:
-    """Computes a program on arrays of fixed shapes, types and strides; safe to call from several threads.
+    """Computes a program on arrays of fixed shapes, types and strides, with little overhead.
+
+    Calls from several threads at once are safe.
 
     Args:
-        kernel: of a program with one output.
+        kernel: of a program with one output or more.
         operands: how each input lies, in the program's order; None where all are row-major.
         result: how the output lies; None where it is row-major.
+
+    Attributes:
+        kernel: as given.
+        operands: how each input lies.
+        result: how the first output lies.
     """
 
     def __init__(
@@ -30,48 +38,71 @@ class CompiledKernel:
         operands: Sequence[ArraySpec] | None = None,
         result: ArraySpec | None = None,
     ) -> None:
-        program = kernel.program
+        types = kernel.program.type
+        rows = {name: ArraySpec.row_major(kind.shape, kind.dtype) for name, kind in types.items()}
         self.kernel = kernel
-        self.operands = tuple(operands or (ArraySpec.of_type(program.type[n]) for n in program.inputs))
-        self.result = result or ArraySpec.of_type(program.type[program.outputs[0]])
+        self.operands = tuple(operands or (rows[name] for name in kernel.program.inputs))
+        self.result = result or rows[kernel.program.outputs[0]]
+        self._call = self.generic
+        if self.is_direct:
+            table = Table(self.generic)
+            table.add_kernel(kernel, self.operands, self.result)
+            self._call = table.call
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether machine code can take calls: there is one output, and nothing is packed ahead of time."""
+        program, packed = self.kernel.program, self.kernel.code.ahead_entries
+        return len(program.outputs) == 1 and not packed and bool(self.operands and self.operands[0].shape)
 
     def __call__(self, *operands: Array) -> Any:
         """Compute the result.
 
         Args:
-            operands: arrays as `operands` says.
+            operands: arrays of the kinds that `operands` tells.
 
         Returns:
-            A new array; a scalar where the result has no dimension.
+            A new array; a scalar where the result has no dimension; a tuple where there are several outputs.
 
         Raises:
             ProgramError: an operand is not as it must be.
         """
-        self._check(operands)
-        program, result = self.kernel.program, self.result.empty()
+        return self._call(*operands)
+
+    def generic(self, *operands: Array) -> Any:
+        """Do the same without machine code that takes the call; it costs some tens of microseconds."""
+        check_operands(self.kernel.program.inputs, self.operands, operands)
+        program = self.kernel.program
+        outputs = {n: np.empty(program.type[n].shape, program.type[n].dtype) for n in program.outputs}
+        first = self.result.empty()
+        outputs[program.outputs[0]] = first.transpose(self.result.order)
         inputs = {
             name: array.transpose(spec.order)
             for name, array, spec in zip(program.inputs, operands, self.operands, strict=True)
         }
-        self.kernel.bind(inputs, {program.outputs[0]: result.transpose(self.result.order)})()
-        return result[()]
+        self.kernel.bind(inputs, outputs)()
+        results = (first[()], *(outputs[name][()] for name in program.outputs[1:]))
+        return results if len(results) > 1 else results[0]
 
-    def _check(self, operands: Sequence[object]) -> None:
-        names = self.kernel.program.inputs
-        if len(operands) != len(names):
+
+def check_operands(names: Sequence[str], specs: Sequence[ArraySpec], operands: Sequence[object]) -> None:
+    """Refuse operands of other kinds than a function was made for.
+
+    Raises:
+        ProgramError: there are more or fewer, or one is of another class, shape, type, or strides.
+    """
+    if len(operands) != len(names):
+        raise ProgramError(f"{len(operands)} operands given", f"It takes {len(names)}: {', '.join(names)}.")
+    for name, array, spec in zip(names, operands, specs, strict=True):
+        if not spec.fits(array):
             raise ProgramError(
-                f"{len(operands)} operands given", f"It takes {len(names)}: {', '.join(names)}."
+                f"{name} is {_told(array)}; this was made for {spec}", "Make another for such arrays."
             )
-        for name, array, spec in zip(names, operands, self.operands, strict=True):
-            if not spec.fits(array):
-                raise ProgramError(
-                    f"{name} is {_told(array)}, the kernel takes {spec}", "Compile another one."
-                )
 
 
 def _told(array: object) -> str:
     if not isinstance(array, np.ndarray):
         return f"of class {type(array).__name__}"
     kind: NDArray[Any] = array
-    told = str(ArraySpec(kind.shape, kind.strides, kind.dtype.str))
+    told = f"{kind.dtype}{list(kind.shape)} of strides {list(kind.strides)}"
     return told if type(array) is np.ndarray else f"a {type(array).__name__} of {told}"

@@ -58,9 +58,14 @@ class Kernel:
         return Bound(self, {**inputs, **outputs})
 
     def lane_arguments(self, arrays: Arrays) -> tuple[list[Any], list[NDArray[np.uint8]]]:
-        """Make the args array of every lane, and the memory that belongs to the kernel."""
+        """Make the args array of every lane, and the memory that belongs to the kernel.
+
+        Args:
+            arrays: of inputs and outputs; the addresses of those that are missing are to be filled in.
+        """
         place = self._layout
-        given: dict[str, int] = {n: a.ctypes.data for n, a in arrays.items()}
+        given = dict.fromkeys((*self.program.inputs, *self.program.outputs), 0)
+        given |= {n: a.ctypes.data for n, a in arrays.items()}
         owned: list[NDArray[np.uint8]] = []
         for buffer in self.tree.buffers:
             if buffer.kind == "ahead":
@@ -88,8 +93,8 @@ class Bound:
         self.arrays = dict(arrays)
         self._lanes, self._owned = kernel.lane_arguments(arrays)
         if kernel.code.ahead_entries:
-            _Job(kernel.code.ahead_entries, self._lanes).run(1)
-        self._job = _Job(kernel.code.entries, self._lanes)
+            Job(kernel.code.ahead_entries, self._lanes).run(1)
+        self._job = Job(kernel.code.entries, self._lanes)
         self._once: Callable[[], object] = self._job.once()
 
     def __call__(self) -> None:
@@ -101,8 +106,16 @@ class Bound:
         self._job.run(times)
 
 
-class _Job:
-    """The record that `planish.loops.native` reads."""
+class Job:
+    """The record that `planish.loops.native` reads.
+
+    Args:
+        entries: of a kernel.
+        lanes: the arguments of each thread.
+
+    Attributes:
+        parallel: whether several threads run it.
+    """
 
     def __init__(self, entries: Sequence[Entry], lanes: Sequence[Any]) -> None:
         self._entries = entries
@@ -118,18 +131,23 @@ class _Job:
         self._tables = tables
         self._words = (ctypes.c_int64 * 6)(n, width, *map(ctypes.addressof, tables))
         self._record = ctypes.c_void_p(ctypes.addressof(self._words))
-        self._parallel = width > 1 and any(e.parallel for e in entries)
+        self.parallel = width > 1 and any(e.parallel for e in entries)
 
     def once(self) -> Callable[[], object]:
         """Give what runs it once with the least overhead."""
-        if len(self._entries) == 1 and not self._parallel:
+        if len(self._entries) == 1 and not self.parallel:
             arguments = ctypes.c_void_p(ctypes.addressof(self._lanes[0]))
             entry = self._entries[0]
             return partial(_ENTRY(entry.address), arguments, 0, entry.iterations)
-        return partial(self.run, 1)
+        return self.run_once
+
+    def run_once(self) -> None:
+        """Run it, from the addresses that the lanes' arguments have now."""
+        self.run(1)
 
     def run(self, times: int) -> None:
-        if self._parallel:
+        """Run it so many times."""
+        if self.parallel:
             from planish.loops.threads import team
 
             team(len(self._lanes)).run(self._record, times)

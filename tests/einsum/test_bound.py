@@ -1,0 +1,158 @@
+"""`planish.kernel` gives what is called with arrays of one kind, and refuses others."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import planish
+from einsum.untuned import every_way, forget
+from planish.core import PlanishError, ProgramError, usable_cores
+from planish.einsum import BoundEinsum, planning
+from planish.einsum.ways import Way
+
+A = np.arange(35, dtype=np.float32).reshape(7, 5)
+B = np.arange(45, dtype=np.float32).reshape(5, 9)
+
+
+@pytest.fixture(params=["kernel", "matmul", "einsum"])
+def bound(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BoundEinsum]:
+    """An einsum bound in each way that there is."""
+
+    def choose(ways: list[Way], *_: object) -> tuple[Way, dict[str, list[float]]]:
+        return next(way for way in ways if way.name == request.param), {}
+
+    with every_way(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(planning, "fastest", choose)
+        yield planish.kernel("mk,kn->mn", A, B, store=tmp_path / "a.db")
+
+
+def test_it_computes_what_comes(bound: BoundEinsum) -> None:
+    for factor in (1, 2, 3):
+        np.testing.assert_array_equal(bound(factor * A, B), factor * (A @ B))
+    assert bound.way in repr(bound)
+
+
+@pytest.mark.parametrize(
+    ("operands", "reason"),
+    [
+        ((), "0 operands given"),
+        ((A,), "1 operands given"),
+        ((A, B, B), "3 operands given"),
+        ((A[:6], B), r"operand 0 is float32\[6, 5\]"),
+        ((A, B.astype(np.float64)), r"operand 1 is float64\[5, 9\]"),
+        ((A, B.astype(">f4")), "operand 1 is >f4"),
+        ((np.asfortranarray(A), B), r"strides \[4, 28\]"),
+        ((A, np.zeros((5, 18), np.float32)[:, ::2]), r"strides \[72, 8\]"),
+        ((A, B.tolist()), "operand 1 is of class list"),
+        ((A, np.ma.masked_array(B)), "operand 1 is a MaskedArray"),
+        ((A, np.zeros((), np.float32)), "operand 1 is float32"),
+        ((np.zeros((), np.float32), B), "operand 0 is float32"),
+        ((A, None), "operand 1 is of class NoneType"),
+    ],
+)
+def test_it_refuses_operands_of_another_kind(
+    bound: BoundEinsum, operands: tuple[Any, ...], reason: str
+) -> None:
+    with pytest.raises(ProgramError, match=reason):
+        bound(*operands)
+
+
+def test_an_unaligned_operand_is_refused(bound: BoundEinsum) -> None:
+    memory = np.zeros(B.nbytes + 1, np.uint8)[1:]
+    with pytest.raises(ProgramError, match="operand 1"):
+        bound(A, memory.view(np.float32).reshape(B.shape))
+
+
+def test_results_and_operands_are_let_go(bound: BoundEinsum) -> None:
+    """No reference is lost or kept, also where a call is refused."""
+    a, dtype = A.copy(), A.dtype
+    for _ in range(3):
+        bound(a, B)
+    before = [sys.getrefcount(x) for x in (a, B, dtype, np.ndarray, bound)]
+    for _ in range(100):
+        result = bound(a, B)
+        with pytest.raises(ProgramError):
+            bound(a, a)
+        assert sys.getrefcount(result) == 2
+        del result
+    after = [sys.getrefcount(x) for x in (a, B, dtype, np.ndarray, bound)]
+    assert [n - m for n, m in zip(after, before, strict=True)] == [0] * 5
+
+
+def test_a_result_owns_its_memory_and_can_be_written(bound: BoundEinsum) -> None:
+    first, second = bound(A, B), bound(A, B)
+    first[:] = 0
+    np.testing.assert_array_equal(second, A @ B)
+    assert first.flags.writeable
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_threads_may_call_at_once(cores: int, tmp_path: Path) -> None:
+    """Long kernels let other threads run: who finds the memory in use takes another."""
+    if cores > usable_cores():
+        pytest.skip("the machine has one core")
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-8, 8, (160, 160)).astype(np.float32) for _ in range(2))
+
+    def kernels(ways: list[Way], *_: object) -> tuple[Way, dict[str, list[float]]]:
+        return next(way for way in ways if way.name == "kernel" and way.cores == cores), {}
+
+    wrong: list[NDArray[Any]] = []
+
+    def work(factor: int) -> None:
+        for _ in range(30):
+            got = bound_(factor * a, b)
+            if not np.array_equal(got, factor * (a @ b)):
+                wrong.append(got)
+
+    with every_way(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(planning, "fastest", kernels)
+        bound_ = planish.kernel("mk,kn->mn", a, b, store=tmp_path / "a.db")
+    threads = [threading.Thread(target=work, args=(factor,)) for factor in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_what_kernels_cannot_compute_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ProgramError, match="int64"):
+        planish.kernel("ij,jk", np.ones((2, 2), np.int64), np.ones((2, 2), np.int64), store=tmp_path / "a.db")
+    with pytest.raises(PlanishError, match="budget allows no tuning"):
+        planish.kernel("ij,jk", A, B, budget_s=0, store=tmp_path / "a.db")
+
+
+def test_scalars_and_turned_results_are_numpys(tmp_path: Path) -> None:
+    def kernels(ways: list[Way], *_: object) -> tuple[Way, dict[str, list[float]]]:
+        return ways[-1], {}
+
+    with every_way(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(planning, "fastest", kernels)
+        total = planish.kernel("ij->", A, store=tmp_path / "a.db")
+        turned = planish.kernel("ij,jk->ik", A.T.copy().T, B.T.copy().T, store=tmp_path / "a.db")
+    assert type(total(A)) is np.float32
+    got = turned(A.T.copy().T, B.T.copy().T)
+    np.testing.assert_array_equal(got, A @ B)
+    assert got.strides == np.einsum("ij,jk->ik", A.T.copy().T, B.T.copy().T).strides
+    forget()
+
+
+def test_a_bound_einsum_that_nobody_has_frees_its_kernel(tmp_path: Path) -> None:
+    with every_way():
+        bound_ = planish.kernel("mk,kn->mn", A, B, store=tmp_path / "a.db")
+    bound_(A, B)
+    gone = weakref.ref(bound_)
+    del bound_
+    gc.collect()
+    assert gone() is None
