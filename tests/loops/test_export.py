@@ -18,6 +18,8 @@ from planish.core import (
     Task,
     candidate_from_json,
 )
+from planish.loops import export
+from planish.loops.build import tree_of
 from planish.loops.export import export_kernel
 from planish.loops.inputs import make_inputs
 from planish.loops.library import Backend, Library
@@ -27,6 +29,7 @@ from planish.loops.reference import check, reference
 from planish.loops.spaces import STEPS
 from planish.loops.steps import Pack, Parallel, Reorder, Split
 from planish.loops.target import available_backends
+from planish.loops.tree import LoopTree
 
 STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
 C = ["gcc", "-std=c99", "-x", "c", *STRICT]
@@ -191,3 +194,19 @@ def test_what_cannot_be_exported_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(PlanishError, match="cannot write to"):
         export_kernel(task, Candidate(), tmp_path / "file")
+
+
+def test_a_kernel_with_a_wrong_answer_is_not_exported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel of another program takes the place of this one's, as a mistake of a generator would."""
+    program = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 8, "n": 8, "k": 8})
+    other = parse("C[m,n] += A[m,k] * B[k,n] * A[m,k]", {"m": 8, "n": 8, "k": 8})
+
+    def of_other(_: Program, candidate: Candidate) -> LoopTree:
+        return tree_of(other, candidate)
+
+    monkeypatch.setattr(export, "tree_of", of_other)
+    with pytest.raises(PlanishError, match=r"this kernel gives a wrong answer: C\[\d, \d\] is "):
+        exported(program, (), "portable", tmp_path)
+    assert list(tmp_path.iterdir()) == []

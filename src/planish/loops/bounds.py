@@ -7,7 +7,10 @@ nu/(1 - nu) times the sum of their magnitudes, in whatever order it is taken, fu
 Such bounds grow with n, and would forgive a kernel that forgets one term of many. So values also know
 their *grain*: a power of two of which all are multiples. Where every partial sum is a multiple of the
 grain and below 2^24 grains (2^53 in float64), any order gives the exact sum, and the bound is zero.
-The inputs that planish makes for itself are multiples of 1/16, and so are most of its kernels exact.
+The inputs that planish makes for itself have such a grain, and so are most of its kernels exact.
+
+Infinities and NaN have no error: they are what the kernel must give. But where rounding decides whether there
+is one (a divisor or logarithm's argument that may be zero), nothing is known, and the error is infinite.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ import numpy as np
 
 from planish.loops.views import Array
 
-_GRAINS = (1.0, 2.0**-4, 2.0**-8)
+_FINEST = 30
 _UNITS = {"exp": 8, "log": 8, "tanh": 16, "sigmoid": 16, "sqrt": 2, "div": 2}
 """Roundings that a function may err by, where it is more than one; two are a unit in the last place."""
 
@@ -35,12 +38,14 @@ class Precision:
         unit: the unit roundoff; for float64, twice it, because the reference errs as the kernel does.
         whole: the largest number up to which all whole numbers are representable.
         tiny: below it, results may be flushed to zero.
+        huge: the largest number; beyond it, nothing is known.
         dtype: the NumPy type.
     """
 
     unit: float
     whole: float
     tiny: float
+    huge: float
     dtype: np.dtype[Any]
 
     @staticmethod
@@ -49,7 +54,7 @@ class Precision:
         info = np.finfo(dtype)
         reference = float(np.finfo("float64").eps) / 2
         unit = 1.01 * (float(info.eps) / 2 + reference)
-        return Precision(unit, 2.0 ** (info.nmant + 1), float(info.tiny), np.dtype(dtype))
+        return Precision(unit, 2.0 ** (info.nmant + 1), float(info.tiny), float(info.max), np.dtype(dtype))
 
     def gamma(self, n: int) -> float:
         """Bound the relative error of n roundings in a row."""
@@ -62,7 +67,8 @@ class Bounded:
 
     Args:
         value: in float64.
-        error: not negative, of the value's shape; None where the values are exact.
+        error: not negative, of the value's shape; None where the values are exact; infinite where nothing
+            is known.
         grain: a power of two of which all values are multiples; 0 where none is known.
         largest: bounds the finite magnitudes.
     """
@@ -76,6 +82,11 @@ class Bounded:
     def errors(self) -> Array | float:
         """The error, or 0."""
         return 0.0 if self.error is None else self.error
+
+    @property
+    def unknown(self) -> bool:
+        """Whether nothing is known of some value."""
+        return self.error is not None and bool(np.isinf(self.error).any())
 
     def map(self, change: Callable[[Array], Array]) -> Bounded:
         """Apply a change of shape to values and errors alike."""
@@ -95,9 +106,26 @@ def bounded(value: Array, error: Array | None, grain: float) -> Bounded:
 
 
 def exactly(array: Array) -> Bounded:
-    """Take inputs as exact, and find their grain."""
-    grain = next((g for g in _GRAINS if np.array_equal(array / g, np.rint(array / g))), 0.0)
-    return bounded(np.asarray(array, np.float64), None, grain)
+    """Take inputs as exact, and find their grain: 1, or a smaller power of two; 0 below 2^-30."""
+    value = np.asarray(array, np.float64)
+    return bounded(value, None, _grain_of_all(value))
+
+
+def _grain_of_all(value: Array) -> float:
+    """Find the largest power of two from 1 down that all are multiples of, by halving what is left."""
+    low, high = 0, _FINEST + 1
+    while low < high:
+        middle = (low + high) // 2
+        if _are_multiples(value, 2.0**-middle):
+            high = middle
+        else:
+            low = middle + 1
+    return 2.0**-low if low <= _FINEST else 0.0
+
+
+def _are_multiples(value: Array, grain: float) -> bool:
+    scaled = value / grain
+    return np.array_equal(scaled, np.rint(scaled))
 
 
 def constant(value: float, rank: int, precision: Precision) -> Bounded:
@@ -132,7 +160,18 @@ def apply(function: str, args: Sequence[Bounded], precision: Precision) -> Bound
     if not exact:
         finite = np.where(np.isfinite(value), np.abs(value), 0.0)
         error = error + _UNITS.get(function, 1) * precision.unit * (finite + error) + precision.tiny
-    return replace(result, error=error)
+    if result.largest > precision.huge:
+        error = np.where(np.isfinite(value) & (np.abs(value) > precision.huge), np.inf, error)
+    unknown = np.isinf(error)
+    for a in args:
+        unknown = unknown | np.isinf(a.errors)
+    return replace(result, error=settled(value, error, unknown))
+
+
+def settled(value: Array, error: Array, unknown: Array | bool) -> Array:
+    """Give infinities and NaN no error, but an infinite one where nothing is known."""
+    lost = np.isnan(error) | ~np.isfinite(value)
+    return np.where(lost, np.where(unknown, np.inf, np.where(np.isfinite(value), np.inf, 0.0)), error)
 
 
 def _grain(function: str, args: Sequence[Bounded]) -> float:
@@ -177,9 +216,9 @@ def _propagated(function: str, value: Array, args: Sequence[Bounded]) -> Array |
         case "sqrt":
             return value - np.sqrt(np.maximum(x - e, 0.0))
         case "exp":
-            return value * np.expm1(e)
+            return np.where(np.isinf(value), 0.0, value * np.expm1(e))
         case "log":
-            return np.where(x > e, -np.log1p(-e / x), np.inf)
+            return np.where(x > e, -np.log1p(-e / x), np.where(x < -e, 0.0, np.inf))
         case "sigmoid":
             return e / 4
         case _:
@@ -194,6 +233,8 @@ def _propagated_of_two(function: str, value: Array, a: Bounded, b: Bounded) -> A
         case "mul":
             return x * f + y * e + e * f
         case "div":
-            return np.where(y > f, (e + np.abs(value) * f) / (y - f), np.inf)
+            surely_infinite = (y == 0) & (f == 0) & (x > e)
+            apart = np.where(surely_infinite, 0.0, np.inf)
+            return np.where(y > f, (e + np.abs(value) * f) / (y - f), apart)
         case _:
             return np.maximum(e, f)

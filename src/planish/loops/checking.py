@@ -30,16 +30,30 @@ class Expected:
 
     @staticmethod
     def of(values: Bounded, precision: Precision) -> Expected:
-        """Take the range of correct values, rounded outwards; where nothing is known, all are correct."""
-        value, dtype = values.value, precision.dtype
-        if values.error is None:
+        """Take the range of correct values, rounded outwards; infinities and NaN must be met as they are."""
+        value, error, dtype = values.value, values.error, precision.dtype
+        if error is None:
             exact = np.asarray(value, dtype)
             return Expected(value, np.zeros(()), exact, exact)
         with np.errstate(over="ignore", invalid="ignore"):
-            low = np.nextafter((value - values.error).astype(dtype), dtype.type(-np.inf))
-            high = np.nextafter((value + values.error).astype(dtype), dtype.type(np.inf))
-        low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
-        return Expected(value, values.error, low.astype(dtype), high.astype(dtype))
+            low = np.nextafter((value - error).astype(dtype), dtype.type(-np.inf))
+            high = np.nextafter((value + error).astype(dtype), dtype.type(np.inf))
+        if not np.all(np.isfinite(value) & np.isfinite(error)):
+            sure = ~np.isfinite(value)
+            low, high = np.where(sure, value, low), np.where(sure, value, high)
+            low, high = np.where(np.isinf(error), -np.inf, low), np.where(np.isinf(error), np.inf, high)
+        return Expected(value, error, low.astype(dtype), high.astype(dtype))
+
+    @property
+    def untestable(self) -> Array:
+        """Where no number tells a right kernel from a wrong one: NaN, infinite, or nothing is known."""
+        return ~(np.isfinite(self.value) & np.isfinite(self.low) & np.isfinite(self.high))
+
+    def accepts(self, array: Array) -> Array:
+        """Tell which elements are correct; NaN is where it must be, or where nothing is known."""
+        unknown = np.isneginf(self.low) & np.isposinf(self.high)
+        nan = np.isnan(array) & (np.isnan(self.low) | unknown)
+        return (self.low <= array) & (array <= self.high) | nan
 
 
 class Answer(Mapping[str, Array]):
@@ -84,7 +98,7 @@ def check(program: Program, got: Arrays, answer: Answer) -> str | None:
 
 
 def _wrong(name: str, array: Array, expected: Expected) -> str | None:
-    correct = (expected.low <= array) & (array <= expected.high) | np.isnan(expected.value)
+    correct = expected.accepts(array)
     if np.all(correct):
         return None
     with np.errstate(invalid="ignore"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from threadpoolctl import threadpool_limits
@@ -14,10 +13,9 @@ from planish.loops.library import backend_of, library_of
 from planish.loops.lowering import lower
 from planish.loops.numpy_baseline import numpy_callable
 from planish.loops.program import Program
-from planish.loops.reference import aligned, check, make_inputs, reference
-from planish.measure import SEARCH_TIMING, Timing, repeated, time_call
+from planish.loops.verifying import Called, Runs, final_verifier, search_verifier
+from planish.measure import SEARCH_TIMING, Timing, time_call
 
-INPUT_SEED = 0
 LAST_TIMING = Timing(budget_s=0.02, fewest=3, slow_factor=math.inf)
 """For the comparison at the end: nothing is cut short."""
 
@@ -30,13 +28,15 @@ class LoopsEvaluator:
         program: whose schedules are evaluated.
         target: where; its cores and back end count.
         timing: how long each candidate is timed.
-        remember: whether a schedule that was measured already is not measured again, however it is reached.
+        final: for candidates that are about to be kept: they are verified on further inputs, and measured
+            each time. In the search a schedule that was measured already is not measured again, however it
+            is reached.
     """
 
     program: Program
     target: Target
     timing: Timing = SEARCH_TIMING
-    remember: bool = True
+    final: bool = False
 
     def __call__(self) -> _Evaluator:
         return _Evaluator(self)
@@ -47,10 +47,8 @@ class _Evaluator:
         self._program = recipe.program
         self._target = recipe.target
         self._timing = recipe.timing
-        self._remember = recipe.remember
-        self._inputs = make_inputs(self._program, INPUT_SEED)
-        self._expected = reference(self._program, self._inputs)
-        self._outputs = {n: aligned(self._program.type[n]) for n in self._program.outputs}
+        self._remember = not recipe.final
+        self._verifier = (final_verifier if recipe.final else search_verifier)(self._program)
         self._best = math.inf
         self._known: dict[tuple[str, str | None], Outcome] = {}
         # The baseline must not use more cores than the target has.
@@ -60,8 +58,9 @@ class _Evaluator:
         """Build, verify, then time a candidate; another way to the same schedule has the same outcome."""
         if library_of(candidate):
             with clock("build"):
-                call = numpy_callable(self._program, {**self._inputs, **self._outputs})
-            return self._measured(repeated(call), clock)
+                arrays = {**self._verifier.inputs, **self._verifier.outputs}
+                called = Called(lambda: numpy_callable(self._program, arrays))
+            return self._measured(called, clock)
         with clock("transform"):
             schedule = schedule_of(self._program, candidate)
         same = schedule.text, backend_of(candidate)
@@ -71,21 +70,19 @@ class _Evaluator:
             tree = lower(schedule)
         with clock("build"):
             kernel = kernel_of(self._program, candidate, self._target, tree)
-            repeat = kernel.bind(self._inputs, self._outputs).repeat
-        outcome = self._known[same] = self._measured(repeat, clock)
+            bound = kernel.bind(self._verifier.inputs, self._verifier.outputs)
+            bound.poison()
+        outcome = self._known[same] = self._measured(bound, clock)
         return outcome
 
-    def _measured(self, repeat: Callable[[int], object], clock: StageClock) -> Outcome:
-        """Verify and time what runs n times; outputs are poisoned first, so that one not written shows."""
+    def _measured(self, runs: Runs, clock: StageClock) -> Outcome:
+        """Verify and time what computes the program."""
         with clock("verify"):
-            for array in self._outputs.values():
-                array.fill(math.nan)
-            repeat(1)
-            wrong = check(self._program, self._outputs, self._expected)
+            wrong = self._verifier.wrong(runs)
         if wrong:
             return Failed("verify", "wrong answer", wrong)
         with clock("run"):
-            timed = time_call(repeat, self._timing, self._best)
+            timed = time_call(runs.repeat, self._timing, self._best)
         self._best = min(self._best, timed.median)
         rates = tuple(self._program.flops / s / 1e9 for s in timed.seconds)
         return Measured(

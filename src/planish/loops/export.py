@@ -12,6 +12,9 @@ from planish.loops.build import compile_with, tree_of
 from planish.loops.header import Exported, header
 from planish.loops.library import backend_of, library_of
 from planish.loops.program import Program
+from planish.loops.runtime import Kernel
+from planish.loops.target import available_backends
+from planish.loops.verifying import verify_again
 
 
 def export_kernel(task: Task, candidate: Candidate, path: Path, name: str = "") -> list[Path]:
@@ -29,7 +32,7 @@ def export_kernel(task: Task, candidate: Candidate, path: Path, name: str = "") 
 
     Raises:
         ProgramError: the candidate is a library's implementation, or the name is none for C.
-        PlanishError: a file cannot be written.
+        PlanishError: the kernel gives a wrong answer on this machine, or a file cannot be written.
     """
     library = library_of(candidate)
     if library:
@@ -42,13 +45,25 @@ def export_kernel(task: Task, candidate: Candidate, path: Path, name: str = "") 
     if not (name.isascii() and name.isidentifier()):
         raise ProgramError(f"'{name}' cannot name a C function", "Use letters, digits and underscores.")
     tree = tree_of(program, candidate)
-    code = compile_with(backend_of(candidate) or task.target.toolchain["backend"], tree)
+    backend = backend_of(candidate) or task.target.toolchain["backend"]
+    code = compile_with(backend, tree)
+    if backend in available_backends():  # else it is for another machine
+        _verify(Kernel(program, tree, code, task.target.cores))
     texts = {
         "s": code.assembly(name),
         "h": header(Exported(name, program, tree, code), _title(task)),
         "json": json.dumps(_record(task, candidate, name), indent=2) + "\n",
     }
     return _write(path, name, texts)
+
+
+def _verify(kernel: Kernel) -> None:
+    """Verify a kernel before it leaves; raises PlanishError where its answer is wrong."""
+    if wrong := verify_again(kernel):
+        raise PlanishError(
+            f"this kernel gives a wrong answer: {wrong}",
+            "Nothing is written. Tune anew: the version of planish that measured it did not see the mistake.",
+        )
 
 
 def _title(task: Task) -> str:

@@ -1,11 +1,13 @@
-"""Arrays to run a program on."""
+"""Arrays to run a program on: no zeros, distinct magnitudes, and sums that are exact in any order."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from planish.core.seeds import rng
-from planish.loops.program import Apply, Expr, Program, TensorType, accesses
+from planish.loops.exactness import finest_levels
+from planish.loops.program import Program, TensorType
+from planish.loops.styles import Style, Styles, usual_styles
 from planish.loops.views import Array
 
 ALIGNMENT = 64
@@ -20,42 +22,44 @@ def aligned(kind: TensorType) -> Array:
     return memory[start : start + kind.size * dtype.itemsize].view(dtype).reshape(kind.shape)
 
 
-def make_inputs(program: Program, seed: int = 0) -> dict[str, Array]:
+def make_inputs(program: Program, seed: int = 0, styles: Styles | None = None) -> dict[str, Array]:
     """Make the inputs of a program.
 
-    They are multiples of 1/16, so that sums of products are exact in any order (see
-    `planish.loops.bounds`); in [-1, 1), or in [0.5, 1.5) where a logarithm, root or divisor is made of them.
+    Their magnitudes are odd multiples of a power of two, the finest with which the program's sums of products
+    are exact in any order (see `planish.loops.exactness`): none is zero, and few are equal.
 
     Args:
         program: what they are for.
         seed: of the random numbers; each tensor's also depend on its place among the inputs.
+        styles: what they look like; by default magnitudes in [0.25, 1) of mixed signs, but positive where a
+            logarithm, root or divisor is made of them.
 
     Returns:
         Input to a contiguous array of the program's element type that starts at a cache line.
     """
-    positive = _must_be_positive(program)
+    chosen = usual_styles(program) if styles is None else styles
+    peaks = {name: style.peak ** len(program.type[name].shape) for name, style in chosen.items()}
+    highs = {
+        name: 2.0 ** np.ceil(np.log2(style.high)) * max(1, peaks[name]) for name, style in chosen.items()
+    }
+    levels = finest_levels(program, highs)
     result: dict[str, Array] = {}
     for i, name in enumerate(program.inputs):
-        array = aligned(program.type[name])
-        low, high = (8, 24) if name in positive else (-16, 16)
-        np.divide(rng(seed, i).integers(low, high, array.shape, np.int8), 16, out=array, casting="same_kind")
-        result[name] = array
+        array = result[name] = aligned(program.type[name])
+        _fill(array, chosen[name], highs[name] / levels / min(1, peaks[name]), rng(seed, i))
+        for dimension in range(array.ndim if peaks[name] != 1 else 0):
+            array[(*[slice(None)] * dimension, chosen[name].at)] *= chosen[name].peak
     return result
 
 
-def _must_be_positive(program: Program) -> set[str]:
-    """Find the tensors that roots, logarithms and divisors are made of, directly or by other tensors."""
-    found: set[str] = set()
-    for statement in reversed(program.statements):
-        whole = statement.target.tensor in found
-        parts = [statement.value] if whole else _delicate(statement.value)
-        found |= {a.tensor for part in parts for a in accesses(part)}
-    return found
-
-
-def _delicate(expr: Expr) -> list[Expr]:
-    if not isinstance(expr, Apply):
-        return []
-    if expr.function in ("log", "sqrt", "div"):
-        return [expr.args[-1], *(part for arg in expr.args[:-1] for part in _delicate(arg))]
-    return [part for arg in expr.args for part in _delicate(arg)]
+def _fill(array: Array, style: Style, grain: float, generator: np.random.Generator) -> None:
+    """Draw odd multiples of the grain."""
+    first = int(style.low / grain) // 2
+    many = max(1, int(style.high / grain) // 2 - first)
+    drawn = generator.integers(-many if style.signs == "mixed" else 0, many, array.shape, np.int32)
+    negative = drawn < 0
+    np.bitwise_xor(drawn, -1, out=drawn, where=negative)  # -1, -2, ... become 0, 1, ...
+    drawn += first
+    np.multiply(2 * drawn + 1, grain, out=array, casting="same_kind")
+    if style.signs != "positive":
+        np.negative(array, out=array, where=negative if style.signs == "mixed" else True)

@@ -108,7 +108,7 @@ class LoopsLevel:
         from planish.measure.timing import SEARCH_TIMING
 
         timing = LAST_TIMING if final else SEARCH_TIMING
-        return LoopsEvaluator(_tensor_program(task.program), task.target, timing, remember=not final)
+        return LoopsEvaluator(_tensor_program(task.program), task.target, timing, final)
 
     def baseline(self, task: Task) -> Candidate:
         """Give the NumPy implementation."""

@@ -9,7 +9,17 @@ from math import prod
 
 import numpy as np
 
-from planish.loops.bounds import Bounded, Precision, apply, constant, exactly, grain_of, representable
+from planish.loops.bounds import (
+    Bounded,
+    Precision,
+    apply,
+    bounded,
+    constant,
+    exactly,
+    grain_of,
+    representable,
+    settled,
+)
 from planish.loops.checking import Answer, Expected, check
 from planish.loops.draft import axes_of
 from planish.loops.inputs import aligned, make_inputs
@@ -176,10 +186,11 @@ def _reduced(nest: _Nest, function: str) -> Bounded:
     ufunc, inner = _UFUNC[function], tuple(range(nest.outputs, len(nest.axes)))
     value = np.full(_shape(nest), IDENTITY[function])
     other = np.full(_shape(nest), 1.0 if function == "mul" else 0.0)
-    grain, largest, exact = np.inf, 0.0, function != "mul"
+    grain, largest, exact, unknown = np.inf, 0.0, function != "mul", False
     for window in nest.windows(list(nest.axes)):
         part = _broadcast(nest.evaluate(nest.statement.value, window), window)
         place = window[: nest.outputs]
+        unknown = unknown or part.unknown
         value[place] = ufunc(value[place], ufunc.reduce(part.value, axis=inner))
         if function == "mul":
             other[place] *= part.magnitude.prod(axis=inner)
@@ -193,7 +204,8 @@ def _reduced(nest: _Nest, function: str) -> Bounded:
     if function != "mul":
         return Bounded(value, None if exact else other, grain, largest)
     error = other * (1 + nest.precision.gamma(nest.terms_per_output)) - np.abs(value) + nest.precision.tiny
-    return Bounded(value, error, 0.0, float(np.max(np.abs(value))))
+    error = np.where(np.isfinite(value) & (np.abs(value) > nest.precision.huge), np.inf, error)
+    return bounded(value, settled(value, error, unknown), 0.0)
 
 
 def _broadcast(part: Bounded, window: _Window) -> Bounded:
@@ -206,13 +218,14 @@ def _summed(nest: _Nest) -> Bounded:
     first, second = _factors(nest.statement.value)
     n = nest.terms_per_output
     value, magnitude, plain = (np.zeros(_shape(nest)) for _ in range(3))
-    grain, largest, exact = np.inf, 0.0, True
+    grain, largest, exact, unknown = np.inf, 0.0, True, False
     windows = list(nest.windows(axes_of(first), axes_of(second), nest.statement.output_axes))
     for window in windows:
         a, b = nest.evaluate(first, window), nest.evaluate(second, window)
         value[window[: nest.outputs]] += contract(a.value, b.value, nest.outputs)
         grain, largest = min(grain, a.grain * b.grain), max(largest, a.largest * b.largest)
         exact = exact and a.error is None and b.error is None
+        unknown = unknown or a.unknown or b.unknown
     if exact and representable(n * largest, grain, nest.precision):
         return Bounded(value, None, grain, n * largest)
     for window in windows:
@@ -223,7 +236,8 @@ def _summed(nest: _Nest) -> Bounded:
             plain[place] += contract(np.abs(a.value), np.abs(b.value), nest.outputs)
     moved = magnitude - plain if not exact else 0.0
     error = moved + nest.precision.gamma(n + 1) * magnitude + nest.precision.tiny
-    return Bounded(value, error, grain, n * largest)
+    error = np.where(np.isfinite(value) & (magnitude > nest.precision.huge), np.inf, error)
+    return Bounded(value, settled(value, error, unknown), grain, n * largest)
 
 
 def _factors(expr: Expr) -> tuple[Expr, Expr]:

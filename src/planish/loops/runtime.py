@@ -92,10 +92,20 @@ class Bound:
         self.kernel = kernel
         self.arrays = dict(arrays)
         self._lanes, self._owned = kernel.lane_arguments(arrays)
-        if kernel.code.ahead_entries:
-            Job(kernel.code.ahead_entries, self._lanes).run(1)
+        self.prepare()
         self._job = Job(kernel.code.entries, self._lanes)
         self._once: Callable[[], object] = self._job.once()
+
+    def prepare(self) -> None:
+        """Run the ahead part, which takes in what the constants hold now."""
+        if self.kernel.code.ahead_entries:
+            Job(self.kernel.code.ahead_entries, self._lanes).run(1)
+
+    def poison(self) -> None:
+        """Fill the kernel's own memory with NaN, and run the ahead part; for tests of kernels."""
+        for memory in self._owned:
+            memory.fill(0xFF)
+        self.prepare()
 
     def __call__(self) -> None:
         """Run the kernel once."""

@@ -1,0 +1,133 @@
+"""Verifying kernels: outputs are compared with the reference's on several sets of inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from planish.loops.cases import Case, choose_cases
+from planish.loops.checking import check
+from planish.loops.inputs import aligned
+from planish.loops.program import Program
+from planish.loops.runtime import Kernel
+from planish.loops.views import Array
+
+SEARCH_SEED = 0
+"""Of the sets that every candidate is verified on."""
+KEPT_SEED = 1
+"""Of the further set for what is about to be kept."""
+
+
+class Runs(Protocol):
+    """What computes a program on the arrays of a `Verifier`."""
+
+    def prepare(self) -> None:
+        """Take in what the constants hold now."""
+        ...
+
+    def repeat(self, times: int) -> object:
+        """Compute the outputs from what the inputs hold now, so many times."""
+        ...
+
+
+class Called:
+    """A library's implementation, which takes in constants when it is made.
+
+    Args:
+        make: makes what computes the outputs.
+    """
+
+    def __init__(self, make: Callable[[], Callable[[], object]]) -> None:
+        self._make = make
+        self._call = make()
+
+    def prepare(self) -> None:
+        """Make it anew."""
+        self._call = self._make()
+
+    def repeat(self, times: int) -> None:
+        """Call it so many times."""
+        for _ in range(times):
+            self._call()
+
+
+class Verifier:
+    """Verifies kernels of one program, each on the same sets of inputs.
+
+    Args:
+        program: what they compute.
+        cases: the sets; the arrays hold the first one's inputs when a kernel has passed, to time it on.
+
+    Attributes:
+        inputs: the arrays that kernels are to read.
+        outputs: the arrays that they are to write.
+    """
+
+    def __init__(self, program: Program, cases: Sequence[Case]) -> None:
+        self.inputs = {name: aligned(program.type[name]) for name in program.inputs}
+        self.outputs = {name: aligned(program.type[name]) for name in program.outputs}
+        self._program, self._cases = program, (*cases[1:], cases[0])
+        self._load(cases[0])
+
+    def wrong(self, runs: Runs) -> str | None:
+        """Say what is wrong with a kernel's answers; None if they are correct on every set.
+
+        Outputs are poisoned before each run, so that an element which is not written shows. What a kernel
+        left in its own memory is there in the next run, on other inputs, so that it shows where it is read.
+        """
+        for number, case in enumerate(self._cases, 1):
+            self._load(case)
+            runs.prepare()
+            for name, array in self.outputs.items():
+                _poison(array, case.answer.expected[name].value, number)
+            runs.repeat(1)
+            if wrong := check(self._program, self.outputs, case.answer):
+                return f"{wrong}, on input set {number} of {len(self._cases)}" if number > 1 else wrong
+        return None
+
+    def _load(self, case: Case) -> None:
+        for name, array in self.inputs.items():
+            np.copyto(array, case.inputs[name])
+
+
+def _poison(array: Array, expected: Array, number: int) -> None:
+    """Fill with NaN at first; later with huge numbers of both signs, which no `max` or `min` hides."""
+    if number == 1 and not np.isnan(expected).any():
+        array.fill(np.nan)
+        return
+    huge = np.finfo(array.dtype).max / 4
+    array.fill(huge if number % 2 else -huge)
+    array.reshape(-1)[1::2] *= -1
+
+
+def search_verifier(program: Program) -> Verifier:
+    """Make what candidates are verified by; raises ProgramError where no inputs tell right from wrong."""
+    return Verifier(program, choose_cases(program, SEARCH_SEED))
+
+
+def final_verifier(program: Program) -> Verifier:
+    """Make what verifies on one more set at least, for candidates that are about to be kept."""
+    return Verifier(
+        program, [*choose_cases(program, SEARCH_SEED), *choose_cases(program, KEPT_SEED, least=1)]
+    )
+
+
+def verify_again(kernel: Kernel, seed: int = KEPT_SEED) -> str | None:
+    """Verify a kernel that is about to be kept, on inputs that the search did not see.
+
+    Args:
+        kernel: compiled for this machine.
+        seed: of the inputs; not `SEARCH_SEED`.
+
+    Returns:
+        None if its answers are correct; else what is wrong.
+
+    Raises:
+        ProgramError: no inputs tell right from wrong.
+    """
+    verifier = Verifier(kernel.program, choose_cases(kernel.program, seed, least=1))
+    bound = kernel.bind(verifier.inputs, verifier.outputs)
+    bound.poison()
+    return verifier.wrong(bound)

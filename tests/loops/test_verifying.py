@@ -1,0 +1,233 @@
+"""Verification refuses kernels that are wrong in one place, and passes right ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from loops.mutants import mutants, some_mutants
+from planish.core import Candidate, Failed, Measured, ProgramError, Stage, Task
+from planish.loops import evaluator
+from planish.loops.build import kernel_of, schedule_of, tree_of
+from planish.loops.cases import choose_cases
+from planish.loops.interpret import TreeFault, interpret
+from planish.loops.level import LoopsLevel
+from planish.loops.lowering import lower
+from planish.loops.numpy_baseline import numpy_callable
+from planish.loops.parse import parse
+from planish.loops.program import Program
+from planish.loops.spaces import TemplateSpace
+from planish.loops.steps import Pack, Reorder, Split, Vectorize
+from planish.loops.target import this_machine
+from planish.loops.tree import LoopTree
+from planish.loops.verifying import (
+    KEPT_SEED,
+    SEARCH_SEED,
+    Called,
+    Verifier,
+    final_verifier,
+    search_verifier,
+    verify_again,
+)
+from planish.loops.workloads import matmul
+from planish.testing.programs import programs
+
+LEVEL = LoopsLevel()
+HIDING = [
+    ("O[] min= abs(X[a,c]) * exp(min(Y[c,a], 2)) * exp(min(Z[b,a], 2))", {"a": 4, "b": 5, "c": 7}),
+    ("O[] += X[b,c] * Y[d,a]; ZZ[] = relu(O[])", {"a": 5, "b": 4, "c": 3, "d": 3}),
+    ("O[] += X[a] * Y[a,b]; ZZ[] = min(O[], 2)", {"a": 9, "b": 7}),
+    ("O[] *= tanh(X[a,b])", {"a": 9, "b": 7}),
+    ("O[a] *= X[a,b] * relu(Y[b])", {"a": 3, "b": 33}),
+    ("O[] max= X[a,b,c]", {"a": 5, "b": 5, "c": 7}),
+    ("O[b] max= log(abs(X[b,c,a]) + 0.5)", {"a": 9, "b": 2, "c": 5}),
+    ("O[a] += X[a,b] * Y[b]; Z[a] = tanh(O[a])", {"a": 4, "b": 50}),
+    ("O[a] = log(X[a] - Y[a]) + sqrt(Y[a] - Z[a])", {"a": 30}),
+    ("O[a,b] = max(X[a,b], 1.5) + min(Y[a], -2) + max(relu(X[b,a]) - 1, 0)", {"a": 6, "b": 6}),
+    ("T[a] += X[a,b]; U[a] = exp(T[a]); S[] += U[a]; O[a] = U[a] / S[]", {"a": 6, "b": 20}),
+]
+
+
+def computed(tree: LoopTree, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Execute a tree; wrong ones may well overflow."""
+    with np.errstate(all="ignore"):
+        return interpret(tree, inputs)
+
+
+class Interpreted:
+    """A tree, executed point by point on a verifier's arrays."""
+
+    def __init__(self, tree: LoopTree, verifier: Verifier) -> None:
+        self._tree, self._verifier = tree, verifier
+
+    def prepare(self) -> None:
+        pass
+
+    def repeat(self, times: int) -> None:
+        assert times == 1
+        for name, flat in computed(self._tree, self._verifier.inputs).items():
+            array = self._verifier.outputs[name]
+            array[...] = flat.reshape(array.shape)
+
+
+def differ(program: Program, tree: LoopTree, wrong: LoopTree) -> bool:
+    """Whether two trees compute different things of numbers that were made for no purpose."""
+    for seed in range(8):
+        generator = np.random.default_rng(seed)
+        low, high = [(-1.0, 1.0), (0.2, 1.0), (-4.0, 4.0), (1.0, 9.0)][seed % 4]
+        inputs = {n: generator.uniform(low, high, program.type[n].shape) for n in program.inputs}
+        one, other = computed(tree, inputs), computed(wrong, inputs)
+        if any(not np.allclose(one[n], other[n], rtol=1e-3, atol=1e-3, equal_nan=True) for n in one):
+            return True
+    return False
+
+
+def refused(
+    program: Program, tree: LoopTree, chosen: list[tuple[str, LoopTree]]
+) -> tuple[list[str], list[str]]:
+    """Give the kinds of wrong trees that verification refuses, and of those that it passes."""
+    verifier, found = search_verifier(program), (list[str](), list[str]())
+    assert verifier.wrong(Interpreted(tree, verifier)) is None
+    for kind, wrong in chosen:
+        try:
+            if differ(program, tree, wrong):
+                found[verifier.wrong(Interpreted(wrong, verifier)) is None].append(kind)
+        except TreeFault:  # it leaves a buffer
+            continue
+    return found
+
+
+@pytest.mark.parametrize(("text", "sizes"), HIDING)
+def test_kernels_wrong_in_one_place_are_refused(text: str, sizes: dict[str, int]) -> None:
+    program = parse(text, sizes)
+    schedule = TemplateSpace(program, this_machine(1)).sample(np.random.default_rng(1))
+    count = 0
+    for candidate in (Candidate(), schedule):
+        tree = tree_of(program, candidate)
+        caught, passed = refused(program, tree, some_mutants(tree, 8, 0))
+        assert not passed
+        count += len(caught)
+    assert count >= 2
+
+
+def test_a_packed_buffer_that_does_not_move_is_refused() -> None:
+    text = "O[] min= abs(X[a,c]) * exp(min(Y[c,a,d],2)) * exp(min(Z[b,a],2))"
+    program = parse(text, {"a": 4, "b": 19, "c": 37, "d": 1})
+    steps = Vectorize("b"), Split("b", 8), Reorder(("a", "c", "b:8", "b")), Pack("Z", "root")
+    tree = tree_of(program, Candidate(steps))
+    stuck = [(kind, wrong) for kind, wrong in mutants(tree) if kind == "reads the same again"][::3]
+    caught, passed = refused(program, tree, stuck)
+    assert len(caught) >= 3
+    assert not passed
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_relu_hides_half_the_time_is_refused(dtype: str) -> None:
+    sizes = {"a": 21, "b": 16, "c": 7, "d": 7, "e": 11}
+    program = parse("O[] += X[b,c] * Y[d,e,a]; ZZ[] = relu(O[])", sizes, dtype=dtype)
+    for seed in range(10):
+        verifier = Verifier(program, choose_cases(program, seed))
+
+        def wrong(verifier: Verifier = verifier) -> None:
+            x, y = verifier.inputs["X"], verifier.inputs["Y"]
+            again = x[:, [0, 1, 2, 3, 4, 5, 5]]
+            verifier.outputs["ZZ"][...] = max(again.sum(dtype=float) * y.sum(dtype=float), 0.0)
+
+        assert verifier.wrong(Called(lambda wrong=wrong: wrong))
+
+
+@settings(max_examples=40)
+@given(programs(points=200))
+def test_right_kernels_pass_on_every_set(program: Program) -> None:
+    tree = tree_of(program, Candidate())
+    try:
+        verifier = final_verifier(program)
+    except ProgramError as error:
+        assert "NaN or infinite" in error.message  # noqa: PT017
+        return
+    assert verifier.wrong(Interpreted(tree, verifier)) is None
+    arrays = {**verifier.inputs, **verifier.outputs}
+    assert verifier.wrong(Called(lambda: numpy_callable(program, arrays))) is None
+
+
+def test_what_no_inputs_can_tell_is_refused_at_once() -> None:
+    program = parse("O[i] = sqrt(-1 - abs(A[i]))", {"i": 7})
+    with pytest.raises(ProgramError, match="O is NaN or infinite on all inputs that were tried"):
+        search_verifier(program)
+
+
+def test_inputs_are_found_on_which_the_reference_is_finite() -> None:
+    for text in ("O[] += log(A[i] - B[i])", "O[] += exp(exp(10 * A[i]))", "O[] += sqrt(-A[i]) / (B[i] - 1)"):
+        for case in choose_cases(parse(text, {"i": 9}), 0):
+            assert np.isfinite(case.answer["O"]), text
+
+
+def test_the_set_for_what_is_kept_is_another_one() -> None:
+    for text in ("C[m,n] += A[m,k] * B[k,n]", "C[m] max= relu(A[m,k])"):
+        program = parse(text, {"m": 5, "n": 6, "k": 7} if "n" in text else {"m": 5, "k": 7})
+        searched, kept = choose_cases(program, SEARCH_SEED), choose_cases(program, KEPT_SEED, least=1)
+        assert len(searched) >= 2
+        assert len(kept) >= 1
+        arrays = [case.inputs["A"].tobytes() for case in (*searched, *kept)]
+        assert len(set(arrays)) == len(arrays)
+
+
+def test_elements_that_are_not_written_show() -> None:
+    program = parse("O[i] = relu(A[i])", {"i": 20})
+    verifier = search_verifier(program)
+
+    def all_but_one() -> None:
+        np.maximum(verifier.inputs["A"][:-1], 0, out=verifier.outputs["O"][:-1])
+
+    assert "O[19] is nan, not" in (verifier.wrong(Called(lambda: all_but_one)) or "")
+
+
+def test_what_is_left_from_the_run_before_shows() -> None:
+    program = matmul(4, 5, 6)
+    verifier, packed = search_verifier(program), dict[str, Any]()
+
+    def packs_once() -> None:
+        packed.setdefault("B", verifier.inputs["B"].copy())
+        np.matmul(verifier.inputs["A"], packed["B"], out=verifier.outputs["C"])
+
+    assert (verifier.wrong(Called(lambda: packs_once)) or "").endswith("on input set 2 of 2")
+
+
+def test_constants_are_packed_anew_for_each_set() -> None:
+    program = matmul(16, 16, 16).with_constants(["B"])
+    target = this_machine(1)
+    candidate = Candidate((Vectorize("n"), Pack("B", "root", ahead=True)))
+    tree = lower(schedule_of(program, candidate))
+    assert tree.ahead
+    assert verify_again(kernel_of(program, candidate, target, tree)) is None
+
+
+def no_clock(stage: Stage) -> AbstractContextManager[None]:
+    del stage
+    return nullcontext()
+
+
+def test_what_is_right_on_the_search_s_inputs_alone_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    program, target = matmul(4, 5, 6), this_machine(1)
+    known = {case.inputs["A"].tobytes() for case in choose_cases(program, SEARCH_SEED)}
+
+    def knows_some(_: Program, arrays: Mapping[str, Any]) -> Callable[[], object]:
+        def call() -> None:
+            np.matmul(arrays["A"], arrays["B"], out=arrays["C"])
+            arrays["C"][2, 3] *= 1 if arrays["A"].tobytes() in known else 2
+
+        return call
+
+    monkeypatch.setattr(evaluator, "numpy_callable", knows_some)
+    task = Task(program, target, (LEVEL.objectives["time_s"],), LEVEL.version)
+    searched = LEVEL.evaluator(task)().evaluate(LEVEL.baseline(task), no_clock)
+    kept = LEVEL.evaluator(task, final=True)().evaluate(LEVEL.baseline(task), no_clock)
+    assert isinstance(searched, Measured)
+    assert isinstance(kept, Failed)
+    assert (kept.stage, kept.reason) == ("verify", "wrong answer")
+    assert "C[2, 3] is " in kept.detail
