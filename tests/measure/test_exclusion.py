@@ -80,10 +80,10 @@ def test_it_nests_and_ends(tmp_path: Path) -> None:
     assert not is_held(lock)
 
 
-def test_the_file_is_for_all_users_and_may_be_deleted(tmp_path: Path) -> None:
+def test_the_file_is_for_this_user_and_may_be_deleted(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     with exclusive(lock):
-        assert lock.stat().st_mode & 0o777 == 0o666
+        assert lock.stat().st_mode & 0o777 == 0o600
         lock.unlink()
     with exclusive(lock):
         assert lock.exists()

@@ -1,5 +1,6 @@
 """Temporary folders go, at the latest when somebody else starts."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -52,3 +53,16 @@ def test_a_new_process_sweeps(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
     assert not left.exists()
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_what_others_put_there_is_no_trap(tmp_path: Path) -> None:
+    """A pipe would hold who opens it for ever; a link would have a folder elsewhere removed."""
+    trap, elsewhere = tmp_path / "planish-trap", tmp_path / "elsewhere"
+    trap.mkdir()
+    os.mkfifo(trap / ".planish-lives")
+    elsewhere.mkdir()
+    (elsewhere / ".planish-lives").touch()
+    (tmp_path / "planish-link").symlink_to(elsewhere)
+    sweep(tmp_path, young_s=0)
+    assert elsewhere.exists()
+    assert trap.exists()

@@ -41,6 +41,7 @@ from planish.core.outcome import (
     outcome_from_json,
     outcome_to_json,
 )
+from planish.core.private import cache_folder, private_folder
 from planish.core.protocols import (
     CanAnchor,
     CanEnumerate,
@@ -122,6 +123,7 @@ __all__ = [
     "Task",
     "Trial",
     "best_trial",
+    "cache_folder",
     "candidate_from_json",
     "canonical_json",
     "content_hash",
@@ -136,6 +138,7 @@ __all__ = [
     "outcome_to_json",
     "pareto_front",
     "place_of",
+    "private_folder",
     "processor",
     "reference_point",
     "remember",

@@ -12,7 +12,7 @@ def is_locked(path: Path) -> bool:
         FileNotFoundError: there is no such file.
         OSError: it cannot be opened.
     """
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

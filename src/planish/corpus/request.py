@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from platformdirs import user_cache_path
-
-from planish.core import PlanishError, ProgramError
+from planish.core import PlanishError, ProgramError, cache_folder
 from planish.corpus.apt import open_apt, unknown_packages
 from planish.corpus.row import KINDS
 from planish.corpus.source import DebianPackage, IRFiles, Package, RandomPrograms, SourceFolder
@@ -88,7 +86,7 @@ def _debian(request: Request, note: Callable[[str], None]) -> list[Package]:
     wanted = dict.fromkeys([*request.debian, *listed])
     if not wanted:
         return []
-    apt = open_apt(user_cache_path("planish") / "apt")
+    apt = open_apt(cache_folder("apt"))
     unknown = unknown_packages(apt, wanted)
     for name in request.debian:
         if name in unknown:

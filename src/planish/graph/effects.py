@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from planish.core import Candidate, Measured, Task, content_hash
+from planish.core import Candidate, Measured, Task, cache_folder, content_hash
 from planish.graph.machine import this_machine
 from planish.graph.passes import Disable, Offline, Selection, selection_of
 from planish.graph.recipe import recipe_of
@@ -61,7 +61,6 @@ def measured(task: Task, selections: Sequence[Selection], patience_s: float = PA
     if this_machine(task.target.cores, _session(task)) != task.target:
         return {}
     found = _measure(task, wanted, patience_s)
-    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps([found.get(each, {}) for each in wanted]), encoding="utf-8")
     return found
 
@@ -102,7 +101,5 @@ def _session(task: Task) -> Mapping[str, str]:
 
 
 def _file(task: Task, selections: Sequence[Selection]) -> Path:
-    from platformdirs import user_cache_path
-
     name = content_hash("\n".join([task.key, *(each.candidate.text for each in selections)]))
-    return user_cache_path("planish") / "graph" / f"effects-{name}.json"
+    return cache_folder("graph") / f"effects-{name}.json"

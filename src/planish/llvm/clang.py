@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
-from planish.core import ProgramError, TargetError
+from planish.core import ProgramError, TargetError, cache_folder
 
 OLDEST = 17  # older ones write typed pointers
 VARIABLE = "PLANISH_CLANG"
@@ -195,7 +195,7 @@ def _ziglang() -> Compiler | None:
     """Give the wheel's compiler, without the checks that it adds; its caches go where they may be lost."""
     if find_spec("ziglang") is None:
         return None
-    cache = str(Path(tempfile.gettempdir()) / f"planish-zig-{os.getuid()}")
+    cache = str(cache_folder("zig"))
     environment = {"ZIG_LOCAL_CACHE_DIR": cache, "ZIG_GLOBAL_CACHE_DIR": cache}
     asked = _asked((sys.executable, "-m", "ziglang", "cc"), environment)
     if asked is None:

@@ -2,7 +2,7 @@
 
 from planish.measure.beside import Beside, Yardstick
 from planish.measure.compare import Standing, remeasure, remeasure_all
-from planish.measure.exclusion import MACHINE_LOCK, exclusive
+from planish.measure.exclusion import exclusive
 from planish.measure.guard import Answer
 from planish.measure.inline import InlineExecutor
 from planish.measure.interval import NOTICED, Ratio, Verdict
@@ -24,7 +24,6 @@ from planish.measure.turns import Entrant, Plan
 
 __all__ = [
     "FINAL_TIMING",
-    "MACHINE_LOCK",
     "NOTICED",
     "SEARCH_TIMING",
     "Answer",

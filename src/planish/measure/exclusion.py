@@ -1,18 +1,24 @@
-"""Timed runs on one machine exclude each other, whichever process or user they belong to."""
+"""Timed runs on one machine exclude each other, whichever process they belong to."""
 
 import fcntl
+import logging
 import os
-import tempfile
+import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from threading import RLock, get_ident
+from threading import Event, Lock, RLock, Thread, get_ident
 
 from planish.core import PlanishError
+from planish.measure.machine_lock import LockHolder, holder_of, machine_lock, opened_lock
 
-# Fixed where it can be: TMPDIR differs by user and by job, and then nobody would exclude anybody.
-MACHINE_LOCK = (Path("/tmp") if Path("/tmp").is_dir() else Path(tempfile.gettempdir())) / "planish.lock"
+PATIENCE_S = 60.0
+"""Seconds that are waited for one who keeps the machine. Then a run is timed beside that one."""
+SHOWN_S = 2.0
+"""Seconds after which it is shown who keeps the machine."""
+
+_log = logging.getLogger("planish")
 
 
 class _Holder:
@@ -22,6 +28,7 @@ class _Holder:
         self.threads = RLock()
         self.depth = 0
         self.owner = 0
+        self.given_up: LockHolder | None = None
 
 
 @cache
@@ -30,21 +37,23 @@ def _holder(_path: Path) -> _Holder:
 
 
 @contextmanager
-def exclusive(path: Path = MACHINE_LOCK) -> Generator[None, None, None]:
+def exclusive(path: Path | None = None) -> Generator[None, None, None]:
     """Wait for the machine, and keep it to oneself for the block.
 
-    It may be nested. The kernel releases the lock when a process dies, so a crash blocks nobody.
-    Costs about 10 microseconds where nobody else wants the machine.
+    It may be nested. The kernel releases the lock when a process dies, so a crash blocks nobody. The wait is
+    shown after 2 s, and bounded: where one process keeps the machine for 60 s, the block is entered beside
+    it. Costs about 10 microseconds where nobody else wants the machine.
 
     Args:
-        path: the lock file; it is made where missing, open to all users.
+        path: the lock file; it is made where missing. None for the machine's (see `machine_lock`).
 
     Raises:
         PlanishError: the file cannot be made or opened.
     """
+    path = path or machine_lock()
     holder = _holder(path)
     with holder.threads:
-        descriptor = None if holder.depth else _locked(path)
+        descriptor = None if holder.depth else _locked(path, holder)
         holder.depth += 1
         holder.owner = get_ident()
         try:
@@ -52,33 +61,100 @@ def exclusive(path: Path = MACHINE_LOCK) -> Generator[None, None, None]:
         finally:
             holder.depth -= 1
             if descriptor is not None:
-                # A forked child may have the file open too, so closing it is not enough.
-                fcntl.flock(descriptor, fcntl.LOCK_UN)
-                os.close(descriptor)
+                _release(descriptor)
 
 
-def is_held(path: Path = MACHINE_LOCK) -> bool:
+def is_held(path: Path | None = None) -> bool:
     """Tell whether this thread has the machine to itself now."""
-    holder = _holder(path)
+    holder = _holder(path or machine_lock())
     return holder.depth > 0 and holder.owner == get_ident()
 
 
-def _locked(path: Path) -> int:
+def _locked(path: Path, holder: _Holder) -> int | None:
+    """Give a descriptor that holds the lock; None where there was no more patience."""
     try:
         while True:
-            descriptor = _opened(path)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-                if _is_current(descriptor, path):
-                    return descriptor
-            except BaseException:
-                os.close(descriptor)
-                raise
+            descriptor = opened_lock(path)
+            if not _taken(descriptor, path, holder):
+                return None
+            if _is_current(descriptor, path):
+                holder.given_up = None
+                return descriptor
             os.close(descriptor)
     except OSError as error:
         raise PlanishError(
-            f"the lock of timed runs cannot be used: {error}", f"Delete {path}, or make it readable for all."
+            f"the lock of timed runs cannot be used: {error}",
+            f"See to {path}, or name another: PLANISH_LOCK.",
         ) from error
+
+
+def _taken(descriptor: int, path: Path, holder: _Holder) -> bool:
+    """Lock a file, or let it go where one process keeps it for too long."""
+    with suppress(BlockingIOError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    waiter = _Waiter(descriptor)
+    keeper, since, shown = holder_of(path), time.monotonic(), False
+    while keeper is None or keeper != holder.given_up:
+        if waiter.wait(SHOWN_S):
+            return True
+        now = holder_of(path)
+        if now != keeper:
+            keeper, since = now, time.monotonic()
+        if not shown:
+            _log.warning(waiting(keeper))
+            shown = True
+        if time.monotonic() - since >= PATIENCE_S:
+            _log.warning(disturbed(keeper))
+            break
+    holder.given_up = keeper
+    return waiter.give_up()
+
+
+def waiting(keeper: LockHolder | None) -> str:
+    """Say who keeps the machine."""
+    return f"waiting for the machine, {PATIENCE_S:g} s at most: {keeper or 'another process'} times something"
+
+
+def disturbed(keeper: LockHolder | None) -> str:
+    """Say what becomes of timings beside one who does not let the machine go."""
+    who = keeper or "another process"
+    return f"times may be disturbed: {who} kept the machine for over {PATIENCE_S:g} s"
+
+
+class _Waiter:
+    """Waits for a lock in a thread of its own, since the system knows no end to that wait.
+
+    A loop that tried again and again would give in later, and disturb who is timing.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._taken, self._guard, self._given_up = Event(), Lock(), False
+        Thread(target=self._take, daemon=True).start()
+
+    def wait(self, seconds: float) -> bool:
+        return self._taken.wait(seconds)
+
+    def give_up(self) -> bool:
+        """Let the file go, unless it was locked just now; tells whether it was."""
+        with self._guard:
+            self._given_up = not self._taken.is_set()
+            return not self._given_up
+
+    def _take(self) -> None:
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        with self._guard:
+            if self._given_up:
+                _release(self._descriptor)
+            else:
+                self._taken.set()
+
+
+def _release(descriptor: int) -> None:
+    # A forked child may have the file open too, so closing it is not enough.
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
 
 
 def _is_current(descriptor: int, path: Path) -> bool:
@@ -86,15 +162,3 @@ def _is_current(descriptor: int, path: Path) -> bool:
     with suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(descriptor), path.stat())
     return False
-
-
-def _opened(path: Path) -> int:
-    # Without O_CREAT: Linux forbids it on another user's file in a sticky folder.
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
-    with suppress(FileNotFoundError):
-        return os.open(path, flags)
-    with suppress(FileExistsError):
-        made = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o666)
-        os.fchmod(made, 0o666)  # the umask took bits away
-        return made
-    return _opened(path)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from planish.core import Candidate, Evaluator
 from planish.measure.clock import DIAL_BYTES, Clock, Dial
-from planish.measure.exclusion import MACHINE_LOCK
 from planish.measure.guard import Answer, answer
+from planish.measure.machine_lock import machine_lock
 
 
 class InlineExecutor:
@@ -17,16 +17,16 @@ class InlineExecutor:
 
     Args:
         evaluator: evaluates.
-        lock: the file by which timed runs exclude each other.
+        lock: the file by which timed runs exclude each other; None for the machine's.
 
     Attributes:
         losses: how many evaluations were lost, by cause; none, since there are no workers.
     """
 
-    def __init__(self, evaluator: Evaluator, *, lock: Path = MACHINE_LOCK) -> None:
+    def __init__(self, evaluator: Evaluator, *, lock: Path | None = None) -> None:
         self._evaluator = evaluator
         self.losses: Counter[str] = Counter()
-        self._clock = Clock(Dial(memoryview(bytearray(DIAL_BYTES))), lock)
+        self._clock = Clock(Dial(memoryview(bytearray(DIAL_BYTES))), lock or machine_lock())
 
     def submit(self, candidates: Sequence[Candidate]) -> Iterator[Answer]:
         """Evaluate a batch; each candidate is evaluated when its answer is asked for."""

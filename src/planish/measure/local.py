@@ -12,10 +12,12 @@ from typing import Self
 from planish.core import STAGES, Candidate, EvaluatorFactory, Failed, Lost, PlanishError, Stage
 from planish.measure.batch import Batch
 from planish.measure.crew import Crew
-from planish.measure.exclusion import MACHINE_LOCK, is_held
+from planish.measure.exclusion import is_held
 from planish.measure.guard import Answer
 from planish.measure.limits import Limits
+from planish.measure.machine_lock import machine_lock
 from planish.measure.process import End, WorkerProcess
+from planish.measure.waits import Waits
 from planish.measure.wire import Made
 
 _TICK_S = 0.05  # how often limits are looked at
@@ -42,7 +44,7 @@ class LocalExecutor:
         workers: how many processes, at least 1.
         limits: what one evaluation may use; None takes those that the factory asks for (`Limits.of`). The
             memory is that of the first factory: a process keeps it.
-        lock: the file by which timed runs exclude each other.
+        lock: the file by which timed runs exclude each other; None for the machine's.
         attempts: how often a candidate is evaluated that is lost with its worker each time.
 
     Attributes:
@@ -63,14 +65,15 @@ class LocalExecutor:
         *,
         workers: int = 1,
         limits: Limits | None = None,
-        lock: Path = MACHINE_LOCK,
+        lock: Path | None = None,
         attempts: int = _ATTEMPTS,
     ) -> None:
         if workers < 1:
             raise PlanishError(f"{workers} workers cannot evaluate anything", "Ask for at least 1.")
         self._given = limits
         self._limits = limits or Limits.of(factory)
-        self._lock, self._attempts = lock, attempts
+        self._lock = lock = lock or machine_lock()
+        self._attempts, self._waits = attempts, Waits(lock)
         # The factory is kept too: what it owns, such as a folder for its workers, may end with it.
         self._owner, self._factory = factory, _pickled(factory)
         self._serial = 1
@@ -180,6 +183,7 @@ class LocalExecutor:
             if late > _LATE_S:
                 self._forgive(late)
             self._next_look = time.monotonic() + _TICK_S
+            self._look_at_waits()
             for worker in [w for w in self._crew.workers if w.busy]:
                 answers += self._look_after(worker, batch)
         return answers
@@ -213,6 +217,13 @@ class LocalExecutor:
         self._crew.fire(worker)
         if reply.serial == self._serial:
             raise reply.error from RuntimeError(f"in the worker:\n{reply.traceback}")
+
+    def _look_at_waits(self) -> None:
+        """Show and note who keeps the machine from the workers."""
+        pids = {worker.pid for worker in self._crew.workers}
+        for phase, since in (worker.dial.phase() for worker in self._crew.workers if worker.busy):
+            found = self._waits.look(time.monotonic() - since, pids) if phase == "wait" else ()
+            self.notes = tuple(dict.fromkeys((*self.notes, *found)))
 
     def _look_after(self, worker: WorkerProcess, batch: Batch) -> list[Answer]:
         """End a worker that is over a limit, or that died while a child holds its pipe open."""

@@ -110,6 +110,11 @@ class WorkerProcess:
         self._send(encode(setup))
 
     @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
+    @property
     def busy(self) -> bool:
         """Whether an answer of it is awaited."""
         return self.making or bool(self.pending)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 import time
 from contextlib import suppress
@@ -55,9 +56,18 @@ def sweep(folder: Path, young_s: float = _YOUNG_S) -> None:
         young_s: seconds for which a new one is let be, since it is not locked at once.
     """
     for lock in folder.glob(f"{_PREFIX}*/{_LOCK}"):
-        with suppress(OSError):  # somebody removes it too, or it is another user's
+        with suppress(OSError):  # somebody removes it too
+            if not _is_own(lock):
+                continue
             if time.time() - lock.stat().st_mtime >= young_s and not is_locked(lock):
                 shutil.rmtree(lock.parent, ignore_errors=True)
+
+
+def _is_own(lock: Path) -> bool:
+    """Whether a lock and its folder are this user's: what others put there may be a trap, such as a pipe."""
+    found = lock.lstat()
+    owners = {found.st_uid, lock.parent.lstat().st_uid}
+    return stat.S_ISREG(found.st_mode) and owners == {os.geteuid()} and not lock.parent.is_symlink()
 
 
 _sweep_once = cache(sweep)

@@ -86,7 +86,7 @@ class FileLocks:
                 os.close(file)
 
     def _try(self, path: Path) -> int | None:
-        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Another process may have taken the file away before we had the lock.

@@ -9,7 +9,7 @@ from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
-from planish.core import Candidate, ProgramError
+from planish.core import Candidate, ProgramError, cache_folder
 from planish.graph.architecture import recognise_file
 from planish.graph.learned.effects import Record
 from planish.graph.learned.lists import ClassList, learn_lists, learned_list
@@ -73,15 +73,12 @@ def _classes(file: Path, digest: str) -> tuple[str, ...]:
 
     What the digest names may have changed since, which its class survives.
     """
-    from platformdirs import user_cache_path
-
-    kept = user_cache_path("planish") / "graph" / f"classes-{digest}-{version('planish')}.json"
+    kept = cache_folder("graph") / f"classes-{digest}-{version('planish')}.json"
     try:
         return tuple(json.loads(kept.read_text(encoding="utf-8")))
     except (OSError, ValueError):  # not there yet
         classes = _recognised(file)
     if classes:
-        kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(classes), encoding="utf-8")
     return classes
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from planish.core import content_hash
+from planish.core import cache_folder, content_hash
 from planish.graph.installed import versions
 from planish.graph.passes import passes
 from planish.graph.program import GraphProgram
@@ -40,14 +40,11 @@ def remembered(
         return known
     found = find_out()
     file = _file(program, settings)
-    file.parent.mkdir(parents=True, exist_ok=True)
     write_whole(file, json.dumps(found.to_json()).encode())
     return found
 
 
 def _file(program: GraphProgram, settings: Settings) -> Path:
-    from platformdirs import user_cache_path
-
     session = (settings.optimization, settings.provider)
     made_by = content_hash(json.dumps([dict(versions()), list(passes()), session]))[:8]
-    return user_cache_path("planish") / "graph" / f"{program.digest}-{made_by}.json"
+    return cache_folder("graph") / f"{program.digest}-{made_by}.json"

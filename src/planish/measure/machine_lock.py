@@ -1,0 +1,109 @@
+"""Where the lock is by which timed runs exclude each other, and who holds it."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from platform import node
+
+from planish.core import PlanishError, cache_folder, private_folder
+
+VARIABLE = "PLANISH_LOCK"
+_MEND = f"Name a file that you may use: {VARIABLE}=FILE."
+_WORKER = "planish.measure.worker"
+_SHOWN = 120
+
+
+@dataclass(frozen=True)
+class LockHolder:
+    """A process that holds a lock.
+
+    Args:
+        pid: its number.
+        command: its command line, or that of the process it works for; cut where it is long.
+    """
+
+    pid: int
+    command: str
+
+    def __str__(self) -> str:
+        return f"process {self.pid} ({self.command})" if self.command else f"process {self.pid}"
+
+
+@cache
+def machine_lock() -> Path:
+    """Give the lock file: the one that PLANISH_LOCK names, which users may share, else one of this user's.
+
+    By itself, planish makes nothing that all users can write to: the file is in the user's folder of caches,
+    which all sessions of the user have in common, or else in the runtime folder. So users exclude each other
+    only where an administrator makes a file for them.
+
+    Raises:
+        PlanishError: the user has no folder that nobody else can write to.
+    """
+    if named := os.environ.get(VARIABLE):
+        return Path(named).absolute()
+    name = f"timing-{node() or 'machine'}.lock"  # a home may be shared by machines
+    with suppress(PlanishError):
+        return cache_folder() / name
+    try:
+        runtime = Path(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.geteuid()}")
+        return private_folder(runtime / "planish") / name
+    except OSError as error:
+        raise PlanishError(f"there is no place for the lock of timed runs: {error}", _MEND) from error
+
+
+def opened_lock(path: Path) -> int:
+    """Open a lock file; one that is missing is made for this user alone.
+
+    Returns:
+        A descriptor.
+
+    Raises:
+        OSError: it is a link, no plain file, or in a folder where others could have made it.
+    """
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        descriptor = os.open(path, flags)
+    except FileNotFoundError:
+        if path.parent.stat().st_mode & 0o022:
+            raise PermissionError(f"others may write to {path.parent}: make the file beforehand") from None
+        with suppress(FileExistsError):
+            return os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(path, flags)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(f"{path} is no plain file")
+    return descriptor
+
+
+def holder_of(path: Path) -> LockHolder | None:
+    """Tell who holds a lock; None where nobody does, or the system does not tell."""
+    if sys.platform != "linux":
+        return None
+    with suppress(OSError, ValueError):
+        found = path.stat()
+        place = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+        for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
+            # "1: FLOCK  ADVISORY  WRITE 1234 08:02:131073 0 EOF"; who waits has an arrow behind the number.
+            words = line.split()
+            if words[1] == "FLOCK" and words[5] == place:
+                return LockHolder(int(words[4]), _command(int(words[4])))
+    return None
+
+
+def _command(pid: int) -> str:
+    """Give the command line of a process; of a worker, that of the process that it works for."""
+    with suppress(OSError, ValueError):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+        if _WORKER in words:
+            status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+            return _command(int(status.partition("PPid:")[2].split()[0]))
+        text = " ".join("".join(c if c.isprintable() else " " for c in " ".join(words)).split())
+        return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    return ""
