@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce as fold
 
 from planish.loops.mathlib import EXPANDED, expansion
@@ -9,6 +10,7 @@ from planish.loops.portable.writer import Val, Writer
 from planish.loops.program import Const
 
 _BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+EXTREMES = {"max": "llvm.maximum", "min": "llvm.minimum"}
 _COMPARED = {"max": "ogt", "min": "olt"}
 _MANTISSA = {32: 23, 64: 52}
 _BIAS = {32: 127, 64: 1023}
@@ -21,16 +23,24 @@ class Arithmetic:
         self.writer = writer
 
     def apply(self, function: str, args: list[Val]) -> Val:
-        """Apply one of `planish.loops.program.FUNCTIONS` or `planish.loops.mathlib.PRIMITIVES`."""
+        """Apply one of `planish.loops.program.FUNCTIONS`, or fma."""
         if function in EXPANDED:
             return self._expand(function, args[0])
+        return self._applied(self._extreme if function in EXTREMES else self._primitive, function, args)
+
+    def _applied(self, write: Callable[[str, list[str], int], str], function: str, args: list[Val]) -> Val:
         lanes = max(a.lanes for a in args)
-        names = [self.writer.widened(a, lanes) for a in args]
-        return Val(self._primitive(function, names, lanes), lanes)
+        return Val(write(function, [self.writer.widened(a, lanes) for a in args], lanes), lanes)
+
+    def _extreme(self, name: str, args: list[str], lanes: int) -> str:
+        """Write max or min as NumPy has it: NaN where either is; zeros of either sign are equal."""
+        t = self.writer.type(lanes)
+        intrinsic = f"{EXTREMES[name]}.{self.writer.suffix(lanes)}"
+        return self.writer.call(t, intrinsic, [(t, a) for a in args], flags="nsz ")
 
     def combine(self, reduce: str, old: Val, new: Val) -> Val:
-        """Reduce two values to one."""
-        return self.apply(reduce, [old, new])
+        """Reduce two values to one; whether the first operand of an extreme is NaN is found out early."""
+        return self.apply(reduce, [new, old] if reduce in EXTREMES else [old, new])
 
     def across(self, reduce: str, value: Val) -> Val:
         """Reduce a vector's lanes to one: halves are combined until one lane is left."""
@@ -54,7 +64,7 @@ class Arithmetic:
             args = [
                 self.writer.number(a.value) if isinstance(a, Const) else values[a] for a in operation.args
             ]
-            values.append(self.apply(operation.primitive, args))
+            values.append(self._applied(self._primitive, operation.primitive, args))
         return values[-1]
 
     def _primitive(self, name: str, args: list[str], lanes: int) -> str:

@@ -90,12 +90,20 @@ class Writer:
         )
 
     def call(
-        self, result: str, name: str, arguments: Sequence[tuple[str, str]], at: Lines | None = None
+        self,
+        result: str,
+        name: str,
+        arguments: Sequence[tuple[str, str]],
+        at: Lines | None = None,
+        flags: str = "",
     ) -> str:
-        """Call an intrinsic function with (type, value) arguments; `result` is its type."""
+        """Call an intrinsic function with (type, value) arguments; `result` is its type.
+
+        Flags say what may be assumed of the numbers, such as "nsz ".
+        """
         types = ", ".join(t for t, _ in arguments)
         self.declared.add(f"declare {result} @{name}({types})")
-        text = f"call {result} @{name}({', '.join(f'{t} {v}' for t, v in arguments)})"
+        text = f"call {flags}{result} @{name}({', '.join(f'{t} {v}' for t, v in arguments)})"
         if result != "void":
             return self.define(text, at)
         self.lines.append(f"  {text}")

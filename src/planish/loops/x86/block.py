@@ -13,6 +13,7 @@ from typing import TypeGuard
 from planish.core import TargetError
 from planish.loops.mathlib import EXPANDED
 from planish.loops.x86.assembler import Assembler
+from planish.loops.x86.extremes import EXTREMES, extreme
 from planish.loops.x86.functions import expand
 from planish.loops.x86.isa import Isa
 from planish.loops.x86.pointers import Pointer, Pointers
@@ -180,14 +181,38 @@ class Block:
         blended = partial and not self.isa.wide
         register = self._evaluate(value)
         if item.reduce:
-            code = self.forms.arithmetic[REDUCE[item.reduce]]
             operand = self._neutral(register, item, target) if blended else register
-            self.asm.emit(code, vector(target), vector(target), vector(operand), mask=mask)
+            if item.reduce in EXTREMES:
+                self._extreme(item.reduce, target, target, operand, mask)
+            else:
+                code = self.forms.arithmetic[REDUCE[item.reduce]]
+                self.asm.emit(code, vector(target), vector(target), vector(operand), mask=mask)
             if operand != register:
                 self.give(operand)
         elif register != target:
             self.asm.emit(self.forms.copy, vector(target), vector(register))
         self._release(value, register)
+
+    def _extreme(self, function: str, target: int, old: int, new: int, mask: int = 0) -> None:
+        spare, pinned = 0, self._registers.pinned
+        if not self.isa.wide:
+            held = {old, new} - pinned
+            pinned.update(held)
+            spare = self.take()
+            pinned.difference_update(held)
+        extreme(self.asm, self.isa, function, target, old, new, spare, mask)
+        if not self.isa.wide:
+            self.give(spare)
+
+    def _extreme_of(self, function: str, result: int, args: tuple[Vector, ...], registers: list[int]) -> None:
+        """Write max or min of two values; with a constant one instruction does, which has it first."""
+        first, second = registers
+        if isinstance(args[0], Number):
+            self._instruct(function, result, [first, second])
+        elif isinstance(args[1], Number):
+            self._instruct(function, result, [second, first])
+        else:
+            self._extreme(function, result, first, second)
 
     def _neutral(self, register: int, item: Item, target: int) -> int:
         """AVX2: make the lanes beyond the vector's end harmless by repeating the accumulator's own."""
@@ -260,7 +285,10 @@ class Block:
             result = expand(self, function, registers[0])
         else:
             result = self.take()
-            self._instruct(function, result, registers)
+            if function in EXTREMES:
+                self._extreme_of(function, result, args, registers)
+            else:
+                self._instruct(function, result, registers)
         self._registers.pinned.difference_update(added)
         for arg, register in zip(args, registers, strict=True):
             if register != result:

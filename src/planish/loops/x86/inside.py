@@ -10,6 +10,7 @@ from planish.loops.program import IDENTITY
 from planish.loops.tree import Leaf, Loop, LoopTree, Node
 from planish.loops.x86.block import REDUCE, Block
 from planish.loops.x86.counting import Counting
+from planish.loops.x86.extremes import EXTREMES, extreme
 from planish.loops.x86.horizontal import reduce_lanes
 from planish.loops.x86.isa import Isa
 from planish.loops.x86.items import Items
@@ -108,28 +109,35 @@ class RegionCode:
 
     def _combine(self, found: list[Leaf]) -> None:
         """Make whole the sums that were kept in parts or lane by lane, once their leaves ran."""
-        held, v = self._held, self._isa.vector
+        held = self._held
         if self._copies == 1 and not held.lanewise:
             return
         made = {leaf.target.buffer for leaf in found if leaf.reduce}
         for buffer, groups in self._region.registers.items():
             if buffer in made:
-                code = REDUCE[held.reduce[buffer]]
+                function = held.reduce[buffer]
                 for home, registers in zip(self._homes(buffer), groups.values(), strict=True):
                     first, *parts = registers
                     for register in parts:
-                        self._asm.emit(self._isa.forms.arithmetic[code], v(first), v(first), v(register))
+                        self._join(function, first, register)
                     del registers[1:]
                     if buffer in held.lanewise:
-                        self._sum_lanes(buffer, first, code, home)
+                        self._sum_lanes(buffer, first, function, home)
 
-    def _sum_lanes(self, buffer: str, register: int, code: str, home: Element) -> None:
+    def _join(self, function: str, into: int, register: int) -> None:
+        """Reduce two vectors to one; registers 0 and 1 are not in use here."""
+        if function in EXTREMES:
+            extreme(self._asm, self._isa, function, into, into, register, spare=1)
+        else:
+            v = self._isa.vector
+            self._asm.emit(self._isa.forms.arithmetic[REDUCE[function]], v(into), v(into), v(register))
+
+    def _sum_lanes(self, buffer: str, register: int, function: str, home: Element) -> None:
         """Reduce a vector to one element in all lanes, with what memory holds if it did not begin here."""
-        reduce_lanes(self._asm, self._isa, register, code)
+        reduce_lanes(self._asm, self._isa, register, REDUCE[function])
         if buffer not in self._held.fresh:
             self._block.transfers.load(0, home)
-            x = self._isa.xmm
-            self._asm.emit(self._isa.forms.arithmetic_xmm[code], x(register), x(register), x(0))
+            self._join(function, register, 0)
         self._asm.emit(self._isa.forms.repeat_lowest, self._isa.vector(register), self._isa.xmm(register))
 
     def _end(self) -> None:

@@ -83,6 +83,7 @@ class Forms:
         self.bit_xor = _code(f"EVEX_VXOR{p}{three}")
         self.bit_or = _code(f"EVEX_VOR{p}{three}")
         self.copy = self.load
+        self.compare = _code(f"EVEX_VCMP{p}_KR_K1_ZMM_ZMMM512B{bits}_IMM8_SAE")
         self.gather = _code(f"EVEX_VGATHERD{p}_ZMM_K1_VM32{'Z' if bits == 32 else 'Y'}")
         self.scatter = _code(f"EVEX_VSCATTERD{p}_VM32{'Z' if bits == 32 else 'Y'}_K1_ZMM")
         self.load_scalar = _code(f"EVEX_VMOV{s}_XMM_K1Z_M{bits}")
