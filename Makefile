@@ -2,6 +2,7 @@
 PYTHON ?= python3
 PYTEST_ARGS ?=
 BENCH ?= [a-z]*
+FUZZ ?= --pairs 20000 --jobs 2
 TORCH_INDEX ?=
 
 VENV := .venv
@@ -15,7 +16,7 @@ NO_VENV := $(PYTHON) has no venv module: apt-get install python3-venv
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint format bench golden lock peers clean
+.PHONY: help setup demo test lint format fuzz bench golden lock peers clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -46,6 +47,9 @@ lint: $(READY) ## Check style, types and the law of imports
 format: $(READY) ## Format the code and mend what can be mended by rule
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format --quiet
+
+fuzz: $(READY) ## Try random programs and candidates on every back end (minutes; FUZZ='--seed 7 --jobs 16' sets options)
+	@PYTHONPATH=tests $(BIN)/python -m fuzz $(FUZZ)
 
 bench: $(READY) ## Run every benchmark (many minutes; BENCH=searchers runs one; `make peers` gives more to compare with)
 	@for program in $$(grep -l __main__ benchmarks/$(BENCH).py); do echo "== $$program"; $(BIN)/python "$$program" || exit 1; done

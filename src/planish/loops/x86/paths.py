@@ -101,7 +101,9 @@ class Walk:
         self.ref = ref
         self._moving = [(loop, ref.stride[loop.id]) for loop in path if loop.id in ref.stride]
         axes = [loop.axis for loop in path]
-        self._single = all(axes.count(loop.axis) == 1 for loop, _ in self._moving)
+        self._single = all(
+            axes.count(loop.axis) == 1 and loop.axis not in tree.window for loop, _ in self._moving
+        )
 
     def vectors(self, lanes: int, inside: Inside) -> list[tuple[int, int]]:
         """List the vectors that it names, as (offset, lanes).

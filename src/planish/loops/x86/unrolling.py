@@ -72,7 +72,7 @@ class Unroller:
         """List a nest's items in their order."""
         axes = self._axes.get(id(loop))
         if axes is None:
-            axes = self._axes[id(loop)] = _axes(loop)
+            axes = self._axes[id(loop)] = list(dict.fromkeys(_axes(loop, self._tree)))
         key = id(loop), tuple([inside.get(axis) for axis in axes])
         known = self._known.get(key)
         if known is None:
@@ -158,7 +158,9 @@ def _again(moves: Sequence[int], stride: int, count: int) -> list[int]:
     return [step + move for step in range(0, stride * count, stride) for move in moves]
 
 
-def _axes(node: Node) -> list[str]:
+def _axes(node: Node, tree: LoopTree) -> list[str]:
+    """List the axes that tell how often the loops of a nest run: theirs, and those of their windows."""
     if isinstance(node, Leaf):
         return []
-    return [node.axis, *(axis for below in node.body for axis in _axes(below))]
+    window = [axis for axis, _ in tree.window.get(node.axis, ())]
+    return [node.axis, *window, *(axis for below in node.body for axis in _axes(below, tree))]

@@ -1,0 +1,127 @@
+"""One pair of a program and a candidate on one back end, and whether its kernel is right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fuzz.answer import answer
+from fuzz.errors import Inexact
+from fuzz.execute import Fault, execute
+from planish.core import Candidate, PlanishError, candidate_from_json
+from planish.loops.build import compile_with, tree_of
+from planish.loops.level import LoopsLevel
+from planish.loops.parse import parse_canonical
+from planish.loops.program import Program
+
+Array = NDArray[Any]
+Verdict = Literal["right", "wrong", "crashed", "refused"]
+SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0)
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is tried.
+
+    Args:
+        program: the canonical text.
+        steps: the candidate's canonical JSON.
+        backend: which code generator.
+        cores: between how many threads parallel loops are divided.
+        special: whether the inputs have a few elements of `SPECIAL`.
+        seed: of the inputs.
+        kind: how the candidate was found.
+    """
+
+    program: str
+    steps: str
+    backend: str
+    cores: int = 1
+    special: bool = False
+    seed: int = 0
+    kind: str = "found"
+
+    @property
+    def candidate(self) -> Candidate:
+        """The steps, read back."""
+        return candidate_from_json(json.loads(self.steps), LoopsLevel().steps)
+
+    def to_json(self, found: str) -> str:
+        """Write the case, with what was wrong when it was found."""
+        return json.dumps({**asdict(self), "steps": json.loads(self.steps), "found": found}, indent=2) + "\n"
+
+    @staticmethod
+    def of_json(text: str) -> Case:
+        """Read a case back."""
+        data: dict[str, Any] = json.loads(text)
+        del data["found"]
+        data["steps"] = json.dumps(data["steps"])
+        return Case(**data)
+
+    def with_candidate(self, candidate: Candidate) -> Case:
+        """Give the case of other steps."""
+        return replace(self, steps=candidate.text)
+
+
+@lru_cache(maxsize=4)
+def prepared(
+    text: str, special: bool, seed: int
+) -> tuple[Program, Mapping[str, Array], Mapping[str, Inexact]]:
+    """Read a program, make its inputs, and compute its answer."""
+    program = parse_canonical(text)
+    random = np.random.default_rng((seed, 1))
+    inputs = {name: _input(random, program, name, special) for name in program.inputs}
+    return program, inputs, answer(program, inputs)
+
+
+def _input(random: np.random.Generator, program: Program, name: str, special: bool) -> Array:
+    """Make elements of either sign whose magnitudes differ and are never 0, between 1/2 and 2."""
+    kind = program.type[name]
+    magnitude = 0.5 + 1.5 * (random.permutation(kind.size) + random.random()) / kind.size
+    values = magnitude * np.where(random.random(kind.size) < 0.5, -1, 1)
+    if special:
+        for _ in range(int(random.integers(4))):
+            values[int(random.integers(kind.size))] = SPECIAL[int(random.integers(len(SPECIAL)))]
+    return values.astype(kind.dtype).reshape(kind.shape)
+
+
+def judge(case: Case) -> tuple[Verdict, str]:
+    """Compile and run a case in this process, which a wrong kernel may end."""
+    program, inputs, expected = prepared(case.program, case.special, case.seed)
+    try:
+        tree = tree_of(program, case.candidate)
+        code = compile_with(case.backend, tree)
+    except PlanishError as error:
+        return "refused", str(error)
+    except Exception as error:  # noqa: BLE001 - whatever a generator raises is a failure of the pair
+        return "crashed", f"{type(error).__name__}: {error}"
+    for again in (False, True):
+        try:
+            outputs = execute(tree, code, inputs, case.cores, again=again)
+        except Fault as fault:
+            return "wrong", str(fault)
+        for name, result in expected.items():
+            message = _difference(name, outputs[name].reshape(result.value.shape), result)
+            if message:
+                return "wrong", message
+    return "right", ""
+
+
+def _difference(name: str, got: Array, expected: Inexact) -> str:
+    value, error = expected.value, expected.error
+    with np.errstate(invalid="ignore"):
+        right = (np.abs(got - value) <= error) | (got == value) | (np.isnan(got) & np.isnan(value))
+    right |= np.isinf(error)
+    if right.all():
+        return ""
+    place = np.unravel_index(int(np.argmin(right)), right.shape) if right.ndim else ()
+    return (
+        f"{name}[{', '.join(map(str, place))}] is {float(got[place]):.9g}, not {float(value[place]):.9g} "
+        f"within {float(error[place]):.2g}; {right.size - np.count_nonzero(right)} of {right.size} are wrong"
+    )

@@ -1,0 +1,86 @@
+"""Worker processes that try cases, are replaced when a kernel ends them, and what they found."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+from fuzz.case import Case
+from fuzz.worker import Place, Plan, Tried
+
+
+def try_cases(plan: Plan, first: int, most: int, seconds: float) -> Iterator[Tried]:
+    """Try random cases.
+
+    Args:
+        plan: which.
+        first: number of the first program.
+        most: how many cases, or a few more.
+        seconds: when to end.
+    """
+    found: queue.Queue[Tried] = queue.Queue()
+    stop = threading.Event()
+    crew = [
+        threading.Thread(target=_serve, args=(plan, Place(first + i, 0), found, stop))
+        for i in range(plan.jobs)
+    ]
+    end = time.monotonic() + seconds
+    for thread in crew:
+        thread.start()
+    try:
+        for _ in range(most):
+            try:
+                yield found.get(timeout=max(0.0, end - time.monotonic()))
+            except queue.Empty:
+                return
+    finally:
+        stop.set()
+        for thread in crew:
+            thread.join()
+
+
+def _serve(plan: Plan, start: Place, found: queue.Queue[Tried], stop: threading.Event) -> None:
+    """Keep one worker at work until the end."""
+    while not stop.is_set():
+        words = [sys.executable, "-m", "fuzz", "--worker", json.dumps([plan, start])]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as worker:
+            assert worker.stdout is not None
+            place, case = start, None
+            for line in worker.stdout:
+                kind, *words_ = json.loads(line)
+                if kind == "begin":
+                    place, case = Place(words_[0], words_[1]), Case(**words_[2])
+                elif case is not None:
+                    found.put(Tried(case, *words_))
+                    case = None
+                if stop.is_set():
+                    break
+            if stop.is_set():
+                with contextlib.suppress(OSError):
+                    worker.kill()
+                return
+        if case is None:
+            raise RuntimeError(f"the fuzzer itself failed at program {place.program}")
+        found.put(Tried(case, "crashed", ended(worker.returncode)))
+        start = Place(place.program, place.case + 1)
+
+
+def ended(code: int) -> str:
+    """Say how a process ended."""
+    with contextlib.suppress(ValueError):
+        name = signal.Signals(-code).name
+        return "it took too long" if name == "SIGALRM" else f"the kernel ended the process: {name}"
+    return f"the process ended with code {code}"
+
+
+def words_of(data: str) -> tuple[Plan, Place]:
+    """Read a worker's argument back."""
+    plan, place = json.loads(data)
+    return Plan(*plan), Place(*place)

@@ -1,0 +1,208 @@
+"""Random programs over the whole notation: a text, its sizes and its element type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import TypeVar
+
+from numpy.random import Generator
+
+from fuzz.chains import CHAINS
+from planish.core.errors import ProgramError
+from planish.loops.parse import parse
+from planish.loops.program import Program
+
+T = TypeVar("T")
+Sizes = dict[str, int]
+
+SIZES = (1, 1, 2, 3, 4, 5, 7, 8, 9, 11, 13, 15, 16, 17, 19, 24, 25, 31, 32, 33, 37, 48, 64, 65)
+UNARY = (
+    "-({})",
+    "abs({})",
+    "sqrt(abs({}) + 0.5)",
+    "exp(min({}, 2))",
+    "log(abs({}) + 0.5)",
+    "relu({})",
+    "tanh({})",
+    "sigmoid({})",
+    "max({}, 0.25)",
+    "min({}, -0.75)",
+    "(1.5 - {})",
+)
+BINARY = ("({} + {})", "({} - {})", "({} / (abs({}) + 0.5))", "max({}, {})", "min({}, {})")
+REDUCE = ("+=", "+=", "+=", "max=", "min=", "*=")
+FEW, MANY, FACTORS = 30_000, 200_000, 200
+"""Points of a program's largest statement, mostly and sometimes; factors of a product that is reduced."""
+
+
+def pick(random: Generator, options: Sequence[T]) -> T:
+    """Choose one."""
+    return options[int(random.integers(len(options)))]
+
+
+def chance(random: Generator, share: float) -> bool:
+    """Say yes in this share of cases."""
+    return bool(random.random() < share)
+
+
+def shuffled(random: Generator, options: Sequence[T]) -> list[T]:
+    """Put all in some order."""
+    return [options[int(i)] for i in random.permutation(len(options))]
+
+
+def draw_program(random: Generator) -> Program:
+    """Draw programs until one is legal: one in ten windows reads only padding, or has nothing to reduce."""
+    while True:
+        text, sizes = pick(random, KINDS)(random)
+        limit = FACTORS if "*=" in text or "prod(" in text else MANY if chance(random, 0.1) else FEW
+        sizes = _smaller(sizes, limit)
+        for stage in range(pick(random, (0, 0, 1, 1, 2))):
+            text += "; " + _after(random, text, sizes, stage)
+        try:
+            program = parse(text, sizes, dtype=pick(random, ("float32", "float64")))
+        except ProgramError:
+            continue
+        if len({n for n, _ in program.types}) < 12:
+            return program.with_constants(t for t in program.inputs if chance(random, 0.25))
+
+
+def _smaller(sizes: Mapping[str, int], limit: int) -> Sizes:
+    """Halve the largest axes until the points are few; axes that others are made of stay as they are."""
+    found = dict(sizes)
+    while prod(found.values()) > limit:
+        largest = max(found, key=lambda axis: found[axis])
+        found[largest] = (found[largest] + 1) // 2
+    return found
+
+
+def access(random: Generator, tensor: str, axes: Sequence[str]) -> str:
+    """Read or write a tensor by these axes, in some order."""
+    return f"{tensor}[{', '.join(shuffled(random, axes))}]"
+
+
+def wrapped(random: Generator, text: str, share: float = 0.4) -> str:
+    """Maybe put a function around."""
+    return pick(random, UNARY).format(text) if chance(random, share) else text
+
+
+def _sizes(random: Generator, axes: Sequence[str]) -> Sizes:
+    """Choose sizes; in half of all programs small ones, so that whole tensors go into registers."""
+    offered = SIZES[: pick(random, (8, 8, 14, 14, 24))]
+    return {axis: pick(random, offered) for axis in axes}
+
+
+def _contraction(random: Generator) -> tuple[str, Sizes]:
+    """One to three tensors over any axes, combined anyhow, reduced anyhow."""
+    outputs = shuffled(random, "mnpq")[: pick(random, (0, 0, 1, 1, 2, 2, 2, 3))]
+    reduced = shuffled(random, "kluv")[: pick(random, (1, 1, 1, 2, 2, 3))]
+    axes = [*outputs, *reduced]
+    count = pick(random, (1, 2, 2, 2, 2, 3))
+    walked = [
+        [a for a in axes if chance(random, share)] for share in shuffled(random, (0.7, 0.5, 0.3))[:count]
+    ]
+    for axis in axes:
+        if not any(axis in some for some in walked):
+            pick(random, walked).append(axis)
+    reads = [wrapped(random, access(random, t, own), 0.25) for t, own in zip("ABD", walked, strict=False)]
+    value = reads[0]
+    for read in reads[1:]:
+        value = f"{value} * {read}" if chance(random, 0.75) else pick(random, BINARY).format(value, read)
+    value = wrapped(random, value, 0.15)
+    if chance(random, 0.15):
+        value = f"0.5 * {value}"
+    return f"{access(random, 'C', outputs)} {pick(random, REDUCE)} {value}", _sizes(random, axes)
+
+
+def _window(random: Generator, out: str, inner: str) -> tuple[str, bool]:
+    stride, dilation = pick(random, (1, 1, 2, 3)), pick(random, (1, 1, 2))
+    pad = pick(random, (0, 0, 1, 2))
+    return f"{stride}*{out} + {dilation}*{inner} - {pad}", pad > 0
+
+
+def _windowed(random: Generator, before: str, pad: str) -> tuple[str, Sizes]:
+    (rows, pads_rows), (columns, pads_columns) = _window(random, "y", "r"), _window(random, "x", "s")
+    dims = [*before, rows, columns] if chance(random, 0.5) else [rows, columns, *before]
+    sizes = {a: int(random.integers(3, 20)) for a in "yx"} | {a: int(random.integers(1, 4)) for a in "rs"}
+    sizes |= {a: pick(random, SIZES[:14]) for a in before}
+    read = f"I[{', '.join(dims)}]"
+    return f"pad({read}, {pad})" if pads_rows or pads_columns else read, sizes
+
+
+def _convolution(random: Generator) -> tuple[str, Sizes]:
+    """Strided, padded, dilated; full, grouped or depthwise; channels first or last."""
+    shared, reduced, out = pick(random, (("n", "c", "k"), ("", "c", "k"), ("g", "c", "k"), ("c", "", "")))
+    read, sizes = _windowed(random, shared + reduced, pick(random, ("0", "0", "-1.5")))
+    weight = access(random, "W", shared.replace("n", "") + reduced + out + "rs")
+    sizes |= {axis: pick(random, SIZES[:14]) for axis in out}
+    return f"{access(random, 'O', shared + out + 'yx')} += {wrapped(random, read)} * {weight}", sizes
+
+
+def _pooling(random: Generator) -> tuple[str, Sizes]:
+    reduce = pick(random, REDUCE)
+    read, sizes = _windowed(random, "c", {"max=": "-inf", "min=": "inf", "*=": "1"}.get(reduce, "0"))
+    sizes |= {"r": 3, "s": 3}  # no window is all padding
+    return f"O[{pick(random, ('c, y, x', 'y, x, c'))}] {reduce} {read}", sizes
+
+
+def _concatenation(random: Generator) -> tuple[str, Sizes]:
+    left = pick(random, (access(random, "A", "ra"), "2", "v[r]"))
+    right = pick(random, (access(random, "B", "rb"), "B[r, b]", "v[r]", "3"))
+    parts = f"{wrapped(random, left)} | {wrapped(random, right)}"
+    return f"O[{pick(random, ('r, a + b', 'a + b, r'))}] = {parts}", _sizes(random, "rab")
+
+
+def _elementwise(random: Generator) -> tuple[str, Sizes]:
+    """Transposition, broadcast, stencils, shifts and strides, of one statement."""
+    axes = pick(random, ("i", "ij", "ij", "ijk"))
+    value = _value(random, axes, 2)
+    return f"{access(random, 'O', axes)} = {value}", _sizes(random, axes)
+
+
+def _value(random: Generator, axes: str, depth: int) -> str:
+    if depth == 0 or chance(random, 0.3):
+        return pick(random, ("1.5", "-2")) if chance(random, 0.1) else _shifted(random, axes)
+    if chance(random, 0.4):
+        return wrapped(random, _value(random, axes, depth - 1), 1)
+    left, right = (_value(random, axes, depth - 1) for _ in range(2))
+    return pick(random, (*BINARY, "({} * {})")).format(left, right)
+
+
+def _shifted(random: Generator, axes: str) -> str:
+    """Read a tensor; its name is by its rank and by whether it is padded, so that each has one rank."""
+    chosen = [pick(random, axes) for _ in range(pick(random, (0, 1, 1, 2, 2, 3)))]
+    shifts = [pick(random, ("", "", "", " + 1", " + 2", " - 1")) for _ in chosen]
+    scales = [pick(random, ("", "", "", "2*", "3*")) for _ in chosen]
+    index = ", ".join(f"{c}{axis}{o}" for axis, c, o in zip(chosen, scales, shifts, strict=True))
+    padded = any("-" in shift for shift in shifts)
+    tensor = f"{'P' if padded else 'T'}{len(chosen)}"
+    return f"pad({tensor}[{index}], 0.25)" if padded else f"{tensor}[{index}]"
+
+
+def _chain(random: Generator) -> tuple[str, Sizes]:
+    text, names, tied = pick(random, CHAINS)
+    sizes = _smaller(_sizes(random, names), FEW)
+    return text, sizes | {axis: of(sizes) for axis, of in tied.items()}
+
+
+KINDS: Sequence[Callable[[Generator], tuple[str, Sizes]]] = (
+    *(_contraction, _contraction, _contraction, _contraction, _chain, _chain, _chain),
+    *(_convolution, _pooling, _concatenation, _elementwise, _elementwise),
+)
+
+
+def _after(random: Generator, text: str, sizes: Mapping[str, int], stage: int) -> str:
+    """A statement over what the last one wrote: by elements or reduced, with another tensor or without."""
+    target = text.rsplit("; ", maxsplit=1)[-1].split("]", maxsplit=1)[0]
+    name, written = target.split("[")
+    axes = [a for a in written.replace("a + b", "").replace(" ", "").split(",") if a]
+    if "a + b" in written:
+        return f"Z{stage}[] += {name}[{written.replace('a + b', 'a')}]"
+    value = wrapped(random, f"{name}[{', '.join(axes)}]")
+    if axes and chance(random, 0.5):
+        read = f"E{stage}[{', '.join(a for a in axes if chance(random, 0.6))}]"
+        value = pick(random, (*BINARY, "({} * {})")).format(value, read)
+    kept = [a for a in axes if chance(random, 0.6)] if chance(random, 0.4) else axes
+    small = prod(sizes[a] for a in axes if a not in kept) <= FACTORS
+    reduce = "=" if len(kept) == len(axes) else pick(random, REDUCE if small else REDUCE[:5])
+    return f"{access(random, f'Z{stage}', kept)} {reduce} {value}"

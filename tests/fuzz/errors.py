@@ -1,0 +1,122 @@
+"""Arithmetic in float64 that carries how far another order, and a narrower type, may be off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Inexact:
+    """Values, and for each the greatest distance of a right answer; inf where nothing is known."""
+
+    value: Array
+    error: Array
+
+
+def _sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
+def _relu(x: Array) -> Array:
+    return np.maximum(x, 0)
+
+
+_EXACT: dict[str, Callable[[Array], Array]] = {"neg": np.negative, "abs": np.abs, "relu": _relu}
+_MONOTONE: dict[str, Callable[[Array], Array]] = {
+    "sqrt": np.sqrt,
+    "exp": np.exp,
+    "log": np.log,
+    "tanh": np.tanh,
+    "sigmoid": _sigmoid,
+}
+_FUNCTION_ERROR = 6
+"""Units in the last place that an elementary function may be off."""
+
+
+def applied(function: str, args: Sequence[Inexact], dtype: np.dtype[Any]) -> Inexact:
+    """Apply an element-wise function, as NumPy does, and round."""
+    (a, *_), unit = args, float(np.finfo(dtype).eps)
+    if function in _EXACT:
+        return Inexact(_EXACT[function](a.value), a.error)
+    if function in _MONOTONE:
+        f = _MONOTONE[function]
+        value = f(a.value)
+        ends = [np.abs(f(a.value + sign * a.error) - value) for sign in (-1, 1)]
+        spread = np.where(a.error == 0, 0.0, np.maximum(*ends))
+        return _rounded(value, spread, _FUNCTION_ERROR * unit, args, dtype)
+    b = args[1]
+    if function in ("max", "min"):
+        value = (np.maximum if function == "max" else np.minimum)(a.value, b.value)
+        return Inexact(value, np.maximum(*np.broadcast_arrays(a.error, b.error)))
+    match function:
+        case "add" | "sub":
+            value = a.value + b.value if function == "add" else a.value - b.value
+            error = a.error + b.error
+        case "mul":
+            value = a.value * b.value
+            error = _times(np.abs(a.value), b.error) + _times(np.abs(b.value) + b.error, a.error)
+        case "div":
+            value = a.value / b.value
+            least = np.abs(b.value) - b.error
+            error = np.where(
+                (a.error == 0) & (b.error == 0),
+                0.0,
+                np.where(least > 0, (a.error + _times(np.abs(value), b.error)) / least, np.inf),
+            )
+        case _:
+            raise KeyError(function)
+    return _rounded(value, error, unit, args, dtype)
+
+
+def _times(size: Array, error: Array) -> Array:
+    """A product that is 0 where there is no error, whatever the size."""
+    return np.where(np.asarray(error) == 0, 0.0, size * error)
+
+
+def _rounded(
+    value: Array, error: Array, unit: float, args: Sequence[Inexact], dtype: np.dtype[Any]
+) -> Inexact:
+    """Add the rounding of a result; one that finite numbers overflow to, or nearly, is not known."""
+    kind = np.finfo(dtype)
+    finite = reduce(np.logical_and, [np.isfinite(a.value) for a in args])
+    error = error + unit * np.where(np.isfinite(value), np.abs(value), 0) + float(kind.tiny) * 64
+    lost = np.isnan(error) | (finite & ~(np.abs(value) < float(kind.max) / 1024))
+    # What is not a number of finite ones is known: the root of -1.
+    lost = lost & ~(np.isnan(value) & finite & reduce(np.logical_and, [a.error == 0 for a in args]))
+    return Inexact(value, np.where(lost, np.inf, np.where(np.isfinite(value), error, 0.0)))
+
+
+def reduced(function: str, terms: Inexact, outputs: int, dtype: np.dtype[Any]) -> Inexact:
+    """Reduce all but the first dimensions, in any order."""
+    inner = tuple(range(outputs, terms.value.ndim))
+    value, error, unit = terms.value, terms.error, float(np.finfo(dtype).eps)
+    count = int(np.prod([value.shape[i] for i in inner]))
+    if function in ("max", "min"):
+        made = (np.max if function == "max" else np.min)(value, axis=inner)
+        return Inexact(made, error.max(axis=inner))
+    size = np.abs(np.where(np.isfinite(value), value, 0))
+    # Rounding errors of a long sum partly cancel; a wrong term is of the size of a term.
+    steps = min(count, 8 + 4 * count**0.5) * unit
+    if function == "add":
+        spread = error.sum(axis=inner) + steps * size.sum(axis=inner)
+        return _rounded(value.sum(axis=inner), spread, unit, [_whole(terms, inner)], dtype)
+    relative = np.where(error == 0, 0.0, error / size)
+    made = value.prod(axis=inner)
+    grown = np.expm1(np.log1p(relative).sum(axis=inner) + count * unit)
+    small = float(np.finfo(dtype).tiny) * 64 * np.maximum(size, 1).prod(axis=inner)
+    return _rounded(made, _times(np.abs(made), grown) + small, unit, [_whole(terms, inner)], dtype)
+
+
+def _whole(terms: Inexact, inner: tuple[int, ...]) -> Inexact:
+    """Stands for all terms of a reduction: finite and exact where all are."""
+    return Inexact(
+        np.where(np.isfinite(terms.value).all(axis=inner), 0.0, np.inf), terms.error.max(axis=inner)
+    )
