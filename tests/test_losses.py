@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from finals.struck import Mortal, Struck
-from finals.trading import Text
+from finals.trading import Measuring, Text
 from planish.budget import Budget
-from planish.core import AllFailedError, Candidate, Outcome, Trial
+from planish.core import AllFailedError, Candidate, Outcome, Task, Trial
 from planish.result import Result
 from planish.settings import Settings
 from planish.store import open_store
@@ -66,3 +67,18 @@ def test_if_all_are_lost_there_is_no_result(tmp_path: Path) -> None:
     with open_store(tmp_path / "a.db") as store:
         (run,) = store.runs()
         assert (run.status, run.trials) == ("failed", 0)
+
+
+def test_a_comparison_that_cannot_be_costs_the_run_nothing(tmp_path: Path) -> None:
+    class Final(Mortal):
+        def evaluator(self, task: Task, *, final: bool = False) -> Measuring:
+            usual = super().evaluator(task, final=final)
+            return Struck(folder=tmp_path, times=99) if final else usual
+
+    with open_store(tmp_path / "a.db") as store:
+        settings = replace(SETTINGS, finalists=2)
+        result = tune_program(Final(), Text(), budget=Budget(trials=9), settings=settings, store=store)
+        assert store.run(result.run_id).status == "finished"
+    assert (result.ranked, result.trials) == ((), 9)
+    (note,) = result.notes
+    assert note.startswith("not compared with the baseline: 3 processes were lost while they measured it")

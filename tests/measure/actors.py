@@ -1,13 +1,14 @@
 """Factories that workers import by name."""
 
 import os
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from planish.core import Candidate, Measured, Outcome, StageClock
 from planish.measure import Limits, Yardstick
-from planish.testing.acting import Actor, Diary, Mortal
+from planish.testing.acting import Actor, Diarist, Diary, Mortal
 
 HASTY = Limits(build=0.3)
 
@@ -68,3 +69,25 @@ class Dying(Mortal):
     def __call__(self) -> Mortal:
         self.live()
         return Mortal(self.path, 0)
+
+
+@dataclass(frozen=True)
+class Signed(Diary):
+    """Makes evaluators whose samples are the numbers of their processes; each evaluation takes a while."""
+
+    pause: float = 0.05
+
+    def __call__(self) -> "Signing":
+        return Signing(self.path, self.pause)
+
+
+class Signing(Diarist):
+    def __init__(self, path: Path, pause: float) -> None:
+        super().__init__(path)
+        self._pause = pause
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        super().evaluate(candidate, clock)
+        with clock("run"):
+            time.sleep(self._pause)
+        return Measured({"cost": 1.0}, {"cost": (float(os.getpid()),)})

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planish.core import Candidate, EvaluatorFactory, Failed, Measured, Objective, Outcome, rng
-from planish.measure import Answer, Entrant, Plan, Standing, looks, remeasure, turns
+from planish.measure import Answer, Entrant, Plan, Standing, looks, remeasure, rounds, turns
 from planish.testing.acting import Act, Actor, act
 
 COST = Objective("cost")
@@ -47,7 +47,7 @@ class Noisy:
 def compared(machine: Noisy, values: Sequence[float], plan: Plan) -> list[Standing]:
     everybody = [Entrant(str(value), act(value=value), Actor) for value in (1.0, *values)]
     with pytest.MonkeyPatch.context() as patch:
-        for module in (turns, looks):
+        for module in (turns, rounds, looks):
             patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: machine.now))
         return remeasure(everybody[0], everybody[1:], COST, plan, machine)
 

@@ -90,10 +90,10 @@ def test_a_hang_is_no_excuse(executor: LocalExecutor) -> None:
 def test_who_gets_no_processor_is_lost_and_no_failure(tmp_path: Path) -> None:
     processor = min(os.sched_getaffinity(0))
     burner = f"import os\nos.sched_setaffinity(0, {{{processor}}})\nprint(flush=True)\nwhile True: pass"
-    limits, lock = Limits(build=0.4), tmp_path / "lock"
+    limits, lock = Limits(build=0.4, attempts=1), tmp_path / "lock"
     with (
         subprocess.Popen([sys.executable, "-c", burner], stdout=subprocess.PIPE) as burning,
-        LocalExecutor(Humble(processor), limits=limits, lock=lock, attempts=1) as executor,
+        LocalExecutor(Humble(processor), limits=limits, lock=lock) as executor,
     ):
         try:
             assert burning.stdout is not None

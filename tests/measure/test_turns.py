@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from planish.core import Candidate, EvaluatorFactory, Measured, Objective
-from planish.measure import Answer, Entrant, Plan, remeasure, turns
+from planish.measure import Answer, Entrant, Plan, remeasure, rounds, turns
 from planish.measure.panel import Turn
 from planish.testing.acting import Actor, act
 
@@ -50,7 +50,8 @@ def measured(machine: Slow, count: int, seconds: float) -> tuple[list[str], tupl
     """Compare so many entrants; gives the verdicts, and processes and rounds of the baseline."""
     everybody = [Entrant(str(place), act(), Actor) for place in range(count + 1)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(turns, "time", SimpleNamespace(monotonic=lambda: machine.now))
+        for module in (turns, rounds):
+            patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: machine.now))
         base, *others = remeasure(everybody[0], everybody[1:], COST, Plan(seconds=seconds), machine)
     return [standing.verdict for standing in others], (len(base.values), len(base.values[0]))
 

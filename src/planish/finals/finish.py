@@ -17,6 +17,7 @@ from planish.finals.idle import without_idle
 from planish.finals.minimising import Minimised, minimise_all
 from planish.finals.searched import Searched
 from planish.finals.storing import stored_finalist
+from planish.measure import LostError
 from planish.progress import Listener
 from planish.result import Ranked, Result
 
@@ -39,6 +40,8 @@ def finish(search: Searched, listener: Listener) -> Result:
         _work(search, ending, listener)
     except KeyboardInterrupt:
         search.stopped = True
+    except LostError as error:
+        ending.notes.append(f"not compared with the baseline: {error.message}")
     except PlanishError:  # the baseline fails; what was searched is kept all the same
         store.finish_run(run_id, "finished", search.seconds)
         raise

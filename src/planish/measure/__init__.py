@@ -8,8 +8,9 @@ from planish.measure.inline import InlineExecutor
 from planish.measure.interval import NOTICED, Ratio, Verdict
 from planish.measure.limits import Limits
 from planish.measure.local import LocalExecutor
-from planish.measure.losses import loss_notes
+from planish.measure.losses import LostError, loss_notes
 from planish.measure.noise import noise
+from planish.measure.plan import Entrant, Plan
 from planish.measure.timing import (
     FINAL_TIMING,
     SEARCH_TIMING,
@@ -20,7 +21,6 @@ from planish.measure.timing import (
     repeated,
     time_call,
 )
-from planish.measure.turns import Entrant, Plan
 
 __all__ = [
     "FINAL_TIMING",
@@ -32,6 +32,7 @@ __all__ = [
     "InlineExecutor",
     "Limits",
     "LocalExecutor",
+    "LostError",
     "Plan",
     "Ratio",
     "Runs",

@@ -23,7 +23,7 @@ from planish.core import Failed, Measured, Objective, Outcome, PlanishError
 from planish.measure.interval import Ratio, Verdict, ratio
 from planish.measure.local import LocalExecutor
 from planish.measure.looks import Table, until_settled
-from planish.measure.turns import Entrant, Plan, Start
+from planish.measure.plan import Entrant, Plan, Start
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ class Limits:
         verify: seconds to check the answer.
         run: seconds to measure; the wait for the machine is not counted.
         worker: seconds outside the stages, and to start a worker and make its evaluator.
+        attempts: how often a candidate is evaluated that is lost with its worker each time.
         lifetime: evaluations after which a worker is replaced, because what it runs leaks; None: never.
         memory_bytes: data that a worker may have beyond what it has at its start (Linux:
             RLIMIT_DATA, for each process apart; shared memory is not counted).
@@ -29,6 +30,7 @@ class Limits:
     verify: float = 20.0
     run: float = 20.0
     worker: float = 60.0
+    attempts: int = 3
     lifetime: int | None = None
     memory_bytes: int = 4 << 30
 

@@ -15,6 +15,7 @@ from planish.measure.crew import Crew
 from planish.measure.exclusion import is_held
 from planish.measure.guard import Answer
 from planish.measure.limits import Limits
+from planish.measure.losses import LostError
 from planish.measure.machine_lock import machine_lock
 from planish.measure.process import End, WorkerProcess
 from planish.measure.waits import Waits
@@ -24,7 +25,7 @@ _TICK_S = 0.05  # how often limits are looked at
 _CHUNK_S = 0.02  # how much work is sent at once: a pipe's round trip is lost in it
 _CHUNK_MOST = 32
 _LATE_S = 0.25  # a look that comes so late shows that this process itself was stopped or starved
-_ATTEMPTS = 3
+_UNMADE = 3  # evaluators in a row that are lost before they are there
 
 
 class LocalExecutor:
@@ -45,7 +46,6 @@ class LocalExecutor:
         limits: what one evaluation may use; None takes those that the factory asks for (`Limits.of`). The
             memory is that of the first factory: a process keeps it.
         lock: the file by which timed runs exclude each other; None for the machine's.
-        attempts: how often a candidate is evaluated that is lost with its worker each time.
 
     Attributes:
         notes: what the evaluators have to tell the user: texts of their attribute `notes`, where they have
@@ -66,14 +66,13 @@ class LocalExecutor:
         workers: int = 1,
         limits: Limits | None = None,
         lock: Path | None = None,
-        attempts: int = _ATTEMPTS,
     ) -> None:
         if workers < 1:
             raise PlanishError(f"{workers} workers cannot evaluate anything", "Ask for at least 1.")
         self._given = limits
         self._limits = limits or Limits.of(factory)
         self._lock = lock = lock or machine_lock()
-        self._attempts, self._waits = attempts, Waits(lock)
+        self._waits = Waits(lock)
         # The factory is kept too: what it owns, such as a folder for its workers, may end with it.
         self._owner, self._factory = factory, _pickled(factory)
         self._serial = 1
@@ -141,7 +140,7 @@ class LocalExecutor:
             raise PlanishError("a batch is under way", "Take all its answers, or close its iterator, first.")
 
     def _evaluate(self, candidates: Sequence[Candidate]) -> Iterator[Answer]:
-        batch = Batch(candidates, self._attempts)
+        batch = Batch(candidates, self._limits.attempts)
         left = len(candidates)
         self._next_look = time.monotonic() + _TICK_S
         while left and time.monotonic() < self.until:
@@ -264,11 +263,10 @@ class LocalExecutor:
     def _count_unmade(self, outcome: Failed | Lost) -> None:
         """An evaluator was not made; those that are lost are made again, some times in a row."""
         self._unmade += 1
-        if isinstance(outcome, Failed) or self._unmade >= _ATTEMPTS:
+        if isinstance(outcome, Failed) or self._unmade >= _UNMADE:
             cause, *_ = outcome.detail.splitlines()
-            raise PlanishError(f"a worker cannot make its evaluator: {cause}") from RuntimeError(
-                outcome.detail
-            )
+            kind = LostError if isinstance(outcome, Lost) else PlanishError
+            raise kind(f"a worker cannot make its evaluator: {cause}") from RuntimeError(outcome.detail)
 
 
 def _stage(phase: str) -> Stage:

@@ -3,10 +3,16 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from planish.core import PlanishError
+
 if TYPE_CHECKING:
     from collections import Counter
 
 _CAUSES = 2
+
+
+class LostError(PlanishError):
+    """One worker after the other is lost before it has done what nothing can go on without."""
 
 
 def loss_notes(losses: "Counter[str]", given_up: int) -> Sequence[str]:

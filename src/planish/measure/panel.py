@@ -1,7 +1,7 @@
 """Several evaluators in one worker process, for candidates that say whose they are."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planish.core import Candidate, Evaluator, EvaluatorFactory, Outcome, StageClock, Step
 from planish.measure.limits import Limits
@@ -26,8 +26,8 @@ class Panel:
 
     @property
     def limits(self) -> Limits:
-        """What suffices for every entrant."""
-        return Limits.widest(map(Limits.of, self.factories))
+        """What suffices for every entrant; nobody is evaluated again alone, since rounds are to be whole."""
+        return replace(Limits.widest(map(Limits.of, self.factories)), attempts=1)
 
     def __call__(self) -> Evaluator:
         distinct = {id(factory): factory for factory in self.factories}

@@ -1,0 +1,49 @@
+"""Who is compared, and how much is measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from planish.core import Candidate, EvaluatorFactory, Executor, Outcome
+
+Start = Callable[[EvaluatorFactory], Executor]
+Round = list[Outcome]
+"""The outcomes of the entrants that were not left out, in their order."""
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """Somebody in the comparison.
+
+    Args:
+        name: for people.
+        candidate: what is measured.
+        factory: makes its evaluator; entrants may share one.
+    """
+
+    name: str
+    candidate: Candidate
+    factory: EvaluatorFactory
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is measured.
+
+    Args:
+        processes: fresh worker processes; with fewer than 5 the interval is too narrow, unless the
+            objective has no noise.
+        rounds: how often each process measures everybody at most; 3 in all are the least.
+        seed: of the orders.
+        seconds: that all of it should take, by the clock. It takes longer where one round in each process
+            does, of the baseline, the first entrant and who else fits in the first process's share.
+        most: processes in all, where the comparison goes on since too little is known.
+    """
+
+    processes: int = 5
+    rounds: int = 3
+    seed: int = 0
+    seconds: float = math.inf
+    most: int = 20

@@ -1,0 +1,160 @@
+"""The rounds of one fresh process of a comparison; if the process is lost, another one does them again."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+
+from planish.core import Candidate, Executor, Failed, Lost, Outcome, rng
+from planish.measure.losses import LostError
+from planish.measure.panel import Panel, Turn
+from planish.measure.plan import Entrant, Plan, Round, Start
+
+_LEAST = 2
+"""The baseline and the first entrant are never left out."""
+_LOSSES = 3
+"""Who is lost so often, in place of one process, is given up."""
+
+
+@dataclass(frozen=True)
+class Turns:
+    """What one process has to do.
+
+    Args:
+        everybody: the baseline, then the entrants.
+        plan: of the whole comparison.
+        process: its number, from 0.
+        rounds: how many there are at most.
+        ends: when it should be done, and when all processes should, by the monotonic clock.
+    """
+
+    everybody: Sequence[Entrant]
+    plan: Plan
+    process: int
+    rounds: int
+    ends: tuple[float, float]
+
+    def later(self, seconds: float) -> Turns:
+        """Give the same with later ends."""
+        return replace(self, ends=(self.ends[0] + seconds, self.ends[1] + seconds))
+
+
+@dataclass
+class Losses:
+    """Over whom processes were lost, by place.
+
+    Args:
+        in_a_row: how many since it was measured.
+        given_up: the outcomes of those over whom too many were; they are not measured any more.
+    """
+
+    in_a_row: Counter[int] = field(default_factory=Counter[int])
+    given_up: dict[int, Failed] = field(default_factory=dict[int, Failed])
+
+    def add(self, place: int, lost: Lost) -> None:
+        """Count one; it may be one too many."""
+        self.in_a_row[place] += 1
+        if self.in_a_row[place] == _LOSSES:
+            why = f"{_LOSSES} processes were lost while they measured it: {lost.detail}"
+            self.given_up[place] = Failed(lost.stage, "lost", why)
+
+
+class _ProcessLostError(Exception):
+    """The process was lost while it measured somebody.
+
+    Args:
+        place: whom.
+        lost: how.
+    """
+
+    def __init__(self, place: int, lost: Lost) -> None:
+        super().__init__(place, lost)
+        self.place, self.lost = place, lost
+
+
+def measured(turns: Turns, start: Start, losses: Losses) -> tuple[list[Round], float]:
+    """Measure in one fresh process, until its end and the end of all by the clock, but one round at least.
+
+    Args:
+        turns: what is to be done.
+        start: starts an executor with a fresh process.
+        losses: so far; they are added to.
+
+    Returns:
+        The rounds, and the seconds that went to processes that were lost.
+
+    Raises:
+        LostError: the baseline is given up, or as many processes are lost as would do for everybody.
+    """
+    began, lost_s, cause = time.monotonic(), 0.0, ""
+    for _ in range(_LOSSES * len(turns.everybody)):
+        try:
+            return _process(turns.later(lost_s), start, losses), lost_s
+        except _ProcessLostError as loss:
+            losses.add(loss.place, loss.lost)
+            lost_s, cause = time.monotonic() - began, loss.lost.detail
+        if 0 in losses.given_up:
+            raise LostError(losses.given_up[0].detail)
+    raise LostError(f"one process after the other was lost: {cause}")
+
+
+def _process(turns: Turns, start: Start, losses: Losses) -> list[Round]:
+    everybody, found = turns.everybody, list[Round]()
+    took, began, later = 0.0, time.monotonic(), turns.plan.processes - turns.process - 1
+    with closing(start(Panel(tuple(entrant.factory for entrant in everybody)))) as executor:
+        starting = time.monotonic() - began
+        while len(found) < turns.rounds and (not found or _fits(took, later * (starting + took), turns.ends)):
+            began = time.monotonic()
+            if turns.process == 0 and not found:
+                found.append(_first(executor, everybody, turns.ends[0], losses))
+                everybody = everybody[: len(found[0])]
+            else:
+                shuffle = rng(turns.plan.seed, turns.process, len(found))
+                order = shuffle.permutation(len(everybody)).tolist()
+                found.append(_round(executor, everybody, order, losses))
+            took = time.monotonic() - began
+    return found
+
+
+def _fits(round_: float, others: float, ends: tuple[float, float]) -> bool:
+    """Whether another round leaves this process within its end, and those after it within the end of all."""
+    now = time.monotonic() + round_
+    return now <= ends[0] and now + others <= ends[1]
+
+
+def _first(executor: Executor, everybody: Sequence[Entrant], end: float, losses: Losses) -> Round:
+    """Measure in order while there is time; all at once where it cannot end."""
+    if math.isinf(end):
+        return _round(executor, everybody, range(len(everybody)), losses)
+    found: Round = []
+    for place in range(len(everybody)):
+        if place < _LEAST or time.monotonic() < end:
+            found += _round(executor, everybody, [place], losses)
+    return found
+
+
+def _round(executor: Executor, everybody: Sequence[Entrant], order: Sequence[int], losses: Losses) -> Round:
+    """Measure some in an order; gives their outcomes by place.
+
+    Raises:
+        _ProcessLostError: the process was lost.
+    """
+    given_up = losses.given_up
+    places = [place for place in order if place not in given_up]
+    batch = [Candidate((Turn(place), *everybody[place].candidate.steps)) for place in places]
+    answers: dict[int, Outcome] = {place: given_up[place] for place in order if place in given_up}
+    lost: _ProcessLostError | None = None
+    for evaluation in executor.submit(batch):
+        place, outcome = places[evaluation.position], evaluation.outcome
+        if isinstance(outcome, Lost):
+            lost = _ProcessLostError(place, outcome)
+            break  # which ends the batch
+        answers[place] = outcome
+        losses.in_a_row[place] = 0
+    if lost:
+        raise lost
+    return [answers[place] for place in sorted(order)]

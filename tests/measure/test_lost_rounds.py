@@ -1,0 +1,76 @@
+"""Processes of a comparison that are killed: they are replaced, and their rounds done again."""
+
+import os
+import random
+import signal
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from measure.actors import Signed
+from measure.processes import diary
+from planish.core import Objective
+from planish.measure import Entrant, LocalExecutor, LostError, Plan, remeasure
+from planish.testing.acting import Actor, act
+
+COST = Objective("cost")
+PLAN = Plan(processes=3, rounds=2, most=3)
+
+
+@contextmanager
+def killing(book: Path, times: int, seed: int, number: signal.Signals) -> Generator[list[int]]:
+    """Kill whoever wrote into the diary last, so many times, at random moments."""
+    killed, over, moments = list[int](), threading.Event(), random.Random(seed)
+
+    def kill() -> None:
+        while len(killed) < times and not over.wait(moments.uniform(0, 0.4)):
+            for pid, _ in diary(book)[-1:]:
+                if pid not in killed:
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, number)
+                        killed.append(pid)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    yield killed
+    over.set()
+    killer.join()
+
+
+@pytest.mark.parametrize(("seed", "number"), [(0, signal.SIGKILL), (1, signal.SIGKILL), (2, signal.SIGTERM)])
+def test_a_comparison_outlives_its_processes(tmp_path: Path, seed: int, number: signal.Signals) -> None:
+    book = tmp_path / "diary"
+    factory = Signed(book)
+    base, *others = (Entrant(f"#{place}", act(), factory) for place in range(4))
+    start = partial(LocalExecutor, lock=tmp_path / "lock")
+    with killing(book, 4, seed, number) as killed:
+        standings = remeasure(base, others, COST, PLAN, start)
+    assert killed
+    assert [standing.verdict for standing in standings] == ["no difference"] * 4
+    for standing in standings:
+        assert [len(row) for row in standing.values] == [2, 2, 2]
+    processes = [[set(standing.samples[at : at + 2]) for at in (0, 2, 4)] for standing in standings]
+    assert all(row == processes[0] for row in processes), "who is compared was not in one process"
+    assert all(len(process) == 1 for process in processes[0]), "a round was mended, not done again"
+    assert len({pid for process in processes[0] for pid in process}) == 3
+
+
+def test_who_is_lost_again_and_again_fails_alone(tmp_path: Path) -> None:
+    deadly = Entrant("deadly", act("signal", signal.SIGKILL), Actor)
+    base, harmless = (Entrant(name, act(), Actor) for name in ("base", "harmless"))
+    start = partial(LocalExecutor, lock=tmp_path / "lock")
+    _, one, other = remeasure(base, [deadly, harmless], COST, PLAN, start)
+    assert (one.verdict, other.verdict) == ("failed", "no difference")
+    assert one.failures[0].reason == "lost"
+    assert "3 processes were lost while they measured it: killed by SIGKILL" in one.failures[0].detail
+
+
+def test_if_it_is_the_baseline_nothing_is_compared(tmp_path: Path) -> None:
+    base = Entrant("base", act("signal", signal.SIGKILL), Actor)
+    start = partial(LocalExecutor, lock=tmp_path / "lock")
+    with pytest.raises(LostError, match="3 processes were lost while they measured it: killed by SIGKILL"):
+        remeasure(base, [Entrant("other", act(), Actor)], COST, PLAN, start)
