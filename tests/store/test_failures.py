@@ -177,7 +177,7 @@ def test_a_store_cut_short_is_an_error(place: Path) -> None:
 def test_a_row_changed_by_others_is_an_error(place: Path) -> None:
     with _held(place, "UPDATE trials SET outcome = '{}' WHERE \"index\" = 4"):
         pass
-    with pytest.raises(StoreError, match="a trial in the store cannot be read"):
+    with pytest.raises(StoreError, match="is damaged: row 5 of table trials"):
         _kept(place)
 
 

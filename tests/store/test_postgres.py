@@ -7,12 +7,14 @@ import shutil
 import sys
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import URL
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from planish.core import Failed, StoreError, Trial
-from planish.store import open_store
+from planish.store import Finalist, open_store, session
 from planish.testing.stored import STEPS, make_candidate, make_trial
 from planish.testing.stores import begin
 from store.mounts import fill, grow, small_disk
@@ -78,32 +80,71 @@ def _break_connections(server: URL, database: URL) -> None:
     )
 
 
-def test_a_broken_connection_is_an_error_and_the_run_goes_on(server: URL, database: URL) -> None:
+def test_a_broken_connection_is_made_again(server: URL, database: URL) -> None:
+    place = as_text(database)
+    with open_store(place) as store:
+        _break_connections(server, database)
+        run_id = begin(store)
+        for index in range(4):
+            _break_connections(server, database)
+            store.add_trials(run_id, [make_trial(index)])
+        with open_store(place) as other, pytest.raises(StoreError, match="another process"):
+            other.resume_run(run_id)
+        _break_connections(server, database)
+        assert store.run_trials(run_id, STEPS) == [make_trial(index) for index in range(4)]
+        _break_connections(server, database)
+        store.finish_run(run_id)
+        assert [run.status for run in store.runs()] == ["finished"]
+
+
+def test_a_run_taken_over_after_a_broken_connection_is_refused(
+    server: URL, database: URL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "PATIENCE_S", 1.0)
     place = as_text(database)
     with open_store(place) as store:
         run_id = begin(store)
         store.add_trials(run_id, [make_trial(0)])
         _break_connections(server, database)
-        with pytest.raises(StoreError, match="was lost in the midst"):
-            store.add_trials(run_id, [make_trial(1)])
-        store.add_trials(run_id, [make_trial(1)])
-        with open_store(place) as other, pytest.raises(StoreError, match="another process"):
+        with open_store(place) as other:
             other.resume_run(run_id)
+            with pytest.raises(StoreError, match="another process is writing"):
+                store.add_trials(run_id, [make_trial(1)])
+            other.add_trials(run_id, [make_trial(1)])
+        _break_connections(server, database)
+        with pytest.raises(StoreError, match="another process has continued"):
+            store.add_trials(run_id, [make_trial(2)])
         assert store.run_trials(run_id, STEPS) == [make_trial(0), make_trial(1)]
 
 
-def test_a_run_taken_over_after_a_broken_connection_is_refused(server: URL, database: URL) -> None:
-    place = as_text(database)
-    with open_store(place) as store:
+@pytest.mark.parametrize("cut", ["before", "after"])
+def test_what_is_cut_off_at_its_end_is_stored_once(
+    server: URL, database: URL, monkeypatch: pytest.MonkeyPatch, cut: str
+) -> None:
+    """The connection is lost just before a transaction ends, or just after, when nobody can tell which."""
+    with open_store(as_text(database)) as store:
         run_id = begin(store)
-        _break_connections(server, database)
-        with open_store(place) as other:
-            other.resume_run(run_id)
-            with pytest.raises(StoreError, match="was lost"):
-                store.add_trials(run_id, [make_trial(0)])
-            with pytest.raises(StoreError, match="another process is writing"):
-                store.add_trials(run_id, [make_trial(0)])
-            other.add_trials(run_id, [make_trial(0)])
+        real, left = PGDialect_psycopg.do_commit, [1]
+
+        def do_commit(dialect: PGDialect_psycopg, connection: Any) -> None:
+            if cut == "after" or not left:
+                real(dialect, connection)
+            if left:
+                left.clear()
+                _break_connections(server, database)
+                connection.execute("SELECT 1")
+
+        monkeypatch.setattr(PGDialect_psycopg, "do_commit", do_commit)
+        store.add_trials(run_id, [make_trial(0), make_trial(1)])
+        assert store.run_trials(run_id, STEPS) == [make_trial(0), make_trial(1)]
+        left.append(1)
+        store.save_result(run_id, [Finalist(make_candidate(0), 2.0)])
+        left.append(1)
+        begin(store)
+        left.append(1)
+        store.finish_run(run_id, seconds={"run": 1.0})
+        assert sorted(run.status for run in store.runs()) == ["finished", "running"]
+        assert len(store.finalists(run_id, STEPS)) == 1
 
 
 def test_a_store_is_closed_quietly_after_its_server_has_gone(server: URL, database: URL) -> None:

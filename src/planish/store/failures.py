@@ -13,6 +13,12 @@ _ELSEWHERE = "or name another store with --store or PLANISH_STORE"
 _SAFE = "what was stored before is safe"
 
 _Cause = tuple[str, str]
+
+
+class LostConnectionError(StoreError):
+    """The server is not there now, and may be soon."""
+
+
 _LOCKED: _Cause = ("is locked by another process", "Let that process end, then run the command again.")
 _READ_ONLY: _Cause = ("is read-only", f"Make the file and its folder writable, {_ELSEWHERE}.")
 _FULL: _Cause = ("cannot grow: the disk is full", f"Free some space and run the command again; {_SAFE}.")
@@ -26,10 +32,14 @@ _UNREACHABLE: _Cause = (
     "See that the server runs, and that host, port and name in the URL are right.",
 )
 _LOST: _Cause = ("was lost in the midst", f"When the server is back, run the command again; {_SAFE}.")
+_NOT_READY: _Cause = ("is starting up or shutting down", f"Run the command again in a while; {_SAFE}.")
 _DAMAGED: _Cause = (
     "is damaged",
     f"Save what can be read with `sqlite3 FILE .recover`, go back to a copy, {_ELSEWHERE}.",
 )
+
+_PASSING = (_LOST, _NOT_READY, _UNREACHABLE)
+"""What a server that was there before is waited for; one that was never reached may not exist."""
 
 _SQLITE: Mapping[int, _Cause] = {
     sqlite3.SQLITE_BUSY: _LOCKED,
@@ -57,17 +67,22 @@ _POSTGRES: Mapping[str, _Cause] = {
     "53100": _FULL,
     "53300": ("has no connection to spare", "Let other programs end, or raise max_connections."),
     "55P03": _LOCKED,
+    "57P03": _NOT_READY,
     "57P": _LOST,
 }
 
 # A refused connection has no SQLSTATE: the server's text is all there is. Other texts fall to _UNREACHABLE.
 _REFUSALS: Mapping[str, _Cause] = {
+    "the database system is ": _NOT_READY,
     "authentication failed": _DENIED,
     "no password supplied": _DENIED,
     "role ": _DENIED,
     "pg_hba.conf": _DENIED,
-    "database ": _MISSING,
+    "does not exist": _MISSING,
 }
+
+# What SQLite says of damage that it has no code for.
+_UNSOUND = ("no such table", "no such column", "Could not decode", "malformed", "no such index")
 
 _FILES: Mapping[int, _Cause] = {
     errno.ENOSPC: _FULL,
@@ -82,24 +97,26 @@ _FILES: Mapping[int, _Cause] = {
 
 
 @contextmanager
-def explained(label: str) -> Generator[None]:
+def explained(label: str, *, connected: bool = False) -> Generator[None]:
     """Raise what the database or the file system reports as a `StoreError`.
 
     Args:
         label: the store, as it is named to people.
+        connected: whether it was there before, so that a server that does not answer is a lost connection.
     """
     try:
         yield
     except DBAPIError as error:
-        raise _explain(label, error.orig or error, error.connection_invalidated) from error
+        raise _explain(label, error.orig or error, error.connection_invalidated, connected) from error
+    except UnicodeDecodeError as error:  # of a name or a text, as SQLite gave it
+        raise StoreError(f"the store {label} {_DAMAGED[0]} ({error})", _DAMAGED[1]) from error
     except (sqlite3.Error, OSError) as error:
-        raise _explain(label, error, lost=False) from error
+        raise _explain(label, error, lost=False, connected=False) from error
 
 
-def _explain(label: str, error: BaseException, lost: bool) -> StoreError:
+def _explain(label: str, error: BaseException, lost: bool, connected: bool) -> StoreError:
     if isinstance(error, sqlite3.Error):
-        code: int = getattr(error, "sqlite_errorcode", 0)
-        cause = _SQLITE.get(code) or _SQLITE.get(code & 0xFF)
+        cause = _sqlite_cause(error)
     elif isinstance(error, OSError):
         cause = _FILES.get(error.errno or 0)
     else:
@@ -107,7 +124,15 @@ def _explain(label: str, error: BaseException, lost: bool) -> StoreError:
     what, hint = cause or ("failed", "")
     text = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) else str(error)
     detail = " ".join(text.split("\n")[0].split())
-    return StoreError(f"the store {label} {what} ({detail})", hint)
+    passing = cause is _NOT_READY or (cause in _PASSING and (connected or lost))
+    kind = LostConnectionError if passing else StoreError
+    return kind(f"the store {label} {what} ({detail})", hint)
+
+
+def _sqlite_cause(error: sqlite3.Error) -> _Cause | None:
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    unsound = any(text in str(error) for text in _UNSOUND)
+    return _SQLITE.get(code) or _SQLITE.get(code & 0xFF) or (_DAMAGED if unsound else None)
 
 
 def _postgres_cause(error: BaseException) -> _Cause | None:

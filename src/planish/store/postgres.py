@@ -1,12 +1,15 @@
 """Opening a PostgreSQL database as the store."""
 
-from sqlalchemy import URL, create_engine
+from sqlalchemy import URL, Connection, create_engine
 from sqlalchemy.pool import NullPool
 
 from planish.core import StoreError
 from planish.store.failures import explained
 from planish.store.locks import AdvisoryLocks
-from planish.store.session import Session
+from planish.store.session import Session, persist
+
+# The server ends a connection, with the locks that it holds, soon after the other side is gone.
+_KEEPALIVE = "-c tcp_keepalives_idle=15 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
 
 
 def open_postgres(url: URL, *, read_only: bool, timeout: float) -> Session:
@@ -18,10 +21,11 @@ def open_postgres(url: URL, *, read_only: bool, timeout: float) -> Session:
         timeout: seconds to wait for the server, and for another session's lock.
 
     Raises:
-        StoreError: psycopg is missing, or the server cannot be reached, or it refuses.
+        StoreError: psycopg is missing, or the server cannot be reached, or it refuses. One that is starting
+            up is waited for.
     """
     label = url.set(drivername="postgresql").render_as_string(hide_password=True)
-    limits = f"-c lock_timeout={timeout * 1000:.0f}"
+    limits = f"-c lock_timeout={timeout * 1000:.0f} {_KEEPALIVE}"
     if read_only:
         limits += " -c default_transaction_read_only=on"
     try:
@@ -29,8 +33,12 @@ def open_postgres(url: URL, *, read_only: bool, timeout: float) -> Session:
     except ModuleNotFoundError as error:
         hint = "Install it: pip install 'planish[postgres]'."
         raise StoreError(f"the store {label} needs psycopg, which is missing here", hint) from error
-    with explained(label):
-        connection = engine.connect()
+
+    def connect(again: bool) -> Connection:
+        with explained(label, connected=again):
+            return engine.connect()
+
+    connection = persist(connect)
     return Session(connection, AdvisoryLocks(connection), label, read_only)
 
 

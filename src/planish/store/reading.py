@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, Self
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, select
 
 from planish.core import Candidate, StoreError, Task, Trial, did_you_mean
+from planish.store.checksums import TRIAL, damaged, total
 from planish.store.records import Finalist, Run, StoredTask
 from planish.store.rows import (
     FINALIST_COLUMNS,
     TRIAL_COLUMNS,
     Record,
     Steps,
+    check_run,
     finalists_from_rows,
     run_from_row,
     subject,
@@ -25,13 +27,12 @@ from planish.store.schema import results, runs, tasks, trials
 from planish.store.session import Session
 
 _Query = Select[*tuple[Any, ...]]
+_RUN, _HASH = 1 + TRIAL.index("run_id"), 1 + TRIAL.index("candidate_hash")  # after the row's number
 _CHUNK = 500  # well below what a database takes in one statement
 
-_COUNT = select(func.count()).where(trials.c.run_id == runs.c.id).scalar_subquery().label("trials")
-_RUNS = select(runs, _COUNT).order_by(runs.c.started.desc(), runs.c.id)
+_RUNS = select(runs).order_by(runs.c.started.desc(), runs.c.id)
 _TRIALS = select(*TRIAL_COLUMNS)
 _FINALISTS = select(*FINALIST_COLUMNS)
-_KNOWN = select(trials.c.id, trials.c.candidate_hash, *TRIAL_COLUMNS)
 
 
 class Reader:
@@ -59,11 +60,11 @@ class Reader:
         Raises:
             StoreError: no task has this key.
         """
-        with self._session.reading() as connection:
-            row = connection.execute(select(tasks).where(tasks.c.key == key)).mappings().first()
+        query = select(tasks).where(tasks.c.key == key)
+        row = self._session.read(lambda connection: connection.execute(query).mappings().first())
         if row is None:
-            raise StoreError(f"no task {key} in the store {self._session.label}")
-        return task_from_row(row)
+            raise damaged(self._session.label, f"no task {key} in table tasks")
+        return task_from_row(row, self._session.label)
 
     def run(self, run_id: str) -> Run:
         """Look a run up.
@@ -103,8 +104,9 @@ class Reader:
         Raises:
             ProgramError: the level does not have a step.
         """
-        query = _TRIALS.where(trials.c.task_key == task_key, ~trials.c.cached).order_by(trials.c.id)
-        return trials_from_rows(self._rows(query), steps)
+        query = _TRIALS.where(trials.c.task_key == task_key).order_by(trials.c.id)
+        rows = self._whole(query, runs.c.task_key == task_key)
+        return [trial for trial in trials_from_rows(rows, steps, self._session.label) if not trial.cached]
 
     def run_trials(self, run_id: str, steps: Steps) -> list[Trial]:
         """List a run's trials by index, those with outcomes taken from the store too.
@@ -117,7 +119,8 @@ class Reader:
             ProgramError: the level does not have a step.
         """
         query = _TRIALS.where(trials.c.run_id == run_id).order_by(trials.c.index)
-        return trials_from_rows(self._rows(query), steps)
+        rows = self._whole(query, runs.c.id == run_id)
+        return trials_from_rows(rows, steps, self._session.label)
 
     def known(self, task_key: str, candidates: Iterable[Candidate]) -> dict[str, Trial]:
         """Tell what is known of candidates for a task.
@@ -131,9 +134,10 @@ class Reader:
         hashes = iter(wanted)
         while chunk := list(islice(hashes, _CHUNK)):
             where = trials.c.task_key == task_key, trials.c.candidate_hash.in_(chunk), ~trials.c.cached
-            rows += self._rows(_KNOWN.where(*where))
-        newest = {row[1]: row[2:] for row in sorted(rows, key=lambda row: row[0])}
-        return dict(zip(newest, trials_from_rows(newest.values(), steps), strict=True))
+            rows += self._rows(_TRIALS.where(*where))
+        newest = {row[_HASH]: row for row in sorted(rows, key=lambda row: row[0])}
+        found = trials_from_rows(newest.values(), steps, self._session.label)
+        return dict(zip(newest, found, strict=True))
 
     def finalists(self, run_id: str, steps: Steps) -> list[Finalist]:
         """List a run's result, the best first; empty before its end.
@@ -143,7 +147,17 @@ class Reader:
             steps: step name to class, as the level lists them.
         """
         query = _FINALISTS.where(results.c.run_id == run_id).order_by(results.c.rank)
-        return finalists_from_rows(self._rows(query), steps)
+        label = self._session.label
+
+        def read(connection: Connection) -> list[Record]:
+            rows = [tuple(row) for row in connection.execute(query)]
+            run = connection.execute(select(runs).where(runs.c.id == run_id)).mappings().first()
+            if run is not None and run["results_sum"] != total(row[-1] or 0 for row in rows):
+                check_run(run, label)
+                raise damaged(label, f"rows of run {run_id} in table results", run_id)
+            return rows
+
+        return finalists_from_rows(self._session.read(read), steps, label)
 
     def best_result(self, task: Task, steps: Steps) -> Finalist | None:
         """Find the best result of all runs for a program on a target.
@@ -163,14 +177,44 @@ class Reader:
         )
         query = _FINALISTS.select_from(whole).where(*same)
         best = query.order_by(results.c.ratio.desc(), runs.c.started.desc()).limit(1)
-        return next(iter(finalists_from_rows(self._rows(best), steps)), None)
+        return next(iter(finalists_from_rows(self._rows(best), steps, self._session.label)), None)
 
     def _runs(self, query: _Query, limit: int | None) -> list[Run]:
-        with self._session.reading() as connection:
+        def read(connection: Connection) -> tuple[Sequence[RowMapping], set[str]]:
             rows = connection.execute(query.limit(limit)).mappings().all()
-            written = self._session.locks.held(row["id"] for row in rows if row["status"] == "running")
-        return [run_from_row(row, row["id"] in written) for row in rows]
+            running = [row["id"] for row in rows if row["status"] == "running"]
+            return rows, self._session.locks.held(running)
+
+        rows, written = self._session.read(read)
+        return [run_from_row(row, row["id"] in written, self._session.label) for row in rows]
 
     def _rows(self, query: _Query) -> list[Record]:
-        with self._session.reading() as connection:
-            return [tuple(row) for row in connection.execute(query)]
+        return self._session.read(lambda connection: [tuple(row) for row in connection.execute(query)])
+
+    def _whole(self, query: _Query, which: ColumnElement[bool]) -> list[Record]:
+        """Give rows of trials that are all of some runs; a row that is lost is noticed by the runs' sums."""
+        label = self._session.label
+
+        def read(connection: Connection) -> list[Record]:
+            rows = [tuple(row) for row in connection.execute(query)]
+            found: dict[str, list[int]] = {}
+            for row in rows:
+                found.setdefault(row[_RUN], []).append(row[-1] or 0)
+            for run in connection.execute(select(runs).where(which)).mappings():
+                sums = found.pop(run["id"], [])
+                if (len(sums), total(sums)) != (run["stored"], run["trials_sum"]):
+                    check_run(run, label)
+                    rows_of = (
+                        f"{len(sums)} trials of run {run['id']} are there, and {run['stored']} were stored"
+                    )
+                    raise damaged(label, rows_of, run["id"])
+            if found:
+                raise damaged(label, f"no row {min(found)} in table runs")
+            return rows
+
+        return self._session.read(read)
+
+    def _run_row(self, connection: Connection, run_id: str) -> RowMapping:
+        row = connection.execute(select(runs).where(runs.c.id == run_id)).mappings().one()
+        check_run(row, self._session.label)
+        return row

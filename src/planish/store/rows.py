@@ -10,7 +10,6 @@ from typing import Any
 from planish.core import (
     Objective,
     Step,
-    StoreError,
     Target,
     Task,
     Trial,
@@ -20,16 +19,20 @@ from planish.core import (
     outcome_from_json,
     outcome_to_json,
 )
+from planish.store.checksums import RESULT, RUN, TASK, TRIAL, checksum, damaged, sealed
 from planish.store.records import Finalist, Run, StoredTask
 from planish.store.schema import results, trials
 
 # A value that is not finite is stored as it was measured, so this is not the canonical form.
 to_json = json.JSONEncoder(separators=(",", ":")).encode
 
-TRIAL_COLUMNS = tuple(
-    trials.c[name] for name in ("candidate", "outcome", "index", "seed", "seconds", "host", "time", "cached")
-)
-FINALIST_COLUMNS = (results.c.candidate, results.c.ratio, results.c.data, results.c.run_id)
+TRIAL_COLUMNS = tuple(trials.c[name] for name in ("id", *TRIAL, "checksum"))
+FINALIST_COLUMNS = tuple(results.c[name] for name in (*RESULT, "checksum"))
+
+RUN_FIELDS = tuple(name for name in RUN if name not in ("stored", "trials_sum", "results_sum"))
+
+# What JSON that planish did not write can lead to.
+_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError)
 
 Steps = Mapping[str, type[Step]]
 Record = tuple[Any, ...]
@@ -42,7 +45,7 @@ def subject(task: Task) -> str:
 
 def task_row(task: Task) -> dict[str, Any]:
     """Give a task's row."""
-    return {
+    row = {
         "key": task.key,
         "level": task.level,
         "level_version": task.level_version,
@@ -53,11 +56,14 @@ def task_row(task: Task) -> dict[str, Any]:
         "subject": subject(task),
         "created": time.time(),
     }
+    return sealed("tasks", row)
 
 
-def task_from_row(row: Mapping[Any, Any]) -> StoredTask:
-    """Read a task back."""
-    with _readable("task"):
+def task_from_row(row: Mapping[Any, Any], label: str) -> StoredTask:
+    """Read a task back; raises StoreError where the row is damaged."""
+    what = f"row {row['key']} of table tasks"
+    with _readable(label, what):
+        _check(label, what, [row[name] for name in TASK], row["checksum"])
         target: dict[str, Any] = json.loads(row["target"])
         features: dict[str, Any] = {"features": frozenset(target["features"])}
         return StoredTask(
@@ -73,7 +79,7 @@ def task_from_row(row: Mapping[Any, Any]) -> StoredTask:
 
 def trial_row(trial: Trial, run_id: str, task_key: str) -> dict[str, Any]:
     """Give a trial's row."""
-    return {
+    row = {
         "task_key": task_key,
         "run_id": run_id,
         "index": trial.index,
@@ -83,51 +89,90 @@ def trial_row(trial: Trial, run_id: str, task_key: str) -> dict[str, Any]:
         "seconds": to_json(dict(trial.seconds)),
         "seed": trial.seed,
         "host": trial.host,
-        "time": trial.time,
-        "cached": trial.cached,
+        "time": float(trial.time),
+        "cached": bool(trial.cached),
     }
+    return sealed("trials", row)
 
 
-def trials_from_rows(rows: Iterable[Record], steps: Steps) -> list[Trial]:
+def finalist_row(finalist: Finalist, run_id: str, rank: int, task_key: str) -> dict[str, Any]:
+    """Give a finalist's row."""
+    row = {
+        "run_id": run_id,
+        "rank": rank,
+        "task_key": task_key,
+        "candidate": finalist.candidate.text,
+        "ratio": float(finalist.ratio),
+        "data": to_json(dict(finalist.data)),
+    }
+    return sealed("results", row)
+
+
+def trials_from_rows(rows: Iterable[Record], steps: Steps, label: str) -> list[Trial]:
     """Read trials back from rows of `TRIAL_COLUMNS`.
 
     Raises:
-        StoreError: a row was changed by something else than planish.
+        StoreError: a row is damaged.
         ProgramError: the level no longer has a step.
     """
     found: list[Trial] = []
     read = json.loads
-    with _readable("trial"), _uncollected():
-        for candidate, outcome, index, seed, seconds, host, ended, cached in rows:
-            sequence = candidate_from_json(read(candidate), steps)
-            known = outcome_from_json(read(outcome))
-            found.append(Trial(sequence, known, index, seed, read(seconds), host, ended, cached))
+    with _uncollected():
+        for row in rows:
+            number, _, run_id, index, _, candidate, outcome, seconds, seed, host, ended, cached, given = row
+            if given != checksum(row[1:-1]):
+                raise damaged(label, f"row {number} of table trials", run_id)
+            with _readable(label, f"row {number} of table trials", run_id):
+                sequence = candidate_from_json(read(candidate), steps)
+                known = outcome_from_json(read(outcome))
+                found.append(Trial(sequence, known, index, seed, read(seconds), host, ended, cached))
     return found
 
 
-def finalists_from_rows(rows: Iterable[Record], steps: Steps) -> list[Finalist]:
+def finalists_from_rows(rows: Iterable[Record], steps: Steps, label: str) -> list[Finalist]:
     """Read finalists back from rows of `FINALIST_COLUMNS`; raises as `trials_from_rows` does."""
-    with _readable("result"):
-        return [
-            Finalist(candidate_from_json(json.loads(candidate), steps), ratio, json.loads(data), run_id)
-            for candidate, ratio, data, run_id in rows
-        ]
+    found: list[Finalist] = []
+    for row in rows:
+        run_id, rank, _, candidate, ratio, data, given = row
+        what = f"row {run_id}, {rank} of table results"
+        with _readable(label, what, run_id):
+            _check(label, what, row[:-1], given, run_id)
+            sequence = candidate_from_json(json.loads(candidate), steps)
+            found.append(Finalist(sequence, ratio, json.loads(data), run_id))
+    return found
 
 
-def run_from_row(row: Mapping[Any, Any], written: bool) -> Run:
+def check_run(row: Mapping[Any, Any], label: str) -> None:
+    """See that a run's row is as it was written.
+
+    Raises:
+        StoreError: it is not.
+    """
+    what = f"row {row['id']} of table runs"
+    _check(label, what, [row[name] for name in RUN], row["checksum"], str(row["id"]))
+
+
+def run_from_row(row: Mapping[Any, Any], written: bool, label: str) -> Run:
     """Read a run back.
 
     Args:
-        row: of the table, and the number of `trials`.
+        row: of the table.
         written: whether a process is writing to it.
+        label: the store, as it is named to people.
     """
-    with _readable("run"):
-        fields: dict[str, Any] = dict(row)
+    check_run(row, label)
+    with _readable(label, f"row {row['id']} of table runs", row["id"]):
+        fields = {name: row[name] for name in RUN_FIELDS}
         fields |= {name: json.loads(row[name]) for name in ("options", "versions", "seconds")}
         fields["taught"] = None if row["taught"] is None else json.loads(row["taught"])
         if row["status"] == "running" and not written:
             fields["status"] = "interrupted"
-        return Run(**fields)
+        return Run(**fields, trials=row["stored"])
+
+
+def _check(label: str, what: str, values: Iterable[object], given: int | None, run_id: str = "") -> None:
+    if given != checksum(values):
+        raise damaged(label, what, run_id)
 
 
 @contextmanager
@@ -143,9 +188,8 @@ def _uncollected() -> Generator[None]:
 
 
 @contextmanager
-def _readable(what: str) -> Generator[None]:
+def _readable(label: str, what: str, run_id: str = "") -> Generator[None]:
     try:
         yield
-    except (ValueError, TypeError, KeyError) as error:
-        hint = "Something else than planish changed it: go back to a copy of the store."
-        raise StoreError(f"a {what} in the store cannot be read: {error}", hint) from error
+    except _UNREADABLE as error:
+        raise damaged(label, f"{what} cannot be read: {type(error).__name__}: {error}", run_id) from error

@@ -15,7 +15,7 @@ from sqlalchemy import (
 )
 
 # The newest migration; a number of four digits, so that newer is greater.
-SCHEMA = "0002"
+SCHEMA = "0003"
 VERSION_TABLE = "planish_version"
 
 metadata = MetaData()
@@ -33,9 +33,11 @@ tasks = Table(
     Column("objective", Text, nullable=False),
     Column("subject", Text, nullable=False),
     Column("created", Double, nullable=False),
+    Column("checksum", BigInteger),
     Index("tasks_by_subject", "subject"),
 )
 
+# `stored` counts the run's trials; the sums are of the checksums of its trials and of its results.
 runs = Table(
     "runs",
     metadata,
@@ -52,6 +54,10 @@ runs = Table(
     Column("status", Text, nullable=False),
     Column("seconds", Text, nullable=False),
     Column("taught", Text),
+    Column("stored", BigInteger, nullable=False, server_default="0"),
+    Column("trials_sum", BigInteger, nullable=False, server_default="0"),
+    Column("results_sum", BigInteger, nullable=False, server_default="0"),
+    Column("checksum", BigInteger),
     Index("runs_by_task", "task_key"),
 )
 
@@ -71,6 +77,7 @@ trials = Table(
     Column("host", Text, nullable=False),
     Column("time", Double, nullable=False),
     Column("cached", Boolean, nullable=False),
+    Column("checksum", BigInteger),
     UniqueConstraint("run_id", "index", name="one_trial_per_index"),
     Index("trials_by_candidate", "task_key", "candidate_hash"),
 )
@@ -84,5 +91,6 @@ results = Table(
     Column("candidate", Text, nullable=False),
     Column("ratio", Double, nullable=False),
     Column("data", Text, nullable=False),
+    Column("checksum", BigInteger),
     Index("results_by_task", "task_key"),
 )

@@ -1,15 +1,45 @@
 """One connection to the store, and transactions on it."""
 
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from threading import RLock
+from typing import TypeVar
 
 from sqlalchemy import Connection
 
 from planish.core import StoreError
-from planish.store.failures import explained
+from planish.store.failures import LostConnectionError, explained
 from planish.store.interrupts import uninterrupted
 from planish.store.locks import RunLocks
+
+PATIENCE_S = 120.0
+"""Seconds that a lost connection is waited for: a server that is started again takes less."""
+_PAUSE_S = 0.05
+_PAUSE_MOST_S = 2.0
+
+_T = TypeVar("_T")
+
+
+def persist(attempt: Callable[[bool], _T]) -> _T:
+    """Try until the server answers again, for `PATIENCE_S` at most; the pauses grow.
+
+    Args:
+        attempt: what is tried; it is told whether it was tried before.
+
+    Raises:
+        StoreError: the connection stays lost, or what the attempt raises.
+    """
+    pause, deadline, again = _PAUSE_S, 0.0, False
+    while True:
+        try:
+            return attempt(again)
+        except LostConnectionError:
+            deadline = deadline or time.monotonic() + PATIENCE_S
+            if time.monotonic() + pause > deadline:
+                raise
+        time.sleep(pause)
+        pause, again = min(2 * pause, _PAUSE_MOST_S), True
 
 
 class Session:
@@ -29,6 +59,36 @@ class Session:
         self._read_only = read_only
         self._busy = RLock()
 
+    def read(self, action: Callable[[Connection], _T]) -> _T:
+        """Read in one transaction; a connection that is lost is made again.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+
+        def attempt(again: bool) -> _T:
+            del again
+            with self.reading() as connection:
+                return action(connection)
+
+        return persist(attempt)
+
+    def write(self, action: Callable[[Connection, bool], _T]) -> _T:
+        """Write in one transaction; a connection that is lost is made again.
+
+        Args:
+            action: writes; it is told whether it was tried before, for then it may have been stored already.
+
+        Raises:
+            StoreError: the store cannot be written.
+        """
+
+        def attempt(again: bool) -> _T:
+            with self.writing() as connection:
+                return action(connection, again)
+
+        return persist(attempt)
+
     @contextmanager
     def reading(self) -> Generator[Connection]:
         """See one state of the store throughout.
@@ -37,6 +97,8 @@ class Session:
             StoreError: it cannot be read.
         """
         with self._transaction("BEGIN") as connection:
+            if connection.dialect.name == "postgresql":
+                connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             yield connection
 
     @contextmanager
@@ -60,7 +122,7 @@ class Session:
 
     @contextmanager
     def _transaction(self, begin: str) -> Generator[Connection]:
-        with uninterrupted(), self._busy, explained(self.label):
+        with uninterrupted(), self._busy, explained(self.label, connected=True):
             self._connection.info["begin"] = begin
             with self._connection.begin():
                 yield self._connection

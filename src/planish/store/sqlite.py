@@ -4,6 +4,7 @@ import errno
 import os
 import sqlite3
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from planish.core import StoreError
 from planish.store.failures import explained
 from planish.store.locks import FileLocks
 from planish.store.session import Session
+
+# A text that is damaged is read all the same, so that its row can be named: the checksum tells.
+_TEXT = partial(str, encoding="utf-8", errors="surrogateescape")
 
 
 def open_sqlite(path: Path, *, read_only: bool, timeout: float) -> Session:
@@ -64,6 +68,7 @@ def _connect(uri: str, timeout: float, pragmas: list[str]) -> Connection:
         connection = sqlite3.connect(
             uri, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
         )
+        connection.text_factory = _TEXT
         try:
             for statement in [*(f"PRAGMA {pragma}" for pragma in pragmas), "SELECT 1 FROM sqlite_master"]:
                 _execute(connection, statement, timeout)

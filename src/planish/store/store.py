@@ -6,17 +6,27 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Insert, Table, Update, delete, insert, update
+from sqlalchemy import Connection, Insert, Table, bindparam, delete, insert, update
 
 from planish.core import StoreError, Task, Trial
+from planish.store.checksums import RUN, sealed, total
+from planish.store.failures import LostConnectionError
 from planish.store.reading import Reader
 from planish.store.records import Finalist
-from planish.store.rows import task_row, to_json, trial_row
+from planish.store.rows import finalist_row, task_row, to_json, trial_row
 from planish.store.schema import results, runs, tasks, trials
 from planish.store.session import Session
 
 _ADD = insert(trials)
+_CHANGING = (*RUN[RUN.index("ended") :], "checksum")
+_CHANGE = (
+    update(runs)
+    .where(runs.c.id == bindparam("run"))
+    .values({name: bindparam(f"new_{name}") for name in _CHANGING})
+)
 _SEED_END = 2**63
+
+_Row = Mapping[str, Any]
 
 
 class Store(Reader):
@@ -29,7 +39,7 @@ class Store(Reader):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._task_keys: dict[str, str] = {}
+        self._held: dict[str, _Row] = {}
 
     def begin_run(
         self,
@@ -70,15 +80,23 @@ class Store(Reader):
             "versions": to_json(dict(versions or {})),
             "host": platform.node(),
             "started": time.time(),
+            "ended": None,
             "status": "running",
             "seconds": "{}",
             "taught": None if taught is None else to_json(list(taught)),
+            "stored": 0,
+            "trials_sum": 0,
+            "results_sum": 0,
         }
-        with self._session.writing() as connection:
+        own = secrets.token_hex(4)  # the same in every attempt, so that no two runs are begun
+
+        def write(connection: Connection, again: bool) -> _Row:
             connection.execute(_insert_new(connection, tasks), task_row(task))
-            run_id = _insert_run(connection, row)
-            self._hold(run_id, task.key)
-        return run_id
+            return self._insert_run(connection, row, own, again)
+
+        begun = self._session.write(write)
+        self._held[begun["id"]] = begun
+        return begun["id"]
 
     def resume_run(self, run_id: str) -> None:
         """Hold a run for writing again, whether it was finished or interrupted.
@@ -89,10 +107,15 @@ class Store(Reader):
         Raises:
             StoreError: there is no such run, or another process writes to it.
         """
-        task_key = self.run(run_id).task_key
-        with self._session.writing() as connection:
-            self._hold(run_id, task_key)
-            connection.execute(_run(run_id).values(status="running", ended=None))
+        run_id = self.run(run_id).id
+
+        def write(connection: Connection, again: bool) -> _Row:
+            self._take(run_id, again)
+            new = _changed(dict(self._run_row(connection, run_id)), status="running", ended=None)
+            _rewrite(connection, new)
+            return new
+
+        self._held[run_id] = self._session.write(write)
 
     def add_trials(self, run_id: str, trials: Sequence[Trial]) -> None:
         """Add trials to a run, all or none.
@@ -106,9 +129,18 @@ class Store(Reader):
         """
         if not trials:
             return
-        with self._session.writing() as connection:
-            task_key = self._own(run_id)
-            connection.execute(_ADD, [trial_row(trial, run_id, task_key) for trial in trials])
+
+        def write(connection: Connection, again: bool) -> _Row:
+            held = self._own(run_id, again)
+            added = [trial_row(trial, run_id, held["task_key"]) for trial in trials]
+            sums = total(each["checksum"] for each in added)
+            new = _changed(held, stored=held["stored"] + len(added), trials_sum=held["trials_sum"] + sums)
+            if not (again and self._was_stored(connection, held, new)):
+                connection.execute(_ADD, added)
+                _rewrite(connection, new)
+            return new
+
+        self._held[run_id] = self._session.write(write)
 
     def save_result(self, run_id: str, finalists: Sequence[Finalist]) -> None:
         """Store what a run found, in place of what was stored before.
@@ -120,12 +152,19 @@ class Store(Reader):
         Raises:
             StoreError: the run is not held here.
         """
-        with self._session.writing() as connection:
-            task_key = self._own(run_id)
-            connection.execute(delete(results).where(results.c.run_id == run_id))
-            rows = [_finalist_row(f, run_id, rank, task_key) for rank, f in enumerate(finalists)]
-            if rows:
-                connection.execute(insert(results), rows)
+
+        def write(connection: Connection, again: bool) -> _Row:
+            held = self._own(run_id, again)
+            rows = [finalist_row(f, run_id, rank, held["task_key"]) for rank, f in enumerate(finalists)]
+            new = _changed(held, results_sum=total(each["checksum"] for each in rows))
+            if not (again and self._was_stored(connection, held, new)):
+                connection.execute(delete(results).where(results.c.run_id == run_id))
+                if rows:
+                    connection.execute(insert(results), rows)
+                _rewrite(connection, new)
+            return new
+
+        self._held[run_id] = self._session.write(write)
 
     def finish_run(
         self,
@@ -144,25 +183,50 @@ class Store(Reader):
             StoreError: the run is not held here.
         """
         end = {"status": status, "ended": time.time(), "seconds": to_json(dict(seconds or {}))}
-        with self._session.writing() as connection:
-            self._own(run_id)
-            connection.execute(_run(run_id).values(**end))
-        del self._task_keys[run_id]
-        with self._session.reading():
-            self._session.locks.release(run_id)
 
-    def _hold(self, run_id: str, task_key: str) -> None:
+        def write(connection: Connection, again: bool) -> None:
+            held = self._own(run_id, again)
+            new = _changed(held, **end)
+            if not (again and self._was_stored(connection, held, new)):
+                _rewrite(connection, new)
+
+        self._session.write(write)
+        del self._held[run_id]
+        self._session.read(lambda _: self._session.locks.release(run_id))
+
+    def _take(self, run_id: str, again: bool) -> None:
+        for other in self._held if again else ():  # the lost connection held these locks
+            self._session.locks.take(other)
         if not self._session.locks.take(run_id):
+            # It may be the lost connection that holds the lock: a server notices late that nobody is there.
+            kind = LostConnectionError if again else StoreError
             what = f"another process is writing to run {run_id}"
-            raise StoreError(what, "Let it end, or begin another run.")
-        self._task_keys[run_id] = task_key
+            raise kind(what, "Let it end, or begin another run.")
 
-    def _own(self, run_id: str) -> str:
-        if run_id not in self._task_keys:
+    def _own(self, run_id: str, again: bool) -> _Row:
+        """Give the row of a run that is held here, as it was written last."""
+        if run_id not in self._held:
             raise StoreError(f"run {run_id} is not open for writing here", "Resume it first.")
-        task_key = self._task_keys[run_id]
-        self._hold(run_id, task_key)
-        return task_key
+        self._take(run_id, again)
+        return self._held[run_id]
+
+    def _was_stored(self, connection: Connection, held: _Row, new: _Row) -> bool:
+        """Whether what a lost connection cut off had been stored: each change of a run changes its row."""
+        found = self._run_row(connection, held["id"])["checksum"]
+        if found not in (held["checksum"], new["checksum"]):
+            raise StoreError(f"another process has continued run {held['id']}", "Run the command again.")
+        return found == new["checksum"]
+
+    def _insert_run(self, connection: Connection, row: _Row, own: str, again: bool) -> _Row:
+        """Insert a run's row under an id that is free, and hold it."""
+        run_id = own
+        while True:
+            new = sealed("runs", {"id": run_id, **row})
+            added = connection.execute(_insert_new(connection, runs), new).rowcount
+            if added or (again and self._run_row(connection, run_id)["started"] == row["started"]):
+                self._take(run_id, again)
+                return new
+            run_id = secrets.token_hex(4)
 
 
 def _insert_new(connection: Connection, table: Table) -> Insert:
@@ -173,23 +237,10 @@ def _insert_new(connection: Connection, table: Table) -> Insert:
     return insert_with_conflicts(table).on_conflict_do_nothing()
 
 
-def _insert_run(connection: Connection, row: Mapping[str, Any]) -> str:
-    while True:
-        run_id = secrets.token_hex(4)
-        if connection.execute(_insert_new(connection, runs), {"id": run_id, **row}).rowcount:
-            return run_id
+def _changed(row: _Row, **changes: Any) -> _Row:
+    """Give a run's row with some values changed."""
+    return sealed("runs", {**row, **changes})
 
 
-def _run(run_id: str) -> Update:
-    return update(runs).where(runs.c.id == run_id)
-
-
-def _finalist_row(finalist: Finalist, run_id: str, rank: int, task_key: str) -> dict[str, Any]:
-    return {
-        "run_id": run_id,
-        "rank": rank,
-        "task_key": task_key,
-        "candidate": finalist.candidate.text,
-        "ratio": finalist.ratio,
-        "data": to_json(dict(finalist.data)),
-    }
+def _rewrite(connection: Connection, row: _Row) -> None:
+    connection.execute(_CHANGE, {"run": row["id"], **{f"new_{name}": row[name] for name in _CHANGING}})

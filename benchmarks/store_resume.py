@@ -1,0 +1,100 @@
+"""What a long run costs to resume and to show, by its number of trials.
+
+Run `python benchmarks/store_resume.py [TRIALS ...]` (10,000 unless told). Candidates are those of the level
+`loops`; nothing is measured, a table answers. `show` is a process of its own, with its start.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
+
+from planish.budget import Budget
+from planish.core import Candidate, EvaluatorFactory, Measured
+from planish.levels import load_program
+from planish.measure import Answer, LocalExecutor
+from planish.result import Result
+from planish.settings import Settings
+from planish.store import Store, open_store
+from planish.tune import tune_program
+
+PROGRAM = "C[m,n] += A[m,k] * B[k,n]"
+SIZES = {"size": "m=192,n=192,k=192"}
+NEW = 16
+REPEATS = 3
+
+
+class Table(LocalExecutor):
+    """Answers by the candidate's hash, and starts no worker."""
+
+    def __init__(self) -> None:
+        self.notes = ()
+
+    def restart_with(self, factory: EvaluatorFactory) -> None:
+        """Nothing is left of the last task."""
+
+    def submit(self, candidates: Sequence[Candidate]) -> Generator[Answer, None, None]:
+        """Answer at once."""
+        for position, candidate in enumerate(candidates):
+            value = 1e-3 + int(candidate.hash[:6], 16) * 1e-9
+            yield Answer(position, Measured({"time_s": value}, {"time_s": (value,) * 5}), {"run": value})
+
+
+def tuned(store: Store, trials: int) -> Result:
+    """Tune, or go on."""
+    level, program = load_program(PROGRAM, "loops", SIZES)
+    settings = Settings(finalists=0, workers=1, searcher="random")
+    budget = Budget(trials=trials)
+    return tune_program(level, program, budget=budget, settings=settings, store=store, executor=Table())
+
+
+def seconds(action: Callable[[], object]) -> float:
+    """Time a call; the least of a few."""
+    times: list[float] = []
+    for _ in range(REPEATS):
+        begun = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - begun)
+    return min(times)
+
+
+def measure(place: Path, trials: int) -> list[tuple[str, float]]:
+    """Make a run of so many trials, and give what was timed, in seconds."""
+    with open_store(place) as store:
+        run_id = tuned(store, trials).run_id
+        level, _ = load_program(PROGRAM, "loops", SIZES)
+        loading = seconds(lambda: store.run_trials(run_id, level.steps))
+        nothing_new = seconds(lambda: tuned(store, trials))
+        begun = time.perf_counter()
+        tuned(store, trials + NEW)
+        something_new = time.perf_counter() - begun
+    run = "from planish.cli import main; main()"
+    show = [sys.executable, "-c", run, "show", run_id, "--store", str(place)]
+    showing = seconds(lambda: subprocess.run(show, check=True, stdout=subprocess.DEVNULL))
+    listing = seconds(lambda: subprocess.run([*show[:4], *show[5:]], check=True, stdout=subprocess.DEVNULL))
+    return [
+        ("load the run", loading),
+        ("resume with nothing left to do", nothing_new),
+        (f"resume with {NEW} new trials", something_new),
+        ("planish show ID", showing),
+        ("planish show", listing),
+    ]
+
+
+def main() -> None:
+    """Print a table for each number of trials."""
+    for trials in [int(word) for word in sys.argv[1:]] or [10_000]:
+        with tempfile.TemporaryDirectory() as folder:
+            print(f"{trials:,} trials: seconds")
+            for name, taken in measure(Path(folder) / "planish.db", trials):
+                print(f"  {name:36}{taken:8.3f}")
+        print(f"  peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""A store that something else than planish has changed: one clear error, or the same data."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planish.core import StoreError
+from planish.store import Finalist, Reader, open_store
+from planish.testing.stored import STEPS, make_candidate, make_task, make_trial
+from planish.testing.stores import begin
+from store.old_data import DATA
+
+FLIPS = 400
+
+
+def _everything(store: Reader) -> list[Any]:
+    runs = sorted(store.runs(), key=lambda run: run.id)
+    tasks = {run.task_key: store.task(run.task_key) for run in runs}
+    return [
+        runs,
+        tasks,
+        [store.runs(key) for key in tasks],
+        [store.run_trials(run.id, STEPS) for run in runs],
+        [store.finalists(run.id, STEPS) for run in runs],
+        [store.trials(key, STEPS) for key in tasks],
+        [store.run(run.id) for run in runs],
+    ]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a store of six runs for three tasks."""
+    place = tmp_path_factory.mktemp("whole") / "planish.db"
+    with open_store(place) as store:
+        for text in ("flat", "round", "flat", "square", "round", "flat"):
+            run_id = begin(store, make_task(text))
+            for first in range(0, 24, 8):
+                store.add_trials(run_id, [make_trial(i, cached=i % 5 == 4) for i in range(first, first + 8)])
+            store.save_result(run_id, [Finalist(make_candidate(n), 2.0 - n, {"rank": n}) for n in range(3)])
+            store.finish_run(run_id, seconds={"run": 1.5})
+    return place
+
+
+def _flipped(whole: Path, place: Path, seed: int) -> None:
+    """Change a byte, or a few in a row."""
+    chance = random.Random(seed)
+    content = bytearray(whole.read_bytes())
+    first = chance.randrange(len(content))
+    for at in range(first, min(len(content), first + chance.choice([1, 1, 1, 2, 4]))):
+        content[at] ^= chance.randrange(1, 256)
+    place.write_bytes(content)
+
+
+def test_a_flipped_byte_is_told_or_changes_nothing(whole: Path, tmp_path: Path) -> None:
+    with open_store(whole, read_only=True) as store:
+        expected = _everything(store)
+    place, told = tmp_path / "planish.db", 0
+    for seed in range(FLIPS):
+        _flipped(whole, place, seed)
+        try:
+            with open_store(place, read_only=seed % 2 == 0) as store:
+                assert _everything(store) == expected, f"seed {seed}"
+        except StoreError as error:
+            assert error.hint, f"seed {seed}: {error}"  # noqa: PT017
+            assert str(place) in str(error)  # noqa: PT017
+            told += 1
+        for path in tmp_path.iterdir():
+            path.unlink()
+    assert told > FLIPS / 10
+
+
+def _planish(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from planish.cli import main; main()", *words, "--store", str(place)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=place.parent)
+
+
+def test_commands_end_with_code_4(tmp_path: Path) -> None:
+    place = tmp_path / "planish.db"
+    tune = ("tune", "C[m] += A[m,k]", "--size", "m=8,k=8", "--trials", "2", "--finalists", "0")
+    assert _planish(place, *tune).returncode == 0
+    with closing(sqlite3.connect(place, isolation_level=None)) as connection:
+        (run_id,) = connection.execute("SELECT id FROM runs").fetchone()
+        connection.execute("UPDATE trials SET outcome = replace(outcome, '1', '2') WHERE id = 1")
+    for words in (("show", run_id), ("report", run_id), ("export", run_id, "out"), tune):
+        done = _planish(place, *words)
+        assert done.returncode == 4, (words, done.stderr)
+        assert done.stderr.startswith(f"planish: error: the store {place} is damaged: row 1 of table trials.")
+        assert done.stderr.count("\n") == 1
+
+
+STATEMENTS = {
+    "trials": "UPDATE trials SET outcome = '[' || outcome WHERE id = 3",
+    "nested": "UPDATE trials SET outcome = printf('%.*c', 100000, '[') WHERE id = 3",
+    "number": 'UPDATE trials SET "index" = 1e300 WHERE id = 3',
+    "nothing": "UPDATE trials SET checksum = NULL WHERE id = 3",
+    "kind": "UPDATE trials SET outcome = x'ff00', host = 7 WHERE id = 3",
+    "no text": "UPDATE trials SET host = CAST(x'ff' AS TEXT) WHERE id = 3",
+    "trial lost": "DELETE FROM trials WHERE id = 3",
+    "result lost": "DELETE FROM results WHERE rank = 2",
+    "result": "UPDATE results SET ratio = 9 WHERE rank = 0",
+    "task": "UPDATE tasks SET program = 'rm'",
+    "task lost": "DELETE FROM tasks",
+    "run": "UPDATE runs SET seed = 4",
+    "started": "UPDATE runs SET started = 'soon'",
+    "no version": "DELETE FROM planish_version",
+    "strange version": "UPDATE planish_version SET version_num = 'new'",
+    "old version": "UPDATE planish_version SET version_num = '0000'",
+    "no table": "DROP TABLE results",
+}
+
+
+@pytest.mark.parametrize("statement", STATEMENTS.values(), ids=list(STATEMENTS))
+def test_what_others_have_written_is_one_clear_error(whole: Path, tmp_path: Path, statement: str) -> None:
+    place = tmp_path / "planish.db"
+    place.write_bytes(whole.read_bytes())
+    with closing(sqlite3.connect(place, isolation_level=None)) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute(statement)
+    for read_only in (True, False):
+        with (
+            pytest.raises(StoreError, match="is damaged") as caught,
+            open_store(place, read_only=read_only) as store,
+        ):
+            _everything(store)
+        assert caught.value.exit_code == 4
+        assert caught.value.hint
+
+
+def test_json_that_is_too_deep_or_strange_is_an_error_even_with_a_checksum(tmp_path: Path) -> None:
+    """A migration seals what it finds, and so would a hand that knows how."""
+    from planish.store.checksums import TRIAL, checksum, total
+
+    place = tmp_path / "planish.db"
+    for outcome in (
+        "[" * 100_000,
+        "7",
+        "null",
+        "{}",
+        '{"values": 3}',
+        '{"values": [[]]}',
+        '{"stage": []}',
+        "1e999999",
+    ):
+        place.unlink(missing_ok=True)
+        with open_store(place) as store:
+            run_id = begin(store)
+            store.add_trials(run_id, [make_trial(0)])
+        with closing(sqlite3.connect(place, isolation_level=None)) as connection:
+            connection.execute("UPDATE trials SET outcome = ?", [outcome])
+            connection.row_factory = sqlite3.Row
+            row = dict(connection.execute("SELECT * FROM trials").fetchone())
+            seal = checksum({**row, "cached": False}[name] for name in TRIAL)
+            connection.execute("UPDATE trials SET checksum = ?", [seal])
+            connection.execute("UPDATE runs SET trials_sum = ?", [total([seal])])
+        with (
+            open_store(place) as store,
+            pytest.raises(StoreError, match="row 1 of table trials cannot be read"),
+        ):
+            store.run_trials(run_id, STEPS)
+
+
+def test_an_old_store_with_a_strange_row_is_an_error(tmp_path: Path) -> None:
+    place = tmp_path / "planish.db"
+    place.write_bytes((DATA / "store-0001.db").read_bytes())
+    with closing(sqlite3.connect(place, isolation_level=None)) as connection:
+        connection.execute("UPDATE trials SET candidate = printf('%.*c', 100000, '[')")
+    with open_store(place) as store, pytest.raises(StoreError, match="of table trials cannot be read"):
+        _everything(store)
