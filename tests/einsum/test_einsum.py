@@ -13,11 +13,18 @@ import pytest
 from numpy.typing import NDArray
 
 from einsum.untuned import every_way, forget
+from loops.mutants import mutants
 from planish import einsum
 from planish.core import Candidate, ProgramError
 from planish.einsum import FallbackWarning, contraction_of, planning
+from planish.einsum import ways as ways_module
+from planish.einsum.deciding import label
 from planish.einsum.ways import Way
+from planish.loops.build import tree_of
 from planish.loops.level import LoopsLevel
+from planish.loops.program import Program
+from planish.loops.spaces import TemplateSpace
+from planish.loops.tree import LoopTree
 from planish.store import Finalist, open_store
 
 CASES = [
@@ -208,3 +215,49 @@ def test_the_program_is_what_the_notation_says() -> None:
     assert turned.program.text.startswith("out[n, m] += (in0[k, m] * in1[n, k]) | k=5,m=7,n=9")
     with pytest.raises(ProgramError, match="extents 5 and 6"):
         contraction_of("mk,kn->mn", [a, arrays((6, 9))[0]])
+
+
+def test_the_first_guess_is_timed_beside_the_best_of_the_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = arrays((24, 16), (16, 32))
+    seen: list[Candidate | None] = []
+
+    def luckiest(*_: object) -> tuple[Candidate, None]:
+        return Candidate(), None
+
+    def look(ways: Sequence[Way], *_: object) -> tuple[Way, Mapping[str, list[float]]]:
+        seen.extend(way.candidate for way in ways if way.name == "kernel")
+        return ways[0], {}
+
+    monkeypatch.setattr(planning, "_tuned", luckiest)
+    monkeypatch.setattr(planning, "fastest", look)
+    einsum("mk,kn->mn", a, b, cores=1, store=tmp_path / "a.db")
+    task = planning.task_of(contraction_of("mk,kn->mn", [a, b]), 1)
+    assert isinstance(task.program, Program)
+    assert seen == [Candidate(), TemplateSpace(task.program, task.target).start()]
+
+
+def test_a_kernel_that_is_wrong_on_further_inputs_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is fastest sums one product twice; the next fastest is taken."""
+    a, b = arrays((24, 16), (16, 32))
+
+    def wrong_of(program: Program, candidate: Candidate) -> LoopTree:
+        tree = tree_of(program, candidate)
+        kinds = dict(mutants(tree))
+        return tree if candidate.steps else kinds["iterations repeated"]
+
+    def luckiest(*_: object) -> tuple[Candidate, None]:
+        return Candidate(), None
+
+    def fastest_is_wrong(ways: Sequence[Way], *_: object) -> tuple[Way, Mapping[str, list[float]]]:
+        return next(w for w in ways if w.candidate == Candidate()), {label(w): [1.0] for w in ways[::-1]}
+
+    monkeypatch.setattr(ways_module, "tree_of", wrong_of)
+    monkeypatch.setattr(planning, "_tuned", luckiest)
+    monkeypatch.setattr(planning, "fastest", fastest_is_wrong)
+    with pytest.warns(RuntimeWarning, match="is wrong and not used: out"):
+        got = einsum("mk,kn->mn", a, b, cores=1, store=tmp_path / "a.db")
+    np.testing.assert_allclose(got, a @ b, rtol=1e-5, atol=1e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,14 +13,15 @@ import pytest
 
 from graph.models import convolutions, write
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Task
-from planish.graph import workshop
+from planish.graph import evaluator, workshop
 from planish.graph.counters import counters
 from planish.graph.evaluator import within_three_sigma
 from planish.graph.level import GraphLevel
 from planish.graph.passes import Disable, Rewrite, selection
+from planish.graph.program import GraphProgram
 from planish.graph.recipe import recipe_of, unoptimised
 from planish.graph.rewriting import RewriteError, apply_pass
-from planish.graph.running import Tolerance, difference, tolerance
+from planish.graph.running import Feed, Tolerance, difference, make_feeds, tolerance
 from planish.measure import InlineExecutor, Timing
 from planish.settings import Settings
 from planish.tune import task_of
@@ -34,8 +36,8 @@ def make(folder: Path, *objectives: str, shape: tuple[int | str, ...] = (1, 3, 8
 
 
 def evaluate(task: Task, *candidates: Candidate, remember: bool = True) -> list[Outcome]:
-    evaluator = replace(recipe_of(task), timing=ONCE, remember=remember)()
-    return [answer.outcome for answer in InlineExecutor(evaluator).submit(candidates)]
+    evaluating = replace(recipe_of(task), timing=ONCE, remember=remember)()
+    return [answer.outcome for answer in InlineExecutor(evaluating).submit(candidates)]
 
 
 def measured(outcome: Outcome) -> Measured:
@@ -117,6 +119,25 @@ def test_a_wrong_answer_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert isinstance(found, Failed)
     assert (found.stage, found.reason) == ("verify", "wrong answer")
     assert found.detail.startswith("output 0: off by")
+
+
+def test_at_the_end_answers_are_compared_on_inputs_that_the_search_did_not_see(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Sequence[Feed]] = []
+
+    def seen(program: GraphProgram, model: onnx.ModelProto, *, further: bool) -> Sequence[Feed]:
+        made.append(make_feeds(program, model, further=further))
+        return made[-1]
+
+    task = make(tmp_path)
+    monkeypatch.setattr(evaluator, "make_feeds", seen)
+    for remember in (True, False):
+        measured(*evaluate(task, Candidate(), remember=remember))
+    searched, kept = ([feed["x"].tobytes() for feed in feeds] for feeds in made)
+    assert len(searched) >= 2
+    assert kept[: len(searched)] == searched
+    assert len(set(kept)) == len(kept) > len(searched)
 
 
 def test_a_broken_model_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

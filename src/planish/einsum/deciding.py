@@ -61,7 +61,8 @@ def fastest(
 
 def label(way: Way) -> str:
     """Name a way among others."""
-    return f"{way.name} on {way.cores}"
+    schedule = f" {way.candidate.hash[:8]}" if way.candidate else ""
+    return f"{way.name}{schedule} on {way.cores}"
 
 
 def _block(way: Way, operands: Sequence[Array]) -> Callable[[int], float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -16,8 +17,12 @@ from planish.einsum.contraction import Contraction, contraction_of
 from planish.einsum.deciding import fastest, label
 from planish.einsum.request import Request
 from planish.einsum.ways import Way, kernel_way, numpy_ways
+from planish.loops.compiled import CompiledKernel
 from planish.loops.level import LoopsLevel
 from planish.loops.library import Library, library_of
+from planish.loops.program import Program
+from planish.loops.spaces import TemplateSpace
+from planish.loops.verifying import verify_again
 from planish.measure import exclusive
 from planish.settings import Settings
 from planish.store import Finalist, Store, store_at
@@ -67,11 +72,12 @@ def plan(subscripts: str, operands: Sequence[Array], request: Request, started: 
         run_id = None
         if candidate is None:
             candidate, run_id = _tuned(task, request, started, store)
-        ways += _kernels(contraction, candidate, level, cores)
+        ways += _kernels(contraction, [candidate, _first_guess(task)], level, cores)
         with exclusive():
             way, samples = fastest(ways, contraction, operands, COMPARISON_S)
+        way = _verified(way, ways, samples)
         if run_id is not None:
-            _record(store, run_id, candidate, way, samples)
+            _record(store, run_id, way, samples)
     return way
 
 
@@ -119,21 +125,41 @@ def _tuned(task: Task, request: Request, started: float, store: Store) -> tuple[
     return NUMPY, None
 
 
-def _kernels(contraction: Contraction, candidate: Candidate, level: LoopsLevel, cores: int) -> list[Way]:
-    if library_of(candidate):
-        return []
-    return [kernel_way(contraction, candidate, level.target(n)) for n in sorted({1, cores})]
+def _first_guess(task: Task) -> Candidate:
+    """Give what the search began with: the best of many noisy measurements may be no better than it."""
+    program = task.program
+    assert isinstance(program, Program)
+    return TemplateSpace(program, task.target).start()
 
 
-def _record(
-    store: Store, run_id: str, candidate: Candidate, way: Way, samples: Mapping[str, Sequence[float]]
-) -> None:
+def _kernels(
+    contraction: Contraction, candidates: Sequence[Candidate], level: LoopsLevel, cores: int
+) -> list[Way]:
+    schedules = dict.fromkeys(each for each in candidates if not library_of(each))
+    return [kernel_way(contraction, each, level.target(n)) for each in schedules for n in sorted({1, cores})]
+
+
+def _verified(way: Way, ways: Sequence[Way], samples: Mapping[str, Sequence[float]]) -> Way:
+    """Take the fastest way that is right on inputs which the search did not see; NumPy's are."""
+    timed = [each for each in ways if label(each) in samples and each is not way]
+    timed.sort(key=lambda each: statistics.median(samples[label(each)]))
+    return next((each for each in (way, *timed) if _is_right(each)), ways[0])
+
+
+def _is_right(way: Way) -> bool:
+    wrong = verify_again(way.call.kernel) if isinstance(way.call, CompiledKernel) else None
+    if wrong:
+        warnings.warn(f"a kernel of this einsum is wrong and not used: {wrong}", RuntimeWarning, stacklevel=4)
+    return wrong is None
+
+
+def _record(store: Store, run_id: str, way: Way, samples: Mapping[str, Sequence[float]]) -> None:
     """Store the decision as the run's result, so that no later process tunes or times again."""
     medians = {name: statistics.median(times) for name, times in samples.items()}
     theirs = min((m for name, m in medians.items() if not name.startswith("kernel")), default=None)
-    chosen = NUMPY if way.name != "kernel" else candidate
-    ratio = (theirs or medians[label(way)]) / medians[label(way)]
+    taken = medians.get(label(way))
+    ratio = theirs / taken if theirs and taken else 1.0
     data = {"call": {"way": way.name, "cores": way.cores, "seconds": medians}}
     store.resume_run(run_id)
-    store.save_result(run_id, [Finalist(chosen, ratio, data)])
+    store.save_result(run_id, [Finalist(way.candidate or NUMPY, ratio, data)])
     store.finish_run(run_id)

@@ -29,11 +29,13 @@ class Way:
         name: "einsum", "matmul", or "kernel".
         call: takes the operands, and gives what `numpy.einsum` does.
         cores: how many a kernel uses; NumPy decides for itself.
+        candidate: a kernel's schedule.
     """
 
     name: str
     call: Callable[..., Any]
     cores: int = 1
+    candidate: Candidate | None = None
 
 
 def enter(table: Table, way: Way, operands: Sequence[Array], subscripts: str | None = None) -> None:
@@ -71,7 +73,8 @@ def kernel_way(contraction: Contraction, candidate: Candidate, target: Target) -
     """
     program = contraction.program
     kernel = kernel_of(program, candidate, target, tree_of(program, candidate))
-    return Way("kernel", CompiledKernel(kernel, contraction.operands, contraction.result), target.cores)
+    compiled = CompiledKernel(kernel, contraction.operands, contraction.result)
+    return Way("kernel", compiled, target.cores, candidate)
 
 
 def numpy_ways(contraction: Contraction, subscripts: str) -> Iterator[Way]:

@@ -54,7 +54,8 @@ class GraphEvaluator:
         objectives: names of what is wanted; what costs nothing more is measured besides.
         limits: of one evaluation.
         timing: how long each candidate is timed.
-        remember: whether what was measured already is not measured again, whatever passes made it.
+        remember: whether what was measured already is not measured again, whatever passes made it. Where it
+            is, at the end, answers are compared on further inputs too.
         shelf: of rewritten models, for fresh processes that measure the same; None where each makes its own.
     """
 
@@ -82,7 +83,7 @@ class _Evaluator:
         self._program = recipe.program
         # The folder of temporary files is the worker's own, and ends with it.
         self._workshop = Workshop(recipe.program, Path(tempfile.mkdtemp()), shelf=recipe.shelf)
-        self._feeds = make_feeds(recipe.program, self._workshop.original)
+        self._feeds = make_feeds(recipe.program, self._workshop.original, further=not recipe.remember)
         self._labels = labelled(recipe.program)
         self._expected = _reference(recipe, self._feeds)
         self._known: dict[tuple[str, Selection], Outcome] = {}

@@ -18,13 +18,11 @@ class Expected:
 
     Args:
         value: in float64.
-        tolerance: how far a correct kernel may be off, for each element; 0 where it must be exact.
         low: the least correct value, in the program's element type.
         high: the greatest.
     """
 
     value: Array
-    tolerance: Array
     low: Array
     high: Array
 
@@ -34,7 +32,7 @@ class Expected:
         value, error, dtype = values.value, values.error, precision.dtype
         if error is None:
             exact = np.asarray(value, dtype)
-            return Expected(value, np.zeros(()), exact, exact)
+            return Expected(value, exact, exact)
         with np.errstate(over="ignore", invalid="ignore"):
             low = np.nextafter((value - error).astype(dtype), dtype.type(-np.inf))
             high = np.nextafter((value + error).astype(dtype), dtype.type(np.inf))
@@ -42,7 +40,13 @@ class Expected:
             sure = ~np.isfinite(value)
             low, high = np.where(sure, value, low), np.where(sure, value, high)
             low, high = np.where(np.isinf(error), -np.inf, low), np.where(np.isinf(error), np.inf, high)
-        return Expected(value, error, low.astype(dtype), high.astype(dtype))
+        return Expected(value, low.astype(dtype), high.astype(dtype))
+
+    @property
+    def tolerance(self) -> Array:
+        """How far a correct kernel may be off, for each element; 0 where it must be exact."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            return (np.asarray(self.high, np.float64) - self.low) / 2
 
     @property
     def untestable(self) -> Array:
@@ -107,7 +111,7 @@ def _wrong(name: str, array: Array, expected: Expected) -> str | None:
     worst = np.unravel_index(np.argmax(off), off.shape)
     place = ", ".join(map(str, worst))
     tolerance = float(np.broadcast_to(expected.tolerance, array.shape)[worst])
-    within = f" within {tolerance:.2g}" if tolerance else ""
+    within = f" within {tolerance:.2g}" if 0 < tolerance < np.inf else ""
     return (
         f"{name}[{place}] is {float(array[worst]):.9g}, not {float(expected.value[worst]):.9g}{within}; "
         f"{np.count_nonzero(~correct)} of {array.size} elements are wrong"

@@ -19,18 +19,21 @@ Feed = Mapping[str, "NDArray[np.generic]"]
 
 COUNT = 3
 """Random inputs of each comparison."""
+FURTHER = 2
+"""Random inputs more, for what is about to be kept."""
 
 _SEED = 20_220_517
 _FOLLOWED = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten")
 _SMALL = 2
 
 
-def make_feeds(program: GraphProgram, model: ModelProto) -> Sequence[Feed]:
+def make_feeds(program: GraphProgram, model: ModelProto, *, further: bool = False) -> Sequence[Feed]:
     """Give the inputs on which candidates are compared with the original; the first is timed.
 
     Args:
         program: its own data is taken, cut into batches; without any, random inputs are made.
         model: tells how large token ids may be.
+        further: make more random inputs, which the search does not see.
 
     Raises:
         ProgramError: the data does not fit the model.
@@ -41,7 +44,7 @@ def make_feeds(program: GraphProgram, model: ModelProto) -> Sequence[Feed]:
     return [
         {port.name: _random(port, bounds[port.name], rng(_SEED, number, place))
          for place, port in enumerate(program.inputs)}
-        for number in range(COUNT)
+        for number in range(COUNT + FURTHER * further)
     ]  # fmt: skip
 
 
