@@ -49,7 +49,8 @@ def difference(function: Callable[..., Any], seed: int) -> str | None:
         return _of_arrays(got.value, wanted.value, made, again)
     if isinstance(wanted.value, np.generic):
         return _of_arrays(np.asarray(got.value), np.asarray(wanted.value), made, again)
-    return None if got.value == wanted.value else f"gave {got.value}, NumPy {wanted.value}"
+    same = got.value == wanted.value or (got.value != got.value and wanted.value != wanted.value)
+    return None if same else f"gave {got.value}, NumPy {wanted.value}"
 
 
 def _of_arrays(got: Array, wanted: Array, made: Call, again: Call) -> str | None:

@@ -28,7 +28,7 @@ B = np.arange(45, dtype=np.float32).reshape(5, 9)
 def bound(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BoundEinsum]:
     """An einsum bound in each way that there is."""
 
-    def choose(ways: list[Way], *_: object) -> tuple[Way, dict[str, list[float]]]:
+    def choose(ways: list[Way], *_: object) -> tuple[Way, dict[Way, list[float]]]:
         return next(way for way in ways if way.name == request.param), {}
 
     with every_way(), pytest.MonkeyPatch.context() as patch:
@@ -104,7 +104,7 @@ def test_threads_may_call_at_once(cores: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-8, 8, (160, 160)).astype(np.float32) for _ in range(2))
 
-    def kernels(ways: list[Way], *_: object) -> tuple[Way, dict[str, list[float]]]:
+    def kernels(ways: list[Way], *_: object) -> tuple[Way, dict[Way, list[float]]]:
         return next(way for way in ways if way.name == "kernel" and way.cores == cores), {}
 
     wrong: list[NDArray[Any]] = []
@@ -134,7 +134,7 @@ def test_what_kernels_cannot_compute_is_refused(tmp_path: Path) -> None:
 
 
 def test_scalars_and_turned_results_are_numpys(tmp_path: Path) -> None:
-    def kernels(ways: list[Way], *_: object) -> tuple[Way, dict[str, list[float]]]:
+    def kernels(ways: list[Way], *_: object) -> tuple[Way, dict[Way, list[float]]]:
         return ways[-1], {}
 
     with every_way(), pytest.MonkeyPatch.context() as patch:

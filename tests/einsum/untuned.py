@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 from unittest.mock import patch
 
 from planish.core import Candidate, Task
-from planish.einsum import call, planning
+from planish.einsum import call, decision, planning, tuning
 from planish.einsum.ways import Way
 from planish.loops.program import Program
 from planish.loops.spaces import TemplateSpace
 
 
-def _first_guess(task: Task, *_: object) -> tuple[Candidate, None]:
+def _nothing(*_: object) -> None:
+    """Tune nothing."""
+
+
+def _nobody(*_: object) -> nullcontext[None]:
+    return nullcontext()
+
+
+def _first_guess(task: Task, _: object) -> Sequence[Candidate]:
     program = task.program
     assert isinstance(program, Program)
-    return TemplateSpace(program, task.target).start(), None
+    return [TemplateSpace(program, task.target).start()]
 
 
 @contextmanager
@@ -27,14 +35,20 @@ def every_way() -> Generator[dict[str, int]]:
     taken: dict[str, int] = {}
     turns = itertools.count()
 
-    def turn(ways: Sequence[Way], *_: object) -> tuple[Way, Mapping[str, list[float]]]:
+    def turn(ways: Sequence[Way], *_: object) -> tuple[Way, Mapping[Way, list[float]]]:
         kernels = [way for way in ways if way.name == "kernel"]
         number = next(turns)
         way = kernels[number % len(kernels)] if number % 2 else ways[number // 2 % len(ways)]
         taken[way.name] = taken.get(way.name, 0) + 1
         return way, {}
 
-    with patch.object(planning, "_tuned", _first_guess), patch.object(planning, "fastest", turn):
+    with (
+        patch.object(tuning, "tuned", _nothing),
+        patch.object(tuning, "best_known", _first_guess),
+        patch.object(planning, "fastest", turn),
+        patch.object(planning, "_workers", _nobody),
+        patch.object(decision, "record", _nothing),
+    ):
         forget()
         yield taken
         forget()
@@ -43,5 +57,5 @@ def every_way() -> Generator[dict[str, int]]:
 def forget() -> None:
     """Begin anew, as a fresh process does."""
     made: Any = call
-    for known in (made._ways, made._tables, made._calls, made._said):
+    for known in (made._ways, made._tables, made._calls, made._barren, made._said):
         known.clear()

@@ -32,6 +32,8 @@ _ways: dict[Hashable, Callable[..., Any]] = {}
 _tables: dict[int | None, Table] = {}
 _calls: dict[int | None, Callable[..., Any]] = {}
 """The tables' built-in functions, which know most calls, by the number of cores that is asked for."""
+_barren: dict[Hashable, Request] = {}
+"""Requests that led to nothing: the same one does so again."""
 _said: set[str] = set()
 
 
@@ -96,6 +98,8 @@ def _planned(
 ) -> Callable[..., Any] | None:
     """Plan a kind of call, unless another thread is planning; None leaves this call to NumPy."""
     started = time.monotonic()
+    if _barren.get(key) == request:
+        return None
     if not PLANNING.acquire(blocking=False):
         return None
     try:
@@ -105,6 +109,7 @@ def _planned(
     except ProgramError:
         way = Way("einsum", partial(np.einsum, operands[0]))
     except PlanishError as error:
+        _barren[key] = request
         _tell(str(error))
         return None
     finally:
@@ -116,7 +121,7 @@ def _planned(
 def _learn(key: Hashable, way: Way, operands: tuple[Any, ...], cores: int | None) -> None:
     """Take a way from now on; machine code looks it up where it can."""
     if len(_ways) >= _MOST:
-        for known in (_ways, _tables, _calls):
+        for known in (_ways, _tables, _calls, _barren):
             known.clear()
     _ways[key] = way.call
     table = _tables.setdefault(cores, Table(_unknown, subscripts=True))

@@ -13,24 +13,28 @@ from numpy.typing import NDArray
 from planish.core import rng
 from planish.einsum.contraction import Contraction
 from planish.einsum.ways import Way
-from planish.measure.timing import block_of, calls_of, repeated
+from planish.measure.timing import block_of, repeated
 
 Array = NDArray[Any]
+Block = Callable[[int], float]
+"""Makes n calls, and gives the seconds that they took."""
 
-ROUNDS = 15
+ROUNDS = 25
 """How often each way is timed at most; each time for `BLOCK_S`."""
 LEAST_ROUNDS = 3
 BLOCK_S = 1e-3
 """Long enough that threads of the way before, which still wait for work, are asleep for most of it."""
 SAMPLE = 1 << 20
 """Multiplications of the part of an einsum that tells whether NumPy's own loop is worth a whole call."""
-HOPELESS = 2.0
-"""A way that is so many times slower than the best is timed no further."""
+LONG_S = 0.02
+"""A call of so many seconds shows at once how long it is."""
+HOPELESS = 1.5
+"""A way whose shortest call is so many times as long as the best one's is timed no further."""
 
 
 def fastest(
     ways: Sequence[Way], contraction: Contraction, operands: Sequence[Array], seconds: float
-) -> tuple[Way, Mapping[str, list[float]]]:
+) -> tuple[Way, Mapping[Way, Sequence[float]]]:
     """Find the way whose whole call takes the least time.
 
     Args:
@@ -40,50 +44,49 @@ def fastest(
         seconds: to spend; every way that is not hopeless takes `LEAST_ROUNDS` blocks all the same.
 
     Returns:
-        The way, and the seconds of a call in each round, by the ways' names and cores.
+        The way, and the seconds of a call in each round, by way.
     """
-    own, *others = ways
     end = time.monotonic() + seconds
-    blocks = {label(way): _block(way, operands) for way in others}
-    first = {name: block(1) for name, block in blocks.items()}
-    best = min(first.values(), default=math.inf)
-    if _seconds_by_part(own, contraction, operands) < HOPELESS * best:
-        blocks[label(own)] = _block(own, operands)
-    calls = {
-        name: calls_of(block, BLOCK_S)
-        for name, block in blocks.items()
-        if first.get(name, 0.0) < HOPELESS * max(best, BLOCK_S)
-    }
-    samples = _in_turns({name: blocks[name] for name in calls}, calls, end)
-    chosen = min(samples, key=lambda name: statistics.median(samples[name]))
-    return next(way for way in ways if label(way) == chosen), samples
+    own, *others = ways
+    blocks = {way: _block(way, operands) for way in others}
+    least = {way: _least(block) for way, block in blocks.items()}
+    best = min(least.values(), default=math.inf)
+    by_part = _seconds_by_part(own, contraction, operands)
+    if by_part < HOPELESS * best:
+        blocks[own], least[own] = _block(own, operands), by_part
+        best = min(best, by_part)
+    kept = {way: blocks[way] for way in blocks if least[way] <= max(HOPELESS * best, BLOCK_S)}
+    if len(kept) == 1:
+        return next(iter(kept)), {way: [least[way]] for way in kept}
+    samples = _in_turns(kept, {way: math.ceil(BLOCK_S / least[way]) for way in kept}, end)
+    return min(samples, key=lambda way: statistics.median(samples[way])), samples
 
 
-def label(way: Way) -> str:
-    """Name a way among others."""
-    schedule = f" {way.candidate.hash[:8]}" if way.candidate else ""
-    return f"{way.name}{schedule} on {way.cores}"
+def _least(block: Block) -> float:
+    """Give the seconds of a short call; one that takes long is made once."""
+    first = block(1)
+    return min([first, *(block(1) for _ in range(4 if first < LONG_S else 0))])
 
 
-def _block(way: Way, operands: Sequence[Array]) -> Callable[[int], float]:
+def _block(way: Way, operands: Sequence[Array]) -> Block:
     call = way.call
     return block_of(repeated(lambda: call(*operands)), time.perf_counter_ns)
 
 
 def _in_turns(
-    blocks: Mapping[str, Callable[[int], float]], calls: Mapping[str, int], end: float
-) -> dict[str, list[float]]:
+    blocks: Mapping[Way, Block], calls: Mapping[Way, int], end: float
+) -> Mapping[Way, Sequence[float]]:
     """Time each by turns, in an order that differs from round to round."""
-    samples: dict[str, list[float]] = {name: [] for name in blocks}
-    names = list(blocks)
+    samples: dict[Way, list[float]] = {way: [] for way in blocks}
+    ways = list(blocks)
     for number in range(ROUNDS):
         if number >= LEAST_ROUNDS and time.monotonic() > end:
             break
-        for place in rng(0, number).permutation(len(names)).tolist():
-            name = names[place]
-            if calls[name] > 1:
-                blocks[name](1)  # wakes its threads
-            samples[name].append(blocks[name](calls[name]) / calls[name])
+        for place in rng(0, number).permutation(len(ways)).tolist():
+            way = ways[place]
+            if calls[way] > 1:
+                blocks[way](1)  # wakes its threads
+            samples[way].append(blocks[way](calls[way]) / calls[way])
     return samples
 
 

@@ -5,34 +5,39 @@ from __future__ import annotations
 import statistics
 import time
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from typing import Any
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from planish.budget import Budget
-from planish.core import AllFailedError, Candidate, PlanishError, Task, best_trial, usable_cores
+from planish.core import Candidate, PlanishError, Task, usable_cores
 from planish.einsum.contraction import Contraction, contraction_of
-from planish.einsum.deciding import fastest, label
+from planish.einsum.deciding import fastest
 from planish.einsum.request import Request
-from planish.einsum.ways import Way, kernel_way, numpy_ways
+from planish.einsum.ways import Way, compile_kernel, numpy_ways
 from planish.loops.compiled import CompiledKernel
+from planish.loops.evaluator import LoopsEvaluator
 from planish.loops.level import LoopsLevel
-from planish.loops.library import Library, library_of
-from planish.loops.program import Program
-from planish.loops.spaces import TemplateSpace
+from planish.loops.library import library_of
 from planish.loops.verifying import verify_again
-from planish.measure import exclusive
-from planish.settings import Settings
-from planish.store import Finalist, Store, store_at
-from planish.tune import tune
+from planish.loops.workloads import matmul
+from planish.measure import LocalExecutor, exclusive
+
+if TYPE_CHECKING:
+    from planish.store import Finalist, Store
 
 Array = NDArray[Any]
-NUMPY = Candidate((Library("numpy"),))
+LOADING = 0.5
+"""Of the budget so much may go to importing libraries and opening the store; what they take beyond it comes
+on top."""
+END = 0.35
+"""Of the time that is left then, so much goes to compiling, verifying and comparing whole calls."""
+GRACE = 0.4
+"""Of the budget so much more is waited for the first candidate."""
 END_S = 0.35
-"""Seconds of a budget that go to starting workers and to the comparison with NumPy."""
-COMPARISON_S = 0.1
+"""But no more than these seconds."""
+COMPARISON_S = 0.12
 """Seconds that the comparison of whole calls takes at most, unless the calls are long."""
 WORTH_CORES_S = 30e-6
 """Work of fewer seconds on one core is not shared: handing it over takes some microseconds."""
@@ -60,25 +65,60 @@ def plan(subscripts: str, operands: Sequence[Array], request: Request, started: 
     """
     contraction = contraction_of(subscripts, operands)
     ways = list(numpy_ways(contraction, subscripts))
-    level = LoopsLevel()
     cores = _worthwhile(contraction, usable_cores() if request.cores is None else request.cores)
     task = task_of(contraction, cores)
-    with store_at(request.store) as store:
-        known = store.best_result(task, level.steps)
-        decided = known and _decided(known, contraction, task, ways)
-        if decided:
-            return decided
-        candidate = known.candidate if known else _best_trial(level, task, store)
-        run_id = None
-        if candidate is None:
-            candidate, run_id = _tuned(task, request, started, store)
-        ways += _kernels(contraction, [candidate, _first_guess(task)], level, cores)
-        with exclusive():
-            way, samples = fastest(ways, contraction, operands, COMPARISON_S)
-        way = _verified(way, ways, samples)
-        if run_id is not None:
-            _record(store, run_id, way, samples)
-    return way
+    with _workers(task, request) as executor:
+        # Heavy libraries: they are imported while the workers start.
+        from planish.einsum.decision import decided, record
+        from planish.store import store_at
+
+        with store_at(request.store) as store:
+            known = store.best_result(task, LoopsLevel().steps)
+            chosen = decided(known, contraction, task, ways)
+            if chosen is not None:
+                return chosen
+            candidates = _candidates(task, known, store, executor, request, started)
+            ways += _kernels(contraction, task, candidates)
+            with exclusive():
+                chosen, samples = fastest(ways, contraction, operands, COMPARISON_S)
+            chosen = _verified(chosen, samples, ways[0])
+            record(store, task, chosen, len(candidates), samples, known)
+    return chosen
+
+
+@contextmanager
+def _workers(task: Task, request: Request) -> Generator[LocalExecutor | None]:
+    """Start workers, in case that there is something to tune; None where nothing may be tuned."""
+    if request.budget_s <= 0:
+        yield None
+        return
+    count = max(1, min(8, usable_cores() - task.target.cores + 1))
+    # The evaluator is of no use: when the run begins, they make one for the task.
+    with LocalExecutor(LoopsEvaluator(matmul(4, 4, 4), task.target), workers=count) as executor:
+        yield executor
+
+
+def _candidates(
+    task: Task,
+    known: Finalist | None,
+    store: Store,
+    executor: LocalExecutor | None,
+    request: Request,
+    started: float,
+) -> Sequence[Candidate]:
+    """Give the best schedules that the store knows, after tuning where it knows none."""
+    from planish.einsum.tuning import best_known, tuned
+
+    if known is not None and library_of(known.candidate) is None:
+        return [known.candidate]
+    found = best_known(task, store)
+    if found:
+        return found
+    if executor is None:
+        raise BudgetError("no kernel is known for it, and the budget allows no tuning", "Give budget_s.")
+    end = _end(request.budget_s, started)
+    tuned(task, store, executor, end, end + GRACE * request.budget_s)
+    return best_known(task, store)
 
 
 def task_of(contraction: Contraction, cores: int) -> Task:
@@ -98,68 +138,29 @@ def _worthwhile(contraction: Contraction, most: int) -> int:
     return most if seconds > WORTH_CORES_S else 1
 
 
-def _decided(known: Finalist, contraction: Contraction, task: Task, ways: Sequence[Way]) -> Way | None:
-    """Take the way that an earlier process chose."""
-    call = known.data.get("call")
-    if not isinstance(call, Mapping):
-        return None
-    if call.get("way") != "kernel":
-        return next((way for way in ways if way.name == call.get("way")), None)
-    target = LoopsLevel().target(min(int(call.get("cores", 1)), task.target.cores))
-    return kernel_way(contraction, known.candidate, target)
+def _end(budget_s: float, started: float) -> float:
+    """Give when the search ends, by the monotonic clock."""
+    now = time.monotonic()
+    left = max(started + budget_s - now, (1 - LOADING) * budget_s)
+    return now + left - min(END_S, END * left)
 
 
-def _best_trial(level: LoopsLevel, task: Task, store: Store) -> Candidate | None:
-    best = best_trial(store.trials(task.key, level.steps), task.objectives[0])
-    return best.candidate if best else None
+def _kernels(contraction: Contraction, task: Task, candidates: Sequence[Candidate]) -> Iterator[Way]:
+    """Compile candidates, for all cores and for one."""
+    for candidate in candidates:
+        for cores in sorted({1, task.target.cores}):
+            compiled = compile_kernel(contraction, candidate, LoopsLevel().target(cores))
+            yield Way("kernel", compiled, cores, candidate)
 
 
-def _tuned(task: Task, request: Request, started: float, store: Store) -> tuple[Candidate, str | None]:
-    left = request.budget_s - (time.monotonic() - started) - END_S
-    if left <= 0:
-        raise BudgetError("no kernel is known for it, and the budget allows no tuning", "Give budget_s.")
-    settings = Settings(cores=task.target.cores, finalists=0)
-    with suppress(AllFailedError):
-        result = tune(task.program, budget=Budget(seconds=left), settings=settings, store=store)
-        return result.candidate, result.run_id
-    return NUMPY, None
-
-
-def _first_guess(task: Task) -> Candidate:
-    """Give what the search began with: the best of many noisy measurements may be no better than it."""
-    program = task.program
-    assert isinstance(program, Program)
-    return TemplateSpace(program, task.target).start()
-
-
-def _kernels(
-    contraction: Contraction, candidates: Sequence[Candidate], level: LoopsLevel, cores: int
-) -> list[Way]:
-    schedules = dict.fromkeys(each for each in candidates if not library_of(each))
-    return [kernel_way(contraction, each, level.target(n)) for each in schedules for n in sorted({1, cores})]
-
-
-def _verified(way: Way, ways: Sequence[Way], samples: Mapping[str, Sequence[float]]) -> Way:
+def _verified(chosen: Way, samples: Mapping[Way, Sequence[float]], numpys: Way) -> Way:
     """Take the fastest way that is right on inputs which the search did not see; NumPy's are."""
-    timed = [each for each in ways if label(each) in samples and each is not way]
-    timed.sort(key=lambda each: statistics.median(samples[label(each)]))
-    return next((each for each in (way, *timed) if _is_right(each)), ways[0])
+    others = sorted(samples, key=lambda way: statistics.median(samples[way]))
+    return next((way for way in (chosen, *others) if _is_right(way)), numpys)
 
 
 def _is_right(way: Way) -> bool:
     wrong = verify_again(way.call.kernel) if isinstance(way.call, CompiledKernel) else None
     if wrong:
-        warnings.warn(f"a kernel of this einsum is wrong and not used: {wrong}", RuntimeWarning, stacklevel=4)
+        warnings.warn(f"a kernel of this einsum is wrong and not used: {wrong}", RuntimeWarning, stacklevel=5)
     return wrong is None
-
-
-def _record(store: Store, run_id: str, way: Way, samples: Mapping[str, Sequence[float]]) -> None:
-    """Store the decision as the run's result, so that no later process tunes or times again."""
-    medians = {name: statistics.median(times) for name, times in samples.items()}
-    theirs = min((m for name, m in medians.items() if not name.startswith("kernel")), default=None)
-    taken = medians.get(label(way))
-    ratio = theirs / taken if theirs and taken else 1.0
-    data = {"call": {"way": way.name, "cores": way.cores, "seconds": medians}}
-    store.resume_run(run_id)
-    store.save_result(run_id, [Finalist(way.candidate or NUMPY, ratio, data)])
-    store.finish_run(run_id)

@@ -29,7 +29,7 @@ class Way:
         name: "einsum", "matmul", or "kernel".
         call: takes the operands, and gives what `numpy.einsum` does.
         cores: how many a kernel uses; NumPy decides for itself.
-        candidate: a kernel's schedule.
+        candidate: what was compiled; None for NumPy's.
     """
 
     name: str
@@ -65,7 +65,7 @@ def enter(table: Table, way: Way, operands: Sequence[Array], subscripts: str | N
     )
 
 
-def kernel_way(contraction: Contraction, candidate: Candidate, target: Target) -> Way:
+def compile_kernel(contraction: Contraction, candidate: Candidate, target: Target) -> CompiledKernel:
     """Compile a candidate for a contraction's arrays.
 
     Raises:
@@ -73,8 +73,7 @@ def kernel_way(contraction: Contraction, candidate: Candidate, target: Target) -
     """
     program = contraction.program
     kernel = kernel_of(program, candidate, target, tree_of(program, candidate))
-    compiled = CompiledKernel(kernel, contraction.operands, contraction.result)
-    return Way("kernel", compiled, target.cores, candidate)
+    return CompiledKernel(kernel, contraction.operands, contraction.result)
 
 
 def numpy_ways(contraction: Contraction, subscripts: str) -> Iterator[Way]:

@@ -53,6 +53,7 @@ class LocalExecutor:
         losses: how many evaluations were lost with their workers so far, each attempt counted, by cause.
         until: when a batch ends, by the monotonic clock, without the answers that are still missing; what is
             under way then is ended. Another task has no such time.
+        deadline: the same for every batch of every task.
 
     Raises:
         PlanishError: fewer than 1 worker, the factory cannot be pickled, or the system starts no more
@@ -78,7 +79,7 @@ class LocalExecutor:
         self._serial = 1
         self.notes: tuple[str, ...] = ()
         self.losses: Counter[str] = Counter()
-        self.until = math.inf
+        self.until = self.deadline = math.inf
         self._crew = Crew(workers, self._limits.memory_bytes, lock)
         self._pace = _CHUNK_S / 4  # seconds that a candidate takes, lately
         self._next_look = 0.0
@@ -143,7 +144,7 @@ class LocalExecutor:
         batch = Batch(candidates, self._limits.attempts)
         left = len(candidates)
         self._next_look = time.monotonic() + _TICK_S
-        while left and time.monotonic() < self.until:
+        while left and time.monotonic() < min(self.until, self.deadline):
             self._feed(batch)
             for answer in self._listen(batch):
                 left -= 1

@@ -1,0 +1,60 @@
+"""Tuning kernels for a contraction within a time that is kept."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+from planish.budget import Budget
+from planish.core import AllFailedError, Candidate, Task
+from planish.loops.level import LoopsLevel
+from planish.loops.program import Program
+from planish.loops.spaces import TemplateSpace
+from planish.measure import LocalExecutor
+from planish.settings import Settings
+from planish.store import Store
+from planish.tune import tune
+
+FAR = 2.0
+"""No luck of measuring makes so much."""
+KEPT = 2
+"""Of the best kernels so many are compared by whole calls: the best of many was often lucky."""
+
+
+def tuned(task: Task, store: Store, executor: LocalExecutor, end: float, last: float) -> None:
+    """Search until a time; what was measured is in the store.
+
+    What workers are still at then is ended. Of a large contraction perhaps no candidate is measured in time.
+
+    Args:
+        task: of a contraction.
+        store: open.
+        executor: its workers may be starting still.
+        end: by the monotonic clock.
+        last: until when the first candidate is waited for.
+    """
+    executor.deadline = last
+    settings = Settings(cores=task.target.cores, finalists=0)
+    budget = Budget(seconds=max(0.01, end - time.monotonic()))
+    with suppress(AllFailedError):
+        tune(task.program, budget=budget, settings=settings, store=store, executor=executor)
+
+
+def best_known(task: Task, store: Store) -> Sequence[Candidate]:
+    """List the best kernels that the store knows, at most `KEPT`, and the first guess of a search.
+
+    The first guess may be as good as the luckiest of many; it is left out where it failed or is far behind.
+    """
+    program, objective = task.program, task.objectives[0]
+    assert isinstance(program, Program)
+    costs: dict[Candidate, float] = {}
+    for trial in store.trials(task.key, LoopsLevel().steps):
+        cost = trial.cost(objective)
+        if cost is not None:
+            costs[trial.candidate] = cost
+    best = sorted(costs, key=lambda candidate: costs[candidate])[:KEPT]
+    guess = TemplateSpace(program, task.target).start()
+    near = best and costs.get(guess, math.inf) <= FAR * costs[best[0]]
+    return list(dict.fromkeys((*best, guess))) if near else best
