@@ -258,7 +258,7 @@ def test_the_first_guess_is_timed_beside_the_best_of_the_search(
     monkeypatch.setattr(planning, "fastest", look)
     with open_store(tmp_path / "a.db") as store:
         run = store.begin_run(task, searcher="random", space="template", seed=0)
-        measured = ((guess, 3e-6), (Candidate(), 2e-6), (guess.then(Backend("portable")), 1e-6))
+        measured = ((guess, 3e-6), (Candidate(), 1.5e-6), (guess.then(Backend("portable")), 1e-6))
         store.add_trials(
             run, [Trial(c, Measured({"time_s": s}), i, 0, {}, "", 0.0) for i, (c, s) in enumerate(measured)]
         )
