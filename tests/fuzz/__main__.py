@@ -46,6 +46,8 @@ def main() -> int:
         if tried.verdict in ("wrong", "crashed"):
             failures.append(tried)
             _say(f"{tried.verdict}: {tried.message}\n{tried.case.to_json('')}")
+        elif tried.verdict == "refused":
+            _say(f"refused: {tried.message} ({tried.case.backend})")
     _table(counts)
     for tried in failures[:MOST_SHRUNK]:
         _keep(tried, options.cases)

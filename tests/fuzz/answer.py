@@ -105,6 +105,8 @@ def _einsum(statement: Statement, points: _Points) -> Array | None:
         value = tensors[factor.tensor].value
         if value.shape != shape or not np.isfinite(value).all():
             return None
+    if not {axis for f in factors for i in f.index for axis, _ in i.terms} >= set(statement.axes):
+        return None
     letter = {axis: chr(ord("a") + i) for i, axis in enumerate(statement.axes)}
     words = ["".join(letter[i.terms[0][0]] for i in f.index) for f in factors]
     out = "".join(letter[axis] for axis in statement.output_axes)

@@ -24,7 +24,7 @@ def fails(case: Case) -> bool:
     if child == 0:
         faulthandler.disable()
         signal.alarm(PATIENCE_S)
-        code = 1
+        code = 0
         try:
             verdict, _ = judge(case)
             code = int(verdict in ("wrong", "crashed"))

@@ -16,7 +16,7 @@ from planish.loops.program import Program
 from planish.loops.runtime import Kernel
 from planish.loops.schedule import Schedule, unscheduled
 from planish.loops.spaces import TemplateSpace, resolve
-from planish.loops.steps import LoopStep, Pack, Reorder, Split, Vectorize
+from planish.loops.steps import LoopStep, Pack, Reorder, Split, Swap, Vectorize
 from planish.loops.x86 import cpu
 from planish.loops.x86.compile import compile_tree
 from planish.loops.x86.isa import IsaName
@@ -91,6 +91,18 @@ def test_samples_of_the_template(isa: IsaName, text: str, subscripts: str, sizes
         if schedule.text not in known:
             known.add(schedule.text)
             _close(_run(schedule, isa, inputs), expected, 600, schedule.text)
+
+
+@pytest.mark.parametrize("isa", SETS)
+def test_fewer_results_are_held_where_operands_need_more_registers(isa: IsaName) -> None:
+    """AVX2: sums of two lanes of four each, whose other lanes must be made harmless."""
+    text = "C[k,y] += I[c,y+r] * W[k,c,r]; D[k,y] = relu(C[k,y] + b[k]); O[k] max= D[k,y]"
+    program = parse(text, {"c": 8, "k": 8, "r": 2, "y": 13}, dtype="float64")
+    inputs = _inputs(program)
+    windows = np.lib.stride_tricks.sliding_window_view(inputs["I"], 2, axis=1)
+    sums = np.einsum("cyr,kcr->ky", windows, inputs["W"])
+    expected = np.maximum(sums + inputs["b"][:, None], 0).max(axis=1)
+    _close(_run(_scheduled(program, Swap("y", "c")), isa, inputs), expected, 30, isa)
 
 
 @pytest.mark.parametrize("isa", SETS)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from planish.core import TargetError
 from planish.loops.kernel import Code, Entry, layout
 from planish.loops.tree import Loop, LoopTree, Node, leaves, loops
 from planish.loops.x86 import cpu
 from planish.loops.x86.function import Function
-from planish.loops.x86.isa import IsaName, isa_of
+from planish.loops.x86.isa import Isa, IsaName, isa_of
 from planish.loops.x86.listing import assembly
 from planish.loops.x86.memory import ExecutableMemory
 from planish.loops.x86.region import Analyser
+from planish.loops.x86.registers import NoRegisterError
 
 
 def compile_tree(tree: LoopTree, isa: IsaName | None = None) -> Code:
@@ -36,14 +37,7 @@ def compile_tree(tree: LoopTree, isa: IsaName | None = None) -> Code:
     dtypes = {b.dtype for b in tree.buffers}
     if len(dtypes) != 1:
         raise TargetError(f"a kernel of mixed element types: {', '.join(sorted(dtypes))}")
-    kind = isa_of(name, dtypes.pop())
-    analyser = Analyser(tree, kind)
-    places = _places(tree)
-    groups = [_group(tree.body[tree.views :]), _group(tree.ahead)]
-    codes = [[Function(nodes, analyser, places).code() for nodes in group] for group in groups]
-    if tree.views:
-        groups[0].insert(0, tree.body[: tree.views])
-        codes[0].insert(0, _view_code(analyser, places))
+    groups, codes = _functions(tree, isa_of(name, dtypes.pop()))
     blob = bytearray()
     starts: list[list[int]] = []
     for functions in codes:
@@ -60,6 +54,33 @@ def compile_tree(tree: LoopTree, isa: IsaName | None = None) -> Code:
         for places_, group in zip(starts, groups, strict=True)
     ]
     return Code(entries[0], entries[1], memory, lambda prefix: assembly(prefix, codes[0], codes[1]))
+
+
+_Functions = tuple[list[list[tuple[Node, ...]]], list[list[bytes]]]
+"""Of the body, and of the ahead part: the nodes of each function, and its code."""
+
+
+def _functions(tree: LoopTree, isa: Isa, spares: Sequence[int] = (0, 4, 8)) -> _Functions:
+    """Generate the functions of a tree.
+
+    What the operands of some rare expressions need is known too late: then fewer results are held.
+    """
+    try:
+        return _written(tree, Analyser(tree, isa, spares[0]))
+    except NoRegisterError:
+        if len(spares) == 1:
+            raise
+    return _functions(tree, isa, spares[1:])
+
+
+def _written(tree: LoopTree, analyser: Analyser) -> _Functions:
+    places = _places(tree)
+    groups = [_group(tree.body[tree.views :]), _group(tree.ahead)]
+    codes = [[Function(nodes, analyser, places).code() for nodes in group] for group in groups]
+    if tree.views:
+        groups[0].insert(0, tree.body[: tree.views])
+        codes[0].insert(0, _view_code(analyser, places))
+    return groups, codes
 
 
 _views: dict[Hashable, bytes] = {}

@@ -44,11 +44,13 @@ class Analyser:
     Args:
         tree: the whole tree.
         isa: instruction set and element type.
+        spare: registers that are left free beyond what operands are known to need.
     """
 
-    def __init__(self, tree: LoopTree, isa: Isa) -> None:
+    def __init__(self, tree: LoopTree, isa: Isa, spare: int = 0) -> None:
         self.tree = tree
         self.isa = isa
+        self.spare = spare
         self._uses: dict[str, int] = {}
         self._below: dict[int, tuple[Node, int, list[Site]]] = {}
         self._moves: dict[int, bool] = {}
@@ -97,11 +99,12 @@ class Analyser:
         if not homes:
             return Region(held, {}, {}, 1, self.isa.registers)
         number = sum(map(len, homes.values()))
-        if number > scope.budget:
+        budget = max(1, scope.budget - self.spare)
+        if number > budget:
             return None
         few = 0 < sum([len(homes[buffer]) for buffer in held.reduce]) < 8
         crowd = few and instances(self.tree, nodes, inside, self.isa.lanes, UNROLLED_MAX) > 2 * number
-        return self._region(held, homes, scope.budget if crowd and not held.early else 0)
+        return self._region(held, homes, budget if crowd and not held.early else 0)
 
     def _scope(self, nodes: tuple[Node, ...]) -> Scope:
         key = tuple(map(id, nodes))

@@ -8,6 +8,10 @@ from planish.core import TargetError
 from planish.loops.x86.vectors import Loaded
 
 
+class NoRegisterError(TargetError):
+    """All registers are in use by what cannot be loaded again."""
+
+
 class Registers:
     """Gives out registers; when they run out, a loaded value loses its own (Belady).
 
@@ -30,13 +34,13 @@ class Registers:
         """Take a register.
 
         Raises:
-            TargetError: all are in use by what cannot be loaded again.
+            NoRegisterError: all are in use by what cannot be loaded again.
         """
         if self.free:
             return self.free.pop()
         candidates = [load for register, load in self._held.items() if register not in self.pinned]
         if not candidates:
-            raise TargetError("an expression needs more vector registers than the processor has")
+            raise NoRegisterError("an expression needs more vector registers than the processor has")
         self.let_go(max(candidates, key=self._next_use))
         return self.free.pop()
 
