@@ -7,6 +7,7 @@ import pytest
 from hypothesis import settings
 
 from golden_text import Golden
+from planish.finals import allowance
 
 # What is started in the background ignores Ctrl-C, and so would all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -33,4 +34,12 @@ def own_data(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
     """Keep what is remembered of one user's files out of the tests, and theirs out of it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patience() -> Generator[None]:
+    """Let the end of a run take its time, on however busy a machine; who tests its limits sets them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(allowance, "LEAST_S", 600.0)
         yield

@@ -15,7 +15,7 @@ class Budget:
 
     Args:
         trials: distinct candidates, those that the store knows already included.
-        seconds: wall-clock seconds of the search; the comparison at the end comes on top.
+        seconds: wall-clock seconds of the search; the end of the run takes as many again at most, or 5.
         value: a value of the leading objective that is good enough.
 
     Raises:

@@ -24,6 +24,8 @@ class Progress:
         best: the best measured trial.
         growth: how the front grows; None with one objective.
         introduction: what is known of the program by now, in lines; where the level tells that.
+        compares: whether the best few are measured again once the search is over.
+        loading_s: how long it took to read the program and make its space; no budget counts it.
     """
 
     task: Task
@@ -35,6 +37,8 @@ class Progress:
     best: Trial | None = None
     growth: Growth | None = None
     introduction: Sequence[str] = ()
+    compares: bool = True
+    loading_s: float = 0.0
 
     @property
     def objective(self) -> Objective:

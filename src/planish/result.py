@@ -68,7 +68,8 @@ class Result:
     Args:
         task: what was tuned.
         run_id: the run's name in the store.
-        best: the best trial of the search.
+        best: the best trial of the search; of several objectives, of those worse than the baseline in
+            none, the baseline among them.
         ranked: the best few as measured again beside the baseline, the best first; may be empty. Of several
             objectives it is the front: what is worse than the baseline in none comes first, then the others,
             each sorted by the leading one; those that are disputed come last. Where nothing is better than
@@ -82,6 +83,7 @@ class Result:
         baselines: how the baseline did, by each objective's name.
         baseline_scores: what data that the search did not see gives for the baseline.
         reference: how another baseline did; None where there is none.
+        ends: when all that is told of the run is to be over, by the monotonic clock of this process.
     """
 
     task: Task
@@ -97,6 +99,7 @@ class Result:
     baselines: Mapping[str, Standing] = field(default_factory=dict[str, Standing])
     baseline_scores: Mapping[str, float] = field(default_factory=dict[str, float])
     reference: Referred | None = None
+    ends: float = field(default=math.inf, compare=False, repr=False)
 
     @property
     def objective(self) -> Objective:

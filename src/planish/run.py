@@ -66,6 +66,7 @@ class Run:
         seconds: spent, by stage.
         stopped: whether Ctrl-C came.
         notes: what the workers have to say.
+        start_s: from starting the workers until their first answer.
     """
 
     level: Level
@@ -85,6 +86,7 @@ class Run:
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     stopped: bool = False
     notes: tuple[str, ...] = ()
+    start_s: float = 0.0
 
     def __post_init__(self) -> None:
         self._indices = Indices(self.known)
@@ -122,6 +124,7 @@ class Run:
             self.stopped,
             self.notes,
             executor,
+            self.start_s,
         )
         return finish(done, self.listener)
 
@@ -234,9 +237,11 @@ class Run:
 
         The first candidate that can be measured is waited for, however long it takes.
         """
+        begun = time.monotonic()
         for first in range(0, len(fresh), SLICE):
             some = fresh[first : first + SLICE]
             for answer in executor.submit(some):
+                self.start_s = self.start_s or time.monotonic() - begun
                 self._answered(some[answer.position], answer, place)
                 if self.budget.seconds_left(self.started) < -PATIENCE_S:
                     return

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from planish.core import Candidate, Level, Measured, Objective, PlanishError, Task, Trial, best_trial
+from planish.core import Candidate, Level, Measured, Objective, PlanishError, Task, Trial, best_harmless
 from planish.levels import first_exportable, level_named, name_files
 from planish.store import Finalist, Reader, Run
 
@@ -46,7 +46,8 @@ class StoredResult:
         level_version: the level's version when the run was made.
         finalists: the best few as measured again beside the baseline, the best first; empty where the
             comparison was left out.
-        best: the best trial of the search; None where all failed.
+        best: the best trial of the search; of several objectives, of those worse than the baseline in
+            none; None where all failed.
         pick: which of the finalists is meant, from 1; without any it is the search's best.
     """
 
@@ -139,7 +140,7 @@ def stored_result(store: Reader, run_id: str, pick: int = 1, files: Iterable[Pat
         task=task,
         level_version=stored.level_version,
         finalists=finalists,
-        best=best_trial(trials, task.objectives[0]),
+        best=best_harmless(trials, task.objectives, level.baseline(task)),
         pick=pick,
     )
 

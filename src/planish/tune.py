@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import time
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -64,10 +65,12 @@ def tune(
         AllFailedError: no candidate could be measured.
         StoppedError: Ctrl-C came before anything was measured.
     """
-    level, read = _read(program, settings or Settings(), options)
-    return tune_program(
-        level, read, budget=budget, settings=settings, store=store, listener=listener, executor=executor
-    )
+    began = time.monotonic()
+    chosen = settings or Settings()
+    level, read = _read(program, chosen, options)
+    with store_at(store) as opened:
+        run = _begin(level, task_of(level, read, chosen), chosen, budget, opened, listener or Silent(), began)
+        return run.execute(executor)
 
 
 def tune_program(
@@ -81,10 +84,11 @@ def tune_program(
     executor: LocalExecutor | None = None,
 ) -> Result:
     """Do as `tune` with a program that a level has read; it may have been told of a back end then."""
+    began = time.monotonic()
     chosen = settings or Settings()
     task = task_of(level, program, chosen)
     with store_at(store) as opened:
-        run = _begin(level, task, chosen, budget, opened, listener or Silent())
+        run = _begin(level, task, chosen, budget, opened, listener or Silent(), began)
         return run.execute(executor)
 
 
@@ -116,9 +120,15 @@ def _objective(level: Level, name: str) -> Objective:
 
 
 def _begin(
-    level: Level, task: Task, settings: Settings, budget: Budget, store: Store, listener: Listener
+    level: Level,
+    task: Task,
+    settings: Settings,
+    budget: Budget,
+    store: Store,
+    listener: Listener,
+    began: float,
 ) -> Run:
-    """Begin a run, or take up the one that began in the same way."""
+    """Begin a run, or take up the one that began in the same way; its program began to be read at `began`."""
     name, space_name = settings.searcher or level.searchers[0], settings.space or level.spaces[0]
     decides = {k: str(v) for k, v in settings.searcher_options.items()}
     old = None if settings.remeasure else _same_run(store, task, name, space_name, settings.seed, decides)
@@ -137,8 +147,11 @@ def _begin(
         store.resume_run(run_id)
         known = store.run_trials(run_id, level.steps)
     growth = Growth(task.objectives, level.baseline(task)) if len(task.objectives) > 1 else None
-    progress = Progress(task, run_id, growth=growth)
-    return Run(level, task, settings, budget, store, listener, searcher, progress, known, factory)
+    compares, loading_s = settings.finalists != 0, time.monotonic() - began
+    progress = Progress(task, run_id, growth=growth, compares=compares, loading_s=loading_s)
+    run = Run(level, task, settings, budget, store, listener, searcher, progress, known, factory)
+    run.seconds["load"] = progress.loading_s
+    return run
 
 
 def _same_run(

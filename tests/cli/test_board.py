@@ -45,6 +45,22 @@ def test_before_anything_is_measured(hand: Hand) -> None:
     assert (board.pace, board.failed) == ("0 trials, 0/s", "")
 
 
+def test_how_long_it_takes_is_told_as_it_begins(hand: Hand) -> None:
+    made = progress()
+
+    def plan(**limits: float) -> str:
+        return Board(made, Budget(**limits), now=hand).plan  # type: ignore[arg-type]
+
+    compare = "to compare the best with the baseline"
+    assert plan(seconds=10.0) == f"at most 10 s of search, then at most 10 s {compare}"
+    assert plan(seconds=0.5) == f"at most 0.5 s of search, then at most 5 s {compare}"
+    assert plan(trials=6) == f"the search, then at most as long as that, or 5 s, {compare}"
+    made.loading_s = 3.21
+    assert plan(seconds=600.0).startswith("read in 3.21 s, at most 10 min 0 s of search, then")
+    made.compares, made.loading_s = False, 0.1
+    assert (plan(seconds=10.0), plan(trials=6)) == ("at most 10 s of search", "")
+
+
 def test_the_best_is_told_with_its_rate_and_its_gain(hand: Hand) -> None:
     found = progress(measured(4e-6), measured(2e-6), measured(3e-6))
     assert Board(found, Budget(), now=hand).best == f"best {amount(2e-6, 's')}, 500,000 GFLOPS"

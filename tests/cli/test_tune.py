@@ -152,9 +152,11 @@ def test_if_all_fail_the_reasons_are_named(planish: Planish, place: Path) -> Non
 def test_progress_goes_to_standard_error(planish: Planish, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "LINE_S", 0.1)
     said = planish("tune", PROGRAM, "--trials", 40, "--finalists", 1, "--option", "pause=0.01")
-    begin, *lines, end = said.err.splitlines()
+    begin, plan, *lines, end = said.err.splitlines()
+    assert plan == "the search, then at most as long as that, or 5 s, to compare the best with the baseline"
     assert begin.endswith("lattice 6x4x4 0.01 False")
-    assert end == "measuring the best 1 again beside the baseline; Ctrl-C leaves out the rest"
+    assert end.startswith("measuring the best 1 again beside the baseline: at most ")
+    assert end.endswith(" s to the end; Ctrl-C leaves out the rest")
     assert len(lines) >= 2
     assert "trials" in lines[0]
     assert lines[0].endswith("s left")

@@ -12,7 +12,9 @@ from planish.core import (
     Measured,
     Objective,
     Outcome,
+    Step,
     Trial,
+    best_harmless,
     dominates,
     front_of,
     hypervolume,
@@ -98,3 +100,21 @@ def test_the_hypervolume_of_a_staircase() -> None:
 def test_a_reference_of_another_length_is_refused() -> None:
     with pytest.raises(ValueError, match="argument 2"):
         hypervolume([(1.0, 2.0)], (3.0,))
+
+
+def test_of_several_objectives_the_best_harms_nothing_and_may_be_the_baseline() -> None:
+    def trial(index: int, time: float, error: float) -> Trial:
+        steps = (Step(),) * index
+        return Trial(Candidate(steps), Measured({"time_s": time, "error": error}), index)
+
+    time, error = Objective("time_s", "s"), Objective("error")
+    base, destroyed, good = trial(0, 1.0, 0.1), trial(1, 0.1, 0.9), trial(2, 0.8, 0.1)
+    failed = Trial(Candidate((Step(),) * 3), Failed("build", "refused"), 3)
+    trials = [base, destroyed, good, failed]
+    assert best_harmless(trials, [time, error], base.candidate) == good
+    assert best_harmless([base, destroyed, failed], [time, error], base.candidate) == base
+    assert best_harmless([destroyed, good], [time, error], base.candidate) == destroyed, (
+        "none to compare with"
+    )
+    assert best_harmless(trials, [time], base.candidate) == destroyed
+    assert best_harmless([failed], [time, error], base.candidate) is None

@@ -15,8 +15,8 @@ import pytest
 from finals.trading import Full, Plain, Text, Trade, first
 from planish.budget import Budget
 from planish.core import Candidate, EvaluatorFactory, PlanishError, TargetError, Task
-from planish.finals import comparing, effects, minimising
-from planish.measure import Entrant, InlineExecutor, Plan, Standing, remeasure_all
+from planish.finals import allowance, comparing, effects, minimising
+from planish.measure import CutShortError, Entrant, InlineExecutor, Plan, Standing, remeasure_all
 from planish.result import Ranked, Result
 from planish.settings import Settings
 from planish.store import Finalist, open_store
@@ -57,6 +57,16 @@ def ended(folder: Path, level: Plain, settings: Settings = SETTINGS, trials: int
         result = tune_program(level, Text(), budget=Budget(trials=trials), settings=settings, store=store)
         found = store.finalists(result.run_id, level.steps)
         return Ended(result, list(found), store.run(result.run_id).status)
+
+
+def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave no time for the end, however long the search took."""
+    monkeypatch.setattr(allowance.Allowance, "__post_init__", over)
+
+
+def over(allowance: allowance.Allowance) -> None:
+    """Let the time be over."""
+    allowance.seconds, allowance.ends = 0.0, allowance.now()
 
 
 @pytest.fixture(scope="module")
@@ -228,8 +238,7 @@ def test_the_baseline_is_the_result_where_nothing_is_better(
 
 
 def test_who_is_left_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparing, "LEAST_S", 0.0)
-    monkeypatch.setattr(comparing, "SHARE", 0.0)
+    no_time(monkeypatch)
     one = Settings(objectives=("time",), searcher="random", workers=1)
     found = ended(tmp_path, Plain(), one)
     assert len(found.result.ranked) == 1
@@ -280,8 +289,7 @@ def test_ctrl_c_while_minimising_leaves_the_search_alone(
 def test_no_time_leaves_finalists_as_they_are_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(minimising, "LEAST_S", 0.0)
-    monkeypatch.setattr(minimising, "SHARE", 0.0)
+    no_time(monkeypatch)
     monkeypatch.setattr(Trade, "state", lambda _, candidate: candidate.hash)  # type: ignore[reportUnknownLambdaType]
     found = ended(tmp_path, Plain())
     notes = {note for member in found.result.ranked for note in member.notes}
@@ -291,8 +299,7 @@ def test_no_time_leaves_finalists_as_they_are_and_says_so(
 def test_effects_that_there_is_no_time_for_are_left_out_and_it_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(effects, "LEAST_S", 0.0)
-    monkeypatch.setattr(effects, "SHARE", 0.0)
+    monkeypatch.setattr(effects, "deadline", lambda: 0.0)
     found = ended(tmp_path, Plain())
     members = by_knob(found.result)
     short, long = members[0], members[2]
@@ -330,3 +337,30 @@ def test_a_baseline_that_fails_is_an_error_and_the_search_is_kept(
         ended(tmp_path, Plain())
     with open_store(tmp_path / "store.db", read_only=True) as store:
         assert store.runs()[0].status == "finished"
+
+
+def test_what_there_is_no_time_for_is_said_and_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_time(monkeypatch)
+    found = ended(tmp_path, Full())
+    late = "the time for it was over"
+    assert set(found.result.notes) >= {
+        f"no second opinion: {late}",
+        f"no scores on unseen data: {late}",
+        f"nothing to refer to: {late}",
+        f"no effects of single steps: {late}",
+    }
+    assert found.stored[0].data["run_notes"] == [*found.result.notes]
+    assert (found.status, found.result.baseline_scores) == ("finished", {})
+
+
+def test_a_comparison_that_does_not_end_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cut_short(*_: object) -> None:
+        raise CutShortError
+
+    monkeypatch.setattr(comparing, "remeasure_all", cut_short)
+    found = ended(tmp_path, Full())
+    assert found.result.notes == ("not compared with the baseline: the time for it was over",)
+    assert (found.stored, found.result.ranked, found.result.gain) == ([], (), None)
+    assert found.result.candidate == found.result.best.candidate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,7 @@ def test_winners_lose_what_does_nothing(tmp_path: Path) -> None:
         search = Searched(
             GraphLevel(), task, Settings(), store, Progress(task, "run"), [], {}, wall_s=100.0, stopped=False
         )
-        first, second = without_idle(search, GraphLevel(), [winner.candidate, Candidate()])
+        first, second = without_idle(search, GraphLevel(), [winner.candidate, Candidate()], math.inf)
     assert first.candidate == selection((), ["NchwcTransformer"]).candidate
     assert first.searched == winner.candidate
     assert second.candidate == Candidate()

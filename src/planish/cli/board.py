@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 
 from planish.budget import Budget
 from planish.core import Growth
+from planish.finals import LEAST_S
 from planish.progress import Progress
 from planish.report.standings import work_of
-from planish.report.wording import amount, duration, label, multiple, number
+from planish.report.wording import MINUTE_S, amount, duration, label, multiple, number
 
 _SOON_S = 10
+_TOLD_S = 1.0
+"""Reading a program is spoken of where it takes so long."""
 _SHOWN = 3
 
 
@@ -36,6 +39,18 @@ class Board:
 
     def __post_init__(self) -> None:
         self.started = self.now()
+
+    @property
+    def plan(self) -> str:
+        """How long it takes, as it begins; empty where that is not known."""
+        loading, most = self.progress.loading_s, self.budget.seconds
+        parts = [f"read in {duration(loading)}"] if loading >= _TOLD_S else []
+        parts += [] if most is None else [f"at most {_round(most)} of search"]
+        if self.progress.compares:
+            long = f"as long as that, or {LEAST_S:g} s," if most is None else _round(max(LEAST_S, most))
+            search = ["the search"] if most is None else []
+            parts += [*search, f"then at most {long} to compare the best with the baseline"]
+        return ", ".join(parts)
 
     def end(self) -> None:
         """Let the clock stand still."""
@@ -113,3 +128,7 @@ class Board:
     @property
     def _seconds(self) -> float:
         return max((self.ended or self.now()) - self.started, 1e-3)
+
+
+def _round(seconds: float) -> str:
+    return f"{seconds:g} s" if seconds < 2 * MINUTE_S else duration(seconds)

@@ -108,10 +108,12 @@ def _tell(store: Store, result: Result, form: given.Form, report: Path | None, e
     from planish.cli.output import document, say
     from planish.cli.summary import show_notes, show_result, show_winner
     from planish.levels import level_named
+    from planish.measure import ends_by
     from planish.report.story import read_story
 
     level = level_named(result.task.level)
-    story = read_story(store, result.run_id, level)
+    with ends_by(result.ends):
+        story = read_story(store, result.run_id, level)
     if form == "text":
         show_result(story)
         show_winner(story, getattr(level, "telling", ()))

@@ -78,6 +78,8 @@ class Lines:
         remark(f"run {progress.run_id}: {one_line(title(progress.task.program.text))}")
         self._introduced = 0
         self._introduce(progress)
+        if self._board.plan:
+            remark(self._board.plan)
 
     def trial(self, trial: Trial, progress: Progress) -> None:
         """Say what else is known of the program by now, and how it goes, if it is time."""
@@ -166,6 +168,7 @@ class Display:
         task = one_line(title(board.progress.task.program.text), 70)
         head = Text(f"run {board.progress.run_id}  {task}", style="dim")
         known = [Text(one_line(line, _LONGEST), style="dim") for line in board.progress.introduction]
+        known += [Text(board.plan, style="dim")] if board.plan else []
         lines = [Text(board.best, style="bold green"), Text(_joined(board.pace, board.volume))]
         lines += [Text(board.failed, style="yellow")] if board.failed else []
         return Group(head, *known, *lines, *self._plot(board), self._last_line(board))

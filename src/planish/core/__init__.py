@@ -27,7 +27,7 @@ from planish.core.errors import (
     did_you_mean,
     unknown,
 )
-from planish.core.front import dominates, front_of, hypervolume, pareto_front
+from planish.core.front import best_harmless, dominates, front_of, hypervolume, pareto_front
 from planish.core.growth import Costs, Growth, growth_of, reference_point
 from planish.core.locked import is_locked
 from planish.core.named import HasFiles, place_of, remember, unnamed
@@ -122,6 +122,7 @@ __all__ = [
     "TargetError",
     "Task",
     "Trial",
+    "best_harmless",
     "best_trial",
     "cache_folder",
     "candidate_from_json",

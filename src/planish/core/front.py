@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from operator import itemgetter, le
 
+from planish.core.step import Candidate
 from planish.core.task import Objective
-from planish.core.trial import Trial
+from planish.core.trial import Trial, best_trial
 
 
 def dominates(costs: Sequence[float], others: Sequence[float]) -> bool:
@@ -41,6 +42,28 @@ def pareto_front(trials: Sequence[Trial], objectives: Sequence[Objective]) -> li
     """
     known = [(trial, costs) for trial in trials if (costs := trial.costs(objectives)) is not None]
     return [known[place][0] for place in front_of([costs for _, costs in known])]
+
+
+def best_harmless(
+    trials: Sequence[Trial], objectives: Sequence[Objective], baseline: Candidate
+) -> Trial | None:
+    """Find the best trial by the first objective of those that are worse than the baseline in none.
+
+    The best by one of several objectives may be of no use: the fastest network answers at random.
+
+    Args:
+        trials: those that failed are passed over.
+        objectives: at least one; with a single one the best of all is found.
+        baseline: where it was not measured, the best of all is found too.
+
+    Returns:
+        The earliest of equals, perhaps the baseline itself; None if all failed.
+    """
+    start = next((t.costs(objectives) for t in trials if t.candidate == baseline), None)
+    if len(objectives) == 1 or start is None:
+        return best_trial(trials, objectives[0])
+    known = [(trial, costs) for trial in trials if (costs := trial.costs(objectives)) is not None]
+    return best_trial([trial for trial, costs in known if all(map(le, costs, start))], objectives[0])
 
 
 def hypervolume(costs: Sequence[Sequence[float]], reference: Sequence[float]) -> float:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from planish.core import Candidate, EvaluatorFactory, Executor, Objective, PlanishError, Reference
 from planish.finals.searched import Searched
-from planish.measure import Entrant, LocalExecutor, Plan, Standing, remeasure_all
+from planish.measure import (
+    Entrant,
+    LocalExecutor,
+    Plan,
+    Standing,
+    deadline,
+    remeasure_all,
+    seconds_left,
+)
 
-SHARE = 0.5
-"""Of the seconds that were searched, the comparison takes so many at most; but `LEAST_S` always."""
-LEAST_S = 30.0
 REFERENCE_S = 10.0
-"""The same of another baseline."""
+"""Another baseline is measured so long at most."""
 
 Standings = Mapping[str, Standing]
 """How somebody did, by the objectives' names."""
@@ -35,23 +41,25 @@ class Compared:
     notes: Sequence[str] = ()
 
 
-def compare(search: Searched, candidates: Sequence[Candidate]) -> Compared:
+def compare(search: Searched, candidates: Sequence[Candidate], end: float) -> Compared:
     """Measure the baseline and candidates by all objectives, interleaved, while there is time.
 
     Args:
-        search: it tells how much time there is.
+        search: whose end it is.
         candidates: the most telling first. The baseline may be one of them; it is measured once.
+        end: when it is to be over, by the monotonic clock; it may take longer, up to the deadline of all.
 
     Raises:
+        CutShortError: even the least that tells something was not over by the deadline.
         PlanishError: the baseline fails.
     """
     level, task = search.level, search.task
     factory, unchanged = level.evaluator(task, final=True), level.baseline(task)
     entrants = {c: Entrant(f"#{i}", c, factory) for i, c in enumerate(candidates, 1) if c != unchanged}
     baseline = Entrant("baseline", unchanged, factory)
-    plan = Plan(seed=search.settings.seed, seconds=max(LEAST_S, SHARE * search.wall_s))
+    plan = Plan(seed=search.settings.seed, seconds=max(0.0, end - time.monotonic()))
     noisy = not all(objective.exact for objective in task.objectives)
-    start = LocalExecutor if search.executor is None or noisy else partial(_lent, search.executor)
+    start = _fresh if search.executor is None or noisy else partial(_lent, search.executor)
     base, *found = remeasure_all(baseline, list(entrants.values()), task.objectives, plan, start)
     by_candidate = {unchanged: base, **dict(zip(entrants, found, strict=True))}
     leading = task.objectives[0].name
@@ -85,13 +93,14 @@ def compare_reference(search: Searched, reference: Reference, known: Standings) 
         known: how the baseline did in the comparison.
 
     Raises:
+        CutShortError: it was not over by the deadline.
         PlanishError: one of them fails.
     """
     level, task = search.level, search.task
     baseline = Entrant("baseline", level.baseline(task), level.evaluator(task, final=True))
     entrant = Entrant(reference.name, reference.candidate, reference.factory)
-    plan = Plan(processes=1, seed=search.settings.seed, seconds=REFERENCE_S)
-    _, found = remeasure_all(baseline, [entrant], task.objectives, plan, LocalExecutor)
+    plan = Plan(processes=1, seed=search.settings.seed, seconds=seconds_left(REFERENCE_S))
+    _, found = remeasure_all(baseline, [entrant], task.objectives, plan, _fresh)
     for standing in found.values():
         if standing.failures:
             failure = standing.failures[0]
@@ -107,8 +116,15 @@ def _told(objective: Objective, standing: Standing, known: Standing) -> float:
     return known.median * standing.ratio.value
 
 
+def _fresh(factory: EvaluatorFactory) -> Executor:
+    executor = LocalExecutor(factory)
+    executor.until = deadline()
+    return executor
+
+
 def _lent(executor: LocalExecutor, factory: EvaluatorFactory) -> Executor:
     executor.restart_with(factory)
+    executor.until = deadline()
     return _Lent(executor)
 
 

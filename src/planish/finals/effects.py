@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import statistics
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -13,12 +12,10 @@ from planish.core import Candidate, CanSelect, CanShrink, Effect, Objective, Tas
 from planish.finals.bench import Bench, OutOfTimeError, Values, open_bench
 from planish.finals.ending import Ending
 from planish.finals.searched import Searched
+from planish.measure import deadline
 from planish.result import Ranked
 from planish.search import selected
 
-SHARE = 0.25
-"""Of the seconds that were searched, so many are spent on effects at most; but `LEAST_S` always."""
-LEAST_S = 10.0
 MOST_STEPS = 6
 """Of longer candidates nothing is measured: there would be too many pairs."""
 _ROUNDS = 3
@@ -31,7 +28,7 @@ Known = dict[Candidate, Mapping[str, float]]
 
 
 def tell_effects(search: Searched, ending: Ending) -> None:
-    """Measure the effect of each step of each finalist, then of each pair, until the time is over.
+    """Measure the effect of each step of each finalist, then of each pair, until the deadline.
 
     What a whole finalist does is known from the comparison, so nothing is measured of those with one step.
     """
@@ -40,7 +37,7 @@ def tell_effects(search: Searched, ending: Ending) -> None:
     if not isinstance(space, CanShrink | CanSelect) or not few:
         return
     with open_bench(search) as bench:
-        bench.end = time.monotonic() + max(LEAST_S, SHARE * search.wall_s)
+        bench.end = deadline()
         known = {m.candidate: _compared_values(m, ending, task) for m in ending.members}
         meter = _Meter(bench, search.level.baseline(task), task.objectives, known)
         for count in (1, 2):

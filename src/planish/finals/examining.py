@@ -18,6 +18,7 @@ from planish.core import (
 from planish.finals.comparing import compare_reference
 from planish.finals.ending import Ending
 from planish.finals.searched import Searched
+from planish.measure import CutShortError
 from planish.result import Referred
 
 
@@ -80,5 +81,7 @@ def refer(search: Searched, ending: Ending) -> None:
         if reference is not None:
             values = compare_reference(search, reference, ending.baseline)
             ending.reference = Referred(reference.name, values)
+    except CutShortError:
+        ending.notes.append("nothing to refer to: the time for it was over")
     except PlanishError as error:
         ending.notes.append(f"nothing to refer to: {error}".rstrip("."))

@@ -6,7 +6,18 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from planish.core import Candidate, CanDoubt, CanIdentify, CanRefer, CanScore, Measured, Outcome, PlanishError
+from planish.core import (
+    Candidate,
+    CanDoubt,
+    CanIdentify,
+    CanRefer,
+    CanScore,
+    Measured,
+    Outcome,
+    PlanishError,
+    best_harmless,
+)
+from planish.finals.allowance import WEIGHTS, Allowance
 from planish.finals.choosing import finalists
 from planish.finals.comparing import compare
 from planish.finals.effects import tell_effects
@@ -17,15 +28,24 @@ from planish.finals.idle import without_idle
 from planish.finals.minimising import Minimised, minimise_all
 from planish.finals.searched import Searched
 from planish.finals.storing import stored_finalist
-from planish.measure import LostError
+from planish.measure import CutShortError, LostError, ends_by
 from planish.progress import Listener
 from planish.result import Ranked, Result
+
+_LATE = "the time for it was over"
+_LEFT_OUT = {
+    "doubt": "no second opinion",
+    "score": "no scores on unseen data",
+    "refer": "nothing to refer to",
+    "effects": "no effects of single steps",
+}
 
 
 def finish(search: Searched, listener: Listener) -> Result:
     """Compare the best few with the baseline, store the result and give it.
 
-    Ctrl-C leaves out what is not done yet; without the comparison the result is the search's best.
+    It takes as long as the search did at most (see `Allowance`), and says what did not fit. Ctrl-C leaves out
+    what is not done yet; without the comparison the result is the search's best.
 
     Args:
         search: at least one of its trials is measured.
@@ -36,8 +56,9 @@ def finish(search: Searched, listener: Listener) -> Result:
     """
     store, run_id = search.store, search.progress.run_id
     ending = Ending(notes=[*search.notes])
+    allowance = Allowance(search.wall_s, [*_names(search), "describe"])
     try:
-        _work(search, ending, listener)
+        _work(search, ending, allowance, listener)
     except KeyboardInterrupt:
         search.stopped = True
     except LostError as error:
@@ -47,10 +68,17 @@ def finish(search: Searched, listener: Listener) -> Result:
         raise
     _save(search, ending)
     store.finish_run(run_id, "stopped" if search.stopped else "finished", search.seconds)
-    return _result(search, ending)
+    return _result(search, ending, allowance)
 
 
-def _work(search: Searched, ending: Ending, listener: Listener) -> None:
+def _names(search: Searched) -> list[str]:
+    """List the steps that the end will have."""
+    minimise = len(search.task.objectives) > 1 or isinstance(search.level, CanIdentify)
+    further = [name for name, _, _ in _further(search) if name in WEIGHTS]
+    return [*(["minimise"] if minimise else []), "compare", *further]
+
+
+def _work(search: Searched, ending: Ending, allowance: Allowance, listener: Listener) -> None:
     """Take all steps of the end; what is known is stored after each, so that it outlives a kill."""
     first = search.space().start() if len(search.task.objectives) == 1 else None
     chosen = finalists(search.level, search.task, search.trials, search.settings.finalists, first)
@@ -59,28 +87,41 @@ def _work(search: Searched, ending: Ending, listener: Listener) -> None:
     few: Sequence[Minimised] = [Minimised(candidate, candidate) for candidate in chosen]
     if len(search.task.objectives) > 1:
         with _step(search, listener, "minimise", f"minimising {len(chosen)} of the front"):
-            few = _minimise(search, ending, chosen)
+            few = _minimise(search, ending, chosen, allowance.until("minimise"))
     elif isinstance(search.level, CanIdentify):
         with _step(search, listener, "minimise", "leaving out what does nothing"):
-            few = without_idle(search, search.level, chosen)
-    with _step(search, listener, "compare", f"measuring the best {len(few)} again beside the baseline"):
-        _compare(search, ending, few)
-    for stage, what, step in _further(search):
+            few = without_idle(search, search.level, chosen, allowance.until("minimise"))
+    told = f"measuring the best {len(few)} again beside the baseline: {allowance.told}"
+    with _step(search, listener, "compare", told), ends_by(allowance.ends):
+        _compare(search, ending, few, allowance)
+    if ending.baseline:
+        _look_further(search, ending, allowance, listener)
+
+
+def _look_further(search: Searched, ending: Ending, allowance: Allowance, listener: Listener) -> None:
+    """Take the steps after the comparison, and say which of them there was no time for."""
+    for name, what, step in _further(search):
         _save(search, ending)
-        with _step(search, listener, stage, what):
+        if name not in WEIGHTS:
             step(search, ending)
+        elif not allowance.has(search.start_s, name):
+            ending.notes.append(f"{_LEFT_OUT[name]}: {_LATE}")
+        else:
+            stage = "compare" if name == "refer" else name
+            with _step(search, listener, stage, what), ends_by(allowance.until(name)):
+                step(search, ending)
 
 
 def _further(search: Searched) -> Iterator[tuple[str, str, Callable[[Searched, Ending], None]]]:
-    """List what comes after the comparison: stage, what is said, and what is done."""
+    """List what comes after the comparison: its name, what is said, and what is done."""
     if isinstance(search.level, CanDoubt):
         yield "doubt", "asking for a second opinion", doubt
-    yield "compare", "", _settle
+    yield "settle", "", _settle
     if isinstance(search.level, CanScore):
         yield "score", "scoring on data that the search did not see", score
-        yield "score", "", _sort
+        yield "sort", "", _sort
     if isinstance(search.level, CanRefer):
-        yield "compare", "", refer
+        yield "refer", "", refer
     if len(search.task.objectives) > 1:
         yield "effects", "measuring what each step does", tell_effects
 
@@ -97,18 +138,24 @@ def _step(search: Searched, listener: Listener, stage: str, what: str) -> Genera
         search.seconds[stage] = search.seconds.get(stage, 0.0) + time.monotonic() - started
 
 
-def _minimise(search: Searched, ending: Ending, chosen: Sequence[Candidate]) -> Sequence[Minimised]:
-    found = minimise_all(search, chosen)
+def _minimise(
+    search: Searched, ending: Ending, chosen: Sequence[Candidate], end: float
+) -> Sequence[Minimised]:
+    found = minimise_all(search, chosen, end)
     ending.noise = found.noise
     ending.notes += found.notes
     return found.finalists
 
 
-def _compare(search: Searched, ending: Ending, chosen: Sequence[Minimised]) -> None:
+def _compare(search: Searched, ending: Ending, chosen: Sequence[Minimised], allowance: Allowance) -> None:
     """Measure finalists again; those that do not fail become members, the best first."""
     objectives = search.task.objectives
     leading = objectives[0].name
-    found = compare(search, [each.candidate for each in chosen])
+    try:
+        found = compare(search, [each.candidate for each in chosen], allowance.until("compare"))
+    except CutShortError:
+        ending.notes.append(f"not compared with the baseline: {_LATE}")
+        return
     ending.baseline = found.baseline
     ending.notes += found.notes
     known = {trial.candidate: trial.outcome for trial in search.trials}
@@ -158,13 +205,14 @@ def _save(search: Searched, ending: Ending) -> None:
         search.store.save_result(search.progress.run_id, rows)
 
 
-def _result(search: Searched, ending: Ending) -> Result:
-    progress = search.progress
-    assert progress.best is not None
+def _result(search: Searched, ending: Ending, allowance: Allowance) -> Result:
+    task, progress = search.task, search.progress
+    best = best_harmless(search.trials, task.objectives, search.level.baseline(task))
+    assert best is not None
     return Result(
-        task=search.task,
+        task=task,
         run_id=progress.run_id,
-        best=progress.best,
+        best=best,
         ranked=tuple(_ranked(search, ending)),
         baseline=ending.baseline.get(progress.objective.name),
         trials=progress.trials,
@@ -175,4 +223,5 @@ def _result(search: Searched, ending: Ending) -> Result:
         baselines=ending.baseline,
         baseline_scores=ending.baseline_scores,
         reference=ending.reference,
+        ends=allowance.ends,
     )

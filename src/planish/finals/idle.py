@@ -10,18 +10,17 @@ from planish.finals.minimising import Minimised
 from planish.finals.searched import Searched
 from planish.search import WillDo, shrink
 
-SHARE = 0.25
-"""Of the seconds that were searched, so many are spent on this at most; but `LEAST_S` always."""
-LEAST_S = 10.0
 
-
-def without_idle(search: Searched, level: CanIdentify, candidates: Sequence[Candidate]) -> list[Minimised]:
+def without_idle(
+    search: Searched, level: CanIdentify, candidates: Sequence[Candidate], end: float
+) -> list[Minimised]:
     """Leave out of candidates the steps without which they make the same, while there is time.
 
     Args:
         search: where candidates of its space cannot be shortened, they stay as they are.
         level: the search's.
         candidates: the best first.
+        end: when it is over, by the monotonic clock.
 
     Returns:
         No two that are left with the same steps.
@@ -29,7 +28,6 @@ def without_idle(search: Searched, level: CanIdentify, candidates: Sequence[Cand
     space = search.space()
     if not isinstance(space, CanShrink | CanSelect):
         return [Minimised(candidate, candidate) for candidate in candidates]
-    end = time.monotonic() + max(LEAST_S, SHARE * search.wall_s)
     with level.identities(search.task) as name:
         found = [Minimised(shrink(space, each, _same_as(each, name, end)), each) for each in candidates]
     return list({each.candidate: each for each in reversed(found)}.values())[::-1]

@@ -11,9 +11,6 @@ from planish.finals.bench import Bench, OutOfTimeError, Values, open_bench, time
 from planish.finals.searched import Searched
 from planish.search import shrink
 
-SHARE = 0.5
-"""Of the seconds that were searched, so many are spent on minimising at most; but `LEAST_S` always."""
-LEAST_S = 10.0
 _ROUNDS = 3
 _CLEARLY = 3
 """A first look is believed where it shows so many times the noise."""
@@ -51,7 +48,7 @@ class Minimising:
     notes: tuple[str, ...] = ()
 
 
-def minimise_all(search: Searched, candidates: Sequence[Candidate]) -> Minimising:
+def minimise_all(search: Searched, candidates: Sequence[Candidate], end: float) -> Minimising:
     """Minimise candidates by delta debugging.
 
     First steps go without which the program is the same, if the space knows that. Then candidates are
@@ -61,13 +58,16 @@ def minimise_all(search: Searched, candidates: Sequence[Candidate]) -> Minimisin
     Args:
         search: where its space cannot shrink candidates, they are left as they are.
         candidates: at least one.
+        end: when it is over, by the monotonic clock.
     """
     space = search.space()
     if not isinstance(space, CanShrink | CanSelect):
         return Minimising([Minimised(candidate, candidate) for candidate in candidates])
     named = {candidate: _same_program(space, candidate) for candidate in candidates}
+    if time.monotonic() + search.start_s > end:
+        return _distinct(space, search.level.baseline(search.task), _untried(named), {})
     with open_bench(search) as bench:
-        found, noise = _measured(search, space, bench, named)
+        found, noise = _measured(search, space, bench, named, end)
     return _distinct(space, search.level.baseline(search.task), found, noise)
 
 
@@ -80,16 +80,19 @@ def _same_program(space: Space, candidate: Candidate) -> Candidate:
 
 
 def _measured(
-    search: Searched, space: CanShrink | CanSelect, bench: Bench, named: Mapping[Candidate, Candidate]
+    search: Searched,
+    space: CanShrink | CanSelect,
+    bench: Bench,
+    named: Mapping[Candidate, Candidate],
+    end: float,
 ) -> tuple[list[Minimised], Mapping[str, float]]:
     """Minimise by measuring; each candidate has its share of the time that is left."""
     objectives = search.task.objectives
-    end = time.monotonic() + max(LEAST_S, SHARE * search.wall_s)
     bench.end = end
     try:
         noise = bench.noise(search.level.baseline(search.task), list(named.values()), objectives)
     except OutOfTimeError:
-        return [Minimised(short, whole, (_LATE,)) for whole, short in named.items()], {}
+        return _untried(named), {}
     found: list[Minimised] = []
     for place, (whole, short) in enumerate(named.items()):
         bench.end = time.monotonic() + (end - time.monotonic()) / (len(named) - place)
@@ -97,6 +100,10 @@ def _measured(
         left = shrink(space, short, trying)
         found.append(Minimised(left, whole, (_LATE,) if trying.late else ()))
     return found, noise
+
+
+def _untried(named: Mapping[Candidate, Candidate]) -> list[Minimised]:
+    return [Minimised(short, whole, (_LATE,)) for whole, short in named.items()]
 
 
 @dataclass

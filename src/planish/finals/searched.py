@@ -28,6 +28,7 @@ class Searched:
         stopped: whether the user ended the search.
         notes: what the evaluators have to tell the user.
         executor: live workers for a comparison that has no noise; None has fresh ones started.
+        start_s: how long it took from starting the workers until the first of them had an answer.
     """
 
     level: Level
@@ -41,6 +42,7 @@ class Searched:
     stopped: bool
     notes: tuple[str, ...] = ()
     executor: LocalExecutor | None = None
+    start_s: float = 0.0
 
     def space(self) -> Space:
         """Make the space that was searched."""

@@ -14,7 +14,7 @@ from planish.core import Candidate, Measured, Task, cache_folder, content_hash
 from planish.graph.machine import this_machine
 from planish.graph.passes import Disable, Offline, Selection, selection_of
 from planish.graph.recipe import recipe_of
-from planish.measure import LocalExecutor
+from planish.measure import LocalExecutor, seconds_left
 
 PATIENCE_S = 10.0
 """Seconds after which what is not yet measured stays unmeasured."""
@@ -47,7 +47,7 @@ def measured(task: Task, selections: Sequence[Selection], patience_s: float = PA
     Args:
         task: the model.
         selections: the most telling first.
-        patience_s: seconds for all.
+        patience_s: seconds for all, or until the deadline.
 
     Returns:
         Medians of `latency`, `compile_time` and `model_size`, and of how many `turns` they are; nothing on
@@ -60,7 +60,10 @@ def measured(task: Task, selections: Sequence[Selection], patience_s: float = PA
         return {each: row for each, row in zip(wanted, rows, strict=True) if row}
     if this_machine(task.target.cores, _session(task)) != task.target:
         return {}
-    found = _measure(task, wanted, patience_s)
+    patient = seconds_left(patience_s) >= patience_s
+    found = _measure(task, wanted, seconds_left(patience_s))
+    if not patient:  # another time may have more of it
+        return found
     file.write_text(json.dumps([found.get(each, {}) for each in wanted]), encoding="utf-8")
     return found
 

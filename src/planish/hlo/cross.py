@@ -17,7 +17,7 @@ from planish.hlo.ir import entry_text
 from planish.hlo.patch import replay
 from planish.hlo.scored import ScoredProgram, scored_program
 from planish.hlo.workload import Call, Parts, first_parameters, fit, labels_as
-from planish.measure import Limits, LocalExecutor
+from planish.measure import Limits, LocalExecutor, deadline
 
 TOLERANCE = 1e-3
 """How far apart results may be, as a share of the largest number of each."""
@@ -37,7 +37,7 @@ def cross_check(task: Task, candidates: Sequence[Candidate], tolerance: float = 
 
     Returns:
         For each candidate its `difference` as a share; or a failure "the back ends disagree", or why one of
-        them does not run it.
+        them does not run it, or "not measured" where the deadline came before.
 
     Raises:
         TargetError: a back end is not installed.
@@ -47,6 +47,7 @@ def cross_check(task: Task, candidates: Sequence[Candidate], tolerance: float = 
         versions(name)
     found: list[Outcome] = [Failed("worker", "not measured")] * len(candidates)
     with closing(LocalExecutor(Comparing(scored_program(task.program), tolerance))) as executor:
+        executor.until = deadline()
         for answer in executor.submit(candidates):
             found[answer.position] = answer.outcome
     return found

@@ -13,7 +13,7 @@ from planish.hlo.program import read_program
 from planish.hlo.scored import ScoredProgram, scored_program
 from planish.hlo.workload import Part, fit
 from planish.hlo.workload.data import digest_of
-from planish.measure import LocalExecutor, Yardstick
+from planish.measure import LocalExecutor, Yardstick, deadline
 
 END_PARTS: tuple[Part, ...] = ("search", "validation", "final")
 
@@ -54,13 +54,15 @@ def scores_at_the_end(
         parts: on which.
 
     Returns:
-        For each candidate its errors, as `error`, `error_validation` and `error_final`, or a failure.
+        For each candidate its errors, as `error`, `error_validation` and `error_final`, or a failure; "not
+        measured" where the deadline came before.
 
     Raises:
         PlanishError: the data is missing, or does not fit.
     """
     found: list[Outcome] = [Failed("worker", "not measured")] * len(candidates)
     with closing(LocalExecutor(end_recipe(task, parts))) as executor:
+        executor.until = deadline()
         for answer in executor.submit(candidates):
             found[answer.position] = answer.outcome
     return found

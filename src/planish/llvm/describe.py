@@ -13,7 +13,7 @@ from planish.llvm.commands import commands
 from planish.llvm.passes import candidate_of, passes_of
 from planish.llvm.program import ir_program
 from planish.llvm.recipe import baseline_passes, is_run, recipe_of
-from planish.measure import LocalExecutor
+from planish.measure import LocalExecutor, seconds_left
 
 PATIENCE_S = 10.0
 """Seconds after which passes that are not yet left out one by one stay unmeasured."""
@@ -54,7 +54,7 @@ def described(task: Task, candidate: Candidate) -> Mapping[str, str]:
 
 def _measured(executor: LocalExecutor, lists: Sequence[Passes]) -> Found:
     """Measure what each list leaves, as long as there is patience."""
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + seconds_left(PATIENCE_S)
     found: dict[Passes, Outcome] = {}
     for answer in executor.submit([candidate_of(passes) for passes in lists]):
         found[lists[answer.position]] = answer.outcome

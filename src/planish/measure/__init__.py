@@ -2,6 +2,7 @@
 
 from planish.measure.beside import Beside, Yardstick
 from planish.measure.compare import Standing, remeasure, remeasure_all
+from planish.measure.deadline import deadline, ends_by, seconds_left
 from planish.measure.exclusion import exclusive
 from planish.measure.guard import Answer
 from planish.measure.inline import InlineExecutor
@@ -11,6 +12,7 @@ from planish.measure.local import LocalExecutor
 from planish.measure.losses import LostError, loss_notes
 from planish.measure.noise import noise
 from planish.measure.plan import Entrant, Plan
+from planish.measure.rounds import CutShortError
 from planish.measure.timing import (
     FINAL_TIMING,
     SEARCH_TIMING,
@@ -28,6 +30,7 @@ __all__ = [
     "SEARCH_TIMING",
     "Answer",
     "Beside",
+    "CutShortError",
     "Entrant",
     "InlineExecutor",
     "Limits",
@@ -42,11 +45,14 @@ __all__ = [
     "Timing",
     "Verdict",
     "Yardstick",
+    "deadline",
+    "ends_by",
     "exclusive",
     "loss_notes",
     "noise",
     "remeasure",
     "remeasure_all",
     "repeated",
+    "seconds_left",
     "time_call",
 ]

@@ -43,7 +43,10 @@ def until_settled(
             return table
         further = replace(plan, processes=more, seed=plan.seed + done, seconds=left)
         again = [0, *places]
-        for place, rows in zip(again, in_turns([everybody[p] for p in again], further, start), strict=False):
+        found = in_turns([everybody[p] for p in again], further, start, least=0)
+        if not any(found):
+            return table
+        for place, rows in zip(again, found, strict=False):
             table[place] += rows
 
 

@@ -33,12 +33,12 @@ class Plan:
     """How much is measured.
 
     Args:
-        processes: fresh worker processes; with fewer than 5 the interval is too narrow, unless the
-            objective has no noise.
+        processes: fresh worker processes; where the time is short there are fewer, and the interval is
+            wider. Two are the least, where two were asked for.
         rounds: how often each process measures everybody at most; 3 in all are the least.
         seed: of the orders.
-        seconds: that all of it should take, by the clock. It takes longer where one round in each process
-            does, of the baseline, the first entrant and who else fits in the first process's share.
+        seconds: that all of it should take, by the clock. It takes longer where one round in each of two
+            processes does, of the baseline and the first entrant.
         most: processes in all, where the comparison goes on since too little is known.
     """
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from planish.core import Candidate, Executor, Failed, Lost, Outcome, rng
 from planish.measure.losses import LostError
@@ -63,6 +64,25 @@ class Losses:
             self.given_up[place] = Failed(lost.stage, "lost", why)
 
 
+class CutShortError(Exception):
+    """The executor ended a batch before all of it was evaluated: the time was over."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What one process did.
+
+    Args:
+        rounds: at least one.
+        least_s: the seconds that such a process takes to start and for one round.
+        lost_s: the seconds that went to processes that were lost.
+    """
+
+    rounds: list[Round]
+    least_s: float
+    lost_s: float = 0.0
+
+
 class _ProcessLostError(Exception):
     """The process was lost while it measured somebody.
 
@@ -76,7 +96,7 @@ class _ProcessLostError(Exception):
         self.place, self.lost = place, lost
 
 
-def measured(turns: Turns, start: Start, losses: Losses) -> tuple[list[Round], float]:
+def measured(turns: Turns, start: Start, losses: Losses) -> Done:
     """Measure in one fresh process, until its end and the end of all by the clock, but one round at least.
 
     Args:
@@ -84,16 +104,14 @@ def measured(turns: Turns, start: Start, losses: Losses) -> tuple[list[Round], f
         start: starts an executor with a fresh process.
         losses: so far; they are added to.
 
-    Returns:
-        The rounds, and the seconds that went to processes that were lost.
-
     Raises:
+        CutShortError: the executor ended the first round early.
         LostError: the baseline is given up, or as many processes are lost as would do for everybody.
     """
     began, lost_s, cause = time.monotonic(), 0.0, ""
     for _ in range(_LOSSES * len(turns.everybody)):
         try:
-            return _process(turns.later(lost_s), start, losses), lost_s
+            return replace(_process(turns.later(lost_s), start, losses), lost_s=lost_s)
         except _ProcessLostError as loss:
             losses.add(loss.place, loss.lost)
             lost_s, cause = time.monotonic() - began, loss.lost.detail
@@ -102,22 +120,34 @@ def measured(turns: Turns, start: Start, losses: Losses) -> tuple[list[Round], f
     raise LostError(f"one process after the other was lost: {cause}")
 
 
-def _process(turns: Turns, start: Start, losses: Losses) -> list[Round]:
+def _process(turns: Turns, start: Start, losses: Losses) -> Done:
     everybody, found = turns.everybody, list[Round]()
     took, began, later = 0.0, time.monotonic(), turns.plan.processes - turns.process - 1
     with closing(start(Panel(tuple(entrant.factory for entrant in everybody)))) as executor:
         starting = time.monotonic() - began
         while len(found) < turns.rounds and (not found or _fits(took, later * (starting + took), turns.ends)):
             began = time.monotonic()
-            if turns.process == 0 and not found:
-                found.append(_first(executor, everybody, turns.ends[0], losses))
-                everybody = everybody[: len(found[0])]
-            else:
-                shuffle = rng(turns.plan.seed, turns.process, len(found))
-                order = shuffle.permutation(len(everybody)).tolist()
-                found.append(_round(executor, everybody, order, losses))
-            took = time.monotonic() - began
-    return found
+            try:
+                if turns.process == 0 and not found:
+                    fits = partial(_fits_later, later, starting, turns.ends[1])
+                    outcomes, took = _first(executor, everybody, turns.ends[0], fits, losses)
+                    everybody = everybody[: len(outcomes)]
+                else:
+                    shuffle = rng(turns.plan.seed, turns.process, len(found))
+                    order = shuffle.permutation(len(everybody)).tolist()
+                    outcomes = _round(executor, everybody, order, losses)
+                    took = time.monotonic() - began
+            except CutShortError:
+                if not found:
+                    raise
+                break
+            found.append(outcomes)
+    return Done(found, starting + took)
+
+
+def _fits_later(later: int, starting: float, over: float, round_: float) -> bool:
+    """Whether a round of so many seconds in each of the later processes would be over in time."""
+    return time.monotonic() + later * (starting + round_) <= over
 
 
 def _fits(round_: float, others: float, ends: tuple[float, float]) -> bool:
@@ -126,21 +156,47 @@ def _fits(round_: float, others: float, ends: tuple[float, float]) -> bool:
     return now <= ends[0] and now + others <= ends[1]
 
 
-def _first(executor: Executor, everybody: Sequence[Entrant], end: float, losses: Losses) -> Round:
-    """Measure in order while there is time; all at once where it cannot end."""
+def _first(
+    executor: Executor,
+    everybody: Sequence[Entrant],
+    end: float,
+    fits: Callable[[float], bool],
+    losses: Losses,
+) -> tuple[Round, float]:
+    """Measure in order while there is time, now and in the later processes; all at once where it cannot end.
+
+    Fewer are compared rather than all in fewer processes, which would prove nothing of anybody.
+
+    Args:
+        executor: evaluates.
+        everybody: the most telling first.
+        end: when it is over, by the clock.
+        fits: tells whether a round of so many seconds fits in all later processes.
+        losses: so far; they are added to.
+
+    Returns:
+        The outcomes of those who are kept, and the seconds that these took.
+    """
+    began = time.monotonic()
     if math.isinf(end):
-        return _round(executor, everybody, range(len(everybody)), losses)
+        return _round(executor, everybody, range(len(everybody)), losses), time.monotonic() - began
     found: Round = []
+    took = [0.0]
     for place in range(len(everybody)):
-        if place < _LEAST or time.monotonic() < end:
-            found += _round(executor, everybody, [place], losses)
-    return found
+        if place >= _LEAST and time.monotonic() >= end:
+            break
+        found += _round(executor, everybody, [place], losses)
+        took.append(time.monotonic() - began)
+    while len(found) > _LEAST and not fits(took[len(found)]):
+        found.pop()
+    return found, took[len(found)]
 
 
 def _round(executor: Executor, everybody: Sequence[Entrant], order: Sequence[int], losses: Losses) -> Round:
     """Measure some in an order; gives their outcomes by place.
 
     Raises:
+        CutShortError: the executor ended the batch early.
         _ProcessLostError: the process was lost.
     """
     given_up = losses.given_up
@@ -157,4 +213,6 @@ def _round(executor: Executor, everybody: Sequence[Entrant], order: Sequence[int
         losses.in_a_row[place] = 0
     if lost:
         raise lost
+    if len(answers) < len(order):
+        raise CutShortError
     return [answers[place] for place in sorted(order)]

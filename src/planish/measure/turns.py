@@ -6,16 +6,17 @@ import time
 from collections.abc import Sequence
 
 from planish.measure.plan import Entrant, Plan, Round, Start
-from planish.measure.rounds import Losses, Turns, measured
+from planish.measure.rounds import CutShortError, Losses, Turns, measured
 
 
-def in_turns(everybody: Sequence[Entrant], plan: Plan, start: Start) -> list[list[Round]]:
+def in_turns(everybody: Sequence[Entrant], plan: Plan, start: Start, least: int = 2) -> list[list[Round]]:
     """Measure the baseline and entrants, interleaved; each process has a share of the time that is left.
 
     The first has two shares, since evaluators may keep for the others what takes long to make; but it leaves
     them the time for a round each. There are as many rounds as fit in the share of every process, and one at
-    least. In the very first round entrants are measured in their order, and who does not fit in the share is
-    left out of all; in the other rounds a seed shuffles them.
+    least; and as many processes as fit then, `least` at least. In the very first round entrants are measured
+    in their order, and who does not fit in the share, or in the later processes, is left out of all; in the
+    other rounds a seed shuffles them.
 
     A process that is lost is replaced, and its rounds are done again; that takes longer by as much. Over whom
     three are lost in a row, that one is given up, and has failed.
@@ -23,23 +24,33 @@ def in_turns(everybody: Sequence[Entrant], plan: Plan, start: Start) -> list[lis
     Args:
         everybody: the baseline, then the entrants, the most telling first.
         plan: how much is measured.
-        start: starts an executor with fresh processes.
+        start: starts an executor with fresh processes. It may end a batch early.
+        least: processes that are not left out for want of time.
 
     Returns:
         Outcomes by entrant, then by process, then by round; none of those who were left out.
 
     Raises:
+        CutShortError: the executor ended a batch of one of the least processes early.
         LostError: the baseline is given up, or nobody can be measured for all the losses.
     """
     over, kept, rounds = time.monotonic() + plan.seconds, list(everybody), plan.rounds
+    least = min(least, plan.processes)
     table: list[list[Round]] = []
-    losses = Losses()
+    losses, each_s = Losses(), 0.0
     for process in range(plan.processes):
         share = 1 / (plan.processes - process) if process else 2 / (plan.processes + 1)
         now = time.monotonic()
+        if process >= least and now + each_s > over:
+            break
         turns = Turns(kept, plan, process, rounds, (now + share * (over - now), over))
-        found, lost_s = measured(turns, start, losses)
-        table.append(found)
-        over += lost_s
-        kept, rounds = kept[: len(table[0][0])], len(table[-1])
+        try:
+            done = measured(turns, start, losses)
+        except CutShortError:
+            if process < least:
+                raise
+            break
+        table.append(done.rounds)
+        over, each_s = over + done.lost_s, done.least_s
+        kept, rounds = kept[: len(table[0][0])], len(done.rounds)
     return [[[each[place] for each in found[:rounds]] for found in table] for place in range(len(kept))]

@@ -13,6 +13,7 @@ MEANING: Mapping[str, str] = {
     "wait": "waiting until no other timed run was under way on the machine",
     "run": "timed runs",
     "worker": "starting worker processes, and all that belongs to no stage",
+    "load": "reading the program and making its space, before the search",
     "search": "choosing what to try next",
     "store": "reading and writing the store",
     "workers": "starting the first worker processes",

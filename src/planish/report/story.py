@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, Failed, Level, Objective, PlanishError, Trial
+from planish.core import Candidate, Failed, Level, Objective, PlanishError, Task, Trial, best_harmless
 from planish.report.curve import best_of
 from planish.store.records import Finalist, Run, StoredTask
 
@@ -82,11 +82,13 @@ def read_story(store: Reader, run_id: str, level: Level) -> Story:
     task = store.task(run.task_key)
     trials = store.run_trials(run.id, level.steps)
     finalists = store.finalists(run.id, level.steps)
-    best = best_of(trials, task.objectives[0])
-    winner = finalists[0].candidate if finalists else best.candidate if best else None
     several = [f.candidate for f in finalists] if len(task.objectives) > 1 else []
+    bound, refused = _bound(task, level)
+    baseline = None if bound is None else level.baseline(bound)
+    best = _best(trials, task.objectives, baseline)
+    winner = finalists[0].candidate if finalists else best.candidate if best else None
     wanted = several or ([] if winner is None else [winner])
-    baseline, told = _described(task, wanted, level)
+    told = [_described(bound, refused, candidate, level) for candidate in wanted]
     return Story(
         run,
         task,
@@ -100,13 +102,29 @@ def read_story(store: Reader, run_id: str, level: Level) -> Story:
     )
 
 
-def _described(
-    stored: StoredTask, candidates: Sequence[Candidate], level: Level
-) -> tuple[Candidate | None, Sequence[Mapping[str, str]]]:
-    """Give the baseline and candidates' texts; a program that the level refuses today must not stop us."""
+def _best(
+    trials: Sequence[Trial], objectives: Sequence[Objective], baseline: Candidate | None
+) -> Trial | None:
+    """Find the best trial; of several objectives, of those that are worse than the baseline in none."""
+    if baseline is None or len(objectives) == 1:
+        return best_of(trials, objectives[0])
+    return best_harmless(trials, objectives, baseline)
+
+
+def _bound(stored: StoredTask, level: Level) -> tuple[Task | None, Mapping[str, str]]:
+    """Read a task's program again; a program that the level refuses today must not stop us: gives why."""
     try:
-        task = stored.bind(level.read(stored.program))
-        return level.baseline(task), [level.describe(task, candidate) for candidate in candidates]
+        return stored.bind(level.read(stored.program)), {}
     except PlanishError as error:
-        refused = {f"not described by level '{level.name}'": str(error)}
-        return None, [{**refused, "steps": "\n".join(map(str, c.steps))} for c in candidates]
+        return None, {f"not described by level '{level.name}'": str(error)}
+
+
+def _described(
+    task: Task | None, refused: Mapping[str, str], candidate: Candidate, level: Level
+) -> Mapping[str, str]:
+    if task is not None:
+        try:
+            return level.describe(task, candidate)
+        except PlanishError as error:
+            refused = {f"not described by level '{level.name}'": str(error)}
+    return {**refused, "steps": "\n".join(map(str, candidate.steps))}
