@@ -16,7 +16,36 @@ from planish.loops.program import Program
 T = TypeVar("T")
 Sizes = dict[str, int]
 
-SIZES = (1, 1, 2, 3, 4, 5, 7, 8, 9, 11, 13, 15, 16, 17, 19, 24, 25, 31, 32, 33, 37, 48, 64, 65)
+SIZES = (
+    1,
+    1,
+    2,
+    3,
+    4,
+    5,
+    7,
+    8,
+    9,
+    11,
+    13,
+    15,
+    16,
+    17,
+    19,
+    24,
+    25,
+    31,
+    32,
+    33,
+    37,
+    48,
+    64,
+    65,
+    100,
+    128,
+    130,
+    257,
+)
 UNARY = (
     "-({})",
     "abs({})",
@@ -88,7 +117,7 @@ def wrapped(random: Generator, text: str, share: float = 0.4) -> str:
 
 def _sizes(random: Generator, axes: Sequence[str]) -> Sizes:
     """Choose sizes; in half of all programs small ones, so that whole tensors go into registers."""
-    offered = SIZES[: pick(random, (8, 8, 14, 14, 24))]
+    offered = SIZES[: pick(random, (8, 8, 14, 14, 24, 28))]
     return {axis: pick(random, offered) for axis in axes}
 
 

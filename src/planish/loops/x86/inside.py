@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from planish.loops.extent import remaining
@@ -29,6 +29,10 @@ UNROLL_WORK = 64
 
 Moved = Sequence[tuple[Pointer, int]]
 """The pointers that a loop moves, with the bytes per iteration."""
+Codes = Mapping[str, int]
+"""An arithmetic operation to its instruction, for one width of registers."""
+Part = Callable[[int], int]
+"""The number of a vector register to that of its part of this width."""
 Body = Callable[[Moved, int], None]
 """Writes iterations of a loop, one behind the other, given what the loop moves and how many."""
 
@@ -119,25 +123,24 @@ class RegionCode:
                 for home, registers in zip(self._homes(buffer), groups.values(), strict=True):
                     first, *parts = registers
                     for register in parts:
-                        self._join(function, first, register)
+                        self._join(function, first, register, self._isa.forms.arithmetic, self._isa.vector)
                     del registers[1:]
                     if buffer in held.lanewise:
                         self._sum_lanes(buffer, first, function, home)
 
-    def _join(self, function: str, into: int, register: int) -> None:
-        """Reduce two vectors to one; registers 0 and 1 are not in use here."""
+    def _join(self, function: str, into: int, register: int, codes: Codes, part: Part) -> None:
+        """Reduce two vectors, or parts of them, to one; registers 0 and 1 are not in use here."""
         if function in EXTREMES:
             extreme(self._asm, self._isa, function, into, into, register, spare=1)
         else:
-            v = self._isa.vector
-            self._asm.emit(self._isa.forms.arithmetic[REDUCE[function]], v(into), v(into), v(register))
+            self._asm.emit(codes[REDUCE[function]], part(into), part(into), part(register))
 
     def _sum_lanes(self, buffer: str, register: int, function: str, home: Element) -> None:
         """Reduce a vector to one element in all lanes, with what memory holds if it did not begin here."""
         reduce_lanes(self._asm, self._isa, register, REDUCE[function])
         if buffer not in self._held.fresh:
             self._block.transfers.load(0, home)
-            self._join(function, register, 0)
+            self._join(function, register, 0, self._isa.forms.arithmetic_xmm, self._isa.xmm)
         self._asm.emit(self._isa.forms.repeat_lowest, self._isa.vector(register), self._isa.xmm(register))
 
     def _end(self) -> None:
