@@ -2,6 +2,7 @@
 PYTHON ?= python3
 PYTEST_ARGS ?=
 BENCH ?= [a-z]*
+FAULTS ?=
 FUZZ ?= --pairs 20000 --jobs 2
 TORCH_INDEX ?=
 
@@ -16,7 +17,7 @@ NO_VENV := $(PYTHON) has no venv module: apt-get install python3-venv
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint format fuzz bench golden lock peers clean
+.PHONY: help setup demo test lint format fuzz faults bench golden lock peers clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -50,6 +51,9 @@ format: $(READY) ## Format the code and mend what can be mended by rule
 
 fuzz: $(READY) ## Try random programs and candidates on every back end (minutes; FUZZ='--seed 7 --jobs 16' sets options)
 	@PYTHONPATH=tests $(BIN)/python -m fuzz $(FUZZ)
+
+faults: $(READY) ## Disturb searches in every way, and count what is lost (20 minutes, as root; FAULTS='--kind kills')
+	@PYTHONPATH=tests $(BIN)/python -m faults $(FAULTS)
 
 bench: $(READY) ## Run every benchmark (many minutes; BENCH=searchers runs one; `make peers` gives more to compare with)
 	@for program in $$(grep -l __main__ benchmarks/$(BENCH).py); do echo "== $$program"; $(BIN)/python "$$program" || exit 1; done

@@ -1,0 +1,196 @@
+"""The disturbances: what befalls a search, and what is asked of it then."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from faults.running import Session, Tally, processes
+from planish.core import StoreError
+from planish.store import open_store
+from store.cluster import Cluster, installed, new_cluster
+from store.mounts import grow, small_disk
+from store.servers import administer, as_text
+
+PAUSE = ("--option", "pause=0.005", "--workers", "2")
+LONGEST_S = 60.0
+ENDS = {"signals": (0, 130, 129, 143), "workers": (0,)}
+
+
+def kills(folder: Path, dice: random.Random, events: int) -> Tally:
+    """Kill the command at any moment; it goes on from what it had stored."""
+    tally, session = Tally(), Session(folder, str(folder / "planish.db"))
+    for _ in range(events):
+        with session.start(*PAUSE, "--trials", "100000") as process:
+            time.sleep(dice.uniform(0.0, 1.5))
+            process.kill()
+        tally.events += 1
+        session.check(tally)
+    return tally
+
+
+def signals(folder: Path, dice: random.Random, events: int) -> Tally:
+    """Ask the command to end, once or twice, by each signal that means so."""
+    tally, session = Tally(), Session(folder, str(folder / "planish.db"))
+    while tally.events < events:
+        with session.start(*PAUSE, "--trials", "100000") as process:
+            for _ in range(dice.choice((1, 1, 2))):
+                time.sleep(dice.uniform(0.0, 1.5))
+                process.send_signal(dice.choice((signal.SIGINT, signal.SIGTERM, signal.SIGHUP)))
+                tally.events += 1
+            _ended(process, ENDS["signals"], tally)
+        session.check(tally)
+    return tally
+
+
+def workers(folder: Path, dice: random.Random, events: int) -> Tally:
+    """Kill and stop worker processes; no candidate may be blamed for it."""
+    tally, number = Tally(), 0
+    while tally.events < events:
+        number += 1
+        place = folder / str(number)
+        place.mkdir()
+        session = Session(place, str(place / "planish.db"))
+        with session.start(*PAUSE, "--seconds", "10") as process:
+            tally.events += _hit_workers(session, process, dice)
+            _ended(process, ENDS["workers"], tally)
+        session.check(tally)
+    return tally
+
+
+def _hit_workers(session: Session, process: subprocess.Popen[str], dice: random.Random) -> int:
+    """Hit a worker, now and then, while the command lives; gives the number of blows."""
+    blows, end = 0, time.monotonic() + 9.0
+    while process.poll() is None and time.monotonic() < end:
+        time.sleep(dice.uniform(0.3, 1.2))  # a worker needs a moment to begin
+        others = [pid for pid, _ in processes(session.mark) if pid != process.pid]
+        if others:
+            with suppress(ProcessLookupError):
+                _blow(dice.choice(others), dice)
+                blows += 1
+    return blows
+
+
+def _blow(pid: int, dice: random.Random) -> None:
+    number = dice.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP))
+    os.kill(pid, number)
+    if number == signal.SIGSTOP:
+        time.sleep(dice.uniform(0.0, 0.2))
+        os.kill(pid, signal.SIGCONT)
+
+
+def disks(folder: Path, dice: random.Random, events: int) -> Tally:
+    """Fill the disk that the store is on; what was stored stays, and once there is room it goes on."""
+    tally = Tally()
+    for number in range(events):
+        disk, notes = folder / f"disk{number}", folder / f"notes{number}"
+        notes.mkdir()
+        session = Session(notes, str(disk / "planish.db"))
+        with small_disk(disk, dice.randrange(200, 600)):
+            with session.start("--seconds", "30") as process:
+                _ended(process, (StoreError.exit_code,), tally)
+            tally.events += 1
+            session.check(tally)
+            grow(disk)
+            with session.start("--seconds", "1") as process:
+                _ended(process, (0,), tally)
+            session.check(tally)
+    return tally
+
+
+def servers(folder: Path, dice: random.Random, events: int) -> Tally:
+    """Stop and start the server of the store, and break its connections; a run waits, and loses nothing."""
+    tally, programs = Tally(), installed()
+    if programs is None:
+        tally.said.append("PostgreSQL is not installed: apt-get install postgresql")
+        return tally
+    with new_cluster(programs) as cluster:
+        session = Session(folder, as_text(cluster.url))
+        while tally.events < events:
+            with session.start(*PAUSE, "--seconds", "8") as process:
+                for _ in range(4):
+                    time.sleep(dice.uniform(0.3, 1.5))
+                    _disturb_server(cluster, dice)
+                    tally.events += 1
+                _ended(process, (0,), tally)
+            session.check(tally)
+    return tally
+
+
+def _disturb_server(cluster: Cluster, dice: random.Random) -> None:
+    if dice.random() < 0.4:
+        clients = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+        administer(cluster.url, f"{clients} AND backend_type = 'client backend'")
+        return
+    cluster.stop(dice.choice(("fast", "immediate")))
+    time.sleep(dice.uniform(0.0, 1.0))
+    cluster.start()
+
+
+def damage(folder: Path, dice: random.Random, events: int) -> Tally:
+    """Change bytes of a store: it reads as before, or it is one clear error, and never something else."""
+    tally, session = Tally(), Session(folder, str(folder / "planish.db"))
+    with session.start("--trials", "300") as process:
+        _ended(process, (0,), tally)
+    whole, expected = (folder / "planish.db").read_bytes(), _content(folder / "planish.db")
+    for number in range(events):
+        broken = bytearray(whole)
+        for _ in range(dice.choice((1, 1, 2, 8))):
+            broken[dice.randrange(len(broken))] ^= 1 << dice.randrange(8)
+        file = folder / f"broken{number}.db"
+        file.write_bytes(broken)
+        tally.events += 1
+        try:
+            if _content(file) != expected:
+                tally.blame(f"{file} reads as something else")
+                continue
+        except StoreError as error:
+            if "\n" in str(error):
+                tally.blame(f"{file}: more than one line: {error}")
+        except Exception as error:  # noqa: BLE001  (this is what is looked for)
+            tally.blame(f"{file}: {type(error).__name__}: {error}")
+            continue
+        file.unlink()
+    return tally
+
+
+def _content(file: Path) -> object:
+    """Read all that `planish show` and a resumed run read of a store."""
+    from cli.lattices import LatticeLevel
+
+    with open_store(file, read_only=True) as store:
+        runs = store.runs()
+        tasks = [store.task(run.task_key) for run in runs]
+        trials = [store.run_trials(run.id, LatticeLevel.steps) for run in runs]
+        finalists = [store.finalists(run.id, LatticeLevel.steps) for run in runs]
+    return runs, tasks, trials, finalists
+
+
+def _ended(process: subprocess.Popen[str], codes: tuple[int, ...], tally: Tally) -> None:
+    """Wait for a command's end, which must be one of these, in words that a user understands."""
+    try:
+        _, said = process.communicate(timeout=LONGEST_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        tally.blame(f"it does not end: {process.args}")
+        return
+    if process.returncode not in codes or "Traceback" in said or "error in planish" in said:
+        tally.blame(f"exit code {process.returncode}: {said[-2000:]}")
+
+
+Disturbance = Callable[[Path, random.Random, int], Tally]
+KINDS: dict[str, tuple[Disturbance, int]] = {
+    "kills": (kills, 250),
+    "workers": (workers, 250),
+    "signals": (signals, 150),
+    "disks": (disks, 20),
+    "servers": (servers, 60),
+    "damage": (damage, 300),
+}
+"""Each with its number of events in a whole campaign."""

@@ -1,0 +1,142 @@
+"""Sessions that are disturbed, and what must hold after each disturbance."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cli.lattices import LatticeLevel
+from planish.core import Failed, Measured, Outcome, StoreError, Trial
+from planish.store import open_store
+from planish.testing.lattice import Lattice
+
+TESTS = Path(__file__).parents[1]
+MARK = "PLANISH_FAULTS"
+SIZES = (40, 40, 40)
+LEFT_S = 10.0
+"""How long processes may take to end after the one that started them."""
+
+
+@dataclass
+class Tally:
+    """What became of the disturbances of one kind.
+
+    Args:
+        events: how many there were.
+        lost: trials that had been stored and are not there any more.
+        wrong: stored outcomes that are not true, commands that end otherwise than they say, tracebacks.
+        orphans: processes that went on without the one that started them.
+        said: what was found, for whoever mends it.
+    """
+
+    events: int = 0
+    lost: int = 0
+    wrong: int = 0
+    orphans: int = 0
+    said: list[str] = field(default_factory=list[str])
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing was lost, wrong or left over."""
+        return not (self.lost or self.wrong or self.orphans)
+
+    def blame(self, what: str) -> None:
+        """Count something wrong."""
+        self.wrong += 1
+        self.said.append(what)
+
+
+@dataclass(frozen=True)
+class Session:
+    """A search on a store of its own, which is begun again and again.
+
+    Args:
+        folder: for the journal and the store.
+        place: the store.
+        mark: by which the processes of this session are known.
+    """
+
+    folder: Path
+    place: str
+    mark: str = field(default_factory=lambda: secrets.token_hex(8))
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Begin the search, or go on with it."""
+        sizes = "x".join(map(str, SIZES))
+        command = [
+            sys.executable,
+            "-m",
+            "faults.session",
+            str(self.folder / "journal"),
+            "tune",
+            f"lattice {sizes}",
+        ]
+        return subprocess.Popen(
+            [*command, "--store", self.place, "--finalists", "1", *words],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path]), MARK: self.mark},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def check(self, tally: Tally) -> None:
+        """Compare the store with the journal and with the truth, and look for processes that are left."""
+        stored = self._stored()
+        journal = self.folder / "journal"
+        told = set(journal.read_text().split()) if journal.exists() else set[str]()
+        lost = told - stored.keys()
+        tally.lost += len(lost)
+        if lost:
+            tally.said.append(f"{len(lost)} of {len(told)} trials are lost")
+        for outcome, trial in ((truth(trial), trial) for trial in stored.values()):
+            if not same(outcome, trial.outcome):
+                tally.blame(f"{trial.candidate} is stored as {trial.outcome}")
+        left = self._left()
+        tally.orphans += len(left)
+        tally.said += [f"process {pid} is left: {command}" for pid, command in left.items()]
+
+    def _stored(self) -> Mapping[str, Trial]:
+        found: dict[str, Trial] = {}
+        with suppress(StoreError), open_store(self.place, read_only=True) as store:  # it may be empty yet
+            for run in store.runs():
+                trials = store.run_trials(run.id, LatticeLevel.steps)
+                found |= {trial.candidate.hash: trial for trial in trials}
+        return found
+
+    def _left(self) -> Mapping[int, str]:
+        """List the processes of this session that do not end."""
+        end = time.monotonic() + LEFT_S
+        while (left := dict(processes(self.mark))) and time.monotonic() < end:
+            time.sleep(0.05)
+        return left
+
+
+def processes(mark: str) -> Iterator[tuple[int, str]]:
+    """List the living processes that were started under a mark, with their commands."""
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and f"{MARK}={mark}".encode() in (entry / "environ").read_bytes().split(
+                b"\0"
+            ):
+                yield int(entry.name), (entry / "cmdline").read_text().replace("\0", " ")
+        except OSError:
+            continue  # it has ended meanwhile
+
+
+def truth(trial: Trial) -> Outcome:
+    """Give what a trial must have measured."""
+    return Lattice(SIZES).outcome(trial.candidate)
+
+
+def same(true: Outcome, stored: Outcome) -> bool:
+    """Whether an outcome tells what is true."""
+    if isinstance(true, Failed):
+        return isinstance(stored, Failed) and stored.reason == true.reason
+    return isinstance(stored, Measured) and stored.values["time_s"] == true.values["time_s"]

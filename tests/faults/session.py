@@ -1,0 +1,37 @@
+"""The command `planish tune` on a lattice, which writes down each trial once the store has it.
+
+`python -m faults.session JOURNAL WORDS...`: what the journal has and the store has not was lost.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from planish.core import Trial
+
+
+def main() -> None:
+    """Run the command."""
+    from cli import lattices
+    from planish.cli import main as planish
+    from planish.cli import watching
+    from planish.progress import Progress
+
+    lattices.install()
+    watching.LINE_S = 0.1
+    journal, sys.argv[1:] = Path(sys.argv[1]), sys.argv[2:]
+    number = os.open(journal, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    add = Progress.add
+
+    def added(progress: Progress, trial: Trial) -> None:
+        os.write(number, f"{trial.candidate.hash}\n".encode())
+        add(progress, trial)
+
+    Progress.add = added
+    planish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,20 @@
+"""A few disturbances of each quick kind; `make faults` has a thousand."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from faults.disturb import KINDS
+
+FEW = {"kills": 4, "signals": 4, "damage": 40}
+
+
+@pytest.mark.parametrize("kind", FEW)
+def test_nothing_is_lost_wrong_or_left_over(tmp_path: Path, kind: str) -> None:
+    disturb, _ = KINDS[kind]
+    tally = disturb(tmp_path, random.Random(7), FEW[kind])
+    assert tally.events >= FEW[kind]
+    assert tally.clean, "\n".join(tally.said)
