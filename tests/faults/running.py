@@ -137,6 +137,6 @@ def truth(trial: Trial) -> Outcome:
 
 def same(true: Outcome, stored: Outcome) -> bool:
     """Whether an outcome tells what is true."""
-    if isinstance(true, Failed):
-        return isinstance(stored, Failed) and stored.reason == true.reason
-    return isinstance(stored, Measured) and stored.values["time_s"] == true.values["time_s"]
+    if isinstance(true, Measured):
+        return isinstance(stored, Measured) and stored.values["time_s"] == true.values["time_s"]
+    return isinstance(stored, Failed) and stored.reason == true.reason

@@ -22,6 +22,7 @@ from planish.cli.inspect import inspect
 from planish.cli.levels import levels
 from planish.cli.passes import passes
 from planish.cli.report import report
+from planish.cli.runs import runs
 from planish.cli.searchers import searchers
 from planish.cli.show import show
 from planish.cli.streams import open_closed_streams
@@ -89,6 +90,7 @@ for command in (
     *(levels, searchers, targets),
 ):
     app.command()(command)
+app.add_typer(runs, name="runs")
 app.add_typer(corpus, name="corpus")
 
 

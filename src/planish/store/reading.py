@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, select
 
 from planish.core import Candidate, StoreError, Task, Trial, did_you_mean
 from planish.store.checksums import TRIAL, damaged, total
+from planish.store.moving import Parcel, pack
 from planish.store.records import Finalist, Run, StoredTask
 from planish.store.rows import (
     FINALIST_COLUMNS,
@@ -178,6 +179,17 @@ class Reader:
         query = _FINALISTS.select_from(whole).where(*same)
         best = query.order_by(results.c.ratio.desc(), runs.c.started.desc()).limit(1)
         return next(iter(finalists_from_rows(self._rows(best), steps, self._session.label)), None)
+
+    def parcel(self, run_id: str) -> Parcel:
+        """Give all rows of a run, for another store.
+
+        Args:
+            run_id: the whole id.
+
+        Raises:
+            StoreError: one of them is damaged.
+        """
+        return pack(self._session, run_id)
 
     def _runs(self, query: _Query, limit: int | None) -> list[Run]:
         def read(connection: Connection) -> tuple[Sequence[RowMapping], set[str]]:

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Insert, Table, bindparam, delete, insert, upd
 from planish.core import StoreError, Task, Trial
 from planish.store.checksums import RUN, sealed, total
 from planish.store.failures import LostConnectionError
+from planish.store.moving import drop, find_id, unpack
 from planish.store.reading import Reader
 from planish.store.records import Finalist
 from planish.store.rows import finalist_row, task_row, to_json, trial_row
@@ -193,6 +194,38 @@ class Store(Reader):
         self._session.write(write)
         del self._held[run_id]
         self._session.read(lambda _: self._session.locks.release(run_id))
+
+    def delete_run(self, run_id: str) -> str:
+        """Delete a run with its trials and its result; it may be damaged.
+
+        Args:
+            run_id: the id, or a unique beginning of it.
+
+        Returns:
+            The whole id.
+
+        Raises:
+            StoreError: there is no such run, or another process writes to it.
+        """
+        whole = find_id(self._session, run_id)
+        drop(self._session, whole)
+        return whole
+
+    def take_run(self, source: Reader, run_id: str) -> bool:
+        """Copy a run of another store, with its trials and its result.
+
+        Args:
+            source: the other store.
+            run_id: the whole id.
+
+        Returns:
+            Whether this store did not have it, or less of it.
+
+        Raises:
+            StoreError: the run is damaged there, another process writes to it here, or another
+                run has its id.
+        """
+        return unpack(self._session, source.parcel(run_id))
 
     def _take(self, run_id: str, again: bool) -> None:
         for other in self._held if again else ():  # the lost connection held these locks

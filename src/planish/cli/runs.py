@@ -1,0 +1,111 @@
+"""`planish runs`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from planish.cli import options as given
+from planish.cli.complete import run_ids
+from planish.cli.failing import writing
+from planish.cli.show import show
+
+if TYPE_CHECKING:
+    from planish.store import Reader, Store
+
+runs = typer.Typer(help="List, delete, export and merge runs.")
+
+Ids = Annotated[
+    list[str],
+    typer.Argument(metavar="ID...", help="Runs, by their ids or beginnings.", autocompletion=run_ids),
+]
+SomeIds = Annotated[
+    list[str] | None, typer.Argument(metavar="[ID]...", help="Runs; all by default.", autocompletion=run_ids)
+]
+NewFile = Annotated[Path, typer.Argument(metavar="FILE", help="A store that is made.")]
+Place = Annotated[str, typer.Argument(metavar="PLACE", help="The other store: a file, or postgresql://...")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+
+@runs.callback(invoke_without_command=True)
+def front(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option(min=1, help="How many runs to list.")] = 20,
+    store: given.StorePlace = None,
+    form: given.Format = "text",
+) -> None:
+    """List, delete, export and merge runs; without a command, list the newest."""
+    if context.invoked_subcommand is None:
+        show(limit=limit, store=store, form=form)
+
+
+@runs.command()
+def delete(ids: Ids, yes: Yes = False, store: given.StorePlace = None, form: given.Format = "text") -> None:
+    """Delete runs with their trials and results."""
+    from planish.store import open_store
+
+    with open_store(store) as opened:
+        _agree(len(ids), yes)
+        _tell("deleted", [opened.delete_run(run_id) for run_id in ids], form)
+
+
+@runs.command()
+def export(
+    file: NewFile, ids: SomeIds = None, store: given.StorePlace = None, form: given.Format = "text"
+) -> None:
+    """Write runs into a new store, to be kept or merged elsewhere."""
+    from planish.core import PlanishError
+    from planish.store import open_store
+
+    if file.exists():
+        raise PlanishError(f"{file} exists", "Name a new file; 'planish runs merge' adds runs to a store.")
+    with open_store(store, read_only=True) as source:
+        wanted = [source.run(run_id).id for run_id in ids] if ids else [run.id for run in source.runs()]
+        # Whole or not at all: nobody shall take a part for the whole.
+        part = file.with_name(f".{file.name}.part")
+        with writing(file):
+            part.unlink(missing_ok=True)
+            try:
+                with open_store(part) as made:
+                    _copy(source, made, wanted)
+                part.replace(file)
+            finally:
+                part.unlink(missing_ok=True)
+    _tell("exported", wanted, form)
+
+
+@runs.command()
+def merge(place: Place, store: given.StorePlace = None, form: given.Format = "text") -> None:
+    """Copy the runs of another store into this one; what is there already stays."""
+    from planish.store import open_store
+
+    with open_store(place, read_only=True) as source, open_store(store) as opened:
+        _tell("merged", _copy(source, opened, [run.id for run in reversed(source.runs())]), form)
+
+
+def _copy(source: Reader, target: Store, ids: Sequence[str]) -> list[str]:
+    return [run_id for run_id in ids if target.take_run(source, run_id)]
+
+
+def _agree(count: int, yes: bool) -> None:
+    from planish.core import PlanishError
+
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise PlanishError("nobody can be asked whether to delete", "Add --yes.")
+    what = "this run and its trials" if count == 1 else f"these {count} runs and their trials"
+    typer.confirm(f"Delete {what} for good?", abort=True, err=True)
+
+
+def _tell(done: str, ids: Sequence[str], form: given.Form) -> None:
+    from planish.cli.output import document, say
+
+    if form == "json":
+        document({done: ids})
+        return
+    say(f"{done} {len(ids)} run{'' if len(ids) == 1 else 's'}{': ' if ids else ''}{', '.join(ids)}")
