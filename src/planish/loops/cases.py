@@ -8,7 +8,7 @@ good tests (DeMillo, Lipton and Sayward 1978). Sets are taken until no mistake h
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from math import prod
@@ -24,7 +24,7 @@ from planish.loops.reference import reference
 from planish.loops.styles import all_styles
 from planish.loops.views import Arrays
 
-LEAST, MOST = 2, 6
+LEAST, MOST = 2, 8
 TRIES = 24
 WORK = 3e7
 """Points of iteration spaces that may be computed to choose inputs: about a third of a second."""
@@ -63,12 +63,14 @@ def choose_cases(program: Program, seed: int, least: int = LEAST) -> list[Case]:
     """
     probes, tries = _affordable(program, seed)
     tried: list[Case] = []
-    hidden = frozenset(probes)
-    for case in islice(_cases(program, seed, probes), tries):
+    usable, hidden = 0, frozenset(probes)
+    for number, styles in enumerate(islice(all_styles(program, seed), tries)):
+        looked_for = probes if usable < least else hidden
+        case = _case(program, make_inputs(program, seed * 1000 + number, styles), looked_for)
         tried.append(case)
         if case.testable == 1:
-            hidden -= case.shown
-        if not hidden and sum(c.testable == 1 for c in tried) >= least:
+            usable, hidden = usable + 1, hidden - case.shown
+        if usable >= least and not hidden:
             break
     kept = _chosen(tried, frozenset(probes), least)
     _refuse_untestable(program, kept)
@@ -89,14 +91,12 @@ def _chosen(tried: list[Case], hidden: frozenset[Probe], least: int) -> list[Cas
     return kept
 
 
-def _cases(program: Program, seed: int, probes: list[Probe]) -> Iterator[Case]:
-    for number, styles in enumerate(all_styles(program, seed)):
-        inputs = make_inputs(program, seed * 1000 + number, styles)
-        answer = reference(program, inputs)
-        untestable = sum(np.count_nonzero(e.untestable) for e in answer.expected.values())
-        size = sum(e.value.size for e in answer.expected.values())
-        shown = frozenset(p for p in probes if _is_shown(program, inputs, p, answer))
-        yield Case(inputs, answer, 1 - untestable / size, shown)
+def _case(program: Program, inputs: Arrays, probes: Iterable[Probe]) -> Case:
+    answer = reference(program, inputs)
+    untestable = sum(np.count_nonzero(e.untestable) for e in answer.expected.values())
+    size = sum(e.value.size for e in answer.expected.values())
+    shown = frozenset(p for p in probes if _is_shown(program, inputs, p, answer))
+    return Case(inputs, answer, 1 - untestable / size, shown)
 
 
 def _is_shown(program: Program, inputs: Arrays, probe: Probe, answer: Answer) -> bool:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planish.core.seeds import rng
-from planish.loops.program import Apply, Const, Expr, Program, accesses
+from planish.loops.program import Apply, Const, Expr, Program, Statement, accesses
 from planish.loops.views import Array, Arrays
 
-MOST = 32
+MOST = 40
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,24 @@ class Slip:
     place: int
 
 
-Probe = Misread | Slip
+@dataclass(frozen=True)
+class Start:
+    """A reduction starts from another number: `max=` and `min=` from 0, `+=` from 1, `*=` from 2.
+
+    Args:
+        statement: which.
+    """
+
+    statement: int
+
+
+Probe = Misread | Slip | Start
+_STARTS = {"max": 0.0, "min": 0.0, "add": 1.0, "mul": 2.0}
 _EXCHANGED = {"max": "min", "min": "max"}
 
 
 def all_probes(program: Program, seed: int) -> list[Probe]:
-    """List slips, and what is misread along dimensions and axes: the last index, and a random one.
+    """List slips, starts, and what is misread along dimensions and axes: the last index, and a random one.
 
     Args:
         program: whose.
@@ -54,6 +66,7 @@ def all_probes(program: Program, seed: int) -> list[Probe]:
     """
     generator = rng(seed, len(program.inputs), 1 << 20)
     found: list[Probe] = [Slip(i) for i in range(sum(_places(s.value) for s in program.statements))]
+    found += [Start(i) for i, s in enumerate(program.statements) if s.reduce]
     for places in dict.fromkeys((*_dimensions(program), *_along_axes(program))):
         n = min(program.type[tensor].shape[dimension] for tensor, dimension in places)
         some = {n - 1, int(generator.integers(n))}
@@ -87,6 +100,8 @@ def mistaken(program: Program, inputs: Arrays, probe: Probe) -> tuple[Program, A
     """Give the program and the inputs with which the reference computes what a mistaken kernel would."""
     if isinstance(probe, Slip):
         return _slipped(program, probe.place), inputs
+    if isinstance(probe, Start):
+        return _started_elsewhere(program, probe.statement), inputs
     changed = dict(inputs)
     for tensor, dimension in probe.places:
         changed[tensor] = _misread(changed[tensor], dimension, probe.index)
@@ -99,6 +114,18 @@ def _misread(array: Array, dimension: int, index: int) -> Array:
     order = np.arange(array.shape[dimension])
     order[index] = index - 1 if index else 1
     return np.take(array, order, dimension)
+
+
+def _started_elsewhere(program: Program, place: int) -> Program:
+    """Reduce into a tensor of another name, and put what comes of one number more in the old one."""
+    statement = program.statements[place]
+    assert statement.reduce is not None
+    inner = replace(statement.target, tensor=f"{statement.target.tensor}'")
+    value = Apply(statement.reduce, (inner, Const(_STARTS[statement.reduce])))
+    both = replace(statement, target=inner), Statement(statement.target, None, value)
+    types = *program.types, (inner.tensor, program.type[statement.target.tensor])
+    statements = *program.statements[:place], *both, *program.statements[place + 1 :]
+    return replace(program, statements=statements, types=types)
 
 
 def _slips(expr: Expr) -> bool:
