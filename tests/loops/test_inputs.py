@@ -56,11 +56,12 @@ def test_sums_and_products_of_them_are_exact(program: Program) -> None:
 @pytest.mark.parametrize(
     ("text", "sizes", "levels"),
     [
-        ("C[m,n] += A[m,k] * B[k,n]", {"m": 2, "n": 2, "k": 256}, 256),
-        ("C[m,n] += A[m,k] * B[k,n]", {"m": 2, "n": 2, "k": 257}, 128),
+        ("C[m,n] += A[m,k] * B[k,n]", {"m": 2, "n": 2, "k": 258}, 256),
+        ("C[m,n] += A[m,k] * B[k,n]", {"m": 2, "n": 2, "k": 259}, 128),
         ("C[m] max= A[m,k]", {"m": 2, "k": 99}, FINEST),
         ("C[m] max= A[m,k] * B[k]", {"m": 2, "k": 99}, 1 << 12),
-        ("C[] += A[i] * B[i]", {"i": 1 << 20}, COARSEST),
+        ("C[] += A[i] * B[i]", {"i": 1 << 20}, 4),
+        ("C[] += A[i] * B[i]", {"i": 1 << 24}, COARSEST),
         ("C[] += exp(A[i])", {"i": 9}, FINEST),
     ],
 )

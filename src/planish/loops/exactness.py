@@ -10,7 +10,7 @@ from planish.loops.program import Access, Const, Expr, Program, Statement
 
 FINEST = 1 << 16
 """More levels tell no more errors."""
-COARSEST = 4
+COARSEST = 2
 USUAL = 256
 """Where rounding cannot be avoided."""
 
@@ -38,7 +38,8 @@ def finest_levels(program: Program, highs: Mapping[str, float]) -> int:
     """
     levels = FINEST
     while levels >= COARSEST:
-        if _is_exact(program, {name: (high / levels, high) for name, high in highs.items()}):
+        ranges = {name: (high / levels, high - high / levels) for name, high in highs.items()}
+        if _is_exact(program, ranges):
             return levels
         levels //= 2
     return USUAL
