@@ -8,10 +8,14 @@ import pytest
 
 from planish import bench
 from planish.core import PlanishError
+from planish.einsum.planning import BudgetError
 from planish.graph.relevance import ExaminerError
 from planish.graph.rewriting import RewriteError
 from planish.graph.running import RefusedError
 from planish.llvm import running
+from planish.loops.x86.registers import NoRegisterError
+from planish.measure.losses import LostError
+from planish.store.failures import LostConnectionError
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("experiments/**/*.md")])
@@ -39,7 +43,13 @@ def test_every_error_is_documented_with_its_exit_code() -> None:
 
 
 def test_errors_of_modules_that_load_late_are_known() -> None:
-    late = {bench.RegressionError, running.NotRunnableError, ExaminerError, RefusedError, RewriteError}
+    late: set[type[PlanishError]] = {
+        bench.RegressionError,
+        running.NotRunnableError,
+        ExaminerError,
+        RefusedError,
+    }
+    late |= {RewriteError, BudgetError, NoRegisterError, LostError, LostConnectionError}
     assert late <= set(_family(PlanishError))
 
 
