@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from planish.core import (
+    CanCall,
     CanDecline,
     Candidate,
     HasFiles,
@@ -15,6 +16,7 @@ from planish.core import (
     PlanishError,
     Program,
     ProgramError,
+    Task,
     registry,
     remember,
 )
@@ -84,3 +86,14 @@ def first_exportable(level: Level, candidates: Sequence[Candidate]) -> Candidate
     if not isinstance(level, CanDecline):
         return candidates[0]
     return next((each for each in candidates if level.exportable(each)), candidates[0])
+
+
+def function_of(level: Level, task: Task, candidate: Candidate) -> Callable[..., Any]:
+    """Make what computes a task's program by a candidate, called with its inputs.
+
+    Raises:
+        PlanishError: programs of this level cannot be called from Python.
+    """
+    if not isinstance(level, CanCall):
+        raise PlanishError(f"results of level '{level.name}' cannot be called", "Export the result.")
+    return level.function(task, candidate)

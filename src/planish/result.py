@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from planish.core import Candidate, Effect, Measured, Objective, Opinion, Task, Trial
-from planish.levels import first_exportable, level_named
+from planish.levels import first_exportable, function_of, level_named
 from planish.measure import Standing, Verdict
 
 
@@ -142,3 +143,16 @@ class Result:
     def export(self, path: Path) -> Sequence[Path]:
         """Write `exported`, for use without planish, into a folder; gives the files."""
         return level_named(self.task.level).export(self.task, self.exported, path)
+
+    @cached_property
+    def function(self) -> Callable[..., Any]:
+        """What computes the program by the winner, called with the program's inputs, in their order.
+
+        Raises:
+            PlanishError: programs of this level cannot be called from Python.
+        """
+        return function_of(level_named(self.task.level), self.task, self.candidate)
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Compute the program by the winner: `function(*inputs)`."""
+        return self.function(*inputs)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from planish.core import Candidate, Level, Measured, Objective, PlanishError, Task, Trial, best_harmless
-from planish.levels import first_exportable, level_named, name_files
+from planish.levels import first_exportable, function_of, level_named, name_files
 from planish.store import Finalist, Reader, Run
 
 
@@ -100,6 +102,19 @@ class StoredResult:
     def gain(self) -> float | None:
         """How many times better than the baseline the winner is; None where they were not compared."""
         return None if self.finalist is None else self.finalist.ratio
+
+    @cached_property
+    def function(self) -> Callable[..., Any]:
+        """What computes the program by the candidate, called with the program's inputs, in their order.
+
+        Raises:
+            PlanishError: programs of this level cannot be called from Python.
+        """
+        return function_of(self.level, self.task, self.candidate)
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Compute the program by the candidate: `function(*inputs)`."""
+        return self.function(*inputs)
 
     def describe(self) -> Mapping[str, str]:
         """Show what it does: title to text."""

@@ -4,6 +4,7 @@ from planish.core.canonical import canonical_json, content_hash
 from planish.core.cores import processor, usable_cores
 from planish.core.ending import (
     HELD_BACK,
+    CanCall,
     CanDecline,
     CanDeliver,
     CanDoubt,
@@ -73,6 +74,7 @@ __all__ = [
     "STAGES",
     "AllFailedError",
     "CanAnchor",
+    "CanCall",
     "CanDecline",
     "CanDeliver",
     "CanDoubt",

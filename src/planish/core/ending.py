@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from planish.core.outcome import Outcome
 from planish.core.protocols import EvaluatorFactory
@@ -126,6 +126,19 @@ class CanRefer(Protocol):
 
         Raises:
             PlanishError: it cannot be read.
+        """
+        ...
+
+
+@runtime_checkable
+class CanCall(Protocol):
+    """A level whose candidates can be called from Python; `Result` and `StoredResult` offer it."""
+
+    def function(self, task: Task, candidate: Candidate) -> Callable[..., Any]:
+        """Make what is called with the program's inputs, in their order, and gives its outputs.
+
+        Raises:
+            PlanishError: the machine lacks what the candidate needs.
         """
         ...
 

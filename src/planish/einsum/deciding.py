@@ -44,7 +44,8 @@ def fastest(
         seconds: to spend; every way that is not hopeless takes `LEAST_ROUNDS` blocks all the same.
 
     Returns:
-        The way, and the seconds of a call in each round, by way.
+        The way, and the seconds of a call in each round, by way; of those that are hopeless, those that
+        showed it.
     """
     end = time.monotonic() + seconds
     own, *others = ways
@@ -53,13 +54,15 @@ def fastest(
     best = min(least.values(), default=math.inf)
     by_part = _seconds_by_part(own, contraction, operands)
     if by_part < HOPELESS * best:
-        blocks[own], least[own] = _block(own, operands), by_part
+        blocks[own] = _block(own, operands)
         best = min(best, by_part)
+    least[own] = by_part
     kept = {way: blocks[way] for way in blocks if least[way] <= max(HOPELESS * best, BLOCK_S)}
+    known = {way: [seconds] for way, seconds in least.items()}
     if len(kept) == 1:
-        return next(iter(kept)), {way: [least[way]] for way in kept}
+        return next(iter(kept)), known
     samples = _in_turns(kept, {way: math.ceil(BLOCK_S / least[way]) for way in kept}, end)
-    return min(samples, key=lambda way: statistics.median(samples[way])), samples
+    return min(samples, key=lambda way: statistics.median(samples[way])), {**known, **samples}
 
 
 def _least(block: Block) -> float:

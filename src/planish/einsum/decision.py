@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
 from planish.core import Candidate, Task
 from planish.einsum.contraction import Contraction
 from planish.einsum.ways import Way, compile_kernel
+from planish.finals.ending import Ending
+from planish.finals.storing import stored_finalist
 from planish.loops.level import LoopsLevel
 from planish.loops.library import Library
+from planish.measure.compare import Standing
+from planish.measure.interval import ratio
+from planish.result import Ranked
 from planish.store import Finalist, Store
 
 NUMPY = Candidate((Library("numpy"),))
@@ -50,19 +55,34 @@ def record(
         samples: seconds of whole calls, by way.
         known: what the store had.
     """
-    medians = {known: statistics.median(times) for known, times in samples.items()}
-    theirs = min((m for known, m in medians.items() if known.name != "kernel"), default=None)
-    told = [{"way": w.name, "cores": w.cores, "seconds": m} for w, m in medians.items()]
-    attempts = 1 + (known.data.get("call", {}).get("attempts", 0) if known else 0)
-    call = {"way": way.name, "cores": way.cores, "kernels": kernels, "attempts": attempts, "compared": told}
-    data: dict[str, Any] = {"call": call}
-    taken = medians.get(way)
-    if taken is not None:
-        data |= {"median": taken, "samples": list(samples[way])}
-    ratio = theirs / taken if theirs and taken else 1.0
     run = next(iter(store.runs(task.key, limit=1)), None)
     if run is None or run.status == "running":
         return
+    attempts = 1 + (known.data.get("call", {}).get("attempts", 0) if known else 0)
+    compared = [
+        {"way": w.name, "cores": w.cores, "seconds": statistics.median(t)} for w, t in samples.items()
+    ]
+    call = {
+        "way": way.name,
+        "cores": way.cores,
+        "kernels": kernels,
+        "attempts": attempts,
+        "compared": compared,
+    }
+    finalist = _finalist(task, way, samples)
     store.resume_run(run.id)
-    store.save_result(run.id, [Finalist(way.candidate or NUMPY, ratio, data)])
+    store.save_result(run.id, [replace(finalist, data={**finalist.data, "call": call})])
     store.finish_run(run.id, "finished" if run.status == "interrupted" else run.status, run.seconds)
+
+
+def _finalist(task: Task, way: Way, samples: Mapping[Way, Sequence[float]]) -> Finalist:
+    """Judge what was chosen beside the best of NumPy's ways, as at the end of any run."""
+    objective = task.objectives[0]
+    numpys = min((w for w in samples if w.name != "kernel"), key=lambda w: statistics.median(samples[w]))
+    own, theirs = samples[way], samples[numpys]
+    rounds = min(len(own), len(theirs))
+    over = ratio([own[:rounds]], [theirs[:rounds]])
+    base = Standing("baseline", (tuple(theirs),), tuple(theirs), (), None, "no difference")
+    standing = Standing("#1", (tuple(own),), tuple(own), (), over, over.verdict(objective))
+    member = Ranked(way.candidate or NUMPY, standing, {objective.name: standing})
+    return stored_finalist(member, Ending(baseline={objective.name: base}), task)

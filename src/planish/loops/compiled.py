@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.core import ProgramError
+from planish.core import Candidate, ProgramError, Target
 from planish.loops.arrayspec import ArraySpec
+from planish.loops.build import kernel_of, tree_of
 from planish.loops.dispatch import Table
+from planish.loops.library import library_of
+from planish.loops.numpy_baseline import numpy_callable
+from planish.loops.program import Program
 from planish.loops.runtime import Kernel
 
 Array = NDArray[Any]
@@ -81,8 +85,28 @@ class CompiledKernel:
             for name, array, spec in zip(program.inputs, operands, self.operands, strict=True)
         }
         self.kernel.bind(inputs, outputs)()
-        results = (first[()], *(outputs[name][()] for name in program.outputs[1:]))
-        return results if len(results) > 1 else results[0]
+        return _results([first, *(outputs[name] for name in program.outputs[1:])])
+
+
+def function_of(program: Program, candidate: Candidate, target: Target) -> Callable[..., Any]:
+    """Make what computes a program by a candidate, called with row-major arrays in the program's order."""
+    if library_of(candidate) is None:
+        return CompiledKernel(kernel_of(program, candidate, target, tree_of(program, candidate)))
+    types = program.type
+    specs = [ArraySpec.row_major(types[name].shape, types[name].dtype) for name in program.inputs]
+
+    def call(*operands: Array) -> Any:
+        check_operands(program.inputs, specs, operands)
+        outputs = {name: np.empty(types[name].shape, types[name].dtype) for name in program.outputs}
+        numpy_callable(program, {**dict(zip(program.inputs, operands, strict=True)), **outputs})()
+        return _results(list(outputs.values()))
+
+    return call
+
+
+def _results(outputs: Sequence[Array]) -> Any:
+    results = [array[()] for array in outputs]
+    return tuple(results) if len(results) > 1 else results[0]
 
 
 def check_operands(names: Sequence[str], specs: Sequence[ArraySpec], operands: Sequence[object]) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from planish.core import (
     Candidate,
@@ -152,6 +152,12 @@ class LoopsLevel:
         from planish.loops.export import export_kernel
 
         return export_kernel(task, candidate, path)
+
+    def function(self, task: Task, candidate: Candidate) -> Callable[..., Any]:
+        """Make what is called with row-major arrays, in the order in which the program names its inputs."""
+        from planish.loops.compiled import function_of
+
+        return function_of(_tensor_program(task.program), candidate, task.target)
 
     def machine(self) -> Mapping[str, str]:
         """Tell what the level knows of this machine: name to fact."""

@@ -1,0 +1,89 @@
+"""Results of tensor programs are functions of arrays, and what einsum decided is shown as any result is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from einsum.untuned import forget
+from planish import tune
+from planish.budget import Budget
+from planish.cli import app
+from planish.core import Candidate, PlanishError, ProgramError, Task
+from planish.einsum import contraction_of
+from planish.einsum.decision import record
+from planish.einsum.planning import task_of
+from planish.einsum.ways import Way, compile_kernel
+from planish.levels import function_of, level_named
+from planish.loops.level import LoopsLevel
+from planish.loops.library import Library
+from planish.loops.parse import parse
+from planish.loops.program import Program
+from planish.settings import Settings
+from planish.store import open_store
+from planish.stored import stored_result
+
+A = np.arange(12, dtype=np.float32).reshape(3, 4)
+B = np.arange(20, dtype=np.float32).reshape(4, 5)
+
+
+def test_a_result_is_called_with_arrays(tmp_path: Path) -> None:
+    result = tune(
+        "C[m,n] += A[m,k]*B[k,n]",
+        size="m=3,k=4,n=5",
+        budget=Budget(trials=2),
+        settings=Settings(finalists=0, workers=1),
+        store=tmp_path / "a.db",
+    )
+    np.testing.assert_array_equal(result(A, B), A @ B)
+    with pytest.raises(ProgramError, match=r"B is float32\[3, 4\]"):
+        result(A, A)
+    with open_store(tmp_path / "a.db") as store:
+        np.testing.assert_array_equal(stored_result(store, result.run_id)(A, B), A @ B)
+
+
+@pytest.mark.parametrize("candidate", [Candidate(), Candidate((Library("numpy"),))])
+def test_programs_of_several_outputs_and_constants_are_called(candidate: Candidate) -> None:
+    """NumPy's implementation, which is the result where nothing is better, is called as a kernel is."""
+    program = parse("S[] += X[i]; Y[i] = X[i] * W[i]", {"i": 6}, {}, "float64").with_constants(["W"])
+    call = function_of(level_named("loops"), planning_task(program), candidate)
+    x, w = np.arange(6.0), np.arange(6.0) + 1
+    total, scaled = call(x, w)
+    assert (type(total), total) == (np.float64, 15.0)
+    np.testing.assert_array_equal(scaled, x * w)
+    with pytest.raises(ProgramError, match="1 operands given"):
+        call(x)
+
+
+def planning_task(program: Program) -> Task:
+    level = LoopsLevel()
+    return Task(program, level.target(1), (level.objectives["time_s"],), level.version)
+
+
+def test_results_of_other_levels_say_that_they_cannot_be_called() -> None:
+    task = planning_task(parse("Y[i] = X[i]", {"i": 6}))
+    with pytest.raises(PlanishError, match="'llvm' cannot be called"):
+        function_of(level_named("llvm"), task, Candidate())
+
+
+@pytest.mark.parametrize("chosen", ["kernel", "matmul"])
+def test_what_einsum_decided_is_shown(chosen: str, tmp_path: Path) -> None:
+    forget()
+    contraction = contraction_of("mk,kn->mn", [A, B])
+    task = task_of(contraction, 1)
+    kernel = Way("kernel", compile_kernel(contraction, Candidate(), task.target), 1, Candidate())
+    ways = {"kernel": kernel, "matmul": Way("matmul", np.dot), "einsum": Way("einsum", np.einsum)}
+    samples = {way: [2e-6, 2.1e-6, 1.9e-6] for way in ways.values()}
+    samples[ways[chosen]] = [1e-6, 1.1e-6, 1.05e-6]
+    place = tmp_path / "a.db"
+    with open_store(place) as store:
+        run = store.begin_run(task, searcher="random", space="template", seed=0)
+        store.finish_run(run)
+        record(store, task, ways[chosen], 1, samples, None)
+        assert stored_result(store, run).gain == pytest.approx(1.9 if chosen == "kernel" else 1.0, abs=0.1)
+    for command in (["show", run], ["report", run, "--output", str(tmp_path / "page.html")]):
+        done = CliRunner().invoke(app, [*command, "--store", str(place)])
+        assert done.exit_code == 0, done.output
