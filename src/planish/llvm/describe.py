@@ -14,6 +14,7 @@ from planish.llvm.passes import candidate_of, passes_of
 from planish.llvm.program import ir_program
 from planish.llvm.recipe import baseline_passes, is_run, recipe_of
 from planish.measure import LocalExecutor, seconds_left
+from planish.measure.cage import told
 
 PATIENCE_S = 10.0
 """Seconds after which passes that are not yet left out one by one stay unmeasured."""
@@ -95,7 +96,8 @@ def _verified(task: Task) -> str:
     how = f"with {args}" if args else "without arguments"
     return (
         "by LLVM's verifier; and, if it can be linked and two runs of it agree,\n"
-        f"by its exit code and output beside the unoptimised program's: it is run {how}"
+        f"by its exit code and output beside the unoptimised program's: it is run {how},\n"
+        f"confined by {told()}"
     )
 
 

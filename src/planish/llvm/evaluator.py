@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,8 +17,9 @@ from planish.llvm.backend.elf import code_bytes
 from planish.llvm.passes import passes_of, print_pipeline, vary
 from planish.llvm.program import Running
 from planish.llvm.repeating import fingerprint, reproduces
-from planish.llvm.running import Answer, NotRunnableError, Runner, reference_answer
+from planish.llvm.running import Answer, NotRunnableError, Runner, linker_folders, reference_answer
 from planish.measure import Limits, Timing, time_call
+from planish.measure.cage import Cage
 
 TIMING = Timing(budget_s=0.2, block_s=2e-3, fewest=3, most=30, slow_factor=2.0)
 LAST_TIMING = Timing(budget_s=0.2, block_s=2e-3, fewest=3, most=30, slow_factor=math.inf)
@@ -50,6 +52,13 @@ class LlvmEvaluator:
     limits: Limits
     timing: Timing = TIMING
     remember: bool = True
+
+    @property
+    def cage(self) -> Cage | None:
+        """How a worker is confined that runs the program; None where it is not run."""
+        if self.running is None:
+            return None
+        return Cage((*linker_folders(), *filter(os.path.isabs, self.running.args)))
 
     def __call__(self) -> _Evaluator:
         return _Evaluator(self)

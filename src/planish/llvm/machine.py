@@ -10,6 +10,7 @@ from planish.llvm.backend import facts, open_backend
 from planish.llvm.clang import find_compiler
 from planish.llvm.passes import Element, available, elements
 from planish.llvm.running import find_linker
+from planish.measure.cage import told
 
 
 def this_machine(cores: int, backend: str = "") -> Target:
@@ -49,6 +50,7 @@ def machine_facts() -> Mapping[str, str]:
         "passes": f"{len(_elements(llvm.name))} of {len(elements())}",
         "C to LLVM IR": _told(lambda: _compiler(newest)),
         "linker": _told(lambda: " ".join(find_linker())),
+        "programs are confined by": told(),
     }
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from planish.core import ProgramError, TargetError
 from planish.llvm.backend.protocol import Backend, Module
 from planish.llvm.program import Harness, Running
+from planish.measure.cage import end_strays
 
 OUTPUT_MOST = 64 << 20
 LIMIT_S = 10.0
@@ -105,6 +106,8 @@ class Runner:
                 if isinstance(error, NotRunnableError):
                     raise
                 raise NotRunnableError(f"it did not end within {seconds:g} s") from error
+            finally:
+                end_strays()
         return Answer(code, output, time.monotonic() - start)
 
     def repeat(self, program: Path, calls: int) -> None:
@@ -112,6 +115,7 @@ class Runner:
         for _ in range(calls):
             with self._started(program, subprocess.DEVNULL) as process:
                 process.wait()
+        end_strays()
 
     @contextmanager
     def _started(self, program: Path, output: int) -> Generator[subprocess.Popen[bytes]]:
@@ -151,6 +155,16 @@ def find_linker() -> tuple[str, ...]:
     if find_spec("ziglang") is not None:
         return (sys.executable, "-m", "ziglang", "cc")
     raise TargetError("no C compiler to link with is found", "Install one: gcc, clang, or the wheel ziglang.")
+
+
+def linker_folders() -> tuple[str, ...]:
+    """Name where the C compiler lies; it is read by who links. None where there is none."""
+    try:
+        place = Path(find_linker()[0]).resolve().parent
+    except TargetError:
+        return ()
+    around = place.parent
+    return (str(place),) if around in (Path.home(), Path("/")) else (str(place), str(around))
 
 
 def _compiled(harness: Harness, linker: Sequence[str], backend: Backend) -> bytes:

@@ -10,12 +10,18 @@ import sys
 import threading
 from pathlib import Path
 
+from planish.measure import seccomp
+
 
 def settle() -> None:
-    """Leave Ctrl-C to the parent, write no core files, and name the line at a crash."""
+    """Leave Ctrl-C to the parent, write no core files, name the line at a crash, and use no network.
+
+    Where the kernel has filters of system calls, this process cannot leave its session either.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     faulthandler.enable(all_threads=False)
+    seccomp.restrict()
 
 
 def cap_memory(more_bytes: int) -> None:

@@ -35,8 +35,8 @@ class LocalExecutor:
     process group is killed and replaced, and the rest of the batch is evaluated as if nothing
     had been. A candidate whose worker is killed by somebody else, or gets no processor, is evaluated
     again in another one; after some attempts it is a `Lost` answer. All ends with this process, even
-    if it is killed. Evaluated code that starts a session of its own escapes; nothing else does. An
-    executor belongs to one thread at a time.
+    if it is killed. Where the system has no seccomp, evaluated code that starts a session of its own
+    escapes; nothing else does. An executor belongs to one thread at a time.
 
     Stages named "run" exclude each other on the whole machine (see `Clock`).
 

@@ -10,8 +10,10 @@ import pickle
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 from planish.core import Evaluator, PlanishError, TargetError
+from planish.measure.cage import Cage, enter
 from planish.measure.clock import DIAL_BYTES, Clock, Dial
 from planish.measure.confinement import cap_memory, die_with_parent, settle
 from planish.measure.guard import answer
@@ -29,10 +31,11 @@ def main(descriptors: Sequence[int]) -> None:
     assert isinstance(setup, Setup)
     sys.path[:] = setup.import_path
     cap_memory(setup.memory_bytes)
-    _serve(commands, replies, Clock(Dial(memoryview(mmap.mmap(memory, DIAL_BYTES))), setup.lock))
+    clock = Clock(Dial(memoryview(mmap.mmap(memory, DIAL_BYTES))), setup.lock)
+    _serve(commands, replies, clock, setup.lock)
 
 
-def _serve(commands: int, replies: int, clock: Clock) -> None:
+def _serve(commands: int, replies: int, clock: Clock, lock: Path) -> None:
     evaluator: Evaluator | None = None
     serial = 0
     while True:
@@ -46,18 +49,21 @@ def _serve(commands: int, replies: int, clock: Clock) -> None:
         if isinstance(message, Make):
             serial = message.serial
             del evaluator  # before the next one is made: it may hold much memory
-            evaluator = _make(message, replies)
+            evaluator = _make(message, replies, lock)
         elif isinstance(message, Chunk) and evaluator is not None:
             _evaluate(evaluator, message, replies, clock)
 
 
-def _make(message: Make, replies: int) -> Evaluator | None:
+def _make(message: Make, replies: int, lock: Path) -> Evaluator | None:
     try:
-        evaluator: Evaluator = pickle.loads(message.factory)()
+        factory = pickle.loads(message.factory)
+        cage: Cage | None = getattr(factory, "cage", None)
+        lacking = enter(cage, lock) if cage else ()
+        evaluator: Evaluator = factory()
     except Exception as error:  # noqa: BLE001  (the parent raises it)
         send(replies, encode(_broken(message.serial, error)))
         return None
-    send(replies, encode(Made(message.serial, tuple(getattr(evaluator, "notes", ())))))
+    send(replies, encode(Made(message.serial, (*lacking, *getattr(evaluator, "notes", ())))))
     return evaluator
 
 

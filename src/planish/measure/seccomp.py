@@ -1,0 +1,164 @@
+"""System calls that a worker, and what it starts, may not make: filters, which cannot be taken off again.
+
+A filter is a program for a small machine in Linux: it loads a word of the call (its number, the processor's
+architecture, or half an argument) and compares it. See seccomp(2), and linux/filter.h for the codes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import struct
+import sys
+from collections.abc import Sequence
+
+_ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
+"""Machine to its number in a filter, and to the column below."""
+_NUMBERS: dict[str, tuple[int, int]] = {
+    # into other processes
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "pidfd_getfd": (438, 438),
+    # out of the process group, which is killed whole
+    "setsid": (112, 157),
+    "setpgid": (109, 154),
+    # into the kernel
+    "bpf": (321, 280),
+    "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "kexec_load": (246, 104),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "delete_module": (176, 106),
+    "reboot": (169, 142),
+    # into other namespaces and file systems
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    "open_by_handle_at": (304, 265),
+    "open_tree": (428, 428),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsmount": (432, 432),
+    "mount_setattr": (442, 442),
+}
+_SIGNALS: dict[str, tuple[int, int]] = {
+    "tkill": (200, 130),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
+    "pidfd_send_signal": (424, 424),
+    "pidfd_open": (434, 434),
+}
+_SOCKET, _CLONE, _KILL, _TGKILL = (41, 198), (56, 220), (62, 129), (234, 131)
+_CLONE3 = 435
+_NAMESPACES = 0x7E020000  # CLONE_NEWUSER, NEWNET and the others of their kind
+_UNIX = 1
+_ABORT = 6
+_FOREIGN = 0x40000000  # x32's numbers begin here
+
+_LOAD, _EQUAL, _GREATER, _ANY, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
+_ALLOW, _ERROR = 0x7FFF0000, 0x00050000
+_SET_NO_NEW_PRIVILEGES, _SET_FILTER, _NO_SLOWDOWN, _TELL = 38, 1, 4, 21
+_SECCOMP = {"x86_64": 317, "aarch64": 277}
+
+Code = list[tuple[int, int, int, int]]
+"""Instructions: code, how many are skipped where a comparison holds and where it does not, and a number."""
+
+
+def is_there() -> bool:
+    """Whether this system has filters of calls, and we know its numbers."""
+    known = sys.platform == "linux" and platform.machine() in _ARCHITECTURES
+    return known and ctypes.CDLL(None).prctl(_TELL, 0, 0, 0, 0) >= 0
+
+
+def restrict(worker: int | None = None) -> str:
+    """Forbid this process, and all that it will start, what candidates have no business with.
+
+    That is the network, other processes' memory, sessions and process groups of their own, namespaces,
+    mounts, and parts of the kernel that are known for holes. Forbidden calls fail with EPERM.
+
+    Args:
+        worker: the process that starts programs; they may then not signal it, or open sockets of any kind.
+
+    Returns:
+        Why it is not done; empty where it is.
+    """
+    machine = platform.machine()
+    if sys.platform != "linux" or machine not in _ARCHITECTURES:
+        return "not on this system"
+    code = _program(*_ARCHITECTURES[machine], worker)
+    packed = b"".join(struct.pack("<HBBI", *each) for each in code)
+    content = ctypes.create_string_buffer(packed)
+    whole = ctypes.create_string_buffer(struct.pack("<H6xQ", len(code), ctypes.addressof(content)))
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
+        return os.strerror(ctypes.get_errno())
+    # Kernels before 5.16 would otherwise slow down all that is measured, against Spectre.
+    if library.syscall(_SECCOMP[machine], _SET_FILTER, _NO_SLOWDOWN, whole):
+        return os.strerror(ctypes.get_errno())
+    return ""
+
+
+def _program(architecture: int, column: int, worker: int | None) -> Code:
+    refuse = (_RETURN, 0, 0, _ERROR | errno.EPERM)
+    forbidden = [number[column] for number in _NUMBERS.values()]
+    if worker is not None:
+        forbidden += [number[column] for number in _SIGNALS.values()]
+    code: Code = [
+        (_LOAD, 0, 0, _ARCHITECTURE),
+        (_EQUAL, 1, 0, architecture),
+        refuse,
+        (_LOAD, 0, 0, _NUMBER),
+        (_GREATER, 0, 1, _FOREIGN),
+        refuse,
+    ]
+    for number in forbidden:
+        code += [(_EQUAL, 0, 1, number), refuse]
+    # glibc then asks by clone(), whose flags can be seen.
+    code += [(_EQUAL, 0, 1, _CLONE3), (_RETURN, 0, 0, _ERROR | errno.ENOSYS)]
+    code += _where(_CLONE[column], [_argument(0), (_ANY, 0, 1, _NAMESPACES), refuse])
+    code += _where(_SOCKET[column], _sockets(worker is not None))
+    if worker is not None:
+        code += _where(_KILL[column], _kills(worker))
+        own = [_argument(0), (_EQUAL, 0, 3, worker), _argument(2), (_EQUAL, 1, 0, _ABORT), refuse]
+        code += _where(_TGKILL[column], own)
+    return [*code, (_RETURN, 0, 0, _ALLOW)]
+
+
+def _sockets(strict: bool) -> Code:
+    refuse = (_RETURN, 0, 0, _ERROR | errno.EPERM)
+    return [refuse] if strict else [_argument(0), (_EQUAL, 1, 0, _UNIX), refuse]
+
+
+def _kills(worker: int) -> Code:
+    """Refuse to signal the worker, its group (0, or a negative number), or everybody (-1)."""
+    refuse = (_RETURN, 0, 0, _ERROR | errno.EPERM)
+    return [
+        _argument(0),
+        (_EQUAL, 2, 0, worker),
+        (_EQUAL, 1, 0, 0),
+        (_GREATER, 0, 1, 0x80000000),
+        refuse,
+    ]
+
+
+def _where(number: int, then: Sequence[tuple[int, int, int, int]]) -> Code:
+    """Do something for one call, and go on with its number loaded again."""
+    return [(_EQUAL, 0, len(then) + 1, number), *then, (_LOAD, 0, 0, _NUMBER)]
+
+
+def _argument(place: int) -> tuple[int, int, int, int]:
+    """Load the lower half of an argument."""
+    return _LOAD, 0, 0, _ARGUMENTS + 8 * place
