@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import queue
 import signal
 import subprocess
@@ -15,6 +16,8 @@ from collections.abc import Iterator
 from fuzz.case import Case
 from fuzz.worker import Place, Plan, Tried
 
+_Found = Tried | RuntimeError
+
 
 def try_cases(plan: Plan, first: int, most: int, seconds: float) -> Iterator[Tried]:
     """Try random cases.
@@ -24,8 +27,11 @@ def try_cases(plan: Plan, first: int, most: int, seconds: float) -> Iterator[Tri
         first: number of the first program.
         most: how many cases, or a few more.
         seconds: when to end.
+
+    Raises:
+        RuntimeError: a program or its candidates cannot be drawn.
     """
-    found: queue.Queue[Tried] = queue.Queue()
+    found: queue.Queue[_Found] = queue.Queue()
     stop = threading.Event()
     crew = [
         threading.Thread(target=_serve, args=(plan, Place(first + i, 0), found, stop))
@@ -37,20 +43,24 @@ def try_cases(plan: Plan, first: int, most: int, seconds: float) -> Iterator[Tri
     try:
         for _ in range(most):
             try:
-                yield found.get(timeout=max(0.0, end - time.monotonic()))
+                item = found.get(timeout=max(0.0, end - time.monotonic()))
             except queue.Empty:
                 return
+            if isinstance(item, RuntimeError):
+                raise item
+            yield item
     finally:
         stop.set()
         for thread in crew:
             thread.join()
 
 
-def _serve(plan: Plan, start: Place, found: queue.Queue[Tried], stop: threading.Event) -> None:
+def _serve(plan: Plan, start: Place, found: queue.Queue[_Found], stop: threading.Event) -> None:
     """Keep one worker at work until the end."""
     while not stop.is_set():
         words = [sys.executable, "-m", "fuzz", "--worker", json.dumps([plan, start])]
-        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as worker:
+        paths = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=paths) as worker:
             assert worker.stdout is not None
             place, case = start, None
             for line in worker.stdout:
@@ -67,7 +77,8 @@ def _serve(plan: Plan, start: Place, found: queue.Queue[Tried], stop: threading.
                     worker.kill()
                 return
         if case is None:
-            raise RuntimeError(f"the fuzzer itself failed at program {place.program}")
+            found.put(RuntimeError(f"the fuzzer itself failed at program {place.program}, or just behind it"))
+            return
         found.put(Tried(case, "crashed", ended(worker.returncode)))
         start = Place(place.program, place.case + 1)
 

@@ -9,8 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fuzz.candidates import cases
 from fuzz.case import Case, judge, prepared
+from fuzz.crew import try_cases
 from fuzz.shrink import fails, shrink
+from fuzz.worker import Plan
 from planish.loops.parse import parse
 from planish.loops.portable.arithmetic import EXTREMES
 from planish.loops.target import available_backends
@@ -58,6 +61,19 @@ def test_a_kernel_that_ends_its_process_is_a_failure(monkeypatch: pytest.MonkeyP
     case = Case(parse("C[m] = A[m]", {"m": 3}).text, "[]", "portable")
     monkeypatch.setattr(fuzz.case, "compile_with", crash)
     assert fails(case)
+
+
+def test_workers_answer_in_order() -> None:
+    plan = Plan(3, 1, ["portable"], "plain")
+    found = [(t.case, t.verdict) for t in try_cases(plan, 0, 3, 60)]
+    wanted = [c for number in range(20) for c in cases(3, number) if plan.takes(c)][:3]
+    assert found == [(case, "right") for case in wanted]
+
+
+def test_a_fault_of_the_fuzzer_is_told() -> None:
+    """A seed that no generator takes ends the worker before it has drawn a program."""
+    with pytest.raises(RuntimeError, match="the fuzzer itself failed"):
+        next(try_cases(Plan(-1, 1, ["portable"]), 0, 1, 60))
 
 
 def test_inputs_show_errors() -> None:
