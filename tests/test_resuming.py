@@ -23,6 +23,7 @@ from planish.measure import Answer, InlineExecutor, LocalExecutor
 from planish.result import Result
 from planish.settings import Settings
 from planish.store import Store, open_store
+from planish.store.checksums import sealed
 from planish.tune import tune_program
 
 tune_module = import_module("planish.tune")
@@ -230,7 +231,10 @@ def test_a_run_of_an_older_planish_is_taught_what_the_store_had_when_it_began(
         tuned(store, "vgg16-small-torchscript", 40, by_name)
         tuned(store, "resnet50-small-dynamo-raw", 60, by_name)
     with closing(sqlite3.connect(tmp_path / "b.db", isolation_level=None)) as connection:
-        connection.execute("UPDATE runs SET taught = NULL")
+        connection.row_factory = sqlite3.Row
+        for row in connection.execute("SELECT * FROM runs").fetchall():
+            seal = sealed("runs", {**row, "taught": None})["checksum"]
+            connection.execute("UPDATE runs SET taught = NULL, checksum = ? WHERE id = ?", [seal, row["id"]])
     with open_store(tmp_path / "b.db") as store:
         _, found = tuned(store, "resnet50-small-torchscript", 50, by_name)
     assert found == straight

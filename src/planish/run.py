@@ -37,6 +37,8 @@ from planish.store import Store
 BATCH = 16
 SLICE = 8
 """Candidates that are given to the workers at once."""
+POLL_S = 0.05
+"""How often the store is asked for what another run is measuring."""
 BARREN_MAX = 200
 """Batches in a row that bring nothing new, after which a search is at its end."""
 PATIENCE_S = 0.5
@@ -221,7 +223,7 @@ class Run:
 
     def _recall(self, fresh: Sequence[Candidate], place: Mapping[str, int]) -> None:
         """Take from the store what other runs have measured."""
-        if self.settings.remeasure:
+        if self.settings.remeasure or not fresh:
             return
         with self._timed("store"):
             elsewhere = self.store.known(self.task.key, fresh)
@@ -235,11 +237,14 @@ class Run:
     def _measure(self, executor: LocalExecutor, fresh: Sequence[Candidate], place: Mapping[str, int]) -> None:
         """Measure, a few at a time, so that workers are idle when the budget ends and live on.
 
-        The first candidate that can be measured is waited for, however long it takes.
+        The first candidate that can be measured is waited for, however long it takes. What another run for
+        the same task is measuring just now is waited for too, and then taken from the store.
         """
         begun = time.monotonic()
-        for first in range(0, len(fresh), SLICE):
-            some = fresh[first : first + SLICE]
+        left = list(fresh)
+        while left:
+            claimed = self._claim(left, place)
+            some = [candidate for candidate in claimed if candidate.hash not in self.trials]
             for answer in executor.submit(some):
                 self.start_s = self.start_s or time.monotonic() - begun
                 self._answered(some[answer.position], answer, place)
@@ -247,8 +252,22 @@ class Run:
                     return
                 if self.progress.best is not None:
                     executor.until = time.monotonic() + self.budget.seconds_left(self.started) + PATIENCE_S
-            if self.budget.seconds_left(self.started) <= 0:
+            if self.budget.seconds_left(self.started) <= 0 and (some or self.progress.best is not None):
                 return
+            if not claimed:
+                time.sleep(POLL_S)
+            left = [candidate for candidate in left if candidate not in claimed]
+            self._recall(left, place)
+            left = [candidate for candidate in left if candidate.hash not in self.trials]
+
+    def _claim(self, left: Sequence[Candidate], place: Mapping[str, int]) -> Sequence[Candidate]:
+        """Give the next few that nobody else is measuring; none where all are waited for."""
+        if self.settings.remeasure:
+            return left[:SLICE]
+        with self._timed("store"):
+            claimed = self.store.claim(self.progress.run_id, left, SLICE)
+        self._recall(claimed, place)  # another run may have let them go just before, with an outcome
+        return claimed
 
     def _answered(self, candidate: Candidate, answer: Evaluation, place: Mapping[str, int]) -> None:
         for stage, spent in answer.seconds.items():

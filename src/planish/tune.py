@@ -27,8 +27,8 @@ from planish.result import Result
 from planish.run import Run
 from planish.search import make_searcher
 from planish.settings import Settings
+from planish.store import HeldError, Store, store_at
 from planish.store import Run as StoredRun
-from planish.store import Store, store_at
 
 DEFAULT_BUDGET = Budget(seconds=10)
 
@@ -144,7 +144,10 @@ def _begin(
         )  # fmt: skip
     else:
         run_id = old.id
-        store.resume_run(run_id)
+        try:
+            store.resume_run(run_id)
+        except HeldError:  # another process has taken it up just now; this one shares its trials
+            return _begin(level, task, settings, budget, store, listener, began)
         known = store.run_trials(run_id, level.steps)
     growth = Growth(task.objectives, level.baseline(task)) if len(task.objectives) > 1 else None
     compares, loading_s = settings.finalists != 0, time.monotonic() - began

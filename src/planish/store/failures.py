@@ -19,6 +19,10 @@ class LostConnectionError(StoreError):
     """The server is not there now, and may be soon."""
 
 
+class HeldError(StoreError):
+    """Another process is writing to a run."""
+
+
 _LOCKED: _Cause = ("is locked by another process", "Let that process end, then run the command again.")
 _READ_ONLY: _Cause = ("is read-only", f"Make the file and its folder writable, {_ELSEWHERE}.")
 _FULL: _Cause = ("cannot grow: the disk is full", f"Free some space and run the command again; {_SAFE}.")

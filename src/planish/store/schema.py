@@ -15,7 +15,7 @@ from sqlalchemy import (
 )
 
 # The newest migration; a number of four digits, so that newer is greater.
-SCHEMA = "0003"
+SCHEMA = "0004"
 VERSION_TABLE = "planish_version"
 
 metadata = MetaData()
@@ -93,4 +93,15 @@ results = Table(
     Column("data", Text, nullable=False),
     Column("checksum", BigInteger),
     Index("results_by_task", "task_key"),
+)
+
+# What a run measures just now, until its lock ends, or a time in seconds since the epoch.
+claims = Table(
+    "claims",
+    metadata,
+    Column("task_key", Text, primary_key=True),
+    Column("candidate_hash", Text, primary_key=True),
+    Column("run_id", Text, nullable=False),
+    Column("until", Double, nullable=False),
+    Index("claims_by_run", "run_id"),
 )

@@ -8,14 +8,15 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, Insert, Table, bindparam, delete, insert, update
 
-from planish.core import StoreError, Task, Trial
+from planish.core import Candidate, StoreError, Task, Trial
 from planish.store.checksums import RUN, sealed, total
-from planish.store.failures import LostConnectionError
+from planish.store.claims import claim
+from planish.store.failures import HeldError, LostConnectionError
 from planish.store.moving import drop, find_id, unpack
 from planish.store.reading import Reader
 from planish.store.records import Finalist
 from planish.store.rows import finalist_row, task_row, to_json, trial_row
-from planish.store.schema import results, runs, tasks, trials
+from planish.store.schema import claims, results, runs, tasks, trials
 from planish.store.session import Session
 
 _ADD = insert(trials)
@@ -143,6 +144,31 @@ class Store(Reader):
 
         self._held[run_id] = self._session.write(write)
 
+    def claim(self, run_id: str, candidates: Sequence[Candidate], most: int) -> list[Candidate]:
+        """Claim candidates to be measured, so that no other run for the same task measures them meanwhile.
+
+        A claim ends with the run's next one, with its end, however that comes, and after two minutes at last.
+
+        Args:
+            run_id: a run begun or resumed here.
+            candidates: what is to be measured, the most wanted first.
+            most: how many may be claimed.
+
+        Returns:
+            Those that are claimed; another run is measuring the others just now.
+
+        Raises:
+            StoreError: the run is not held here.
+        """
+        hashes = [candidate.hash for candidate in candidates]
+
+        def write(connection: Connection, again: bool) -> list[str]:
+            held = self._own(run_id, again)
+            return claim(connection, self._session.locks, run_id, held["task_key"], hashes, most)
+
+        mine = set(self._session.write(write))
+        return [candidate for candidate in candidates if candidate.hash in mine]
+
     def save_result(self, run_id: str, finalists: Sequence[Finalist]) -> None:
         """Store what a run found, in place of what was stored before.
 
@@ -190,6 +216,7 @@ class Store(Reader):
             new = _changed(held, **end)
             if not (again and self._was_stored(connection, held, new)):
                 _rewrite(connection, new)
+            connection.execute(delete(claims).where(claims.c.run_id == run_id))
 
         self._session.write(write)
         del self._held[run_id]
@@ -232,7 +259,7 @@ class Store(Reader):
             self._session.locks.take(other)
         if not self._session.locks.take(run_id):
             # It may be the lost connection that holds the lock: a server notices late that nobody is there.
-            kind = LostConnectionError if again else StoreError
+            kind = LostConnectionError if again else HeldError
             what = f"another process is writing to run {run_id}"
             raise kind(what, "Let it end, or begin another run.")
 
