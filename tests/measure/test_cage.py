@@ -248,6 +248,22 @@ def test_it_is_told_what_holds() -> None:
     assert ("root has no limit" in told()) == (os.geteuid() == 0)
 
 
+def test_without_filters_the_network_goes_by_a_namespace() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        code = (
+            "import os, socket, sys\nfrom planish.measure.namespaces import leave_network\n"
+            "if why := leave_network():\n    sys.exit(why)\n"
+            "assert os.access(sys.argv[2], os.W_OK), 'it is who it was'\n"
+            "try:\n    socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5)\n"
+            "except OSError:\n    sys.exit(0)\nsys.exit('connected')\n"
+        )
+        words = [sys.executable, "-c", code, str(server.getsockname()[1]), tempfile.gettempdir()]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if "not permitted" in done.stderr or "No space left" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+
+
 def test_every_worker_and_its_children_have_no_network() -> None:
     need(CALLS)
     code = (

@@ -20,6 +20,7 @@ from pathlib import Path
 from planish.core import PlanishError
 from planish.measure import landlock, seccomp
 from planish.measure.machine_lock import opened_lock
+from planish.measure.namespaces import leave_network
 
 SYSTEM = tuple(
     map(
@@ -86,11 +87,13 @@ def enter(cage: Cage, lock: Path | None = None) -> tuple[str, ...]:
         os.close(opened_lock(lock))  # it cannot be made later
     locked = [] if lock is None else [lock.parent]
     looked_at = [(path, landlock.LOOK) for path in (*SYSTEM, *_of_python(), *locked, *map(Path, cage.reads))]
-    files, calls = landlock.restrict([*scratch, *looked_at]), seccomp.restrict(os.getpid())
+    calls = seccomp.restrict(os.getpid())
+    network = leave_network() if calls else ""  # before Landlock, which hides what it takes
+    files = landlock.restrict([*scratch, *looked_at])
     _on.append(cage)
     return tuple(
         f"programs are not confined by {name}: {why}"
-        for name, why in (("Landlock", files), ("seccomp", calls))
+        for name, why in (("Landlock", files), ("seccomp", calls), ("a network of their own", network))
         if why
     )
 
@@ -121,7 +124,7 @@ def told() -> str:
     holds += ["limits of memory, of files' sizes and of open files"]
     lacks = [] if known else ["Landlock: they may use all files that you may"]
     lacks += [] if known >= landlock.SCOPED else ["signals: they may end your other processes"]
-    lacks += [] if seccomp.is_there() else ["seccomp: they may use the network, and sessions of their own"]
+    lacks += [] if seccomp.is_there() else ["seccomp: they may have sessions of their own"]
     lacks += ["the number of processes: root has no limit"] if os.geteuid() == 0 else []
     return ", ".join(holds) + (f"; not by {'; '.join(lacks)}" if lacks else "")
 
