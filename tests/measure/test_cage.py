@@ -91,8 +91,7 @@ done = subprocess.run([program, *words], stdout=subprocess.PIPE, stderr=subproce
 cage.end_strays()
 print(json.dumps([done.stdout.decode().strip(), lacking]))
 """
-FILES = "Landlock: they may use all"
-CALLS = "seccomp: they may"
+FILES, CALLS, SIGNALS = "no Landlock", "no seccomp", "signals to your other processes"
 
 
 def need(lacking: str) -> None:
@@ -213,7 +212,7 @@ def test_neither_can_its_group_or_everybody(prober: Prober, whom: int) -> None:
 
 
 def test_others_cannot_be_killed(prober: Prober) -> None:
-    need("signals: they may")
+    need(SIGNALS)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
         assert prober.caged("kill", other.pid) == "EPERM"
         assert other.poll() is None

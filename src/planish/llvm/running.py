@@ -183,7 +183,12 @@ def _compiled(harness: Harness, linker: Sequence[str], backend: Backend) -> byte
 
 def _call(linker: Sequence[str], words: Sequence[str], what: str, folder: Path) -> None:
     try:
-        done = subprocess.run([*linker, *words], capture_output=True, timeout=_LINK_S, check=False)
+        # Who runs programs is confined, and cannot write to the caches that compilers have elsewhere.
+        caches = {name: tempfile.gettempdir() for name in ("ZIG_LOCAL_CACHE_DIR", "ZIG_GLOBAL_CACHE_DIR")}
+        environment = {**os.environ, **caches, "CCACHE_DISABLE": "1"}
+        done = subprocess.run(
+            [*linker, *words], capture_output=True, timeout=_LINK_S, check=False, env=environment
+        )
     except subprocess.TimeoutExpired as error:
         why = f"{linker[0]} did not end within {_LINK_S:g} s"
         raise NotRunnableError(f"it cannot be {what}: {why}") from error

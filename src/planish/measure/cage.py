@@ -117,16 +117,16 @@ def end_strays() -> None:
 
 
 def told() -> str:
-    """Say by what programs are confined here, and by what not."""
+    """Say by what programs are confined here, and what is left open."""
     known = landlock.abi()
     holds = [f"Landlock (ABI {known})"] if known else []
     holds += ["seccomp"] if seccomp.is_there() else []
     holds += ["limits of memory, of files' sizes and of open files"]
-    lacks = [] if known else ["Landlock: they may use all files that you may"]
-    lacks += [] if known >= landlock.SCOPED else ["signals: they may end your other processes"]
-    lacks += [] if seccomp.is_there() else ["seccomp: they may have sessions of their own"]
-    lacks += ["the number of processes: root has no limit"] if os.geteuid() == 0 else []
-    return ", ".join(holds) + (f"; not by {'; '.join(lacks)}" if lacks else "")
+    lacks = [] if known else ["files (no Landlock)"]
+    lacks += [] if known >= landlock.SCOPED else ["signals to your other processes"]
+    lacks += [] if seccomp.is_there() else ["sessions of their own (no seccomp)"]
+    lacks += ["the number of processes (root has no limit)"] if os.geteuid() == 0 else []
+    return ", ".join(holds) + (f"; not held: {', '.join(lacks)}" if lacks else "")
 
 
 def _limit() -> None:
