@@ -13,8 +13,7 @@ from typing import Any
 from planish.budget import Budget
 from planish.core import Objective, PlanishError, Trial
 from planish.levels import level_named
-from planish.measure import Entrant, Plan, Ratio, Standing, remeasure
-from planish.measure.interval import ratio
+from planish.measure import Entrant, Plan, Standing, judged, remeasure
 from planish.progress import Listener
 from planish.result import Result
 from planish.settings import Settings
@@ -185,7 +184,7 @@ def compare_results(
     base = dict(zip(tasks, standings, strict=False))
     again = standings[len(tasks) :]
     return [
-        Rematch(r, _beside(s, base[r.task.key], objective), base[r.task.key])
+        Rematch(r, judged(s, base[r.task.key], objective), base[r.task.key])
         for r, s in zip(results, again, strict=True)
     ]
 
@@ -196,11 +195,3 @@ def _common_objective(results: Sequence[StoredResult]) -> Objective:
         names = " and ".join(objective.name for objective in objectives) or "nothing"
         raise PlanishError(f"cannot compare {names}", "Name runs with the same leading objective.")
     return objectives[0]
-
-
-def _beside(standing: Standing, base: Standing, objective: Objective) -> Standing:
-    """Judge against the baseline of the own task."""
-    if standing.failures or base.failures:
-        return standing
-    over: Ratio = ratio(standing.values, base.values)
-    return replace(standing, ratio=over, verdict=over.verdict(objective))

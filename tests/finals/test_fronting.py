@@ -19,10 +19,12 @@ NOISE = {"time_s": 0.02, "error": 0.0}
 
 
 def standings(time: float, error: float) -> Mapping[str, Standing]:
-    """Make standings of these values."""
-    one = Ratio(1, 1, 1)
-    values = {"time_s": time, "error": error}
-    return {name: Standing(name, ((v,),), (), (), one, "no difference") for name, v in values.items()}
+    """Make standings of these values beside a baseline of (1, 0.5)."""
+    values = {"time_s": (time, time), "error": (error, error / 0.5)}
+    return {
+        name: Standing(name, ((value,),), (), (), Ratio(over, over, over), "no difference")
+        for name, (value, over) in values.items()
+    }
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from planish.graph.program import GraphProgram
 from planish.graph.recipe import recipe_of, unoptimised
 from planish.graph.rewriting import RewriteError, apply_pass
 from planish.graph.running import Feed, Tolerance, difference, make_feeds, tolerance
-from planish.measure import InlineExecutor, Timing
+from planish.measure import InlineExecutor, Timing, by_processor_time
 from planish.settings import Settings
 from planish.tune import task_of
 
@@ -56,6 +56,35 @@ def test_what_costs_nothing_more_is_always_measured(tmp_path: Path) -> None:
     assert measured(folded).values["model_size"] != values["model_size"]
     assert len(measured(plain).samples["latency"]) >= 3
     assert isinstance(nothing, Measured)
+
+
+def test_what_takes_a_millisecond_is_timed_in_turns_with_the_baseline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = make(tmp_path)
+
+    def latencies(anchor: float) -> list[Measured]:
+        recipe = replace(recipe_of(task), timing=ONCE)
+        recipe.anchor(Measured({"latency": anchor}))
+        batch = [Candidate(), unoptimised().candidate]
+        return [measured(answer.outcome) for answer in InlineExecutor(recipe()).submit(batch)]
+
+    for outcome in latencies(1e-9):  # alone
+        assert outcome.values["latency"] > 1e-7
+    monkeypatch.setattr("planish.graph.timed.LEAST_S", 0.0)
+    for outcome in latencies(1e-9):  # so many times as long as the baseline
+        assert outcome.values["latency"] < 1e-7
+        assert len(outcome.samples[by_processor_time("latency")]) == 3
+        rates = [1 / seconds for seconds in outcome.samples[by_processor_time("latency")]]
+        assert outcome.samples[by_processor_time("throughput")] == pytest.approx(rates)
+
+
+def test_counters_count_no_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: object) -> None: ...
+
+    monkeypatch.setattr("planish.graph.recipe.lacking", none)
+    assert recipe_of(make(tmp_path, "latency", "energy")).yardstick is None
+    assert recipe_of(make(tmp_path, "latency")).yardstick is not None
 
 
 def test_a_model_s_size_has_its_weights_wherever_they_are(tmp_path: Path) -> None:

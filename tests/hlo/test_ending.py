@@ -76,6 +76,7 @@ def test_the_original_form_is_measured_as_the_module_is(tmp_path: Path) -> None:
     reference = LEVEL.reference(of)
     assert reference is not None
     assert (reference.name, reference.candidate) == ("old.mlir", NOTHING)
+    assert reference.factory is not None
     (answer,) = InlineExecutor(reference.factory(), lock=tmp_path / "lock").submit([NOTHING])
     assert isinstance(answer.outcome, Measured)
     assert set(answer.outcome.values) == {"time_s", "error"}

@@ -1,6 +1,8 @@
 """Timing in turns with a baseline: what slows both down alike does not show."""
 
+import math
 import pickle
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -8,9 +10,9 @@ from hypothesis import strategies as st
 
 from measure.actors import Finder
 from planish.core import Candidate, Measured, rng
-from planish.measure import Beside, LocalExecutor, Runs, Samples, Timing, Yardstick
+from planish.measure import Beside, Clocks, LocalExecutor, Runs, Samples, Timing, Yardstick
 
-TIMING = Timing(budget_s=0.1, block_s=1e-3, fewest=5, most=25)
+TIMING = Timing(budget_s=0.1, block_s=1e-3, fewest=5, most=25, slow_factor=math.inf)
 
 
 class Machine:
@@ -32,7 +34,7 @@ class Machine:
         return self.measure_runs(self.runs(own), self.runs(baseline), yardstick)
 
     def measure_runs(self, own: Runs, baseline: Runs, yardstick: Yardstick | None = None) -> Samples:
-        return Beside(yardstick or Yardstick(), TIMING, self.now).time(own, baseline)
+        return Beside(yardstick or Yardstick(), TIMING, clocks=Clocks(self.now, self.now)).time(own, baseline)
 
 
 @given(st.floats(1e-6, 1.0), st.floats(1e-6, 1.0))
@@ -65,6 +67,46 @@ def test_what_is_noisy_is_measured_longer(noise: float, samples: int) -> None:
         machine.seconds += calls * 0.1 * (1 + draw.uniform(-noise, noise))
 
     assert len(machine.measure_runs(run, machine.runs(0.1)).seconds) == pytest.approx(samples, abs=2)
+
+
+def test_two_looks_at_what_is_slow_are_enough() -> None:
+    machine, timing = Machine(0.0), replace(TIMING, slow_factor=3.0)
+    beside = Beside(Yardstick(), timing, clocks=Clocks(machine.now, machine.now))
+    slow = beside.time(machine.runs(0.31), machine.runs(0.1))
+    assert (slow.cut, slow.seconds) == (True, pytest.approx((0.31, 0.31)))
+    assert not beside.time(machine.runs(0.29), machine.runs(0.1)).cut
+
+
+class Busy(Machine):
+    """A machine on which others have the core now and then; only the clock goes on then."""
+
+    def __init__(self) -> None:
+        super().__init__(0.0)
+        self._draw, self._waited = rng(1), 0.0
+
+    def runs(self, seconds: float) -> Runs:
+        def run(calls: int) -> None:
+            self.seconds += calls * seconds * self._draw.uniform(0.99, 1.01)
+            self._waited += calls * seconds * self._draw.integers(4)
+
+        return run
+
+    def wall(self) -> int:
+        return round((self.seconds + self._waited) * 1e9)
+
+
+@pytest.mark.parametrize(("one_core", "most"), [(True, 0.02), (False, math.inf)])
+def test_processor_time_counts_where_others_have_the_core(one_core: bool, most: float) -> None:
+    off: list[float] = []
+    for _ in range(20):
+        machine, yardstick = Busy(), Yardstick()
+        yardstick.set(0.02)
+        beside = Beside(yardstick, TIMING, one_core=one_core, clocks=Clocks(machine.wall, machine.now))
+        samples = beside.time(machine.runs(0.01), machine.runs(0.02))
+        off.append(abs(samples.median / 0.01 - 1))
+        assert bool(samples.processor) == one_core
+        assert len(samples.seconds) == (5 if one_core else 25)
+    assert max(off) < most
 
 
 def test_a_cold_start_does_not_count() -> None:

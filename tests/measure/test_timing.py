@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planish.measure.timing import FINAL_TIMING, SEARCH_TIMING, Samples, Timing, time_call
+from planish.measure import FINAL_TIMING, SEARCH_TIMING, Clocks, Samples, Timing, time_call
 
 
 class Machine:
@@ -35,7 +35,7 @@ class Machine:
         return round(self._time)
 
     def measure(self, timing: Timing = SEARCH_TIMING, best_s: float = float("inf")) -> Samples:
-        return time_call(self.run, timing, best_s, self.now)
+        return time_call(self.run, timing, best_s, Clocks(self.now, self.now))
 
 
 @given(st.floats(3.0, 1e9), st.sampled_from([SEARCH_TIMING, FINAL_TIMING]))

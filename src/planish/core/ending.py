@@ -58,12 +58,12 @@ class Reference:
     Args:
         name: for people: a file's name.
         candidate: what is measured.
-        factory: makes its evaluator.
+        factory: makes its evaluator; None where the task's own does.
     """
 
     name: str
     candidate: Candidate
-    factory: EvaluatorFactory
+    factory: EvaluatorFactory | None = None
 
 
 HELD_BACK = "validation"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from planish.core import rng
 from planish.einsum.contraction import Contraction
 from planish.einsum.ways import Way
-from planish.measure.timing import block_of, repeated
+from planish.measure.blocks import block_of, repeated
 
 Array = NDArray[Any]
 Block = Callable[[int], float]

@@ -13,8 +13,8 @@ from planish.finals.ending import Ending
 from planish.finals.storing import stored_finalist
 from planish.loops.level import LoopsLevel
 from planish.loops.library import Library
-from planish.measure.compare import Standing
 from planish.measure.interval import ratio
+from planish.measure.standing import Standing
 from planish.result import Ranked
 from planish.store import Finalist, Store
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -78,6 +79,22 @@ def _notes(base: Standing, found: Sequence[Standing], plan: Plan) -> Sequence[st
         )
     if out:
         notes.append(f"{out} of {len(found)} were not measured again: the time for it was over")
+    return [*notes, *_clocked(found)]
+
+
+def _clocked(found: Sequence[Standing]) -> Sequence[str]:
+    """Say which gains processor time tells, and which it disputes."""
+    evidence = [each.evidence for each in found if each.evidence is not None]
+    by_processor = [each for each in evidence if each.by_processor and each.processor is not None]
+    notes: list[str] = []
+    if by_processor:
+        times = statistics.median(e.wall.width / e.processor.width for e in by_processor if e.processor)
+        notes.append(
+            f"the machine was busy: {len(by_processor)} of {len(found)} were compared by processor time, "
+            f"{times:.0f} times as precise as the clock"
+        )
+    if disputed := sum(each.disputed for each in evidence):
+        notes.append(f"disputed: processor time does not bear out what the clock says of {disputed}")
     return notes
 
 
@@ -97,8 +114,9 @@ def compare_reference(search: Searched, reference: Reference, known: Standings) 
         PlanishError: one of them fails.
     """
     level, task = search.level, search.task
-    baseline = Entrant("baseline", level.baseline(task), level.evaluator(task, final=True))
-    entrant = Entrant(reference.name, reference.candidate, reference.factory)
+    own = level.evaluator(task, final=True)
+    baseline = Entrant("baseline", level.baseline(task), own)
+    entrant = Entrant(reference.name, reference.candidate, reference.factory or own)
     plan = Plan(processes=1, seed=search.settings.seed, seconds=seconds_left(REFERENCE_S))
     _, found = remeasure_all(baseline, [entrant], task.objectives, plan, _fresh)
     for standing in found.values():

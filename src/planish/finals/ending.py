@@ -104,7 +104,9 @@ class Ending:
     ) -> tuple[bool | float, ...]:
         if len(objectives) == 1:
             unproven = member.standing.verdict != "faster"
-            cost = objectives[0].cost(member.standing.median)
+            # Medians would not do: who is settled early is not measured in the same moments as the others.
+            ratio = member.standing.ratio
+            cost = objectives[0].cost(ratio.value if ratio else member.standing.median)
             return (unproven, unproven and member.candidate != baseline, cost)
         costs = [self._cost(member, objective) for objective in objectives]
         worse = any(member.standings[o.name].verdict in ("slower", "failed") for o in objectives)

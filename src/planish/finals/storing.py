@@ -5,7 +5,10 @@ The keys of its `data`, by objective name where a value is a mapping:
 - of the leading objective: `hash`, `verdict`, `median`, `samples`, `ratio` (value, low, high; of objective /
   baseline's), `baseline` (`median`, `samples`);
 - `objectives`: for each `median`, `ratio`, `verdict`, `baseline` (the median). A verdict is "faster" (better,
-  whatever the objective is), "no difference", "slower", or "disputed": better, if the second opinion agreed;
+  whatever the objective is), "no difference", "slower", or "disputed": better, if the second opinion agreed.
+  Where processor time is known too, `clocks`: the ratio by each, `wall` and `processor`; `decides`, which of
+  them `ratio` is; `disputed`, whether they contradict each other; `samples` and `baseline_samples`, what the
+  processor's is made of, by process, then by round;
 - `scores`, `baseline_scores`: what data that the search did not see gives; empty where that was left out;
 - `second_opinion`: `agrees`, `difference`, `why` (see `planish.core.Opinion`);
 - `edits`: steps as `searched` and as `left` after minimising;
@@ -26,6 +29,7 @@ from typing import Any
 
 from planish.core import Effect, Task
 from planish.finals.ending import Ending
+from planish.measure import Ratio, Standing
 from planish.result import Ranked
 from planish.store import Finalist
 
@@ -78,10 +82,30 @@ def _standing(member: Ranked, ending: Ending, name: str) -> dict[str, Any]:
     ratio = standing.ratio
     return {
         "median": standing.median,
-        "ratio": [ratio.value, ratio.low, ratio.high] if ratio else None,
+        "ratio": _ends(ratio) if ratio else None,
         "verdict": member.verdict(name),
         "baseline": ending.baseline[name].median,
+        **_clocks(standing, ending.baseline[name]),
     }
+
+
+def _clocks(standing: Standing, baseline: Standing) -> dict[str, Any]:
+    evidence = standing.evidence
+    if evidence is None or evidence.processor is None:
+        return {}
+    clocks = {
+        "wall": _ends(evidence.wall),
+        "processor": _ends(evidence.processor),
+        "decides": "processor" if evidence.by_processor else "wall",
+        "disputed": evidence.disputed,
+        "samples": [list(row) for row in standing.processor],
+        "baseline_samples": [list(row) for row in baseline.processor],
+    }
+    return {"clocks": clocks}
+
+
+def _ends(ratio: Ratio) -> list[float]:
+    return [ratio.value, ratio.low, ratio.high]
 
 
 def _effect(effect: Effect) -> dict[str, Any]:

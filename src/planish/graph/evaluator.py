@@ -30,8 +30,9 @@ from planish.graph.running import (
 )
 from planish.graph.running.memory import peak_memory
 from planish.graph.shelf import Shelf
+from planish.graph.timed import Timed
 from planish.graph.workshop import Made, Workshop
-from planish.measure import Limits, Timing, time_call
+from planish.measure import Limits, Timing, Yardstick
 
 TIMING = Timing(budget_s=0.15, block_s=1e-3, fewest=5, most=50, slow_factor=3.0)
 LAST_TIMING = Timing(budget_s=0.15, block_s=1e-3, fewest=5, most=50, slow_factor=math.inf)
@@ -54,6 +55,7 @@ class GraphEvaluator:
         objectives: names of what is wanted; what costs nothing more is measured besides.
         limits: of one evaluation.
         timing: how long each candidate is timed.
+        yardstick: what the baseline takes, in turns with which each is timed; None: each is timed alone.
         remember: whether what was measured already is not measured again, whatever passes made it. Where it
             is, at the end, answers are compared on further inputs too.
         shelf: of rewritten models, for fresh processes that measure the same; None where each makes its own.
@@ -64,8 +66,14 @@ class GraphEvaluator:
     objectives: frozenset[str]
     limits: Limits
     timing: Timing = TIMING
+    yardstick: Yardstick | None = None
     remember: bool = True
     shelf: Shelf | None = None
+
+    def anchor(self, baseline: Outcome) -> None:
+        """Let the baseline take the seconds that are known of it; see `planish.core.CanAnchor`."""
+        if self.yardstick is not None and isinstance(baseline, Measured):
+            self.yardstick.set(baseline.values["latency"])
 
     def __call__(self) -> _Evaluator:
         return _Evaluator(self)
@@ -88,7 +96,9 @@ class _Evaluator:
         self._expected = _reference(recipe, self._feeds)
         self._known: dict[tuple[str, Selection], Outcome] = {}
         self._verified: set[Candidate] = set()
-        self._best = math.inf
+        self._timer = Timed(
+            recipe.program.file, recipe.settings, recipe.timing, recipe.yardstick, self._feeds[0]
+        )
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Rewrite the model, make a session, compare its answers with the original's, and measure."""
@@ -154,13 +164,12 @@ class _Evaluator:
         meter = Meter(wanted, recipe.settings.provider)
         with clock("run"):
             meter.begin()
-            timed = time_call(self._calls(session), recipe.timing, self._best)
+            timed = self._timer.time(session)
             read = meter.end(timed.calls * len(timed.seconds))
             creations = [session.seconds]
             if "compile_time" in wanted:
                 creations = [self._again(chosen, file) for _ in range(CREATIONS)]
-        self._best = min(self._best, timed.median)
-        latency = statistics.median(within_three_sigma(timed.seconds))
+        latency = statistics.median(within_three_sigma(timed.telling))
         values = {
             "latency": latency,
             "throughput": self._program.batch / latency,
@@ -169,7 +178,7 @@ class _Evaluator:
             **({"offline_time": offline} if chosen.offline else {}),
             **read,
         }
-        samples = {"latency": timed.seconds, "compile_time": tuple(creations)}
+        samples = {**self._timer.named(timed, self._program.batch), "compile_time": tuple(creations)}
         if self._labels is not None:
             values[_LABELS] = self._accuracy(session)
         if "peak_memory" in wanted:
@@ -191,15 +200,6 @@ class _Evaluator:
             return float(self._program.size)
         weights = weights_of(file)
         return float(file.stat().st_size + (weights.stat().st_size if offline and weights.exists() else 0))
-
-    def _calls(self, session: Session) -> Any:
-        run = session.bound(self._feeds[0])
-
-        def repeat(calls: int) -> None:
-            for _ in range(calls):
-                run()
-
-        return repeat
 
     def _accuracy(self, session: Session) -> float:
         """Give the share of the labels that the largest number of the first output tells."""

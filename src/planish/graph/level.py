@@ -164,7 +164,8 @@ class GraphLevel:
         """Give no optimisation at all: what is measured beside the baseline at the end."""
         from planish.graph.recipe import no_optimisation
 
-        return no_optimisation(task)
+        del task
+        return no_optimisation()
 
     def introduction(self, task: Task) -> Sequence[str]:
         """Tell the class and why; and how many passes are relevant, once the search has found that out."""

@@ -17,7 +17,14 @@ from planish.llvm.backend.elf import code_bytes
 from planish.llvm.passes import passes_of, print_pipeline, vary
 from planish.llvm.program import Running
 from planish.llvm.repeating import fingerprint, reproduces
-from planish.llvm.running import Answer, NotRunnableError, Runner, linker_folders, reference_answer
+from planish.llvm.running import (
+    CLOCKS,
+    Answer,
+    NotRunnableError,
+    Runner,
+    linker_folders,
+    reference_answer,
+)
 from planish.measure import Limits, Timing, time_call
 from planish.measure.cage import Cage
 
@@ -172,9 +179,9 @@ class _Evaluator:
             if not self._timed:
                 return Measured({})
             with clock("run"):
-                timed = time_call(partial(runner.repeat, program), self._timing, self._best)
+                timed = time_call(partial(runner.repeat, program), self._timing, self._best, CLOCKS)
         self._best = min(self._best, timed.median)
-        return Measured({"time_s": timed.median}, {"time_s": timed.seconds})
+        return Measured({"time_s": timed.median}, timed.named({"time_s": float}, one_core=True))
 
     def _wrong(self, runner: Runner, program: Path) -> str:
         """Say how an executable's answer is not the expected one; empty where it is."""

@@ -1,8 +1,10 @@
 """Where candidates are evaluated: workers, limits, timing, and the comparison at the end."""
 
 from planish.measure.beside import Beside, Yardstick
-from planish.measure.compare import Standing, remeasure, remeasure_all
+from planish.measure.blocks import Clocks, Runs, repeated
+from planish.measure.compare import remeasure, remeasure_all
 from planish.measure.deadline import deadline, ends_by, seconds_left
+from planish.measure.evidence import Evidence
 from planish.measure.exclusion import exclusive
 from planish.measure.guard import Answer
 from planish.measure.inline import InlineExecutor
@@ -13,16 +15,9 @@ from planish.measure.losses import LostError, loss_notes
 from planish.measure.noise import noise
 from planish.measure.plan import Entrant, Plan
 from planish.measure.rounds import CutShortError
-from planish.measure.timing import (
-    FINAL_TIMING,
-    SEARCH_TIMING,
-    Runs,
-    Samples,
-    Timer,
-    Timing,
-    repeated,
-    time_call,
-)
+from planish.measure.samples import Samples, by_processor_time
+from planish.measure.standing import Standing, judged
+from planish.measure.timing import FINAL_TIMING, SEARCH_TIMING, Timer, Timing, time_call
 
 __all__ = [
     "FINAL_TIMING",
@@ -30,8 +25,10 @@ __all__ = [
     "SEARCH_TIMING",
     "Answer",
     "Beside",
+    "Clocks",
     "CutShortError",
     "Entrant",
+    "Evidence",
     "InlineExecutor",
     "Limits",
     "LocalExecutor",
@@ -45,9 +42,11 @@ __all__ = [
     "Timing",
     "Verdict",
     "Yardstick",
+    "by_processor_time",
     "deadline",
     "ends_by",
     "exclusive",
+    "judged",
     "loss_notes",
     "noise",
     "remeasure",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import statistics
-import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from planish.measure.blocks import CLOCKS, Clocks, Runs, calls_of, timed
+from planish.measure.samples import Samples, error
 from planish.measure.scratch import Scratch, write_whole
-from planish.measure.timing import Runs, Samples, Timing, block_of, calls_of
+from planish.measure.timing import Timing
 
 PRECISE = 0.01
 """The standard error of the ratio at which measuring ends, as a share."""
@@ -43,18 +43,28 @@ class Beside:
     """Times each in turns with a baseline: how many times as long a call takes as the baseline's before it.
 
     With another worker busy, single times of one module vary by 14 %, and ratios of five by 3 %. Where they
-    vary more it measures on, for up to 30 budgets. Nothing is cut short: `slow_factor` does not count.
+    vary more it measures on, as long as `patience` allows. Where one core does the work, and processor time
+    is clearly more precise, that counts. The timing's slow factor is one to the baseline.
 
     Args:
         yardstick: the seconds of the baseline.
         timing: how long to measure both together.
-        now: the clock, in nanoseconds.
+        one_core: whether one core does all the work; else processor time does not tell how long it takes.
+        patience: how many budgets may be spent until the ratio is as precise as `PRECISE`.
+        clocks: by which.
     """
 
     def __init__(
-        self, yardstick: Yardstick, timing: Timing, now: Callable[[], int] = time.perf_counter_ns
+        self,
+        yardstick: Yardstick,
+        timing: Timing,
+        *,
+        one_core: bool = True,
+        patience: int = PATIENCE,
+        clocks: Clocks = CLOCKS,
     ) -> None:
-        self._yardstick, self._timing, self._now = yardstick, timing, now
+        self._yardstick, self._timing, self._clocks = yardstick, timing, clocks
+        self._one_core, self._patience = one_core, patience
         self._length = max(timing.block_s, timing.budget_s / timing.most / 2)
         self._baseline_calls = 0
 
@@ -68,22 +78,29 @@ class Beside:
         Returns:
             Samples in seconds of a baseline that always takes what the yardstick says.
         """
-        start, budget = self._now(), self._timing.budget_s * 1e9
-        base, own = block_of(baseline, self._now), block_of(run, self._now)
-        self._baseline_calls = self._baseline_calls or calls_of(base, self._length)
-        calls, usual, ratios = calls_of(own, self._length), list[float](), list[float]()
-        while len(ratios) < self._timing.fewest or (
-            len(ratios) < self._timing.most
-            and self._now() < start + (budget if _error(ratios) <= PRECISE else PATIENCE * budget)
-        ):
-            usual.append(base(self._baseline_calls) / self._baseline_calls)
-            ratios.append(own(calls) / calls / usual[-1])
+        start = self._clocks.wall()
+        base, own = timed(baseline, self._clocks), timed(run, self._clocks)
+        self._baseline_calls = self._baseline_calls or calls_of(lambda n: base(n).wall, self._length)
+        calls, usual = calls_of(lambda n: own(n).wall, self._length), list[float]()
+        wall, processor = list[float](), list[float]()
+        while not (slow := self._is_slow(processor or wall)) and self._goes_on(wall, processor, start):
+            before, took = base(self._baseline_calls), own(calls)
+            share = self._baseline_calls / calls
+            usual.append(before.wall / self._baseline_calls)
+            wall.append(took.wall / before.wall * share)
+            if self._one_core and before.processor > 0:
+                processor.append(took.processor / before.processor * share)
         unit = self._yardstick.seconds(statistics.median(usual))
-        return Samples(tuple(unit * ratio for ratio in ratios), calls)
+        by_clock, by_processor = (tuple(unit * ratio for ratio in ratios) for ratios in (wall, processor))
+        known = len(processor) == len(wall)
+        return Samples(by_clock, calls, slow, by_processor if known else (), paired=True)
 
+    def _is_slow(self, ratios: Sequence[float]) -> bool:
+        """Whether it is so slow that two looks are enough; one may have been unlucky."""
+        return len(ratios) > 1 and min(ratios) > self._timing.slow_factor
 
-def _error(ratios: Sequence[float]) -> float:
-    """Estimate the standard error of the median, as a share of it, from the median deviation."""
-    middle = statistics.median(ratios)
-    deviation = statistics.median(abs(ratio - middle) for ratio in ratios)
-    return 1.253 * 1.483 * deviation / middle / math.sqrt(len(ratios))
+    def _goes_on(self, wall: Sequence[float], processor: Sequence[float], start: int) -> bool:
+        timing = self._timing
+        precise = min(error(wall), error(processor)) <= PRECISE
+        end = start + (1 if precise else self._patience) * timing.budget_s * 1e9
+        return len(wall) < timing.fewest or (len(wall) < timing.most and self._clocks.wall() < end)

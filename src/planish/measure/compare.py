@@ -14,44 +14,14 @@ as many processes as planned: with fewer the interval would be too narrow.
 """
 
 import math
-import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
-from planish.core import Failed, Measured, Objective, Outcome, PlanishError
-from planish.measure.interval import Ratio, Verdict, ratio
+from planish.core import Objective, Outcome, PlanishError
 from planish.measure.local import LocalExecutor
 from planish.measure.looks import Table, until_settled
 from planish.measure.plan import Entrant, Plan, Start
-
-
-@dataclass(frozen=True)
-class Standing:
-    """How an entrant did.
-
-    Args:
-        name: the entrant's.
-        values: the objective, by process, then by round; empty if any measurement failed, and if it was
-            left out. Of who was settled early there are the first processes.
-        samples: every sample of the objective, in the order measured.
-        failures: what failed, if anything did.
-        ratio: objective / baseline's objective; None where there are no values.
-        verdict: against the baseline; "faster" means better, whatever the objective is. "left out": there
-            was no time to measure it.
-    """
-
-    name: str
-    values: tuple[tuple[float, ...], ...]
-    samples: tuple[float, ...]
-    failures: tuple[Failed, ...]
-    ratio: Ratio | None
-    verdict: Verdict | Literal["failed", "left out"]
-
-    @property
-    def median(self) -> float:
-        """The median of the values; not a number if there are none."""
-        return statistics.median([v for row in self.values for v in row]) if self.values else math.nan
+from planish.measure.standing import Standing, judged, tally
 
 
 def remeasure(
@@ -128,37 +98,8 @@ def _judge(
     objective: Objective,
 ) -> list[Standing]:
     """Judge everybody by one objective; the first is the baseline."""
-    base, *others = (_tally(e.name, o, objective) for e, o in zip(everybody, outcomes, strict=True))
+    base, *others = (tally(e.name, o, objective) for e, o in zip(everybody, outcomes, strict=True))
     if base.failures:
         failure = base.failures[0]
         raise PlanishError(f"the baseline failed: {failure.stage}: {failure.reason}: {failure.detail}")
-    return [_judged(standing, base, objective) for standing in (base, *others)]
-
-
-def _tally(name: str, outcomes: Sequence[Sequence[Outcome]], objective: Objective) -> Standing:
-    flat = [outcome for rounds in outcomes for outcome in rounds]
-    samples = [s for o in flat if isinstance(o, Measured) for s in o.samples.get(objective.name, ())]
-    failures = tuple(o for o in flat if isinstance(o, Failed))
-    values = () if failures else tuple(tuple(_value(o, objective, name) for o in row) for row in outcomes)
-    return Standing(name, values, tuple(samples), failures, None, "failed" if flat else "left out")
-
-
-def _value(outcome: Outcome, objective: Objective, name: str) -> float:
-    assert isinstance(outcome, Measured)
-    value = outcome.values.get(objective.name)
-    if value is None:
-        raise PlanishError(
-            f"'{name}' does not measure {objective.name}", f"It measures {sorted(outcome.values)}."
-        )
-    if value < 0:
-        raise PlanishError(
-            f"{objective.name} of '{name}' is {value}", "A ratio needs values that are not negative."
-        )
-    return value
-
-
-def _judged(standing: Standing, base: Standing, objective: Objective) -> Standing:
-    if not standing.values:
-        return standing
-    over = ratio(standing.values, base.values)
-    return replace(standing, ratio=over, verdict=over.verdict(objective))
+    return [judged(standing, base, objective) for standing in (base, *others)]

@@ -2,18 +2,19 @@
 
 A sample is the mean time of a call in one block of calls. The statistic is the median of the
 samples: a block during which the system did something else moves it little. All samples are kept.
+
+Beside the time by the clock each block has its processor time. On a machine that others keep busy, a call
+that lasts for longer than the system lets a process run (some 3 ms) takes now once, now three times as long
+by the clock; its processor time varies by some percent.
 """
 
 import math
-import statistics
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-Runs = Callable[[int], object]
-"""Makes n calls."""
+from planish.measure.blocks import CLOCKS, Clocks, Runs, Took, filled, timed
+from planish.measure.samples import Samples
 
-_GROWTH = 10  # a block grows by no more at once: one short reading of the clock would mislead
 _LONG = 10  # a first call of so many blocks is as telling as a later one
 
 
@@ -44,26 +45,6 @@ SEARCH_TIMING = Timing()
 FINAL_TIMING = Timing(budget_s=0.05, fewest=5)
 
 
-@dataclass(frozen=True)
-class Samples:
-    """The times of one candidate.
-
-    Args:
-        seconds: mean seconds of a call, for each block, in the order measured.
-        calls: calls in a block.
-        cut: whether measuring was ended early, because the candidate is slow.
-    """
-
-    seconds: tuple[float, ...]
-    calls: int
-    cut: bool = False
-
-    @property
-    def median(self) -> float:
-        """The statistic: median seconds of a call."""
-        return statistics.median(self.seconds)
-
-
 Timer = Callable[[Runs], Samples]
 """A way to time."""
 
@@ -72,7 +53,7 @@ def time_call(
     run: Runs,
     timing: Timing = SEARCH_TIMING,
     best_s: float = math.inf,
-    now: Callable[[], int] = time.perf_counter_ns,
+    clocks: Clocks = CLOCKS,
 ) -> Samples:
     """Measure how long a call takes.
 
@@ -82,67 +63,34 @@ def time_call(
         run: native code that loops has the least overhead.
         timing: how long to measure.
         best_s: the best candidate's seconds a call.
-        now: the clock, in nanoseconds.
+        clocks: by which.
 
     Returns:
         The samples. The first call is none of them, unless it was long and showed by itself that the
         candidate is slow.
     """
 
-    block = block_of(run, now)
-    end = now() + timing.budget_s * 1e9
+    block, taken = timed(run, clocks), list[Took]()
+
+    def wall(calls: int) -> float:
+        taken.append(block(calls))
+        return taken[-1].wall
+
+    end = clocks.wall() + timing.budget_s * 1e9
     length = max(timing.block_s, timing.budget_s / timing.most)
     slow = timing.slow_factor * best_s
-    first = block(1)
-    if first > max(slow, _LONG * timing.block_s):
-        return Samples((first,), 1, cut=True)
-    calls, took = _filled(length, block)
-    seconds = [took / calls]
-    while min(seconds) <= slow:
-        if len(seconds) >= timing.fewest and (now() >= end or len(seconds) >= timing.most):
-            return Samples(tuple(seconds), calls)
-        seconds.append(block(calls) / calls)
-    return Samples(tuple(seconds), calls, cut=True)
+    if wall(1) > max(slow, _LONG * timing.block_s):
+        return _samples(taken, 1, cut=True)
+    calls = filled(length, wall)
+    del taken[:-1]
+    while min(taken).wall <= slow * calls:
+        if len(taken) >= timing.fewest and (clocks.wall() >= end or len(taken) >= timing.most):
+            return _samples(taken, calls)
+        wall(calls)
+    return _samples(taken, calls, cut=True)
 
 
-def repeated(call: Callable[[], object]) -> Runs:
-    """Make of a call what `time_call` runs."""
-
-    def run(calls: int) -> None:
-        for _ in range(calls):
-            call()
-
-    return run
-
-
-def block_of(run: Runs, now: Callable[[], int]) -> Callable[[int], float]:
-    """Make of what makes n calls what gives the seconds that they took."""
-
-    def block(calls: int) -> float:
-        start = now()
-        run(calls)
-        return (now() - start) * 1e-9
-
-    return block
-
-
-def calls_of(block: Callable[[int], float], length: float) -> int:
-    """Warm up, and give how many calls fill so many seconds."""
-    block(1)  # what is cold may take a thousand times as long, and does not tell how short a call is
-    return _filled(length, block)[0]
-
-
-def _filled(length: float, block: Callable[[int], float]) -> tuple[int, float]:
-    """Find how many calls fill a block, which warms up; give them and the seconds that they took.
-
-    Args:
-        length: seconds to fill.
-        block: makes n calls and gives the seconds they took.
-    """
-    calls, took = 1, block(1)
-    least = took  # of a call; one interruption shall not make short blocks look long enough
-    while calls * least < length:
-        calls = math.ceil(calls * min(_GROWTH, max(2, length / max(calls * least, 1e-9))))
-        took = block(calls)
-        least = min(least, took / calls)
-    return calls, took
+def _samples(blocks: Sequence[Took], calls: int, *, cut: bool = False) -> Samples:
+    seconds, processor = (tuple(took / calls for took in clock) for clock in zip(*blocks, strict=True))
+    # A clock that ticks seldom shows nothing of a short block.
+    return Samples(seconds, calls, cut, processor if min(processor) > 0 else ())

@@ -1,0 +1,47 @@
+"""What the clock and processor time say of a ratio, and which of them decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planish.measure.interval import Ratio
+from planish.measure.samples import CLEARLY
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A ratio to the baseline, by both clocks.
+
+    On a machine that others keep busy the time by the clock tells mostly who had to wait, and processor time
+    is up to 20 times as precise. Where one core does all the work, without a pause, both stand for the same.
+    So processor time decides where it is clearly more precise, unless it claims more than the clock allows: a
+    program that sleeps, or waits for a disk, gains nothing by less processor time. That the clock claims more
+    is usual: on a busy machine a longer call is interrupted more often, and its median then jumps.
+
+    Args:
+        wall: by the clock.
+        processor: by processor time; None where that is not known, or does not tell how long it takes.
+    """
+
+    wall: Ratio
+    processor: Ratio | None = None
+
+    @property
+    def disputed(self) -> bool:
+        """Whether processor time claims a difference that the clock rules out."""
+        if self.processor is None:
+            return False
+        better = self.processor.high < min(self.wall.low, 1.0)
+        worse = self.processor.low > max(self.wall.high, 1.0)
+        return better or worse
+
+    @property
+    def by_processor(self) -> bool:
+        """Whether processor time decides."""
+        clearer = self.processor is not None and self.processor.width < CLEARLY * self.wall.width
+        return clearer and not self.disputed
+
+    @property
+    def ratio(self) -> Ratio:
+        """The one that decides."""
+        return self.processor if self.processor is not None and self.by_processor else self.wall

@@ -1,0 +1,111 @@
+"""How somebody did in a comparison."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from planish.core import Failed, Measured, Objective, Outcome, PlanishError
+from planish.measure.evidence import Evidence
+from planish.measure.interval import Ratio, Rounds, Verdict, ratio
+from planish.measure.samples import by_processor_time
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How an entrant did.
+
+    Args:
+        name: the entrant's.
+        values: the objective, by process, then by round; empty if any measurement failed, and if it was
+            left out. Of who was settled early there are the first processes.
+        samples: every sample of the objective, in the order measured.
+        failures: what failed, if anything did.
+        ratio: objective / baseline's objective; None where there are no values.
+        verdict: against the baseline; "faster" means better, whatever the objective is. "left out": there
+            was no time to measure it.
+        processor: as `values`, made of processor time; empty where that does not tell how long it takes.
+        evidence: what both clocks say of the ratio; None where there is no ratio.
+    """
+
+    name: str
+    values: tuple[tuple[float, ...], ...]
+    samples: tuple[float, ...]
+    failures: tuple[Failed, ...]
+    ratio: Ratio | None
+    verdict: Verdict | Literal["failed", "left out"]
+    processor: tuple[tuple[float, ...], ...] = ()
+    evidence: Evidence | None = None
+
+    @property
+    def median(self) -> float:
+        """The median of the values; not a number if there are none."""
+        return statistics.median([v for row in self.values for v in row]) if self.values else math.nan
+
+
+def tally(name: str, outcomes: Sequence[Sequence[Outcome]], objective: Objective) -> Standing:
+    """Collect what was measured of an entrant by an objective; it is not judged yet.
+
+    Args:
+        name: the entrant's.
+        outcomes: by process, then by round; empty where there was no time.
+        objective: which.
+
+    Raises:
+        PlanishError: the objective is not measured, or is negative.
+    """
+    flat = [outcome for rounds in outcomes for outcome in rounds]
+    measured = [outcome for outcome in flat if isinstance(outcome, Measured)]
+    samples = tuple(s for o in measured for s in o.samples.get(objective.name, ()))
+    failures = tuple(o for o in flat if isinstance(o, Failed))
+    if failures or not flat:
+        return Standing(name, (), samples, failures, None, "failed" if flat else "left out")
+    known = all(o.samples.get(by_processor_time(objective.name)) for o in measured)
+    values = tuple(tuple(_value(o, objective, name, both=known) for o in row) for row in outcomes)
+    processor = tuple(tuple(_by_processor(o, objective) for o in row) for row in outcomes) if known else ()
+    return Standing(name, values, samples, (), None, "no difference", processor)
+
+
+def _value(outcome: Outcome, objective: Objective, name: str, *, both: bool) -> float:
+    """Give the value; by the clock, where there are samples by both."""
+    assert isinstance(outcome, Measured)
+    if both:
+        return statistics.median(outcome.samples[objective.name])
+    value = outcome.values.get(objective.name)
+    if value is None:
+        raise PlanishError(
+            f"'{name}' does not measure {objective.name}", f"It measures {sorted(outcome.values)}."
+        )
+    if value < 0:
+        raise PlanishError(
+            f"{objective.name} of '{name}' is {value}", "A ratio needs values that are not negative."
+        )
+    return value
+
+
+def _by_processor(outcome: Outcome, objective: Objective) -> float:
+    assert isinstance(outcome, Measured)
+    return statistics.median(outcome.samples[by_processor_time(objective.name)])
+
+
+def judged(standing: Standing, base: Standing, objective: Objective) -> Standing:
+    """Judge a standing beside another one, which was measured in the same processes and rounds.
+
+    Args:
+        standing: unchanged where it has no values.
+        base: whom it is compared with.
+        objective: by which both were measured.
+    """
+    if not standing.values or not base.values:
+        return standing
+    processor = _known_ratio(standing.processor, base.processor)
+    evidence = Evidence(ratio(standing.values, base.values), processor)
+    verdict = evidence.ratio.verdict(objective)
+    return replace(standing, ratio=evidence.ratio, verdict=verdict, evidence=evidence)
+
+
+def _known_ratio(values: Rounds, baseline: Rounds) -> Ratio | None:
+    return ratio(values, baseline) if values and baseline else None
