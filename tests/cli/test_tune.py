@@ -8,7 +8,7 @@ import pytest
 
 from cli import lattices
 from cli.conftest import PROGRAM, Kept, Planish
-from planish.cli import watching
+from planish.cli import places, watching
 from planish.core import AllFailedError, Candidate, Task
 from planish.report.wording import multiple
 from planish.store import open_store
@@ -131,8 +131,13 @@ def test_report_and_export_are_written(planish: Planish, tmp_path: Path) -> None
     assert json.loads((folder / "place.json").read_text())[0][0] == "Set"
 
 
-def test_a_report_that_cannot_be_written_loses_nothing(planish: Planish, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
+def test_a_report_that_can_no_longer_be_written_loses_nothing(
+    planish: Planish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def was_fine(*_: object) -> None:
+        (tmp_path / "file").write_text("")
+
+    monkeypatch.setattr(places, "require_places", was_fine)
     said = planish("tune", PROGRAM, *SHORT, "--report", tmp_path / "file" / "r.html")
     assert said.code == 2
     assert said.err.splitlines()[-1].startswith("planish: error: the report cannot be written")
@@ -160,3 +165,39 @@ def test_progress_goes_to_standard_error(planish: Planish, monkeypatch: pytest.M
     assert len(lines) >= 2
     assert "trials" in lines[0]
     assert lines[0].endswith("s left")
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--export", "{file}"), "cannot write {file}: {file} is no folder"),
+        (("--export", "{file}/out"), "cannot write {file}/out: {file} is no folder"),
+        (("--report", "{file}/r.html"), "cannot write {file}/r.html: {file} is no folder"),
+        (("--report", "{folder}"), "cannot write the report {folder}: it is a folder"),
+        (("--export", "/proc/1/out"), "cannot write /proc/1/out: /proc/1"),
+    ],
+    ids=["file", "in a file", "report in a file", "folder", "refused"],
+)
+def test_where_nothing_can_be_written_is_told_before_anything_is_stored(
+    planish: Planish, place: Path, tmp_path: Path, words: tuple[str, ...], why: str
+) -> None:
+    (tmp_path / "file").write_text("mine")
+    names = {"file": tmp_path / "file", "folder": tmp_path}
+    said = planish("tune", PROGRAM, *SHORT, *(word.format(**names) for word in words))
+    assert (said.code, said.out) == (2, "")
+    assert said.error.startswith(why.format(**names))
+    assert not place.exists()
+
+
+def test_places_that_are_to_be_made_are_not_made_before_there_is_a_result(
+    planish: Planish, tmp_path: Path
+) -> None:
+    new = tmp_path / "a" / "b"
+    said = planish(
+        "tune", PROGRAM, "--trials", 5, "--option", "fail=yes", "--export", new, "--report", new / "r"
+    )
+    assert said.code == AllFailedError.exit_code
+    assert not new.parent.exists()
+    said = planish("tune", PROGRAM, *SHORT, "--export", new, "--report", new / "r")
+    assert said.code == 0
+    assert {file.name for file in new.iterdir()} == {"place.json", "r"}

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hlo.workloads import STEP, TRAINING, write_all
+from hlo.workloads import INFERENCE, PREDICT, STEP, TRAINING, WEIGHTS, write_all
 from planish import tune
 from planish.budget import Budget
-from planish.core import Candidate, PlanishError, candidate_from_json
+from planish.core import Candidate, PlanishError, ProgramError, candidate_from_json
 from planish.finals import comparing
 from planish.hlo import read_program, recipe
 from planish.hlo.describe import difference
@@ -202,3 +202,23 @@ main()
     assert said.returncode == 5
     assert "pip install 'planish[hlo]'" in said.stderr
     assert said.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("wrong", ["absent", "no array", "other shape"])
+def test_a_missing_weight_is_told_before_a_run_is_stored(tmp_path: Path, wrong: str) -> None:
+    module = write_all(tmp_path / "net", PREDICT, INFERENCE)
+    weights = module.parent / "w.npz"
+    match wrong:
+        case "absent":
+            weights.unlink()
+        case "no array":
+            np.savez(weights, v=WEIGHTS)
+        case _:
+            np.savez(weights, w=WEIGHTS[:2])
+    expected = {"absent": "cannot read the weights", "no array": "has no array 'w'"}.get(
+        wrong, "the module takes"
+    )
+    with open_store(tmp_path / "store.db") as store:
+        with pytest.raises(ProgramError, match=expected):
+            tune(str(module), budget=Budget(trials=1), settings=QUICK, store=store)
+        assert store.runs() == []

@@ -168,3 +168,14 @@ def test_importing_draws_nothing() -> None:
     code = "import planish.report, sys; print([m for m in ('plotly', 'jinja2') if m in sys.modules])"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout == "[]\n"
+
+
+def test_what_was_gained_comes_before_a_long_program(store: Store, tmp_path: Path) -> None:
+    program = "; a module\n" + "declare void @f()\n" * 400
+    run_id = save_run(store, [measured(0, 0.5e-3)], [finalist(0, 0.5, "faster")], task=task_of(program))
+    html = write_report(store, run_id, Planks(), tmp_path / "r.html").read_text()
+    page = Page(html)
+    assert html.index("faster than the baseline</strong>") < html.index("declare void @f()")
+    (shown,) = [e for e in page.all("summary") if e.text.startswith("the program: ")]
+    assert shown.text == "the program: a module"
+    assert program.strip() in page.all("pre", kind="program wrapped")[0].text

@@ -90,9 +90,11 @@ def _carry_out(
     request: Request, store: str | None, form: given.Form, report: Path | None, export: Path | None
 ) -> None:
     from planish import tune as tuned
+    from planish.cli.places import require_places
     from planish.cli.watching import watching
     from planish.store import open_store
 
+    require_places(report, export)
     program, options, settings, budget = request
     with open_store(store) as opened:
         with watching(form, opened, budget) as listener:

@@ -77,7 +77,7 @@ class HloLevel:
         """
         from planish.hlo.installed import versions
         from planish.hlo.scored import ScoredProgram, is_scored, read_scored
-        from planish.hlo.workload import fit
+        from planish.hlo.workload import first_parameters, fit
 
         for name in options:
             if name not in OPTIONS:
@@ -87,7 +87,8 @@ class HloLevel:
         if is_scored(source):
             return read_scored(source)
         program = ScoredProgram(_module(source, options.get("function", "")), _workload(source, options))
-        fit(program.module, program.workload)
+        # A missing array is told now, and not by a worker once a run is stored.
+        first_parameters(program.workload, fit(program.module, program.workload).evolved)
         return program
 
     def read(self, text: str) -> ScoredProgram:

@@ -152,15 +152,14 @@ def test_data_that_does_not_fit_is_one_line(tmp_path: Path, workload: str, chang
         np.savez(tmp_path / "data" / "set.npz", images=draw.random((60, 3, 2), "f"), labels=np.zeros(60))
     if change == "weights":
         np.savez(tmp_path / "w.npz", v=WEIGHTS)
-    of = task(path)
     with pytest.raises(PlanishError, match=said):
-        HloLevel().evaluator(of)()
+        HloLevel().evaluator(task(path))()
 
 
 def test_a_module_without_a_workload_asks_for_one() -> None:
     with pytest.raises(ProgramError, match="--workload"):
         HloLevel().load(PREDICT, {})
-    with pytest.raises(ProgramError, match="Did you mean 'workload'"):
+    with pytest.raises(PlanishError, match="Did you mean 'workload'"):
         HloLevel().load(PREDICT, {"worklaod": "x"})
 
 
