@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 
 from loops.mutants import mutants, some_mutants
-from planish.core import Candidate, Failed, Measured, ProgramError, Stage, Task
-from planish.loops import evaluator
+from planish.core import Candidate, Failed, Measured, PlanishError, ProgramError, Stage, Task
+from planish.levels import function_of
+from planish.loops import compiled, evaluator
 from planish.loops.build import kernel_of, schedule_of, tree_of
 from planish.loops.cases import choose_cases
 from planish.loops.interpret import TreeFault, interpret
@@ -249,3 +250,14 @@ def test_what_is_right_on_the_search_s_inputs_alone_is_not_kept(monkeypatch: pyt
     assert isinstance(kept, Failed)
     assert (kept.stage, kept.reason) == ("verify", "wrong answer")
     assert "C[2, 3] is " in kept.detail
+
+
+def test_a_kernel_with_a_wrong_answer_is_no_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong_of(program: Program, candidate: Candidate) -> LoopTree:
+        return dict(mutants(tree_of(program, candidate)))["iterations repeated"]
+
+    task = Task(matmul(4, 5, 6), this_machine(1), (LEVEL.objectives["time_s"],), LEVEL.version)
+    assert function_of(LEVEL, task, Candidate())
+    monkeypatch.setattr(compiled, "tree_of", wrong_of)
+    with pytest.raises(PlanishError, match="this kernel gives a wrong answer: C"):
+        function_of(LEVEL, task, Candidate())

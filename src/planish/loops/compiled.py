@@ -16,6 +16,7 @@ from planish.loops.library import library_of
 from planish.loops.numpy_baseline import numpy_callable
 from planish.loops.program import Program
 from planish.loops.runtime import Kernel
+from planish.loops.verifying import refuse_wrong
 
 Array = NDArray[Any]
 
@@ -89,9 +90,15 @@ class CompiledKernel:
 
 
 def function_of(program: Program, candidate: Candidate, target: Target) -> Callable[..., Any]:
-    """Make what computes a program by a candidate, called with row-major arrays in the program's order."""
+    """Make what computes a program by a candidate, called with row-major arrays in the program's order.
+
+    Raises:
+        PlanishError: a kernel of it is wrong on inputs that the search did not see.
+    """
     if library_of(candidate) is None:
-        return CompiledKernel(kernel_of(program, candidate, target, tree_of(program, candidate)))
+        kernel = kernel_of(program, candidate, target, tree_of(program, candidate))
+        refuse_wrong(kernel)
+        return CompiledKernel(kernel)
     types = program.type
     specs = [ArraySpec.row_major(types[name].shape, types[name].dtype) for name in program.inputs]
 

@@ -14,7 +14,7 @@ from planish.loops.library import backend_of, library_of
 from planish.loops.program import Program
 from planish.loops.runtime import Kernel
 from planish.loops.target import available_backends
-from planish.loops.verifying import verify_again
+from planish.loops.verifying import refuse_wrong
 
 
 def export_kernel(task: Task, candidate: Candidate, path: Path, name: str = "") -> list[Path]:
@@ -48,22 +48,13 @@ def export_kernel(task: Task, candidate: Candidate, path: Path, name: str = "") 
     backend = backend_of(candidate) or task.target.toolchain["backend"]
     code = compile_with(backend, tree)
     if backend in available_backends():  # else it is for another machine
-        _verify(Kernel(program, tree, code, task.target.cores))
+        refuse_wrong(Kernel(program, tree, code, task.target.cores))
     texts = {
         "s": code.assembly(name),
         "h": header(Exported(name, program, tree, code), _title(task)),
         "json": json.dumps(_record(task, candidate, name), indent=2) + "\n",
     }
     return _write(path, name, texts)
-
-
-def _verify(kernel: Kernel) -> None:
-    """Verify a kernel before it leaves; raises PlanishError where its answer is wrong."""
-    if wrong := verify_again(kernel):
-        raise PlanishError(
-            f"this kernel gives a wrong answer: {wrong}",
-            "Nothing is written. Tune anew: the version of planish that measured it did not see the mistake.",
-        )
 
 
 def _title(task: Task) -> str:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from planish.core import PlanishError
 from planish.loops.cases import Case, choose_cases
 from planish.loops.checking import check
 from planish.loops.inputs import aligned
@@ -131,3 +132,12 @@ def verify_again(kernel: Kernel, seed: int = KEPT_SEED) -> str | None:
     bound = kernel.bind(verifier.inputs, verifier.outputs)
     bound.poison()
     return verifier.wrong(bound)
+
+
+def refuse_wrong(kernel: Kernel) -> None:
+    """Verify a kernel that is exported or called from now on; raises PlanishError where it is wrong."""
+    if wrong := verify_again(kernel):
+        raise PlanishError(
+            f"this kernel gives a wrong answer: {wrong}",
+            "Tune anew: the version of planish that measured it did not see the mistake.",
+        )
