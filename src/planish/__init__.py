@@ -1,11 +1,15 @@
 """planish: an autotuner that verifies and measures every candidate on the real machine."""
 
+from __future__ import annotations
+
 import sys
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # as `typing` has it, whose import takes longer than all this
 if TYPE_CHECKING:
+    from typing import Any
+
     from planish.einsum import einsum, kernel
     from planish.result import Result
     from planish.tune import tune

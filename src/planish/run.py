@@ -21,9 +21,11 @@ from planish.core import (
     PlanishError,
     Searcher,
     StoppedError,
+    Stops,
     StoreError,
     Task,
     Trial,
+    stoppable,
     usable_cores,
 )
 from planish.finals import Searched, finish
@@ -66,7 +68,8 @@ class Run:
         trials: so far, by hash.
         lost: those of which nothing is known, since they were lost with their workers, by hash.
         seconds: spent, by stage.
-        stopped: whether Ctrl-C came.
+        stopped: whether Ctrl-C, or another signal that asks to stop, came.
+        stops: how often it came.
         notes: what the workers have to say.
         start_s: from starting the workers until their first answer.
     """
@@ -87,6 +90,7 @@ class Run:
     lost: dict[str, Trial] = field(default_factory=dict[str, Trial])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     stopped: bool = False
+    stops: Stops = field(default_factory=Stops)
     notes: tuple[str, ...] = ()
     start_s: float = 0.0
 
@@ -96,6 +100,10 @@ class Run:
 
     def execute(self, executor: LocalExecutor | None) -> Result:
         """Search, compare the best few with the baseline, and store what was found."""
+        with stoppable() as self.stops:
+            return self._executed(executor)
+
+    def _executed(self, executor: LocalExecutor | None) -> Result:
         try:
             self._introduce()
             self.listener.started(self.progress)
@@ -111,6 +119,7 @@ class Run:
             with suppress(StoreError):  # it may be why the search failed, and the first error tells more
                 self.store.finish_run(self.progress.run_id, "failed", self.seconds)
             raise
+        self.stopped |= self.stops.count > 0  # what is interrupted may have swallowed the exception
         if self.progress.best is None:
             self.store.finish_run(self.progress.run_id, "stopped" if self.stopped else "failed", self.seconds)
             raise self._nothing_measured()
@@ -128,7 +137,7 @@ class Run:
             executor,
             self.start_s,
         )
-        return finish(done, self.listener)
+        return finish(done, self.listener, at_once=self.stops.count > 1)
 
     @contextmanager
     def _workers(self, executor: LocalExecutor | None) -> Generator[LocalExecutor]:
@@ -204,7 +213,7 @@ class Run:
         objective = self.progress.objective
         reached = best is not None and wanted is not None and objective.cost(best) <= objective.cost(wanted)
         left = self.budget.trials_left(self._asked)
-        return reached or left == 0 or self.budget.seconds_left(self.started) <= 0
+        return self.stops.count > 0 or reached or left == 0 or self.budget.seconds_left(self.started) <= 0
 
     @property
     def _asked(self) -> int:
@@ -300,7 +309,8 @@ class Run:
 
     def _nothing_measured(self) -> PlanishError:
         if self.stopped:
-            return StoppedError("stopped before anything was measured", "The same command goes on.")
+            hint = "The same command goes on."
+            return StoppedError("stopped before anything was measured", hint, self.stops.number)
         found = self.progress.failures.most_common(3)
         found += [("lost with their workers", len(self.lost))] * bool(self.lost)
         reasons = ", ".join(f"{reason} ({n})" for reason, n in found)

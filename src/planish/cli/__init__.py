@@ -1,5 +1,29 @@
 """The command line: `planish COMMAND`; one file for each command, and nothing heavy until one runs."""
 
-from planish.cli.app import app, main
+from __future__ import annotations
+
+from planish.cli.signals import leave_at_once
+
+TYPE_CHECKING = False  # as `typing` has it, whose import takes longer than all this
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planish.cli.commands import app
 
 __all__ = ["app", "main"]
+
+
+def main() -> None:
+    """Run the command that the process was started with."""
+    leave_at_once()  # first of all: a signal may come while the commands are imported
+    from planish.cli.commands import app
+
+    app()
+
+
+def __getattr__(name: str) -> Any:
+    if name != "app":
+        raise AttributeError(f"module 'planish.cli' has no attribute '{name}'")
+    from planish.cli.commands import app
+
+    return app

@@ -65,12 +65,12 @@ def build(
     """
     from planish.cli.corpus_watching import watching
     from planish.cli.output import document, say
-    from planish.core import AllFailedError, StoppedError
+    from planish.core import AllFailedError, StoppedError, stoppable
     from planish.corpus import Plan, Recipe, Request, build_corpus, packages_of
 
     request = Request(debian or (), debian_list or (), folder or (), ir or (), csmith, seed)
     try:
-        with watching(form) as listener:
+        with watching(form) as listener, stoppable():
             packages = packages_of(request, listener.note)
             compiler, llvm = _toolchain(any(package.kind != "ir" for package in packages))
             recipe = Recipe(compiler, max_chars, alignment, noundef)

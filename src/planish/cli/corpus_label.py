@@ -80,7 +80,7 @@ def label(
     """
     from planish.cli.label_watching import watching
     from planish.cli.output import document, say
-    from planish.core import StoppedError
+    from planish.core import StoppedError, stoppable
     from planish.corpus.labelling import Plan, label_corpus, label_page
     from planish.corpus.row import SPLITS
 
@@ -88,7 +88,7 @@ def label(
     how = (objective, evaluations, give_up, lists, candidates, sample, searcher, with_coreset)
     plan = Plan(*how, splits, functions, seed, jobs)
     try:
-        with watching(form) as listener:
+        with watching(form) as listener, stoppable():
             card = label_corpus(corpus, out, plan, listener, shlex.join(["planish", *sys.argv[1:]]))
     except KeyboardInterrupt as stop:
         raise StoppedError(f"stopped; {out} keeps what is done", "The same command goes on.") from stop

@@ -16,7 +16,7 @@ import typer
 from typer.exceptions import TyperException
 
 UNEXPECTED = 1
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it; likewise of other signals
 READER_GONE = 141  # 128 + SIGPIPE
 
 
@@ -75,12 +75,17 @@ def _described(error: BaseException) -> tuple[int, str]:
         case TyperException():
             return error.exit_code, f"{_ended(error.format_message())} {_help_hint(error)}"
         case KeyboardInterrupt():
-            return INTERRUPTED, "interrupted. What was measured before is stored."
+            return _signalled(error), "interrupted. What was measured before is stored."
         case OSError():
             return UNEXPECTED, f"the system refuses: {error}. See where with --debug."
         case _:
             what = f"{type(error).__name__}: {error}"
             return UNEXPECTED, f"{what}. This is an error in planish: see where with --debug, and report it."
+
+
+def _signalled(interrupt: KeyboardInterrupt) -> int:
+    """Give the exit code of a signal; see `planish.core.stopping`."""
+    return 128 + interrupt.args[0] if interrupt.args else INTERRUPTED
 
 
 def _ended(sentence: str) -> str:

@@ -11,7 +11,7 @@ from planish.cli.documents import candidate_document
 from planish.cli.options import Form
 from planish.cli.output import document, one_line, remark, say, table
 from planish.cli.request import Request
-from planish.core import AllFailedError, StoppedError
+from planish.core import AllFailedError, StoppedError, stoppable
 from planish.parts import Part, Unmeasured, load_parts, totals, tune_parts
 from planish.report.wording import amount, label
 from planish.store import open_store
@@ -55,11 +55,12 @@ def gather(tuned: Iterator[Part | Unmeasured], count: int, form: Form) -> tuple[
     found: list[Part | Unmeasured] = []
     said = time.monotonic()
     try:
-        for part in tuned:
-            found.append(part)
-            if form == "text" and time.monotonic() - said > LINE_S:
-                said = time.monotonic()
-                remark(f"{len(found)} of {count}: {part.name}")
+        with stoppable():
+            for part in tuned:
+                found.append(part)
+                if form == "text" and time.monotonic() - said > LINE_S:
+                    said = time.monotonic()
+                    remark(f"{len(found)} of {count}: {part.name}")
     except (StoppedError, KeyboardInterrupt) as error:
         if not found:
             raise StoppedError("stopped before anything was measured", "The same command goes on.") from error

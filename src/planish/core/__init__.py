@@ -66,12 +66,14 @@ from planish.core.protocols import (
 )
 from planish.core.seeds import rng
 from planish.core.step import Candidate, Step, candidate_from_json, step_from_json
+from planish.core.stopping import STOPPING, Stops, stoppable
 from planish.core.task import Objective, Program, Target, Task
 from planish.core.trial import Trial, best_trial
 
 __all__ = [
     "HELD_BACK",
     "STAGES",
+    "STOPPING",
     "AllFailedError",
     "CanAnchor",
     "CanCall",
@@ -119,6 +121,7 @@ __all__ = [
     "StageClock",
     "Step",
     "StoppedError",
+    "Stops",
     "StoreError",
     "Target",
     "TargetError",
@@ -147,6 +150,7 @@ __all__ = [
     "remember",
     "rng",
     "step_from_json",
+    "stoppable",
     "unknown",
     "unnamed",
     "usable_cores",

@@ -1,6 +1,7 @@
 """The errors that a user can mend: one line that says what is wrong, where, and what to do."""
 
 import difflib
+import signal
 from collections.abc import Iterable
 
 
@@ -62,9 +63,17 @@ class MismatchError(PlanishError):
 
 
 class StoppedError(PlanishError):
-    """The user ended the run before there was anything to keep."""
+    """The user, or the system, ended the run before there was anything to keep.
+
+    Args:
+        number: the signal's; the exit code is 128 more.
+    """
 
     exit_code = 130
+
+    def __init__(self, message: str, hint: str = "", number: int = signal.SIGINT) -> None:
+        super().__init__(message, hint)
+        self.exit_code = 128 + number
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> PlanishError:

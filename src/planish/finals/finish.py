@@ -41,7 +41,7 @@ _LEFT_OUT = {
 }
 
 
-def finish(search: Searched, listener: Listener) -> Result:
+def finish(search: Searched, listener: Listener, *, at_once: bool = False) -> Result:
     """Compare the best few with the baseline, store the result and give it.
 
     It takes as long as the search did at most (see `Allowance`), and says what did not fit. Ctrl-C leaves out
@@ -50,6 +50,7 @@ def finish(search: Searched, listener: Listener) -> Result:
     Args:
         search: at least one of its trials is measured.
         listener: is told when a step begins.
+        at_once: leave all out.
 
     Raises:
         PlanishError: the baseline cannot be measured; the run is stored as finished, without a comparison.
@@ -58,7 +59,8 @@ def finish(search: Searched, listener: Listener) -> Result:
     ending = Ending(notes=[*search.notes])
     allowance = Allowance(search.wall_s, [*_names(search), "describe"])
     try:
-        _work(search, ending, allowance, listener)
+        if not at_once:
+            _work(search, ending, allowance, listener)
     except KeyboardInterrupt:
         search.stopped = True
     except LostError as error:

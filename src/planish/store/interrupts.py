@@ -1,4 +1,4 @@
-"""Ctrl-C waits for a transaction to end."""
+"""Ctrl-C, and other signals that ask to stop, wait for a transaction to end."""
 
 import signal
 import threading
@@ -6,29 +6,32 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from types import FrameType
 
+from planish.core import STOPPING
+
 
 @contextmanager
 def uninterrupted() -> Generator[None]:
-    """Hold the first Ctrl-C back until the block has ended; a second one breaks the block off.
+    """Hold the first signal back until the block has ended; a second one breaks the block off.
 
     Database libraries do not survive an exception at just any instruction.
     """
-    handler = signal.getsignal(signal.SIGINT)
-    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+    handlers = {number: handler for number in STOPPING if callable(handler := signal.getsignal(number))}
+    if not handlers or threading.current_thread() is not threading.main_thread():
         yield  # no exception can come: Python calls handlers in the main thread only
         return
-    held = False
+    held: list[int] = []
 
     def hold(number: int, frame: FrameType | None) -> None:
-        nonlocal held
         if held:
-            handler(number, frame)
-        held = True
+            handlers[signal.Signals(number)](number, frame)
+        held.append(number)
 
-    signal.signal(signal.SIGINT, hold)
+    for number in handlers:
+        signal.signal(number, hold)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
         if held:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(held[0])

@@ -92,8 +92,3 @@ for command in (
     app.command()(command)
 app.add_typer(runs, name="runs")
 app.add_typer(corpus, name="corpus")
-
-
-def main() -> None:
-    """Run the command that the process was started with."""
-    app()

@@ -1,0 +1,68 @@
+"""Ctrl-C, and what batch systems and closing terminals send: a run is to stop, and to keep what it has."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import FrameType
+
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The signals that ask a run to stop."""
+_AGAIN_S = 0.01
+
+
+class Stops:
+    """How often the block of `stoppable` was asked to stop.
+
+    Attributes:
+        count: how often.
+        number: the signal that did so last.
+    """
+
+    def __init__(self) -> None:
+        self.count, self.number = 0, signal.SIGINT
+
+    def stop(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal.
+
+        Raises:
+            KeyboardInterrupt: always; its argument is the signal's number.
+        """
+        del frame
+        self.count, self.number = self.count + 1, signal.Signals(number)
+        raise KeyboardInterrupt(number)
+
+    def once_more(self, unraisable: sys.UnraisableHookArgs) -> None:
+        """Send a signal again that came where Python can raise nothing, as while it tidies up."""
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            self.count -= 1
+            threading.Timer(_AGAIN_S, signal.raise_signal, [self.number]).start()
+        else:
+            sys.__unraisablehook__(unraisable)
+
+
+@contextmanager
+def stoppable() -> Generator[Stops]:
+    """Have the signals that ask to stop raise KeyboardInterrupt within the block.
+
+    It is so for those that this process handles: `nohup` has SIGHUP ignored, and who uses planish as a
+    library may leave SIGTERM to the system. Outside the main thread nothing changes.
+    """
+    stops = Stops()
+    if threading.current_thread() is not threading.main_thread():
+        yield stops
+        return
+    before = {number: handler for number in STOPPING if callable(handler := signal.getsignal(number))}
+    hook = sys.unraisablehook
+    sys.unraisablehook = stops.once_more
+    for number in before:
+        signal.signal(number, stops.stop)
+    try:
+        yield stops
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        sys.unraisablehook = hook

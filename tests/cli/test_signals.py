@@ -1,0 +1,125 @@
+"""Signals at any moment, from the first on: no traceback, nothing lost, nobody left behind."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from planish.core import StoppedError
+from planish.store import open_store
+
+REAL = [sys.executable, "-c", "from planish.cli import main; main()"]
+TUNE = ["tune", "C[m,n] += A[m,k] * B[k,n]", "--size", "m=24,n=32,k=16", "--workers", "1"]
+STRANGE = ("Traceback", "Exception ignored", "error in planish", "Error:")
+
+
+def starts(store: Path, *words: str, **options: object) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PLANISH_STORE": str(store), "PYTHONWARNINGS": "error"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([*REAL, *words], env=environment, **{**pipes, **options})  # pyright: ignore[reportCallIssue, reportArgumentType]
+
+
+def listens(process: subprocess.Popen[str]) -> None:
+    """Wait until a process handles SIGTERM: Python by itself does not, and until then Ctrl-C is Python's."""
+    while process.poll() is None:
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        caught = next(line for line in status.splitlines() if line.startswith("SigCgt"))
+        if int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1:
+            return
+        time.sleep(0.001)
+
+
+def left_behind(store: Path) -> list[int]:
+    """List the processes that work for a store."""
+    found: list[int] = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"PLANISH_STORE={store}\0".encode() in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+def is_deserted(store: Path, seconds: float = 10.0) -> bool:
+    end = time.monotonic() + seconds
+    while left_behind(store) and time.monotonic() < end:
+        time.sleep(0.02)
+    return not left_behind(store)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("twice", [False, True])
+def test_a_signal_at_any_moment(tmp_path: Path, number: signal.Signals, twice: bool) -> None:
+    store, moments = tmp_path / "a.db", random.Random(number + 100 * twice)
+    for latest in (0.02, 0.3, 1.0, 3.0):
+        with starts(store, *TUNE, "--seconds", "60") as process:
+            if number == signal.SIGINT:
+                listens(process)
+            time.sleep(moments.uniform(0, latest))
+            process.send_signal(number)
+            if twice:
+                time.sleep(moments.uniform(0, 0.2))
+                process.send_signal(number)
+            out, err = process.communicate(timeout=60)
+        assert not [word for word in STRANGE if word in out + err], err
+        assert process.returncode in (0, -number, 128 + number), err
+        assert is_deserted(store)
+    with starts(store, *TUNE, "--trials", "5", "--finalists", "0") as process:
+        _, err = process.communicate()
+    assert process.returncode == 0, err
+    with open_store(store, read_only=True) as opened:
+        assert {run.status for run in opened.runs()} <= {"finished", "stopped", "interrupted"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_batch_system_ends_a_search_as_ctrl_c_does(tmp_path: Path, number: signal.Signals) -> None:
+    store = tmp_path / "a.db"
+    with starts(store, *TUNE, "--seconds", "60", "--finalists", "1") as process:
+        _wait_for(process, "trials")
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert "Stopped. The same command goes on from here." in out
+    with open_store(store, read_only=True) as opened:
+        (run,) = opened.runs()
+    assert run.status == "stopped"
+
+
+def test_what_is_stopped_before_anything_is_measured_tells_by_which_signal(tmp_path: Path) -> None:
+    with starts(tmp_path / "a.db", *TUNE) as process:
+        listens(process)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (
+        128 + signal.SIGTERM,
+        "planish: error: interrupted. What was measured before is stored.\n",
+    )
+    assert StoppedError("stopped", number=signal.SIGHUP).exit_code == 129
+
+
+def test_nohup_is_heeded(tmp_path: Path) -> None:
+    words = ["--seconds", "60", "--finalists", "0"]
+    with starts(tmp_path / "a.db", *TUNE, *words, preexec_fn=_ignore_hang_ups) as process:
+        _wait_for(process, "trials")
+        process.send_signal(signal.SIGHUP)
+        _wait_for(process, "trials")
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
+def _ignore_hang_ups() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def _wait_for(process: subprocess.Popen[str], text: str) -> None:
+    assert process.stderr is not None
+    while (line := process.stderr.readline()) and text not in line:
+        pass
+    assert line
