@@ -22,6 +22,7 @@ from planish.core import (
     Target,
     Trial,
     growth_of,
+    usable_cores,
 )
 from planish.loops import level as level_module
 from planish.loops.level import LoopsLevel
@@ -29,6 +30,7 @@ from planish.loops.parse import parse
 from planish.measure import Answer, LocalExecutor
 from planish.progress import Progress, Silent
 from planish.result import Result
+from planish.run import count_workers
 from planish.settings import Settings
 from planish.store import Store, open_store
 
@@ -190,3 +192,11 @@ def test_with_several_objectives_the_baseline_comes_first_and_the_front_grows_fr
     assert watcher.growth is not None
     assert watcher.growth == growth_of(stored, result.task.objectives, baseline)
     assert watcher.growth.volumes[0] == (1, 1.0)
+
+
+def test_there_are_no_more_workers_than_cores(caplog: pytest.LogCaptureFixture) -> None:
+    cores = usable_cores()
+    assert count_workers(Settings(workers=cores)) == cores
+    assert not caplog.records
+    assert count_workers(Settings(workers=100_000)) == cores
+    assert f"100000 workers were asked for: there are as many as cores, {cores}" in caplog.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import platform
 import time
 from collections.abc import Generator, Mapping, Sequence
@@ -46,6 +47,7 @@ BARREN_MAX = 200
 PATIENCE_S = 0.5
 """Seconds beyond the budget that a slice may take to end by itself."""
 HOST = platform.node()
+_log = logging.getLogger("planish")
 
 
 @dataclass
@@ -321,5 +323,11 @@ class Run:
 
 
 def count_workers(settings: Settings) -> int:
-    """Give the number of workers that settings ask for; 0 leaves it to the cores of this machine."""
-    return settings.workers or max(1, min(8, usable_cores() - settings.cores + 1))
+    """Give the number of workers that settings ask for, one for each core at most.
+
+    0 leaves it to the cores of this machine.
+    """
+    cores = usable_cores()
+    if settings.workers > cores:
+        _log.warning("%d workers were asked for: there are as many as cores, %d", settings.workers, cores)
+    return min(settings.workers, cores) or max(1, min(8, cores - settings.cores + 1))

@@ -18,8 +18,8 @@ class Settings:
         searcher_options: option name to value.
         seed: all the search's randomness comes from it; not negative.
         cores: how many cores the program may use.
-        workers: processes that build and verify at the same time; timed runs never overlap. 0 takes one, and
-            one more for each core that the program leaves free.
+        workers: processes that build and verify at the same time, one for each core at most; timed runs never
+            overlap. 0 takes one, and one more for each core that the program leaves free.
         finalists: how many of the best are measured again at the end, beside the first guess and the
             baseline. None: 3, and 8 of the front of several objectives. 0 leaves that out: the result then is
             the best as the search measured it, which may be the luckiest.
