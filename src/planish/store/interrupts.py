@@ -8,15 +8,20 @@ from types import FrameType
 
 from planish.core import STOPPING
 
+_under_way = False
+
 
 @contextmanager
 def uninterrupted() -> Generator[None]:
     """Hold the first signal back until the block has ended; a second one breaks the block off.
 
+    A block within a block is part of it.
+
     Database libraries do not survive an exception at just any instruction.
     """
+    global _under_way
     handlers = {number: handler for number in STOPPING if callable(handler := signal.getsignal(number))}
-    if not handlers or threading.current_thread() is not threading.main_thread():
+    if _under_way or not handlers or threading.current_thread() is not threading.main_thread():
         yield  # no exception can come: Python calls handlers in the main thread only
         return
     held: list[int] = []
@@ -26,11 +31,13 @@ def uninterrupted() -> Generator[None]:
             handlers[signal.Signals(number)](number, frame)
         held.append(number)
 
-    for number in handlers:
-        signal.signal(number, hold)
     try:
+        _under_way = True
+        for number in handlers:
+            signal.signal(number, hold)
         yield
     finally:
+        _under_way = False
         for number, handler in handlers.items():
             signal.signal(number, handler)
         if held:

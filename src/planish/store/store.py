@@ -12,6 +12,7 @@ from planish.core import Candidate, StoreError, Task, Trial
 from planish.store.checksums import RUN, sealed, total
 from planish.store.claims import claim
 from planish.store.failures import HeldError, LostConnectionError
+from planish.store.interrupts import uninterrupted
 from planish.store.moving import drop, find_id, unpack
 from planish.store.reading import Reader
 from planish.store.records import Finalist
@@ -96,8 +97,9 @@ class Store(Reader):
             connection.execute(_insert_new(connection, tasks), task_row(task))
             return self._insert_run(connection, row, own, again)
 
-        begun = self._session.write(write)
-        self._held[begun["id"]] = begun
+        with uninterrupted():
+            begun = self._session.write(write)
+            self._held[begun["id"]] = begun
         return begun["id"]
 
     def resume_run(self, run_id: str) -> None:
@@ -117,7 +119,8 @@ class Store(Reader):
             _rewrite(connection, new)
             return new
 
-        self._held[run_id] = self._session.write(write)
+        with uninterrupted():  # what is held here is what is stored
+            self._held[run_id] = self._session.write(write)
 
     def add_trials(self, run_id: str, trials: Sequence[Trial]) -> None:
         """Add trials to a run, all or none.
@@ -142,7 +145,8 @@ class Store(Reader):
                 _rewrite(connection, new)
             return new
 
-        self._held[run_id] = self._session.write(write)
+        with uninterrupted():  # what is held here is what is stored
+            self._held[run_id] = self._session.write(write)
 
     def claim(self, run_id: str, candidates: Sequence[Candidate], most: int) -> list[Candidate]:
         """Claim candidates to be measured, so that no other run for the same task measures them meanwhile.
@@ -191,7 +195,8 @@ class Store(Reader):
                 _rewrite(connection, new)
             return new
 
-        self._held[run_id] = self._session.write(write)
+        with uninterrupted():  # what is held here is what is stored
+            self._held[run_id] = self._session.write(write)
 
     def finish_run(
         self,
@@ -218,8 +223,9 @@ class Store(Reader):
                 _rewrite(connection, new)
             connection.execute(delete(claims).where(claims.c.run_id == run_id))
 
-        self._session.write(write)
-        del self._held[run_id]
+        with uninterrupted():
+            self._session.write(write)
+            del self._held[run_id]
         self._session.read(lambda _: self._session.locks.release(run_id))
 
     def delete_run(self, run_id: str) -> str:
