@@ -30,7 +30,8 @@ _LAZY = {
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'planish' has no attribute '{name}'")
-    return getattr(import_module(_LAZY[name]), name)
+    value = globals()[name] = getattr(import_module(_LAZY[name]), name)
+    return value
 
 
 class _Front(ModuleType):
