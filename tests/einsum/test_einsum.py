@@ -233,6 +233,11 @@ def test_while_one_thread_plans_the_others_are_given_numpys_answer(
         first.join()
 
 
+def test_an_arrow_has_no_space_within(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="proper '->'"):
+        einsum("ij- >i", np.ones((2, 3)), store=tmp_path / "a.db")
+
+
 def test_the_program_is_what_the_notation_says() -> None:
     a, b = arrays((7, 5), (5, 9))
     written = "out[m, n] += (in0[m, k] * in1[k, n]) | k=5,m=7,n=9"

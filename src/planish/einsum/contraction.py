@@ -96,8 +96,9 @@ def _check_arrays(operands: Sequence[Array]) -> None:
 
 def _letters(subscripts: str, operands: int) -> tuple[tuple[str, ...], str]:
     """Split subscripts into the operands' letters and the result's, which NumPy sorts where it is implied."""
-    left, arrow, output = subscripts.replace(" ", "").partition("->")
-    terms = tuple(left.split(","))
+    left, arrow, output = subscripts.partition("->")  # NumPy allows for no space within the arrow
+    output = output.replace(" ", "")
+    terms = tuple(left.replace(" ", "").split(","))
     letters = "".join(terms)
     known = (letters + output).isalpha() and (letters + output).isascii()
     if not known or not all(terms) or len(terms) != operands:
