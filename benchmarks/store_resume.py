@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
@@ -33,7 +34,7 @@ class Table(LocalExecutor):
     """Answers by the candidate's hash, and starts no worker."""
 
     def __init__(self) -> None:
-        self.notes = ()
+        self.notes, self.losses = (), Counter[str]()
 
     def restart_with(self, factory: EvaluatorFactory) -> None:
         """Nothing is left of the last task."""

@@ -65,7 +65,7 @@ from planish.core.protocols import (
     StageClock,
 )
 from planish.core.seeds import rng
-from planish.core.step import Candidate, Step, candidate_from_json, step_from_json
+from planish.core.step import Candidate, Step, candidate_from_json, step_from_json, stored_candidate
 from planish.core.stopping import STOPPING, Stops, stoppable
 from planish.core.task import Objective, Program, Target, Task
 from planish.core.trial import Trial, best_trial
@@ -151,6 +151,7 @@ __all__ = [
     "rng",
     "step_from_json",
     "stoppable",
+    "stored_candidate",
     "unknown",
     "unnamed",
     "usable_cores",

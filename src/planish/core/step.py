@@ -79,3 +79,25 @@ class Candidate:
 def candidate_from_json(data: Sequence[Sequence[Any]], known: Mapping[str, type[Step]]) -> Candidate:
     """Read a candidate back from the JSON list of its steps; raises as `step_from_json` does."""
     return Candidate(tuple(step_from_json(item, known) for item in data))
+
+
+def stored_candidate(
+    data: Sequence[Sequence[Any]], text: str, name: str, known: Mapping[str, type[Step]]
+) -> Candidate:
+    """Read a candidate back whose text and hash are at hand; both need not be made again then.
+
+    Args:
+        data: the JSON list of its steps.
+        text: what the list was read from, canonical when it was written.
+        name: the text's content hash.
+        known: step name to class, as the level lists them.
+
+    Raises:
+        ProgramError: as `step_from_json` does.
+    """
+    steps = [step_from_json(item, known) for item in data]
+    found = Candidate(tuple(steps))
+    # A step that has got a new option since has another text now.
+    if all(len(vars(step)) == len(item[1]) for step, item in zip(steps, data, strict=True)):
+        found.__dict__.update(text=text, hash=name)
+    return found

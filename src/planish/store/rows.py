@@ -10,6 +10,7 @@ from typing import Any
 from planish.core import (
     Objective,
     Step,
+    StoreError,
     Target,
     Task,
     Trial,
@@ -18,6 +19,7 @@ from planish.core import (
     content_hash,
     outcome_from_json,
     outcome_to_json,
+    stored_candidate,
 )
 from planish.store.checksums import RESULT, RUN, TASK, TRIAL, checksum, damaged, sealed
 from planish.store.records import Finalist, Run, StoredTask
@@ -32,7 +34,15 @@ FINALIST_COLUMNS = tuple(results.c[name] for name in (*RESULT, "checksum"))
 RUN_FIELDS = tuple(name for name in RUN if name not in ("stored", "trials_sum", "results_sum"))
 
 # What JSON that planish did not write can lead to.
-_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError)
+_UNREADABLE = (
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    RecursionError,
+    OverflowError,
+    StopIteration,
+)
 
 Steps = Mapping[str, type[Step]]
 Record = tuple[Any, ...]
@@ -116,16 +126,19 @@ def trials_from_rows(rows: Iterable[Record], steps: Steps, label: str) -> list[T
         ProgramError: the level no longer has a step.
     """
     found: list[Trial] = []
-    read = json.loads
-    with _uncollected():
-        for row in rows:
-            number, _, run_id, index, _, candidate, outcome, seconds, seed, host, ended, cached, given = row
-            if given != checksum(row[1:-1]):
-                raise damaged(label, f"row {number} of table trials", run_id)
-            with _readable(label, f"row {number} of table trials", run_id):
-                sequence = candidate_from_json(read(candidate), steps)
-                known = outcome_from_json(read(outcome))
-                found.append(Trial(sequence, known, index, seed, read(seconds), host, ended, cached))
+    read, row = json.loads, Record()
+    try:
+        with _uncollected():
+            for row in rows:
+                if row[-1] != checksum(row[1:-1]):
+                    raise damaged(label, f"row {row[0]} of table trials", row[2])
+                _, _, _, index, name, candidate, outcome, seconds, seed, host, ended, cached, _ = row
+                shape, became, spent = read(f"[{candidate},{outcome},{seconds}]")
+                sequence = stored_candidate(shape, candidate, name, steps)
+                known = outcome_from_json(became)
+                found.append(Trial(sequence, known, index, seed, spent, host, ended, cached))
+    except _UNREADABLE as error:
+        raise _unreadable(label, f"row {row[0]} of table trials", error, row[2]) from error
     return found
 
 
@@ -192,4 +205,8 @@ def _readable(label: str, what: str, run_id: str = "") -> Generator[None]:
     try:
         yield
     except _UNREADABLE as error:
-        raise damaged(label, f"{what} cannot be read: {type(error).__name__}: {error}", run_id) from error
+        raise _unreadable(label, what, error, run_id) from error
+
+
+def _unreadable(label: str, what: str, error: Exception, run_id: str) -> StoreError:
+    return damaged(label, f"{what} cannot be read: {type(error).__name__}: {error}", run_id)
