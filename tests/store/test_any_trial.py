@@ -5,7 +5,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import URL
 
@@ -56,6 +56,7 @@ RUNS = count()
 
 
 @given(st.lists(trials, max_size=4, unique_by=lambda trial: trial.index))
+@example([Trial(Candidate(), Measured({}), time=-0.0)])
 @settings(max_examples=50)
 def test_any_trial_comes_back_as_it_was(store: Store, added: list[Trial]) -> None:
     task = make_task(f"any {next(RUNS)}")

@@ -99,7 +99,7 @@ def trial_row(trial: Trial, run_id: str, task_key: str) -> dict[str, Any]:
         "seconds": to_json(dict(trial.seconds)),
         "seed": trial.seed,
         "host": trial.host,
-        "time": float(trial.time),
+        "time": float(trial.time) + 0.0,  # SQLite has no -0.0
         "cached": bool(trial.cached),
     }
     return sealed("trials", row)
@@ -112,7 +112,7 @@ def finalist_row(finalist: Finalist, run_id: str, rank: int, task_key: str) -> d
         "rank": rank,
         "task_key": task_key,
         "candidate": finalist.candidate.text,
-        "ratio": float(finalist.ratio),
+        "ratio": float(finalist.ratio) + 0.0,
         "data": to_json(dict(finalist.data)),
     }
     return sealed("results", row)
