@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from llvm.modules import ASSEMBLY, COUNTED, ECHO, HARNESS, SUM, require_linker
 from llvm.unguarded import Unguarded
-from planish.core import Candidate, Failed, Measured, Outcome, TargetError, Task
+from planish.core import Candidate, Failed, Lost, Measured, Outcome, Stage, TargetError, Task
 from planish.llvm import running
 from planish.llvm.backend import open_backend
 from planish.llvm.backend.elf import code_bytes
@@ -204,3 +207,31 @@ def test_a_list_whose_code_may_vary_counts_where_it_does_not(monkeypatch: pytest
     assert (failed.stage, failed.reason) == ("verify", "not reproducible")
     assert next(printed, None) is None
     assert kept == before[1]
+
+
+@pytest.mark.parametrize(("place", "stage"), [(0, "verify"), (1, "run")])
+def test_a_program_that_somebody_kills_is_lost_and_not_wrong(
+    monkeypatch: pytest.MonkeyPatch, place: int, stage: Stage
+) -> None:
+    require_linker()
+    runs: list[bool] = []
+
+    class Struck(subprocess.Popen[bytes]):
+        def __init__(self, words: Sequence[str], **options: Any) -> None:
+            super().__init__(words, **options)
+            if words[0].endswith("/program"):
+                runs.append(True)
+                if len(runs) == place + 1:
+                    self.kill()
+
+    nap = (
+        "declare i32 @usleep(i32)\ndefine i32 @main() {\n  %r = call i32 @usleep(i32 50000)\n  ret i32 0\n}\n"
+    )
+    executor = InlineExecutor(replace(recipe_of(make(nap, "time_s")), timing=ONCE)())
+    monkeypatch.setattr(subprocess, "Popen", Struck)
+    (lost, found) = (answer.outcome for answer in executor.submit([SMALL, SMALL]))
+    assert isinstance(lost, Lost)
+    assert (lost.stage, lost.reason) == (stage, "killed")
+    assert lost.detail.startswith("its program was killed by SIGKILL")
+    assert isinstance(found, Measured)
+    assert found.values["time_s"] >= 0.05

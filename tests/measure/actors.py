@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from planish.core import Candidate, Measured, Outcome, StageClock
+from planish.core import Candidate, Failed, Measured, Outcome, StageClock
 from planish.measure import Limits, Yardstick
 from planish.testing.acting import Actor, Diarist, Diary, Mortal
 
@@ -91,3 +91,20 @@ class Signing(Diarist):
         with clock("run"):
             time.sleep(self._pause)
         return Measured({"cost": 1.0}, {"cost": (float(os.getpid()),)})
+
+
+class Hurried(Diarist):
+    """Fails where the clock on the wall shows that it took too long, as one does that waits for a program."""
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        began = time.monotonic()
+        outcome = super().evaluate(candidate, clock)
+        return outcome if time.monotonic() - began < 1.5 else Failed("verify", "wrong answer", "too late")
+
+
+@dataclass(frozen=True)
+class Hurry(Diary):
+    """Makes such evaluators."""
+
+    def __call__(self) -> Hurried:
+        return Hurried(self.path)

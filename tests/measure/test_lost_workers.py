@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from measure.actors import Dying, Humble
+from measure.actors import Dying, Humble, Hurry
 from measure.processes import diary
 from planish.core import Candidate, Failed, Lost, Measured, PlanishError, Stage
 from planish.measure import Limits, LocalExecutor
@@ -33,13 +33,13 @@ def executor(tmp_path: Path, book: Path) -> Iterator[LocalExecutor]:
 
 
 @contextmanager
-def striking(book: Path, *numbers: signal.Signals, after: float = 0.0) -> Generator[None]:
+def striking(book: Path, *blows: tuple[float, signal.Signals]) -> Generator[None]:
     """Send the first who writes into the diary signals, each so many seconds after the last."""
 
     def strike() -> None:
         while not diary(book):
             time.sleep(0.005)
-        for number in numbers:
+        for after, number in blows:
             time.sleep(after)
             os.kill(diary(book)[0][0], number)
 
@@ -55,7 +55,7 @@ def test_who_is_killed_in_a_stage_is_measured_by_another(
     executor: LocalExecutor, book: Path, stage: Stage, number: signal.Signals
 ) -> None:
     candidate = Candidate((Act("sleep", 0.3, stage),))
-    with striking(book, number, after=0.1):
+    with striking(book, (0.1, number)):
         (answer,) = executor.submit([candidate])
     assert isinstance(answer.outcome, Measured)
     assert len({pid for pid, _ in diary(book)}) == 2
@@ -63,16 +63,25 @@ def test_who_is_killed_in_a_stage_is_measured_by_another(
 
 
 def test_a_pause_shorter_than_the_limit_costs_nothing(executor: LocalExecutor, book: Path) -> None:
-    with striking(book, signal.SIGSTOP, signal.SIGCONT, after=0.5):
+    with striking(book, (0.3, signal.SIGSTOP), (0.5, signal.SIGCONT)):
         (answer,) = executor.submit([Candidate((Act("sleep", 0.8),))])
     assert isinstance(answer.outcome, Measured)
 
 
 def test_who_is_stopped_for_long_is_measured_by_another(executor: LocalExecutor, book: Path) -> None:
-    with striking(book, signal.SIGSTOP):
+    with striking(book, (0.0, signal.SIGSTOP)):
         (answer,) = executor.submit([Candidate((Act("sleep", 0.3),))])
     assert isinstance(answer.outcome, Measured)
     assert executor.losses == {"its worker was stopped": 1}
+
+
+def test_a_failure_after_a_stop_is_not_believed(tmp_path: Path, book: Path) -> None:
+    with LocalExecutor(Hurry(book), lock=tmp_path / "lock") as executor:
+        with striking(book, (0.05, signal.SIGSTOP), (1.6, signal.SIGCONT)):
+            (answer,) = executor.submit([Candidate((Act("sleep", 0.3),))])
+        assert isinstance(answer.outcome, Measured)
+        (late,) = executor.submit([Candidate((Act("sleep", 1.6),))])
+        assert isinstance(late.outcome, Failed)
 
 
 def test_who_is_stopped_each_time_is_lost(tmp_path: Path) -> None:

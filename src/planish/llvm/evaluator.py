@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from planish.core import Candidate, Failed, Measured, Outcome, StageClock, TargetError
+from planish.core import Candidate, Failed, Lost, Measured, Outcome, StageClock, TargetError
 from planish.llvm.backend import Backend, IRError, Module, PassError, open_backend
 from planish.llvm.backend.elf import code_bytes
 from planish.llvm.passes import passes_of, print_pipeline, vary
@@ -20,12 +20,13 @@ from planish.llvm.repeating import fingerprint, reproduces
 from planish.llvm.running import (
     CLOCKS,
     Answer,
+    EndedError,
     NotRunnableError,
     Runner,
     linker_folders,
     reference_answer,
 )
-from planish.measure import Limits, Timing, time_call
+from planish.measure import Limits, Timing, ending_of, is_from_outside, time_call
 from planish.measure.cage import Cage
 
 TIMING = Timing(budget_s=0.2, block_s=2e-3, fewest=3, most=30, slow_factor=2.0)
@@ -138,9 +139,12 @@ class _Evaluator:
         if not self._sized and self._runner is None:
             return Measured(values)
         text = fingerprint(module)
-        if text not in self._texts or not self._remember:
-            self._texts[text] = self._built(module, values, clock)
-        return self._texts[text]
+        if text in self._texts and self._remember:
+            return self._texts[text]
+        found = self._built(module, values, clock)
+        if not isinstance(found, Lost):
+            self._texts[text] = found
+        return found
 
     def _built(self, module: Module, values: dict[str, float], clock: StageClock) -> Outcome:
         try:
@@ -157,9 +161,11 @@ class _Evaluator:
         if self._runner is None:
             return Measured(values)
         name = hashlib.sha256(code).digest()
-        if name not in self._known or not self._remember:
-            self._known[name] = self._tried(self._runner, code, clock)
-        found = self._known[name]
+        found = self._known.get(name) if self._remember else None
+        if found is None:
+            found = self._tried(self._runner, code, clock)
+        if not isinstance(found, Lost):
+            self._known[name] = found
         if not isinstance(found, Measured):
             return found
         return Measured({**values, **found.values}, found.samples)
@@ -175,18 +181,31 @@ class _Evaluator:
             with clock("verify"):
                 wrong = self._wrong(runner, program)
             if wrong:
-                return Failed("verify", "wrong answer", wrong)
+                return wrong
             if not self._timed:
                 return Measured({})
-            with clock("run"):
-                timed = time_call(partial(runner.repeat, program), self._timing, self._best, CLOCKS)
+            try:
+                with clock("run"):
+                    run = partial(runner.repeat, program, self._expected.code)
+                    timed = time_call(run, self._timing, self._best, CLOCKS)
+            except EndedError as ended:
+                return self._ended(ended.code)
         self._best = min(self._best, timed.median)
         return Measured({"time_s": timed.median}, timed.named({"time_s": float}, one_core=True))
 
-    def _wrong(self, runner: Runner, program: Path) -> str:
-        """Say how an executable's answer is not the expected one; empty where it is."""
+    def _wrong(self, runner: Runner, program: Path) -> Failed | Lost | None:
+        """Say how an executable's answer is not the expected one; None where it is."""
         try:
             answer = runner.answer(program, max(_LEAST_S, _SLOWER * self._expected.seconds))
         except NotRunnableError as error:
-            return error.message
-        return answer.differs(self._expected)
+            return Failed("verify", "wrong answer", error.message)
+        if answer.code != self._expected.code and is_from_outside(answer.code):
+            return Lost("verify", "killed", f"its program was {ending_of(answer.code)}")
+        wrong = answer.differs(self._expected)
+        return Failed("verify", "wrong answer", wrong) if wrong else None
+
+    def _ended(self, code: int) -> Failed | Lost:
+        """Say what became of an executable that ended otherwise while its time was taken."""
+        if is_from_outside(code):
+            return Lost("run", "killed", f"its program was {ending_of(code)}")
+        return Failed("run", "wrong answer", f"one of many runs {ending_of(code)}")

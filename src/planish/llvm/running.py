@@ -46,6 +46,18 @@ class NotRunnableError(ProgramError):
     """The program cannot be linked, does not end, or gives different answers."""
 
 
+class EndedError(Exception):
+    """A program that was run again ended in another way than before.
+
+    Args:
+        code: how; negative for a signal.
+    """
+
+    def __init__(self, code: int) -> None:
+        super().__init__(_ending(code))
+        self.code = code
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a run gave.
@@ -122,11 +134,17 @@ class Runner:
                 end_strays()
         return Answer(code, output, time.monotonic() - start)
 
-    def repeat(self, program: Path, calls: int) -> None:
-        """Run an executable so many times, one after the other; what it writes is lost."""
+    def repeat(self, program: Path, code: int, calls: int) -> None:
+        """Run an executable so many times, one after the other; what it writes is lost.
+
+        Raises:
+            EndedError: it ends with another code; then the time that it takes tells nothing.
+        """
         for _ in range(calls):
             with self._started(program, subprocess.DEVNULL) as process:
                 process.wait()
+            if process.returncode != code:
+                raise EndedError(process.returncode)
         end_strays()
 
     @contextmanager

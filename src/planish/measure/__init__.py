@@ -4,6 +4,7 @@ from planish.measure.beside import Beside, Yardstick
 from planish.measure.blocks import Clocks, Runs, repeated
 from planish.measure.compare import remeasure, remeasure_all
 from planish.measure.deadline import deadline, ends_by, seconds_left
+from planish.measure.endings import ending_of, is_from_outside
 from planish.measure.evidence import Evidence
 from planish.measure.exclusion import exclusive
 from planish.measure.guard import Answer
@@ -44,8 +45,10 @@ __all__ = [
     "Yardstick",
     "by_processor_time",
     "deadline",
+    "ending_of",
     "ends_by",
     "exclusive",
+    "is_from_outside",
     "judged",
     "loss_notes",
     "noise",

@@ -12,12 +12,13 @@ from typing import Self
 from planish.core import STAGES, Candidate, EvaluatorFactory, Failed, Lost, PlanishError, Stage
 from planish.measure.batch import Batch
 from planish.measure.crew import Crew
+from planish.measure.endings import End
 from planish.measure.exclusion import is_held
 from planish.measure.guard import Answer
 from planish.measure.limits import Limits
 from planish.measure.losses import LostError
 from planish.measure.machine_lock import machine_lock
-from planish.measure.process import End, WorkerProcess
+from planish.measure.process import WorkerProcess
 from planish.measure.waits import Waits
 from planish.measure.wire import Made
 
@@ -25,6 +26,7 @@ _TICK_S = 0.05  # how often limits are looked at
 _CHUNK_S = 0.02  # how much work is sent at once: a pipe's round trip is lost in it
 _CHUNK_MOST = 32
 _LATE_S = 0.25  # a look that comes so late shows that this process itself was stopped or starved
+_DOUBT_S = 1.0  # a failure after such a stop may be that of a clock that went on
 _UNMADE = 3  # evaluators in a row that are lost before they are there
 
 
@@ -177,24 +179,40 @@ class LocalExecutor:
     def _listen(self, batch: Batch) -> list[Answer]:
         answers: list[Answer] = []
         for worker in self._crew.speaking(_TICK_S):
+            self._catch_up()
             answers += self._hear(worker, batch)
-        late = time.monotonic() - self._next_look
-        if late >= 0:
-            if late > _LATE_S:
-                self._forgive(late)
+        self._catch_up()
+        if time.monotonic() >= self._next_look:
             self._next_look = time.monotonic() + _TICK_S
             self._look_at_waits()
             for worker in [w for w in self._crew.workers if w.busy]:
                 answers += self._look_after(worker, batch)
         return answers
 
+    def _catch_up(self) -> None:
+        """Forgive the time in which this process did not run; its workers were stopped then too, perhaps."""
+        late = time.monotonic() - self._next_look
+        if late > _LATE_S:
+            self._forgive(late)
+            for worker in self._crew.workers:
+                worker.withheld.stopped += late
+                worker.slack -= late
+
     def _hear(self, worker: WorkerProcess, batch: Batch) -> list[Answer]:
         answers: list[Answer] = []
+        doubtful = worker.withheld.stopped > _DOUBT_S
         try:
             for reply in worker.read():
                 if isinstance(reply, Made):
                     self._welcome(worker, reply)
+                elif doubtful and isinstance(reply.outcome, Failed):
+                    worker.pending.appendleft(
+                        reply.position
+                    )  # what it remembers is not to be believed either
+                    lost = Lost(reply.outcome.stage, "stopped", "its worker was stopped")
+                    return [*answers, *self._end(worker, batch, lost)]
                 else:
+                    doubtful = False
                     self._pace += (sum(reply.seconds.values()) - self._pace) / 8
                     answers += self._checked(reply, batch)
         except EOFError:

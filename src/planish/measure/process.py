@@ -10,10 +10,10 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from planish.core import Candidate
 from planish.measure.clock import DIAL_BYTES, Dial
+from planish.measure.endings import End, ending_of, is_from_outside
 from planish.measure.scratch import Scratch
 from planish.measure.wire import Chunk, Decoder, Made, Make, Reply, Setup, encode, send
 from planish.measure.withheld import Withheld
@@ -23,40 +23,6 @@ _TAIL_LINES = 12
 _READ_BYTES = 1 << 16
 _FAREWELL_S = 1.0  # for an idle worker to end by itself
 _DEATH_S = 0.2  # for a worker that closed its pipe to be dead
-_OWN = frozenset(
-    getattr(signal, f"SIG{name}")
-    for name in [
-        "SEGV",
-        "BUS",
-        "ILL",
-        "FPE",
-        "ABRT",
-        "SYS",
-        "TRAP",
-        "XCPU",
-        "XFSZ",
-        "PIPE",
-        "ALRM",
-        "VTALRM",
-        "PROF",
-    ]
-)
-"""What a process brings upon itself; other signals are sent by somebody."""
-
-
-@dataclass(frozen=True)
-class End:
-    """How a worker ended.
-
-    Args:
-        cause: one line.
-        detail: the cause, and the last lines that it printed.
-        from_outside: whether a signal ended it that evaluated code does not cause.
-    """
-
-    cause: str
-    detail: str
-    from_outside: bool
 
 
 class WorkerProcess:
@@ -185,12 +151,10 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             cause = "closed its pipe"
         else:
-            cause = f"killed by {_signal_name(-code)}" if code < 0 else f"exited with code {code}"
-            if code == -signal.SIGKILL:
-                cause += " (the system may be out of memory)"
+            cause = ending_of(code)
         self.drain()
         last = self._tail.decode(errors="replace").splitlines()[-_TAIL_LINES:]
-        return End(cause, "\n".join([cause, *last]), code < 0 and -code not in _OWN)
+        return End(cause, "\n".join([cause, *last]), is_from_outside(code))
 
     def kill(self) -> None:
         """End it and all that it started."""
@@ -221,13 +185,6 @@ class WorkerProcess:
         self.heard = time.monotonic()
         self.slack = 0.0
         self.withheld.restart()
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _shared_memory() -> int:
