@@ -199,6 +199,13 @@ def test_stored_assembly_reads_no_file(assembly: str, tmp_path: Path) -> None:
     assert "assembl" in done.output
 
 
+def test_a_stored_text_does_not_steer_the_terminal(tmp_path: Path) -> None:
+    text = "\x1b]0;title\x07C[m] = A[m] | m=4 | C:float32[4] A:float32[4] \x1b]0;t\x07"
+    run = plant(tmp_path / "store.db", Row("loops", text))
+    for command in (("show",), COMMANDS[0]):
+        assert not {"\x1b", "\x07"} & set(_run(tmp_path, run, command).output)
+
+
 @needs_hlo
 def test_python_beside_a_module_is_not_run(tmp_path: Path) -> None:
     from hlo.workloads import INFERENCE, PREDICT, write_all

@@ -38,6 +38,11 @@ def one_line(text: str, most: int = 100) -> str:
     return words if len(words) <= most else f"{words[: most - 1]}…"
 
 
+def without_steering(text: str) -> str:
+    """Leave out of a text, which anybody may have stored, what would steer the terminal."""
+    return "".join(c if c.isprintable() or c in "\n\t" else " " for c in text)
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[str] = ()) -> None:
     """Write a table.
 

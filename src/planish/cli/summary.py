@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from planish.cli.front import show_front, show_members
-from planish.cli.output import facts, one_line, remark, say, table
+from planish.cli.output import facts, one_line, remark, say, table, without_steering
 from planish.core import Trial
 from planish.report.failures import failure_groups
 from planish.report.stages import stage_times
@@ -164,4 +164,4 @@ def show_notes(notes: Sequence[str]) -> None:
 def show_sections(sections: Mapping[str, str]) -> None:
     """Write what a level tells of a candidate: texts under their titles."""
     for heading, text in sections.items():
-        say(f"\n{heading}\n{'-' * len(heading)}\n{text.rstrip()}")
+        say(f"\n{heading}\n{'-' * len(heading)}\n{without_steering(text).rstrip()}")
