@@ -12,12 +12,12 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from planish.core import PlanishError
+from planish.core import EvaluatorFactory, PlanishError
 from planish.measure import landlock, seccomp
 from planish.measure.machine_lock import opened_lock
 from planish.measure.namespaces import leave_network
@@ -61,6 +61,17 @@ class Cage:
     """
 
     reads: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(factory: EvaluatorFactory) -> Cage | None:
+        """Give the cage that a factory asks for, by an attribute `cage`; None where it runs no programs."""
+        return getattr(factory, "cage", None)
+
+    @staticmethod
+    def widest(several: Iterable[Cage | None]) -> Cage | None:
+        """Give one cage for evaluators of one worker; None where none of them asks for any."""
+        asked = [each for each in several if each is not None]
+        return Cage(tuple(dict.fromkeys(path for each in asked for path in each.reads))) if asked else None
 
 
 def enter(cage: Cage, lock: Path | None = None) -> tuple[str, ...]:

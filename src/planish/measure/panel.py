@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from planish.core import Candidate, Evaluator, EvaluatorFactory, Outcome, StageClock, Step
+from planish.measure.cage import Cage
 from planish.measure.limits import Limits
 
 
@@ -28,6 +29,11 @@ class Panel:
     def limits(self) -> Limits:
         """What suffices for every entrant; nobody is evaluated again alone, since rounds are to be whole."""
         return replace(Limits.widest(map(Limits.of, self.factories)), attempts=1)
+
+    @property
+    def cage(self) -> Cage | None:
+        """How the worker is confined: as for whoever runs programs, with what all of them may read."""
+        return Cage.widest(map(Cage.of, self.factories))
 
     def __call__(self) -> Evaluator:
         distinct = {id(factory): factory for factory in self.factories}

@@ -57,7 +57,7 @@ def _serve(commands: int, replies: int, clock: Clock, lock: Path) -> None:
 def _make(message: Make, replies: int, lock: Path) -> Evaluator | None:
     try:
         factory = pickle.loads(message.factory)
-        cage: Cage | None = getattr(factory, "cage", None)
+        cage = Cage.of(factory)
         lacking = enter(cage, lock) if cage else ()
         evaluator: Evaluator = factory()
     except Exception as error:  # noqa: BLE001  (the parent raises it)
