@@ -70,6 +70,18 @@ def test_a_dead_holder_blocks_nobody(tmp_path: Path) -> None:
             assert holder.wait(10) == -9
 
 
+def test_who_has_little_patience_goes_on_beside_the_holder(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HOLDER, str(tmp_path / "lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with exclusive(tmp_path / "lock", patience_s=0.01):
+            assert holder.poll() is None
+        holder.kill()
+    with exclusive(tmp_path / "lock"):
+        assert is_held(tmp_path / "lock")
+
+
 def test_it_nests_and_ends(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     with exclusive(lock):

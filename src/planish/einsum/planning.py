@@ -35,6 +35,8 @@ END = 0.35
 """Of the time that is left then, so much goes to compiling, verifying and comparing whole calls."""
 GRACE = 0.4
 """Of the budget so much more is waited for the first candidate."""
+PATIENCE = 0.25
+"""Of the budget so much is waited for others who time something; calls are compared beside them then."""
 END_S = 0.35
 """But no more than these seconds."""
 COMPARISON_S = 0.12
@@ -79,7 +81,7 @@ def plan(subscripts: str, operands: Sequence[Array], request: Request, started: 
                 return chosen
             candidates = _candidates(task, known, store, executor, request, started)
             ways += _kernels(contraction, task, candidates)
-            with exclusive():
+            with exclusive(patience_s=PATIENCE * request.budget_s):
                 chosen, samples = fastest(ways, contraction, operands, COMPARISON_S)
             chosen = _verified(chosen, samples, ways[0])
             record(store, task, chosen, len(candidates), samples, known)

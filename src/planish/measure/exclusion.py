@@ -37,7 +37,7 @@ def _holder(_path: Path) -> _Holder:
 
 
 @contextmanager
-def exclusive(path: Path | None = None) -> Generator[None, None, None]:
+def exclusive(path: Path | None = None, patience_s: float = PATIENCE_S) -> Generator[None, None, None]:
     """Wait for the machine, and keep it to oneself for the block.
 
     It may be nested. The kernel releases the lock when a process dies, so a crash blocks nobody. The wait is
@@ -46,6 +46,7 @@ def exclusive(path: Path | None = None) -> Generator[None, None, None]:
 
     Args:
         path: the lock file; it is made where missing. None for the machine's (see `machine_lock`).
+        patience_s: after so many seconds of waiting the block is entered beside whoever has the machine.
 
     Raises:
         PlanishError: the file cannot be made or opened.
@@ -53,7 +54,7 @@ def exclusive(path: Path | None = None) -> Generator[None, None, None]:
     path = path or machine_lock()
     holder = _holder(path)
     with holder.threads:
-        descriptor = None if holder.depth else _locked(path, holder)
+        descriptor = None if holder.depth else _locked(path, holder, patience_s)
         holder.depth += 1
         holder.owner = get_ident()
         try:
@@ -70,12 +71,12 @@ def is_held(path: Path | None = None) -> bool:
     return holder.depth > 0 and holder.owner == get_ident()
 
 
-def _locked(path: Path, holder: _Holder) -> int | None:
+def _locked(path: Path, holder: _Holder, patience_s: float) -> int | None:
     """Give a descriptor that holds the lock; None where there was no more patience."""
     try:
         while True:
             descriptor = opened_lock(path)
-            if not _taken(descriptor, path, holder):
+            if not _taken(descriptor, path, holder, patience_s):
                 return None
             if _is_current(descriptor, path):
                 holder.given_up = None
@@ -88,12 +89,14 @@ def _locked(path: Path, holder: _Holder) -> int | None:
         ) from error
 
 
-def _taken(descriptor: int, path: Path, holder: _Holder) -> bool:
+def _taken(descriptor: int, path: Path, holder: _Holder, patience_s: float) -> bool:
     """Lock a file, or let it go where one process keeps it for too long."""
     with suppress(BlockingIOError):
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True
     waiter = _Waiter(descriptor)
+    if patience_s < SHOWN_S:
+        return waiter.wait(patience_s) or waiter.give_up()
     keeper, since, shown = holder_of(path), time.monotonic(), False
     while keeper is None or keeper != holder.given_up:
         if waiter.wait(SHOWN_S):
@@ -104,7 +107,7 @@ def _taken(descriptor: int, path: Path, holder: _Holder) -> bool:
         if not shown:
             _log.warning(waiting(keeper))
             shown = True
-        if time.monotonic() - since >= PATIENCE_S:
+        if time.monotonic() - since >= patience_s:
             _log.warning(disturbed(keeper))
             break
     holder.given_up = keeper
