@@ -47,7 +47,7 @@ def test_a_comparison_outlives_its_processes(tmp_path: Path, seed: int, number: 
     factory = Signed(book)
     base, *others = (Entrant(f"#{place}", act(), factory) for place in range(4))
     start = partial(LocalExecutor, lock=tmp_path / "lock")
-    with killing(book, 4, seed, number) as killed:
+    with killing(book, 2, seed, number) as killed:  # three in a row would be one too many
         standings = remeasure(base, others, COST, PLAN, start)
     assert killed
     assert [standing.verdict for standing in standings] == ["no difference"] * 4
