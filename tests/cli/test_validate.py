@@ -13,6 +13,7 @@ from cli import lattices
 from cli.conftest import PROGRAM, Kept, Planish
 from planish import validate
 from planish.core import MismatchError, PlanishError, Target, TargetError, Task
+from store.resealing import reseal
 
 QUESTIONS = ("replay", "answer", "value")
 
@@ -24,6 +25,7 @@ def change(place: Path, table: str, column: str, how: Callable[[Any], Any]) -> N
             new = json.dumps(how(json.loads(old)))
             connection.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (new, key))
     connection.close()
+    reseal(place)
 
 
 def verdicts(run: str) -> tuple[str, ...]:
@@ -112,6 +114,7 @@ def test_a_program_that_reads_back_as_another(kept: Kept) -> None:
     with sqlite3.connect(kept.place) as connection:
         connection.execute("UPDATE tasks SET program = 'lattice 8x4x4 0.0 False'")
     connection.close()
+    reseal(kept.place)
     assert validate(kept.run).replay.detail == "the stored program reads back as another"
 
 

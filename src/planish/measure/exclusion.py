@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Event, Lock, RLock, Thread, get_ident
 
 from planish.core import PlanishError
+from planish.measure.alarm import locked_within
 from planish.measure.machine_lock import LockHolder, holder_of, machine_lock, opened_lock
 
 PATIENCE_S = 60.0
@@ -94,13 +95,17 @@ def _taken(descriptor: int, path: Path, holder: _Holder, patience_s: float) -> b
     with suppress(BlockingIOError):
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True
+    since = time.monotonic()
+    if patience_s >= SHOWN_S and holder.given_up is None and locked_within(descriptor, SHOWN_S):
+        return True
     waiter = _Waiter(descriptor)
     if patience_s < SHOWN_S:
         return waiter.wait(patience_s) or waiter.give_up()
-    keeper, since, shown = holder_of(path), time.monotonic(), False
+    keeper, shown, pause = holder_of(path), False, max(0.0, since + SHOWN_S - time.monotonic())
     while keeper is None or keeper != holder.given_up:
-        if waiter.wait(SHOWN_S):
+        if waiter.wait(pause):
             return True
+        pause = SHOWN_S
         now = holder_of(path)
         if now != keeper:
             keeper, since = now, time.monotonic()
