@@ -154,7 +154,7 @@ def test_a_full_disk_loses_nothing_that_is_stored(environment: dict[str, str], t
     disk = tmp_path / "disk"
     place = disk / "planish.db"
     words = ["tune", "lattice 30x30x30", "--finalists", "0", "--store", str(place)]
-    with small_disk(disk, 300):
+    with small_disk(disk, 400):
         done = run(environment, *COMMAND, *words, "--seconds", "60")
         assert done.returncode == StoreError.exit_code
         assert "the disk is full" in done.stderr.splitlines()[-1]

@@ -47,6 +47,7 @@ def test_deleting_asks_first(kept: Kept, planish: Planish) -> None:
 
 def test_what_cannot_be_exported_or_merged_is_one_line(kept: Kept, planish: Planish, tmp_path: Path) -> None:
     (tmp_path / "diary").write_text("a diary, and no database" * 100)
+    before = sorted(path.name for path in tmp_path.iterdir())
     for words, code, text in (
         (["export", kept.place], USAGE, "exists. Name a new file"),
         (["export", tmp_path / "x.db", "zzzz"], StoreError.exit_code, "no run 'zzzz'"),
@@ -58,6 +59,6 @@ def test_what_cannot_be_exported_or_merged_is_one_line(kept: Kept, planish: Plan
         said = planish("runs", *words)
         assert said.code == code, said.err
         assert text in said.error
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["diary"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
     with open_store(kept.place, read_only=True) as store:
         assert [run.id for run in store.runs()] == [kept.run]

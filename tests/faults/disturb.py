@@ -20,7 +20,7 @@ from store.servers import administer, as_text
 
 PAUSE = ("--option", "pause=0.005", "--workers", "2")
 LONGEST_S = 60.0
-ENDS = {"signals": (0, 130, 129, 143), "workers": (0,)}
+STOPPED = (0, 130, 129, 143)
 
 
 def kills(folder: Path, dice: random.Random, events: int) -> Tally:
@@ -40,11 +40,13 @@ def signals(folder: Path, dice: random.Random, events: int) -> Tally:
     tally, session = Tally(), Session(folder, str(folder / "planish.db"))
     while tally.events < events:
         with session.start(*PAUSE, "--trials", "100000") as process:
+            assert process.stdout is not None
+            process.stdout.readline()  # before, Python itself answers signals
             for _ in range(dice.choice((1, 1, 2))):
                 time.sleep(dice.uniform(0.0, 1.5))
                 process.send_signal(dice.choice((signal.SIGINT, signal.SIGTERM, signal.SIGHUP)))
                 tally.events += 1
-            _ended(process, ENDS["signals"], tally)
+            _ended(process, STOPPED, tally)
         session.check(tally)
     return tally
 
@@ -59,7 +61,7 @@ def workers(folder: Path, dice: random.Random, events: int) -> Tally:
         session = Session(place, str(place / "planish.db"))
         with session.start(*PAUSE, "--seconds", "10") as process:
             tally.events += _hit_workers(session, process, dice)
-            _ended(process, ENDS["workers"], tally)
+            _ended(process, (0,), tally)
         session.check(tally)
     return tally
 

@@ -9,11 +9,16 @@ import os
 import sys
 from pathlib import Path
 
+from planish.cli.signals import leave_at_once
 from planish.core import Trial
+
+READY = b"ready\n"
 
 
 def main() -> None:
-    """Run the command."""
+    """Run the command; a line tells when signals are heeded."""
+    leave_at_once()
+    os.write(1, READY)
     from cli import lattices
     from planish.cli import main as planish
     from planish.cli import watching

@@ -39,7 +39,7 @@ class Objective:
     unit: str = ""
     direction: Literal["down", "up"] = "down"
     exact: bool = False
-    share: bool = field(default=False, compare=False)
+    share: bool = field(default=False, compare=False, kw_only=True)
 
     def cost(self, value: float) -> float:
         """Give the value so that less is always better."""
