@@ -4,6 +4,7 @@ PYTEST_ARGS ?=
 BENCH ?= [a-z]*
 FAULTS ?=
 FUZZ ?= --pairs 20000 --jobs 2
+FUZZ_EINSUM ?= --calls 10000
 TORCH_INDEX ?=
 
 VENV := .venv
@@ -49,8 +50,9 @@ format: $(READY) ## Format the code and mend what can be mended by rule
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format --quiet
 
-fuzz: $(READY) ## Try random programs and candidates on every back end (minutes; FUZZ='--seed 7 --jobs 16' sets options)
+fuzz: $(READY) ## Try random programs on every back end, and calls of einsum (minutes; FUZZ='--seed 7 --jobs 16')
 	@PYTHONPATH=tests $(BIN)/python -m fuzz $(FUZZ)
+	@$(BIN)/python tests/einsum/fuzz_einsum.py $(FUZZ_EINSUM)
 
 faults: $(READY) ## Disturb searches in every way, and count what is lost (20 minutes, as root; FAULTS='--kind kills')
 	@PYTHONPATH=tests $(BIN)/python -m faults $(FAULTS)
