@@ -87,8 +87,8 @@ def test_ctrl_c_before_anything_is_measured_keeps_nothing(environment: dict[str,
         wait_for("run ", process)
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
-        assert process.stderr.read() == (
-            "planish: error: stopped before anything was measured. The same command goes on.\n"
+        assert process.stderr.read().splitlines()[-1] == (
+            "planish: error: stopped before anything was measured. The same command goes on."
         )
     assert process.returncode == INTERRUPTED
 

@@ -21,6 +21,7 @@ from store.servers import administer, as_text
 PAUSE = ("--option", "pause=0.005", "--workers", "2")
 LONGEST_S = 60.0
 STOPPED = (0, 130, 129, 143)
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def kills(folder: Path, dice: random.Random, events: int) -> Tally:
@@ -37,6 +38,9 @@ def kills(folder: Path, dice: random.Random, events: int) -> Tally:
 
 def signals(folder: Path, dice: random.Random, events: int) -> Tally:
     """Ask the command to end, once or twice, by each signal that means so."""
+    for number in ENDING:
+        if signal.getsignal(number) == signal.SIG_IGN:  # as a shell's background job has it, and its children
+            signal.signal(number, signal.SIG_DFL)
     tally, session = Tally(), Session(folder, str(folder / "planish.db"))
     while tally.events < events:
         with session.start(*PAUSE, "--trials", "100000") as process:
@@ -44,7 +48,7 @@ def signals(folder: Path, dice: random.Random, events: int) -> Tally:
             process.stdout.readline()  # before, Python itself answers signals
             for _ in range(dice.choice((1, 1, 2))):
                 time.sleep(dice.uniform(0.0, 1.5))
-                process.send_signal(dice.choice((signal.SIGINT, signal.SIGTERM, signal.SIGHUP)))
+                process.send_signal(dice.choice(ENDING))
                 tally.events += 1
             _ended(process, STOPPED, tally)
         session.check(tally)
@@ -116,6 +120,7 @@ def servers(folder: Path, dice: random.Random, events: int) -> Tally:
         session = Session(folder, as_text(cluster.url))
         while tally.events < events:
             with session.start(*PAUSE, "--seconds", "8") as process:
+                _wait_for_run(process)  # a server that is not there at the start is an error
                 for _ in range(4):
                     time.sleep(dice.uniform(0.3, 1.5))
                     _disturb_server(cluster, dice)
@@ -123,6 +128,12 @@ def servers(folder: Path, dice: random.Random, events: int) -> Tally:
                 _ended(process, (0,), tally)
             session.check(tally)
     return tally
+
+
+def _wait_for_run(process: subprocess.Popen[str]) -> None:
+    assert process.stderr is not None
+    while (line := process.stderr.readline()) and not line.startswith("run "):
+        pass
 
 
 def _disturb_server(cluster: Cluster, dice: random.Random) -> None:
@@ -190,9 +201,9 @@ Disturbance = Callable[[Path, random.Random, int], Tally]
 KINDS: dict[str, tuple[Disturbance, int]] = {
     "kills": (kills, 250),
     "workers": (workers, 250),
-    "signals": (signals, 150),
+    "signals": (signals, 100),
     "disks": (disks, 20),
     "servers": (servers, 60),
-    "damage": (damage, 300),
+    "damage": (damage, 400),
 }
 """Each with its number of events in a whole campaign."""
