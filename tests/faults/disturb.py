@@ -193,8 +193,9 @@ def _ended(process: subprocess.Popen[str], codes: tuple[int, ...], tally: Tally)
         process.kill()
         tally.blame(f"it does not end: {process.args}")
         return
-    if process.returncode not in codes or "Traceback" in said or "error in planish" in said:
-        tally.blame(f"exit code {process.returncode}: {said[-2000:]}")
+    code = process.returncode if process.returncode >= 0 else 128 - process.returncode  # as a shell has it
+    if code not in codes or "Traceback" in said or "error in planish" in said:
+        tally.blame(f"exit code {code}: {said[-2000:]}")
 
 
 Disturbance = Callable[[Path, random.Random, int], Tally]
