@@ -1,13 +1,18 @@
 """One timed run at a time, across processes, whatever becomes of the processes and the file."""
 
+import fcntl
+import signal
 import subprocess
 import sys
 import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from planish.core import PlanishError
+from planish.measure import exclusion
 from planish.measure.exclusion import exclusive, is_held
 
 # Each turn writes its name twice, with a pause in which somebody else might write.
@@ -80,6 +85,35 @@ def test_who_has_little_patience_goes_on_beside_the_holder(tmp_path: Path) -> No
         holder.kill()
     with exclusive(tmp_path / "lock"):
         assert is_held(tmp_path / "lock")
+
+
+@pytest.mark.parametrize("shown_s", [60.0, 0.05])
+def test_who_is_interrupted_while_waiting_keeps_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown_s: float
+) -> None:
+    """It waits by the alarm first, then in a thread; both let the file go."""
+    lock = tmp_path / "lock"
+    monkeypatch.setattr(exclusion, "SHOWN_S", shown_s)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(lock)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        threading.Timer(0.5, signal.pthread_kill, [threading.get_ident(), signal.SIGINT]).start()
+        with pytest.raises(KeyboardInterrupt), exclusive(lock):
+            pass
+        holder.communicate()
+    with lock.open() as file:
+        end = time.monotonic() + 10
+        while time.monotonic() < end:  # the thread gives the file back once it has it
+            with suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            time.sleep(0.01)
+        else:
+            pytest.fail("the machine is kept")
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_it_nests_and_ends(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Timed runs on one machine exclude each other, whichever process they belong to."""
 
+from __future__ import annotations
+
 import fcntl
 import logging
 import os
@@ -79,7 +81,9 @@ def _locked(path: Path, holder: _Holder, patience_s: float) -> int | None:
             descriptor = opened_lock(path)
             if not _taken(descriptor, path, holder, patience_s):
                 return None
-            if _is_current(descriptor, path):
+            with _released_on_error(descriptor):
+                current = _is_current(descriptor, path)
+            if current:
                 holder.given_up = None
                 return descriptor
             os.close(descriptor)
@@ -91,16 +95,27 @@ def _locked(path: Path, holder: _Holder, patience_s: float) -> int | None:
 
 
 def _taken(descriptor: int, path: Path, holder: _Holder, patience_s: float) -> bool:
-    """Lock a file, or let it go where one process keeps it for too long."""
-    with suppress(BlockingIOError):
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    since = time.monotonic()
-    if patience_s >= SHOWN_S and holder.given_up is None and locked_within(descriptor, SHOWN_S):
-        return True
+    """Lock a file, or let it go where one process keeps it for too long, or the wait is interrupted."""
+    with _released_on_error(descriptor):
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        since = time.monotonic()
+        if patience_s >= SHOWN_S and holder.given_up is None and locked_within(descriptor, SHOWN_S):
+            return True
     waiter = _Waiter(descriptor)
+    try:
+        return _outlasted(waiter, path, holder, patience_s, since) or waiter.give_up()
+    except BaseException:
+        if waiter.give_up():
+            _release(descriptor)
+        raise
+
+
+def _outlasted(waiter: _Waiter, path: Path, holder: _Holder, patience_s: float, since: float) -> bool:
+    """Wait on, and show it; tells whether the file was locked before patience ended."""
     if patience_s < SHOWN_S:
-        return waiter.wait(patience_s) or waiter.give_up()
+        return waiter.wait(patience_s)
     keeper, shown, pause = holder_of(path), False, max(0.0, since + SHOWN_S - time.monotonic())
     while keeper is None or keeper != holder.given_up:
         if waiter.wait(pause):
@@ -116,7 +131,7 @@ def _taken(descriptor: int, path: Path, holder: _Holder, patience_s: float) -> b
             _log.warning(disturbed(keeper))
             break
     holder.given_up = keeper
-    return waiter.give_up()
+    return False
 
 
 def waiting(keeper: LockHolder | None) -> str:
@@ -157,6 +172,16 @@ class _Waiter:
                 _release(self._descriptor)
             else:
                 self._taken.set()
+
+
+@contextmanager
+def _released_on_error(descriptor: int) -> Generator[None]:
+    """Let a file go where the block is broken off, as by Ctrl-C: nobody else would."""
+    try:
+        yield
+    except BaseException:
+        _release(descriptor)
+        raise
 
 
 def _release(descriptor: int) -> None:
