@@ -9,7 +9,9 @@ from sqlalchemy import Connection, RowMapping, Table, delete, func, insert, sele
 
 from planish.core import StoreError
 from planish.store.checksums import COVERED, checksum, damaged, total
-from planish.store.schema import results, runs, tasks, trials
+from planish.store.failures import HeldError
+from planish.store.inserting import insert_new
+from planish.store.schema import claims, results, runs, tasks, trials
 from planish.store.session import Session
 
 _Row = RowMapping
@@ -36,25 +38,6 @@ class Parcel(NamedTuple):
         return (tasks, [self.task]), (runs, [self.run]), (trials, self.trials), (results, self.results)
 
 
-def find_id(session: Session, run_id: str) -> str:
-    """Give the whole id of a run, damaged or not.
-
-    Args:
-        session: of the store.
-        run_id: the id, or a unique beginning of it.
-
-    Raises:
-        StoreError: no run, or more than one, has an id that begins so.
-    """
-    begins = select(runs.c.id).where(runs.c.id.startswith(run_id.lower(), autoescape=True)).limit(2)
-    found = session.read(lambda connection: connection.execute(begins).scalars().all())
-    if not run_id or not found:
-        raise StoreError(f"no run '{run_id}' in the store {session.label}", "See 'planish runs'.")
-    if len(found) > 1:
-        raise StoreError(f"several runs have ids that begin with '{run_id}'", "Write more of it.")
-    return found[0]
-
-
 def drop(session: Session, run_id: str) -> None:
     """Delete a run with its trials and its result, and its task where no other run has it.
 
@@ -68,8 +51,7 @@ def drop(session: Session, run_id: str) -> None:
 
     def write(connection: Connection, again: bool) -> None:
         del again  # what is gone already is deleted once more without harm
-        if not session.locks.take(run_id):
-            raise StoreError(f"another process is writing to run {run_id}", "Let it end first.")
+        _hold(session, run_id)
         _delete(connection, run_id)
 
     session.write(write)
@@ -117,18 +99,13 @@ def unpack(session: Session, parcel: Parcel) -> bool:
         del again
         old = connection.execute(select(runs).where(runs.c.id == new["id"])).mappings().first()
         if old is not None:
-            if (old["task_key"], old["started"], old["host"]) != (
-                new["task_key"],
-                new["started"],
-                new["host"],
-            ):
+            if any(old[name] != new[name] for name in ("task_key", "started", "host")):
                 raise StoreError(
                     f"another run has the id {new['id']} in {session.label}", "Delete one of them."
                 )
             if old["checksum"] == new["checksum"] or old["stored"] > new["stored"]:
                 return False
-        if not session.locks.take(new["id"]):
-            raise StoreError(f"another process is writing to run {new['id']}", "Let it end first.")
+        _hold(session, new["id"])
         _delete(connection, new["id"])
         _insert(connection, parcel)
         return True
@@ -139,9 +116,14 @@ def unpack(session: Session, parcel: Parcel) -> bool:
     return written
 
 
+def _hold(session: Session, run_id: str) -> None:
+    if not session.locks.take(run_id):
+        raise HeldError(f"another process is writing to run {run_id}", "Let it end first.")
+
+
 def _delete(connection: Connection, run_id: str) -> None:
     key = connection.execute(select(runs.c.task_key).where(runs.c.id == run_id)).scalar()
-    for table, column in ((results, "run_id"), (trials, "run_id"), (runs, "id")):
+    for table, column in ((claims, "run_id"), (results, "run_id"), (trials, "run_id"), (runs, "id")):
         connection.execute(delete(table).where(table.c[column] == run_id))
     others = select(func.count()).select_from(runs).where(runs.c.task_key == key)
     if not connection.execute(others).scalar():
@@ -152,13 +134,8 @@ def _insert(connection: Connection, parcel: Parcel) -> None:
     for table, rows in parcel.rows:
         # The database numbers its own trials; a task may be there for other runs.
         named = [{name: row[name] for name in (*COVERED[table.name], "checksum")} for row in rows]
-        if (
-            table is tasks
-            and connection.execute(select(tasks).where(tasks.c.key == parcel.task["key"])).first()
-        ):
-            continue
         if named:
-            connection.execute(insert(table), named)
+            connection.execute(insert_new(connection, table) if table is tasks else insert(table), named)
 
 
 def _check(parcel: Parcel, label: str) -> None:

@@ -32,6 +32,7 @@ _RUN, _HASH = 1 + TRIAL.index("run_id"), 1 + TRIAL.index("candidate_hash")  # af
 _CHUNK = 500  # well below what a database takes in one statement
 
 _RUNS = select(runs).order_by(runs.c.started.desc(), runs.c.id)
+_IDS = select(runs.c.id).order_by(runs.c.started.desc(), runs.c.id)
 _TRIALS = select(*TRIAL_COLUMNS)
 _FINALISTS = select(*FINALIST_COLUMNS)
 
@@ -76,14 +77,25 @@ class Reader:
         Raises:
             StoreError: no run, or more than one, has an id that begins so.
         """
+        return self._runs(_RUNS.where(runs.c.id == self.find_id(run_id)), limit=1)[0]
+
+    def find_id(self, run_id: str) -> str:
+        """Give the whole id of a run, damaged or not.
+
+        Args:
+            run_id: the id, or a unique beginning of it.
+
+        Raises:
+            StoreError: no run, or more than one, has an id that begins so.
+        """
         begins = runs.c.id.startswith(run_id.lower(), autoescape=True)
-        found = self._runs(_RUNS.where(begins), limit=5) if run_id else []
+        found = self._ids(_IDS.where(begins).limit(5)) if run_id else []
         if len(found) == 1:
             return found[0]
         if found:
-            which = f"Which: {', '.join(run.id for run in found)}?"
+            which = f"Which: {', '.join(found)}?"
             raise StoreError(f"several runs have ids that begin with '{run_id}'", which)
-        hint = did_you_mean(run_id, [run.id for run in self.runs(limit=100)])
+        hint = did_you_mean(run_id, self._ids(_IDS.limit(100)))
         raise StoreError(f"no run '{run_id}' in the store {self._session.label}", hint)
 
     def runs(self, task_key: str | None = None, limit: int | None = None) -> list[Run]:
@@ -199,6 +211,9 @@ class Reader:
 
         rows, written = self._session.read(read)
         return [run_from_row(row, row["id"] in written, self._session.label) for row in rows]
+
+    def _ids(self, query: _Query) -> Sequence[str]:
+        return self._session.read(lambda connection: connection.execute(query).scalars().all())
 
     def _rows(self, query: _Query) -> list[Record]:
         return self._session.read(lambda connection: [tuple(row) for row in connection.execute(query)])

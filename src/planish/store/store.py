@@ -6,14 +6,15 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Insert, Table, bindparam, delete, insert, update
+from sqlalchemy import Connection, bindparam, delete, insert, update
 
 from planish.core import Candidate, StoreError, Task, Trial
 from planish.store.checksums import RUN, sealed, total
 from planish.store.claims import claim
 from planish.store.failures import HeldError, LostConnectionError
+from planish.store.inserting import insert_new
 from planish.store.interrupts import uninterrupted
-from planish.store.moving import drop, find_id, unpack
+from planish.store.moving import drop, unpack
 from planish.store.reading import Reader
 from planish.store.records import Finalist
 from planish.store.rows import finalist_row, task_row, to_json, trial_row
@@ -94,7 +95,7 @@ class Store(Reader):
         own = secrets.token_hex(4)  # the same in every attempt, so that no two runs are begun
 
         def write(connection: Connection, again: bool) -> _Row:
-            connection.execute(_insert_new(connection, tasks), task_row(task))
+            connection.execute(insert_new(connection, tasks), task_row(task))
             return self._insert_run(connection, row, own, again)
 
         with uninterrupted():
@@ -238,9 +239,11 @@ class Store(Reader):
             The whole id.
 
         Raises:
-            StoreError: there is no such run, or another process writes to it.
+            StoreError: there is no such run, or it is being written to.
         """
-        whole = find_id(self._session, run_id)
+        whole = self.find_id(run_id)
+        if whole in self._held:  # its lock is ours, and would let us
+            raise HeldError(f"run {whole} is being written here", "Finish it first.")
         drop(self._session, whole)
         return whole
 
@@ -288,19 +291,11 @@ class Store(Reader):
         run_id = own
         while True:
             new = sealed("runs", {"id": run_id, **row})
-            added = connection.execute(_insert_new(connection, runs), new).rowcount
+            added = connection.execute(insert_new(connection, runs), new).rowcount
             if added or (again and self._run_row(connection, run_id)["started"] == row["started"]):
                 self._take(run_id, again)
                 return new
             run_id = secrets.token_hex(4)
-
-
-def _insert_new(connection: Connection, table: Table) -> Insert:
-    if connection.dialect.name == "sqlite":
-        from sqlalchemy.dialects.sqlite import insert as insert_with_conflicts
-    else:
-        from sqlalchemy.dialects.postgresql import insert as insert_with_conflicts
-    return insert_with_conflicts(table).on_conflict_do_nothing()
 
 
 def _changed(row: _Row, **changes: Any) -> _Row:
