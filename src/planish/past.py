@@ -134,7 +134,7 @@ def past(
         if (task.level, task.target.text, task.objectives[0].name) != (level, target.text, objective.name):
             continue
         trials = [trial for trial in store.trials(task.key, steps) if trial.time < before]
-        values = [t.cost(objective) for t in trials if t.candidate == baseline]
+        values = [t.cost(objective) for t in trials if t.candidate.hash == baseline.hash]
         known = next((value for value in values if value), None)
         if known is not None:
             yield Past(task.program, objective, objective.cost(known), trials)

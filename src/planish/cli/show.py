@@ -22,9 +22,10 @@ def show(
     form: given.Format = "text",
 ) -> None:
     """Show a run with its result; without ID, list the runs."""
+    from planish.core import uncollected
     from planish.store import open_store
 
-    with open_store(store, read_only=True) as opened:
+    with uncollected(), open_store(store, read_only=True) as opened:
         if run_id is None:
             _list_runs(opened, limit, form)
         else:

@@ -69,6 +69,7 @@ from planish.core.step import Candidate, Step, candidate_from_json, step_from_js
 from planish.core.stopping import STOPPING, Stops, stoppable
 from planish.core.task import Objective, Program, Target, Task
 from planish.core.trial import Trial, best_trial
+from planish.core.uncollected import uncollected
 
 __all__ = [
     "HELD_BACK",
@@ -152,6 +153,7 @@ __all__ = [
     "step_from_json",
     "stoppable",
     "stored_candidate",
+    "uncollected",
     "unknown",
     "unnamed",
     "usable_cores",

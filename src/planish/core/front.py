@@ -59,8 +59,10 @@ def best_harmless(
     Returns:
         The earliest of equals, perhaps the baseline itself; None if all failed.
     """
-    start = next((t.costs(objectives) for t in trials if t.candidate == baseline), None)
-    if len(objectives) == 1 or start is None:
+    if len(objectives) == 1:
+        return best_trial(trials, objectives[0])
+    start = next((t.costs(objectives) for t in trials if t.candidate.hash == baseline.hash), None)
+    if start is None:
         return best_trial(trials, objectives[0])
     known = [(trial, costs) for trial in trials if (costs := trial.costs(objectives)) is not None]
     return best_trial([trial for trial, costs in known if all(map(le, costs, start))], objectives[0])

@@ -61,7 +61,7 @@ class Growth:
         if costs is None:
             return
         self.points.append(costs)
-        if trial.candidate == self.start:
+        if self.start is not None and trial.candidate.hash == self.start.hash:
             self.baseline = costs
         elif any(all(map(le, held, costs)) for held in self.front):
             return

@@ -1,9 +1,10 @@
 """Steps and candidates: a candidate is a frozen, replayable sequence of transformations."""
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property
-from typing import Any
+from dataclasses import dataclass, field, fields
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
 
 from planish.core.canonical import canonical_json, content_hash
 from planish.core.errors import ProgramError, did_you_mean
@@ -26,6 +27,7 @@ class Step:
 
 
 _LISTS = (list, tuple)
+_KNOWN = "_known"  # where a stored candidate keeps the classes of its steps until they are made
 
 
 def _frozen(values: Sequence[Any]) -> tuple[Any, ...]:
@@ -54,9 +56,24 @@ def step_from_json(data: Sequence[Any], known: Mapping[str, type[Step]]) -> Step
 
 @dataclass(frozen=True)
 class Candidate:
-    """A sequence of steps from the original program; the empty one is the program as it is."""
+    """A sequence of steps from the original program; the empty one is the program as it is.
 
-    steps: tuple[Step, ...] = ()
+    One that comes from a store may have its text alone at first: its steps are made when they are asked for.
+    """
+
+    steps: tuple[Step, ...] = field(default_factory=tuple)
+
+    if not TYPE_CHECKING:  # it would hide misspelt names
+
+        def __getattr__(self, name: str) -> Any:
+            """Make the steps of a stored candidate; they are an attribute from then on."""
+            known = self.__dict__.get(_KNOWN)
+            if name != "steps" or known is None:
+                raise AttributeError(f"a candidate has no {name}", name=name, obj=self)
+            steps = tuple([step_from_json(item, known) for item in json.loads(self.text)])
+            self.__dict__["steps"] = steps
+            del self.__dict__[_KNOWN]
+            return steps
 
     @cached_property
     def text(self) -> str:
@@ -84,7 +101,9 @@ def candidate_from_json(data: Sequence[Sequence[Any]], known: Mapping[str, type[
 def stored_candidate(
     data: Sequence[Sequence[Any]], text: str, name: str, known: Mapping[str, type[Step]]
 ) -> Candidate:
-    """Read a candidate back whose text and hash are at hand; both need not be made again then.
+    """Read a candidate back whose text and hash are at hand.
+
+    Its steps, which take most of the time and of the memory, are not made before they are asked for.
 
     Args:
         data: the JSON list of its steps.
@@ -95,9 +114,14 @@ def stored_candidate(
     Raises:
         ProgramError: as `step_from_json` does.
     """
-    steps = [step_from_json(item, known) for item in data]
-    found = Candidate(tuple(steps))
-    # A step that has got a new option since has another text now.
-    if all(len(vars(step)) == len(item[1]) for step, item in zip(steps, data, strict=True)):
-        found.__dict__.update(text=text, hash=name)
+    for step, options in data:
+        if step not in known or options.keys() != _options(known[step]):
+            return candidate_from_json(data, known)  # with a new option it has another text now
+    found = Candidate.__new__(Candidate)
+    found.__dict__.update({"text": text, "hash": name, _KNOWN: known})
     return found
+
+
+@cache
+def _options(step: type[Step]) -> frozenset[str]:
+    return frozenset(f.name for f in fields(step))

@@ -40,15 +40,16 @@ def finalists(
     if not best:
         return []
     bound = FAR * min(measured)[0] if objective.direction == "down" else min(measured)[0] / FAR
-    guess = [c for cost, _, c in measured if c == first and cost <= bound and not objective.exact]
+    wanted = None if first is None or objective.exact else first.hash
+    guess = [c for cost, _, c in measured if c.hash == wanted and cost <= bound]
     return list(dict.fromkeys((*best, *level.variants(task, best[0]), *guess)))
 
 
 def _of_front(level: Level, task: Task, trials: Sequence[Trial], count: int) -> list[Candidate]:
     """Choose of the front what is of use, the most telling first; the baseline where nothing is."""
     baseline, front = level.baseline(task), pareto_front(trials, task.objectives)
-    start = next((t.costs(task.objectives) for t in trials if t.candidate == baseline), None)
-    members = [trial for trial in front if trial.candidate != baseline]
+    start = next((t.costs(task.objectives) for t in trials if t.candidate.hash == baseline.hash), None)
+    members = [trial for trial in front if trial.candidate.hash != baseline.hash]
     worst = None if start is None else bounds(start, task.objectives)
     order = telling([trial.costs(task.objectives) or () for trial in members], worst, start)
     chosen = [members[place].candidate for place in order]

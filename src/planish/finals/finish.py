@@ -160,7 +160,7 @@ def _compare(search: Searched, ending: Ending, chosen: Sequence[Minimised], allo
         return
     ending.baseline = found.baseline
     ending.notes += found.notes
-    known = {trial.candidate: trial.outcome for trial in search.trials}
+    known = {trial.candidate.hash: trial.outcome for trial in search.trials}
     for each, standings in zip(chosen, found.others, strict=True):
         if standings[leading].verdict == "left out":
             continue
@@ -176,7 +176,7 @@ def _compare(search: Searched, ending: Ending, chosen: Sequence[Minimised], allo
                 standings[leading],
                 standings,
                 searched=len(each.searched.steps),
-                trial=_values(known.get(each.searched)),
+                trial=_values(known.get(each.searched.hash)),
                 notes=each.notes,
             )
         )

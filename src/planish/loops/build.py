@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from planish.core import Candidate, Target, unknown
 from planish.loops.kernel import Code
 from planish.loops.library import backend_of, schedule_steps
 from planish.loops.lowering import lower
 from planish.loops.program import Program
-from planish.loops.runtime import Kernel
 from planish.loops.schedule import Schedule
 from planish.loops.spaces import resolve
 from planish.loops.target import BACKENDS
 from planish.loops.tree import LoopTree
+
+if TYPE_CHECKING:
+    from planish.loops.runtime import Kernel
 
 
 def schedule_of(program: Program, candidate: Candidate) -> Schedule:
@@ -58,5 +62,7 @@ def kernel_of(program: Program, candidate: Candidate, target: Target, tree: Loop
     Raises:
         TargetError: the back end cannot make code of it.
     """
+    from planish.loops.runtime import Kernel  # here: NumPy takes long to import, and a tree needs none
+
     backend = backend_of(candidate) or target.toolchain["backend"]
     return Kernel(program, tree, compile_with(backend, tree), cores=target.cores)

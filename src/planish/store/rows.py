@@ -1,6 +1,5 @@
 """Records to rows of the tables, and back."""
 
-import gc
 import json
 import time
 from collections.abc import Generator, Iterable, Mapping
@@ -20,6 +19,7 @@ from planish.core import (
     outcome_from_json,
     outcome_to_json,
     stored_candidate,
+    uncollected,
 )
 from planish.store.checksums import RESULT, RUN, TASK, TRIAL, checksum, damaged, sealed
 from planish.store.records import Finalist, Run, StoredTask
@@ -128,7 +128,7 @@ def trials_from_rows(rows: Iterable[Record], steps: Steps, label: str) -> list[T
     found: list[Trial] = []
     read, row = json.loads, Record()
     try:
-        with _uncollected():
+        with uncollected():
             for row in rows:
                 if row[-1] != checksum(row[1:-1]):
                     raise damaged(label, f"row {row[0]} of table trials", row[2])
@@ -186,18 +186,6 @@ def run_from_row(row: Mapping[Any, Any], written: bool, label: str) -> Run:
 def _check(label: str, what: str, values: Iterable[object], given: int | None, run_id: str = "") -> None:
     if given != checksum(values):
         raise damaged(label, what, run_id)
-
-
-@contextmanager
-def _uncollected() -> Generator[None]:
-    """Hold the garbage collector back: loading makes many objects and no garbage, and takes half as long."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 @contextmanager
