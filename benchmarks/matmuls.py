@@ -30,6 +30,7 @@ from planish.budget import Budget
 from planish.loops.build import compile_with, tree_of
 from planish.loops.evaluator import LoopsEvaluator
 from planish.loops.inputs import aligned, make_inputs
+from planish.loops.level import LoopsLevel
 from planish.loops.peak import measured_peak
 from planish.loops.program import Program
 from planish.loops.runtime import Kernel
@@ -38,7 +39,7 @@ from planish.loops.workloads import matmul, thesis_split
 from planish.measure import LocalExecutor
 from planish.settings import Settings
 from planish.store import Store, open_store
-from planish.tune import tune
+from planish.tune import tune_program
 from side_by_side import geomean, interleaved, use_one_core
 
 FACTORS = (1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0)
@@ -99,7 +100,15 @@ def measure(
     from planish.loops.numpy_baseline import numpy_callable
 
     start = time.perf_counter()
-    result = tune(program, budget=budget, settings=settings, store=store, executor=executor)
+    result = tune_program(
+        LoopsLevel(),
+        program,
+        budget=budget,
+        settings=settings,
+        store=store,
+        executor=executor,
+        compares=False,
+    )
     seconds = {"planish": time.perf_counter() - start}
     arrays = {**make_inputs(program), "C": aligned(program.type["C"])}
     inputs, outputs = {n: arrays[n] for n in "AB"}, {"C": arrays["C"]}
@@ -175,7 +184,7 @@ def main() -> None:
     """Tune, time and print."""
     use_one_core()
     options = read_options()
-    settings = Settings(finalists=0, searcher=options.searcher)
+    settings = Settings(searcher=options.searcher)
     cases: list[Case] = []
     with tempfile.TemporaryDirectory() as folder, open_store(Path(folder) / "bench.db") as store:
         executor = LocalExecutor(LoopsEvaluator(matmul(8, 8, 8), this_machine(1)), workers=2)

@@ -49,9 +49,11 @@ class Table(LocalExecutor):
 def tuned(store: Store, trials: int) -> Result:
     """Tune, or go on."""
     level, program = load_program(PROGRAM, "loops", SIZES)
-    settings = Settings(finalists=0, workers=1, searcher="random")
+    settings = Settings(workers=1, searcher="random")
     budget = Budget(trials=trials)
-    return tune_program(level, program, budget=budget, settings=settings, store=store, executor=Table())
+    return tune_program(
+        level, program, budget=budget, settings=settings, store=store, executor=Table(), compares=False
+    )
 
 
 def seconds(action: Callable[[], object]) -> float:

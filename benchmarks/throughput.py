@@ -11,10 +11,11 @@ import time
 from pathlib import Path
 
 from planish.budget import Budget
+from planish.loops.level import LoopsLevel
 from planish.loops.workloads import matmul
 from planish.settings import Settings
 from planish.store import open_store
-from planish.tune import tune
+from planish.tune import tune_program
 
 
 def main() -> None:
@@ -24,10 +25,15 @@ def main() -> None:
     parser.add_argument("--searcher", default="random")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, open_store(Path(folder) / "bench.db") as store:
-        settings = Settings(finalists=0, searcher=options.searcher)
+        settings = Settings(searcher=options.searcher)
         start = time.perf_counter()
-        result = tune(
-            matmul(192, 192, 192), budget=Budget(seconds=options.seconds), settings=settings, store=store
+        result = tune_program(
+            LoopsLevel(),
+            matmul(192, 192, 192),
+            budget=Budget(seconds=options.seconds),
+            settings=settings,
+            store=store,
+            compares=False,
         )
         took = time.perf_counter() - start
     print(

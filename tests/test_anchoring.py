@@ -45,9 +45,11 @@ class Relative(Plain):
 
 def tune(level: Relative, folder: Path, **chosen: object) -> list[Trial]:
     """Search a little; gives the trials."""
-    settings = Settings(**{"objectives": BOTH, "searcher": "random", "finalists": 0, **chosen})  # type: ignore[arg-type]
+    settings = Settings(**{"objectives": BOTH, "searcher": "random", **chosen})  # type: ignore[arg-type]
     with open_store(folder / "store.db") as store:
-        task_trials = tune_program(level, Text(), budget=Budget(trials=9), settings=settings, store=store)
+        task_trials = tune_program(
+            level, Text(), budget=Budget(trials=9), settings=settings, store=store, compares=False
+        )
         return list(store.run_trials(task_trials.run_id, level.steps))
 
 

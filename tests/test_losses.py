@@ -17,14 +17,16 @@ from planish.store import open_store
 from planish.testing.lattice import Set
 from planish.tune import tune_program
 
-SETTINGS = Settings(objectives=("time",), searcher="random", workers=1, finalists=0)
+SETTINGS = Settings(objectives=("time",), searcher="random", workers=1)
 
 
 def searched(place: Path, recipe: Struck | None, trials: int = 30) -> tuple[Result, list[Trial]]:
     """Search; gives the result and what is stored."""
     level = Mortal(recipe=recipe)
     with open_store(place) as store:
-        result = tune_program(level, Text(), budget=Budget(trials=trials), settings=SETTINGS, store=store)
+        result = tune_program(
+            level, Text(), budget=Budget(trials=trials), settings=SETTINGS, store=store, compares=False
+        )
         return result, store.run_trials(result.run_id, level.steps)
 
 

@@ -30,7 +30,7 @@ tune_module = import_module("planish.tune")
 run_module = import_module("planish.run")
 ALL = list(Trade().candidates())
 SMALL = Path(__file__).parents[1] / "examples" / "graph" / "small"
-QUICK = Settings(finalists=0, workers=1, searcher="random")
+QUICK = Settings(workers=1, searcher="random")
 
 
 class Killed(BaseException):
@@ -85,7 +85,7 @@ def session(place: Path, proposals: Sequence[int], trials: int, executor: Here) 
     with open_store(place) as store:
         with proposing(Script([ALL[number] for number in proposals])), suppress(Killed):
             tune_program(Plain(), Text(), budget=Budget(trials=trials), settings=QUICK, store=store,
-                         executor=executor)  # type: ignore[arg-type]  # fmt: skip
+                         executor=executor, compares=False)  # type: ignore[arg-type]  # fmt: skip
         (run,) = store.runs()
         stored = store.run_trials(run.id, Plain().steps)
     assert len({trial.index for trial in stored}) == len({trial.candidate for trial in stored}) == len(stored)
@@ -146,7 +146,7 @@ def test_seconds_are_for_new_work(tmp_path: Path) -> None:
     session(tmp_path / "a.db", range(64), 64, Here(random.Random(0), float("inf")))
     with open_store(tmp_path / "a.db") as store, proposing(Slow([*first, *ALL[64:]])):
         result = tune_program(Plain(), Text(), budget=Budget(seconds=0.3), settings=QUICK, store=store,
-                              executor=executor)  # type: ignore[arg-type]  # fmt: skip
+                              executor=executor, compares=False)  # type: ignore[arg-type]  # fmt: skip
     assert Counted.count > 0
     assert result.trials == 64 + Counted.count
 
@@ -179,7 +179,7 @@ def tuned(
 ) -> tuple[Result, dict[int, Candidate]]:
     """Tune a small model; gives the result, and the candidates of its run by index."""
     level, program = load_program(str(SMALL / f"{name}.onnx"), "graph", {})
-    chosen = Settings(finalists=0, workers=1, space="all")
+    chosen = Settings(workers=1, space="all")
     budget = Budget(trials=trials)
     result = tune_program(level, program, budget=budget, settings=chosen, store=store, executor=executor)
     return result, {trial.index: trial.candidate for trial in store.run_trials(result.run_id, level.steps)}

@@ -176,7 +176,7 @@ def test_stored_code_is_not_run_unasked(tmp_path: Path) -> None:
 def test_code_is_run_where_it_is_timed_or_the_user_asks(tmp_path: Path) -> None:
     require_linker()
     (tmp_path / "f.ll").write_text(TELLS)
-    few = ["--trials", "2", "--workers", "1", "--finalists", "0"]
+    few = ["--trials", "2", "--workers", "1", "--finalists", "1"]
     done = _run(tmp_path, "", ("tune", str(tmp_path / "f.ll"), *few))
     assert done.code == 0
     assert "it is not run" in done.output

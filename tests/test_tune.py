@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from planish import tune
 from planish.budget import Budget
 from planish.core import (
     AllFailedError,
@@ -33,10 +32,12 @@ from planish.result import Result
 from planish.run import count_workers
 from planish.settings import Settings
 from planish.store import Store, open_store
+from planish.tune import tune_program
 
+LEVEL = LoopsLevel()
 run_module = import_module("planish.run")
 MATMUL = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 24, "n": 32, "k": 16})
-QUICK = Settings(finalists=0, workers=1)
+QUICK = Settings(workers=1)
 
 
 class Diary(Silent):
@@ -53,7 +54,15 @@ class Diary(Silent):
 def run(store: Store | Path, trials: int, settings: Settings = QUICK) -> tuple[Result, list[Trial]]:
     """Tune the matmul; gives the result and the trials in order."""
     diary = Diary()
-    result = tune(MATMUL, budget=Budget(trials=trials), settings=settings, store=store, listener=diary)
+    result = tune_program(
+        LEVEL,
+        MATMUL,
+        budget=Budget(trials=trials),
+        settings=settings,
+        store=store,
+        listener=diary,
+        compares=False,
+    )
     return result, diary.trials
 
 
@@ -70,7 +79,14 @@ def test_what_is_under_way_is_cut_by_the_clock_once_something_is_measured(
                 yield answer
 
     monkeypatch.setattr(run_module, "LocalExecutor", Watched)
-    tune(MATMUL, budget=Budget(trials=3, seconds=seconds), settings=QUICK, store=tmp_path / "a.db")
+    tune_program(
+        LEVEL,
+        MATMUL,
+        budget=Budget(trials=3, seconds=seconds),
+        settings=QUICK,
+        compares=False,
+        store=tmp_path / "a.db",
+    )
     assert math.isinf(ends[0])
     assert [math.isinf(end) for end in ends[1:]] == [seconds is None] * 2
 
@@ -78,7 +94,7 @@ def test_what_is_under_way_is_cut_by_the_clock_once_something_is_measured(
 @pytest.mark.parametrize("searcher", ["random", "genetic", "annealing"])
 def test_fifty_trials_are_twenty_five_and_twenty_five_resumed(tmp_path: Path, searcher: str) -> None:
     """A search that outcomes steer goes the same way again, because the store gives it the same outcomes."""
-    settings = Settings(finalists=0, workers=1, searcher=searcher, seed=3)
+    settings = Settings(workers=1, searcher=searcher, seed=3)
     first, _ = run(tmp_path / "a.db", 25, settings)
     second, resumed = run(tmp_path / "a.db", 50, settings)
     assert first.run_id == second.run_id
@@ -95,7 +111,7 @@ def test_fifty_trials_are_twenty_five_and_twenty_five_resumed(tmp_path: Path, se
 def test_what_another_run_measured_is_not_measured_again(tmp_path: Path) -> None:
     with open_store(tmp_path / "a.db") as store:
         run(store, 12)
-        other, trials = run(store, 12, Settings(finalists=0, workers=1, searcher="random", space="template"))
+        other, trials = run(store, 12, Settings(workers=1, searcher="random", space="template"))
         known = {t.candidate.hash for t in store.trials(other.task.key, LoopsLevel().steps)}
         assert len(store.runs(other.task.key)) == 2
         assert len(known) == len(store.trials(other.task.key, LoopsLevel().steps))
@@ -104,21 +120,23 @@ def test_what_another_run_measured_is_not_measured_again(tmp_path: Path) -> None
 
 def test_remeasuring_begins_a_run_of_its_own(tmp_path: Path) -> None:
     first, _ = run(tmp_path / "a.db", 6)
-    second, trials = run(tmp_path / "a.db", 6, Settings(finalists=0, workers=1, remeasure=True))
+    second, trials = run(tmp_path / "a.db", 6, Settings(workers=1, remeasure=True))
     assert first.run_id != second.run_id
     assert not any(t.cached for t in trials)
 
 
 def test_a_target_value_ends_the_search(tmp_path: Path) -> None:
     budget = Budget(trials=200, value=1.0)
-    result = tune(MATMUL, budget=budget, settings=QUICK, store=tmp_path / "a.db")
+    result = tune_program(
+        LEVEL, MATMUL, budget=budget, settings=QUICK, compares=False, store=tmp_path / "a.db"
+    )
     assert result.trials < 50
 
 
 def test_the_winner_is_compared_with_numpy_and_stored(tmp_path: Path) -> None:
     with open_store(tmp_path / "a.db") as store:
-        result = tune(
-            MATMUL, budget=Budget(trials=10), settings=Settings(finalists=2, workers=1), store=store
+        result = tune_program(
+            LEVEL, MATMUL, budget=Budget(trials=10), settings=Settings(finalists=2, workers=1), store=store
         )
         assert result.baseline is not None
         assert result.gain is not None
@@ -134,17 +152,21 @@ def test_the_winner_is_compared_with_numpy_and_stored(tmp_path: Path) -> None:
 def test_live_workers_serve_one_task_after_another(tmp_path: Path) -> None:
     other = parse("C[m] += A[m,k]", {"m": 24, "k": 40})
     level = LoopsLevel()
-    task = tune(MATMUL, budget=Budget(trials=2), settings=QUICK, store=tmp_path / "a.db").task
+    task = tune_program(
+        LEVEL, MATMUL, budget=Budget(trials=2), settings=QUICK, compares=False, store=tmp_path / "a.db"
+    ).task
     with LocalExecutor(level.evaluator(task)) as executor, open_store(tmp_path / "b.db") as store:
         for program in (MATMUL, other, MATMUL):
             budget = Budget(trials=5)
-            result = tune(program, budget=budget, settings=QUICK, store=store, executor=executor)
+            result = tune_program(
+                LEVEL, program, budget=budget, settings=QUICK, compares=False, store=store, executor=executor
+            )
             assert result.trials == 5
 
 
 def test_both_spaces_and_any_fitting_searcher(tmp_path: Path) -> None:
     for searcher in ("greedy1", "greedy2", "beam-bfs", "beam-dfs", "random"):
-        settings = Settings(finalists=0, workers=1, space="steps", searcher=searcher)
+        settings = Settings(workers=1, space="steps", searcher=searcher)
         result, _ = run(tmp_path / "a.db", 20, settings)
         assert result.trials
     with pytest.raises(PlanishError, match=r"Searchers that fit: beam-bfs, beam-dfs, greedy1"):
@@ -185,7 +207,15 @@ def test_with_several_objectives_the_baseline_comes_first_and_the_front_grows_fr
 
     settings, watcher = replace(QUICK, objectives=("time_s", "gflops"), searcher="random"), Watcher()
     with open_store(tmp_path / "a.db") as store:
-        result = tune(MATMUL, budget=Budget(trials=6), settings=settings, store=store, listener=watcher)
+        result = tune_program(
+            LEVEL,
+            MATMUL,
+            budget=Budget(trials=6),
+            settings=settings,
+            store=store,
+            listener=watcher,
+            compares=False,
+        )
         stored = store.run_trials(result.run_id, LoopsLevel().steps)
     baseline = LoopsLevel().baseline(result.task)
     assert (len(stored), stored[0].candidate) == (6, baseline)

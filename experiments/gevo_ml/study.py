@@ -10,10 +10,11 @@ from pathlib import Path
 from planish import tune
 from planish.budget import Budget
 from planish.core import Candidate, Measured, Trial, growth_of
-from planish.levels import level_named
+from planish.levels import level_named, load_program
 from planish.result import Ranked, Result
 from planish.settings import Settings
 from planish.store import Store, open_store
+from planish.tune import tune_program
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "hlo"
 OBJECTIVES = ("time_s", "error")
@@ -69,9 +70,11 @@ def study(asked: argparse.Namespace) -> Study:
         evolved = tune(asked.module, budget=budget, settings=settings, store=store, **named)
         trials, others = _trials(store, evolved), list[Trial]()
         if not asked.no_random:
-            plain = replace(settings, searcher="random", searcher_options={}, finalists=0)
+            plain = replace(settings, searcher="random", searcher_options={})
             budget = Budget(trials=len(trials))
-            others = _trials(store, tune(asked.module, budget=budget, settings=plain, store=store, **named))
+            level, program = load_program(asked.module, plain.level, named)
+            found = tune_program(level, program, budget=budget, settings=plain, store=store, compares=False)
+            others = _trials(store, found)
     return Study(evolved, trials, others)
 
 

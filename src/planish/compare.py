@@ -8,18 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 from planish.budget import Budget
 from planish.core import Objective, PlanishError, Trial
-from planish.levels import level_named
+from planish.levels import level_named, load_program
 from planish.measure import Entrant, Plan, Standing, judged, remeasure
 from planish.progress import Listener
 from planish.result import Result
 from planish.settings import Settings
 from planish.store import Reader, Store, open_store
 from planish.stored import Gain, StoredResult, stored_result
-from planish.tune import tune
+from planish.tune import tune_program
 
 
 @dataclass(frozen=True)
@@ -108,15 +107,17 @@ def _curves(
 ) -> Curves:
     results: list[Result] = []
     for number in range(seeds):
-        settings = replace(contestant.settings, seed=contestant.settings.seed + number, finalists=0)
+        settings = replace(contestant.settings, seed=contestant.settings.seed + number)
+        level, program = load_program(contestant.program, settings.level, contestant.options)
         results.append(
-            tune(
-                contestant.program,
+            tune_program(
+                level,
+                program,
                 budget=budget,
                 settings=settings,
                 store=store,
                 listener=listener,
-                **dict[str, Any](contestant.options),
+                compares=False,
             )
         )
         if results[-1].stopped:

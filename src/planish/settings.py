@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from planish.core import PlanishError
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -20,10 +22,12 @@ class Settings:
         cores: how many cores the program may use.
         workers: processes that build and verify at the same time, one for each core at most; timed runs never
             overlap. 0 takes one, and one more for each core that the program leaves free.
-        finalists: how many of the best are measured again at the end, beside the first guess and the
-            baseline. None: 3, and 8 of the front of several objectives. 0 leaves that out: the result then is
-            the best as the search measured it, which may be the luckiest.
+        finalists: how many of the best are measured again at the end, at least 1, beside the first guess
+            and the baseline. None: 3, and 8 of the front of several objectives.
         remeasure: measure candidates again that the store knows, in a run of its own.
+
+    Raises:
+        PlanishError: there are to be no finalists.
     """
 
     level: str = ""
@@ -38,3 +42,7 @@ class Settings:
     workers: int = 0
     finalists: int | None = None
     remeasure: bool = False
+
+    def __post_init__(self) -> None:
+        if self.finalists is not None and self.finalists < 1:
+            raise PlanishError(f"{self.finalists} finalists leave nothing to compare", "Ask for 1 at least.")

@@ -82,13 +82,19 @@ def tune_program(
     store: Store | str | Path | None = None,
     listener: Listener | None = None,
     executor: LocalExecutor | None = None,
+    compares: bool = True,
 ) -> Result:
-    """Do as `tune` with a program that a level has read; it may have been told of a back end then."""
+    """Do as `tune` with a program that a level has read; it may have been told of a back end then.
+
+    Without `compares` nothing is measured again at the end, for those who measure by themselves what was
+    found: the result is the best as the search measured it, which may be the luckiest.
+    """
     began = time.monotonic()
     chosen = settings or Settings()
     task = task_of(level, program, chosen)
     with store_at(store) as opened:
         run = _begin(level, task, chosen, budget, opened, listener or Silent(), began)
+        run.progress.compares = compares
         return run.execute(executor)
 
 
@@ -150,8 +156,7 @@ def _begin(
             return _begin(level, task, settings, budget, store, listener, began)
         known = store.run_trials(run_id, level.steps)
     growth = Growth(task.objectives, level.baseline(task)) if len(task.objectives) > 1 else None
-    compares, loading_s = settings.finalists != 0, time.monotonic() - began
-    progress = Progress(task, run_id, growth=growth, compares=compares, loading_s=loading_s)
+    progress = Progress(task, run_id, growth=growth, loading_s=time.monotonic() - began)
     run = Run(level, task, settings, budget, store, listener, searcher, progress, known, factory)
     run.seconds["load"] = progress.loading_s
     return run

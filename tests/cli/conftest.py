@@ -3,6 +3,8 @@
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -46,6 +48,13 @@ Planish = Callable[..., Said]
 def lattice(monkeypatch: pytest.MonkeyPatch) -> None:
     """Offer the lattice level alone."""
     lattices.install(monkeypatch.setattr)
+
+
+@pytest.fixture
+def uncompared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have searches end without a comparison, as one that is stopped twice does."""
+    module = import_module("planish.tune")
+    monkeypatch.setattr(module, "Progress", partial(module.Progress, compares=False))
 
 
 @pytest.fixture

@@ -96,7 +96,7 @@ def test_winners_are_measured_again_each_beside_its_own_baseline(kept: Kept, pla
 
 
 def test_what_cannot_be_compared_is_an_error(kept: Kept, planish: Planish) -> None:
-    tune = ["tune", PROGRAM, "--objective", "gflops", "--trials", 9, "--finalists", 0, "--format", "json"]
+    tune = ["tune", PROGRAM, "--objective", "gflops", "--trials", 9, "--finalists", 1, "--format", "json"]
     other = json.loads(planish(*tune).out)["run"]["id"]
     error = planish("compare", kept.run, other).error
     assert error == "cannot compare time_s and gflops. Name runs with the same leading objective."

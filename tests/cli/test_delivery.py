@@ -11,7 +11,7 @@ from cli.conftest import PROGRAM, Planish
 from planish.core import Candidate, Task
 
 pytestmark = pytest.mark.usefixtures("lattice")
-SHORT = "--trials", 20, "--finalists", 0
+SHORT = "--trials", 20, "--finalists", 1
 
 
 class Delivering(lattices.LatticeLevel):
@@ -49,6 +49,6 @@ def test_a_folder_that_cannot_be_written_is_told_after_the_result(planish: Plani
     (tmp_path / "place.tuned").mkdir()
     said = planish("tune", PROGRAM, *SHORT)
     assert said.code == 2
-    assert "best time of the search: 773.8 µs" in said.out
+    assert "faster than the baseline." in said.out
     told = f"planish: error: cannot write {tmp_path}: Is a directory. The result is stored: 'planish export "
     assert said.err.splitlines()[-1].startswith(told)

@@ -38,6 +38,7 @@ WRONG = {
     "--trials many": (USAGE, "Invalid value for '--trials'"),
     "--seed -1": (USAGE, "Invalid value for '--seed'"),
     "--finalists -1": (USAGE, "Invalid value for '--finalists'"),
+    "--finalists 0": (USAGE, "Invalid value for '--finalists'"),
     "--format xml": (USAGE, "'xml' is not one of 'text', 'json'. See 'planish tune --help'."),
     "--sedd 1": (USAGE, "No such option: --sedd"),
 }
@@ -185,6 +186,6 @@ def test_a_folder_of_the_store_that_cannot_be_made_is_an_error(planish: Planish,
 def test_a_run_that_another_process_writes_is_left_to_it(kept: Kept, planish: Planish) -> None:
     with open_store(kept.place) as store:
         store.resume_run(kept.run)
-        found = json.loads(planish("tune", PROGRAM, "--trials", 3, "--finalists", 0, "--format", "json").out)
+        found = json.loads(planish("tune", PROGRAM, "--trials", 3, "--finalists", 1, "--format", "json").out)
     assert found["run"]["id"] != kept.run
     assert found["cached"] == 3

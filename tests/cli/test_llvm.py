@@ -53,7 +53,7 @@ def test_an_unknown_pass_of_a_list_is_one_line(planish: Planish, module: Path) -
 
 
 def test_a_list_of_runs_names_modules_by_one_line(planish: Planish, module: Path) -> None:
-    planish("tune", module, "--trials", 1, "--finalists", 0, "--workers", 1)
+    planish("tune", module, "--trials", 1, "--finalists", 1, "--workers", 1)
     assert "sum.c: 3 functions, 27 instructions\n" in planish("show").out
 
 

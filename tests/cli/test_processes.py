@@ -101,7 +101,7 @@ def test_a_killed_search_goes_on_where_it_was(
     before = only_run(place)
     assert before.status == "interrupted"
     assert before.trials > 0
-    run(environment, *COMMAND, *LONG[:4], "--trials", str(before.trials + 5), "--finalists", "0")
+    run(environment, *COMMAND, *LONG[:4], "--trials", str(before.trials + 5), "--finalists", "1")
     after = only_run(place)
     assert (after.id, after.status, after.trials) == (before.id, "finished", before.trials + 5)
 
@@ -124,7 +124,7 @@ def test_a_terminal_that_cannot_show_every_character_is_no_obstacle(
 
 
 def test_a_search_does_not_need_anybody_to_watch_it(environment: dict[str, str], place: Path) -> None:
-    words = ["tune", PROGRAM, "--trials", "30", "--finalists", "0"]
+    words = ["tune", PROGRAM, "--trials", "30", "--finalists", "1"]
     done = run(environment, *COMMAND, *words, shell="2>&1 | { exec <&-; sleep 0.1; }")
     assert (done.returncode, done.stderr) == (READER_GONE, "")
     assert (only_run(place).status, only_run(place).trials) == ("finished", 30)
@@ -153,7 +153,7 @@ def test_output_that_cannot_be_written_is_an_error(environment: dict[str, str], 
 def test_a_full_disk_loses_nothing_that_is_stored(environment: dict[str, str], tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     place = disk / "planish.db"
-    words = ["tune", "lattice 30x30x30", "--finalists", "0", "--store", str(place)]
+    words = ["tune", "lattice 30x30x30", "--finalists", "1", "--store", str(place)]
     with small_disk(disk, 400):
         done = run(environment, *COMMAND, *words, "--seconds", "60")
         assert done.returncode == StoreError.exit_code

@@ -22,7 +22,7 @@ def test_runs_are_listed_as_by_show(kept: Kept, planish: Planish) -> None:
 def test_runs_are_exported_and_merged(kept: Kept, planish: Planish, tmp_path: Path) -> None:
     file, other = tmp_path / "kept.db", tmp_path / "other.db"
     assert planish("runs", "export", file, kept.run[:5]).out == f"exported 1 run: {kept.run}\n"
-    planish("tune", PROGRAM, "--trials", 3, "--finalists", 0, "--store", other)
+    planish("tune", PROGRAM, "--trials", 3, "--finalists", 1, "--store", other)
     (own,) = ids(planish, "--store", other)
     assert planish("runs", "merge", file, "--store", other).out == f"merged 1 run: {kept.run}\n"
     assert planish("runs", "merge", file, "--store", other).out == "merged 0 runs\n"
@@ -33,7 +33,7 @@ def test_runs_are_exported_and_merged(kept: Kept, planish: Planish, tmp_path: Pa
 
 def test_a_merged_run_goes_on_where_it_was(kept: Kept, planish: Planish, tmp_path: Path) -> None:
     planish("runs", "merge", kept.place, "--store", tmp_path / "other.db")
-    words = "--trials", 42, "--finalists", 0, "--format", "json", "--store", tmp_path / "other.db"
+    words = "--trials", 42, "--finalists", 1, "--format", "json", "--store", tmp_path / "other.db"
     found = json.loads(planish("tune", PROGRAM, *words).out)
     assert (found["run"]["id"], found["trials"]) == (kept.run, 42)
 

@@ -25,7 +25,7 @@ Command = subprocess.Popen[str]
 @pytest.fixture
 def commands(tmp_path: Path) -> Generator[list[Command]]:
     """Start the same command four times, on one store."""
-    words = ("tune", "lattice 12x6x6", "--option", "pause=0.05", "--trials", TRIALS, "--finalists", 0)
+    words = ("tune", "lattice 12x6x6", "--option", "pause=0.05", "--trials", TRIALS, "--finalists", 1)
     line = [sys.executable, "-m", "cli.lattices", *map(str, words), "--store", str(tmp_path / "planish.db")]
     path = {**os.environ, "PYTHONPATH": str(FOLDER)}
     started = [

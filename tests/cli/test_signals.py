@@ -70,7 +70,7 @@ def test_a_signal_at_any_moment(tmp_path: Path, number: signal.Signals, twice: b
         assert not [word for word in STRANGE if word in out + err], err
         assert process.returncode in (0, -number, 128 + number), err
         assert is_deserted(store)
-    with starts(store, *TUNE, "--trials", "5", "--finalists", "0") as process:
+    with starts(store, *TUNE, "--trials", "5", "--finalists", "1") as process:
         _, err = process.communicate()
     assert process.returncode == 0, err
     with open_store(store, read_only=True) as opened:
@@ -104,7 +104,7 @@ def test_what_is_stopped_before_anything_is_measured_tells_by_which_signal(tmp_p
 
 
 def test_nohup_is_heeded(tmp_path: Path) -> None:
-    words = ["--seconds", "60", "--finalists", "0"]
+    words = ["--seconds", "60", "--finalists", "1"]
     with starts(tmp_path / "a.db", *TUNE, *words, preexec_fn=_ignore_hang_ups) as process:
         _wait_for(process, "trials")
         process.send_signal(signal.SIGHUP)

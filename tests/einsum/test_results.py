@@ -35,7 +35,7 @@ def test_a_result_is_called_with_arrays(tmp_path: Path) -> None:
         "C[m,n] += A[m,k]*B[k,n]",
         size="m=3,k=4,n=5",
         budget=Budget(trials=2),
-        settings=Settings(finalists=0, workers=1),
+        settings=Settings(finalists=1, workers=1),
         store=tmp_path / "a.db",
     )
     np.testing.assert_array_equal(result(A, B), A @ B)

@@ -95,7 +95,7 @@ def chosen(values: dict[int, Costs], count: int) -> list[int]:
         for knob, (time, error) in values.items()
     ]
     task = Task(Text(), Target("abacus"), (TIME, ERROR), "1")
-    found = finalists(Plain(), task, trials, count)
+    found = finalists(Plain(), task, trials, count, Candidate())
     return [step.value for c in found for step in (c.steps or (Set(0, 0),)) if isinstance(step, Set)]
 
 

@@ -175,7 +175,7 @@ def test_that_it_was_not_run_is_told(tmp_path: Path) -> None:
     "searcher", ["random", "greedy1", "beam-dfs", "genetic", "annealing", "random-minimise"]
 )
 def test_every_searcher_runs(tmp_path: Path, searcher: str) -> None:
-    settings = replace(QUICK, searcher=searcher, finalists=0)
+    settings = replace(QUICK, searcher=searcher, finalists=1)
     result = tune(SUM, budget=Budget(trials=12), settings=settings, store=tmp_path / "store.db")
     assert result.trials == 12
     assert not result.failures

@@ -84,7 +84,7 @@ def _planish(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 def test_commands_end_with_code_4(tmp_path: Path) -> None:
     place = tmp_path / "planish.db"
-    tune = ("tune", "C[m] += A[m,k]", "--size", "m=8,k=8", "--trials", "2", "--finalists", "0")
+    tune = ("tune", "C[m] += A[m,k]", "--size", "m=8,k=8", "--trials", "2", "--finalists", "1")
     assert _planish(place, *tune).returncode == 0
     with closing(sqlite3.connect(place, isolation_level=None)) as connection:
         (run_id,) = connection.execute("SELECT id FROM runs").fetchone()

@@ -128,8 +128,8 @@ Finalists = Annotated[
     int | None,
     typer.Option(
         "--finalists",
-        min=0,
-        help="How many of the best are measured again at the end: 3; 8 of a front. 0: the luckiest wins.",
+        min=1,
+        help="How many of the best are measured again at the end, beside the first guess: 3; 8 of a front.",
     ),
 ]
 Pick = Annotated[

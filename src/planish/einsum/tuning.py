@@ -15,7 +15,7 @@ from planish.loops.spaces import TemplateSpace
 from planish.measure import LocalExecutor
 from planish.settings import Settings
 from planish.store import Store
-from planish.tune import tune
+from planish.tune import tune_program
 
 FAR = 2.0
 """No luck of measuring makes so much."""
@@ -36,10 +36,13 @@ def tuned(task: Task, store: Store, executor: LocalExecutor, end: float, last: f
         last: until when the first candidate is waited for.
     """
     executor.deadline = last
-    settings = Settings(cores=task.target.cores, finalists=0)
+    settings = Settings(cores=task.target.cores)
     budget = Budget(seconds=max(0.01, end - time.monotonic()))
     with suppress(AllFailedError):
-        tune(task.program, budget=budget, settings=settings, store=store, executor=executor)
+        tune_program(
+            LoopsLevel(), task.program, budget=budget, settings=settings, store=store, executor=executor,
+            compares=False,
+        )  # fmt: skip
 
 
 def best_known(task: Task, store: Store) -> Sequence[Candidate]:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planish.core import Candidate, Level, Task, Trial, pareto_front
+from planish.core import Candidate, Failed, Level, Task, Trial, pareto_front
 from planish.finals.telling import bounds, telling
 
 FEW = 3
 FEW_OF_FRONT = 8
-FAR = 2.0
-"""No luck of measuring makes so much."""
 
 
 def finalists(
-    level: Level, task: Task, trials: Sequence[Trial], count: int | None, first: Candidate | None = None
+    level: Level, task: Task, trials: Sequence[Trial], count: int | None, first: Candidate
 ) -> list[Candidate]:
-    """Choose the best distinct candidates, the other ways to build the very best, and the first guess.
+    """Choose the best distinct candidates, the first guess, and the other ways to build the very best.
 
-    The best of many noisy measurements is often the luckiest, and no better than the first guess. That one is
-    chosen too, unless it failed, was not measured, or was more than `FAR` times as bad as the best.
+    The best of many noisy measurements is often the luckiest, and no better than the first guess. So that
+    one is always chosen, and early, since where the time is short the last are left out; unless it failed.
+    Where a space begins with the unchanged program there is no guess.
 
     Of several objectives, they are members of the Pareto front, in the order of `telling`: what is more than
     twice as bad as the baseline in anything is none of them.
@@ -28,21 +27,29 @@ def finalists(
         level: the task's.
         task: what was tuned.
         trials: of the search.
-        count: how many of the best; None for the usual number, 0 for no finalists at all.
-        first: the first guess.
+        count: how many of the best; None for the usual number.
+        first: what the space begins with.
     """
-    objective, *others = task.objectives
-    if others:
-        return _of_front(level, task, trials, FEW_OF_FRONT if count is None else count)
-    measured = [(cost, t.index, t.candidate) for t in trials if (cost := t.cost(objective)) is not None]
-    few = FEW if count is None else count
-    best = [candidate for _, _, candidate in sorted(measured, key=lambda m: m[:2])[:few]]
+    several = len(task.objectives) > 1
+    few = count or (FEW_OF_FRONT if several else FEW)
+    best = _of_front(level, task, trials, few) if several else _best(task, trials, few)
     if not best:
         return []
-    bound = FAR * min(measured)[0] if objective.direction == "down" else min(measured)[0] / FAR
-    wanted = None if first is None or objective.exact else first.hash
-    guess = [c for cost, _, c in measured if c.hash == wanted and cost <= bound]
-    return list(dict.fromkeys((*best, *level.variants(task, best[0]), *guess)))
+    variants = [] if several else level.variants(task, best[0])
+    return list(dict.fromkeys((best[0], *_guess(trials, first), *best[1:], *variants)))
+
+
+def _guess(trials: Sequence[Trial], first: Candidate) -> list[Candidate]:
+    """Give the first guess, if there is one and it is not known to fail."""
+    failed = any(isinstance(trial.outcome, Failed) for trial in trials if trial.candidate.hash == first.hash)
+    return [first] if first.steps and not failed else []
+
+
+def _best(task: Task, trials: Sequence[Trial], count: int) -> list[Candidate]:
+    measured = [
+        (cost, t.index, t.candidate) for t in trials if (cost := t.cost(task.objectives[0])) is not None
+    ]
+    return [candidate for _, _, candidate in sorted(measured, key=lambda m: m[:2])[:count]]
 
 
 def _of_front(level: Level, task: Task, trials: Sequence[Trial], count: int) -> list[Candidate]:

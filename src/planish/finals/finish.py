@@ -45,7 +45,8 @@ def finish(search: Searched, listener: Listener, *, at_once: bool = False) -> Re
     """Compare the best few with the baseline, store the result and give it.
 
     It takes as long as the search did at most (see `Allowance`), and says what did not fit. Ctrl-C leaves out
-    what is not done yet; without the comparison the result is the search's best.
+    what is not done yet; without the comparison the result is the search's best. There is none where the
+    progress says so.
 
     Args:
         search: at least one of its trials is measured.
@@ -59,7 +60,7 @@ def finish(search: Searched, listener: Listener, *, at_once: bool = False) -> Re
     ending = Ending(notes=[*search.notes])
     allowance = Allowance(search.wall_s, [*_names(search), "describe"])
     try:
-        if not at_once:
+        if search.progress.compares and not at_once:
             _work(search, ending, allowance, listener)
     except KeyboardInterrupt:
         search.stopped = True
@@ -82,7 +83,7 @@ def _names(search: Searched) -> list[str]:
 
 def _work(search: Searched, ending: Ending, allowance: Allowance, listener: Listener) -> None:
     """Take all steps of the end; what is known is stored after each, so that it outlives a kill."""
-    first = search.space().start() if len(search.task.objectives) == 1 else None
+    first = search.space().start()
     chosen = finalists(search.level, search.task, search.trials, search.settings.finalists, first)
     if not chosen:
         return
