@@ -50,9 +50,10 @@ def recorded(path: Path) -> Scene:
     said = json.loads(recording.task)
     level = registry.load("planish.levels", said["level"])()
     target = json.loads(said["target"])
+    where = Target(target["processor"], frozenset(target["features"]), target["cores"], target["toolchain"])
     task = Task(
-        level.read(said["program"]),
-        Target(target["processor"], frozenset(target["features"]), target["cores"], target["toolchain"]),
+        level.read(said["program"], where),
+        where,
         tuple(Objective(*fields) for fields in said["objectives"]),
         said["level_version"],
     )

@@ -97,12 +97,12 @@ def test_files_that_a_stored_workload_names_stay_closed(
     from planish.hlo.level import HloLevel
 
     module = write_all(tmp_path / "theirs", PREDICT, INFERENCE)
-    text = HloLevel().load(str(module), {}).text
+    program = HloLevel().load(str(module), {})
     _forget(monkeypatch, tmp_path)
     level = HloLevel()
     objectives = tuple(level.objectives.values())
-    toolchain = tuple(level.target(1).toolchain.items())
-    run = plant(tmp_path / "store.db", Row("hlo", text, objectives, toolchain, level.version))
+    toolchain = tuple(level.target(program, 1).toolchain.items())
+    run = plant(tmp_path / "store.db", Row("hlo", program.text, objectives, toolchain, level.version))
     done = _Done()
     for command in COMMANDS:
         with opened() as files:
@@ -128,10 +128,10 @@ def test_a_stored_model_stays_closed_until_it_is_named(
     folder.mkdir()
     model = write(convolutions(), folder / "net.onnx")
     level = GraphLevel()
-    text = level.load(str(model), {}).text
+    program = level.load(str(model), {})
     _forget(monkeypatch, tmp_path)
-    toolchain = tuple(level.target(1).toolchain.items())
-    row = Row("graph", text, (level.objectives["latency"],), toolchain, level.version)
+    toolchain = tuple(level.target(program, 1).toolchain.items())
+    row = Row("graph", program.text, (level.objectives["latency"],), toolchain, level.version)
     run = plant(tmp_path / "store.db", row)
     done = _Done()
     for command in COMMANDS:
@@ -162,9 +162,9 @@ def test_stored_code_is_not_run_unasked(tmp_path: Path) -> None:
     canary = tmp_path / "canary"
     require_linker()
     level = LlvmLevel()
-    text = level.load(WRITES.format(size=len(str(canary)) + 1, path=canary), {}).text
-    toolchain = tuple(level.target(1).toolchain.items())
-    run = plant(tmp_path / "store.db", Row("llvm", text, (TIME,), toolchain, level.version))
+    program = level.load(WRITES.format(size=len(str(canary)) + 1, path=canary), {})
+    toolchain = tuple(level.target(program, 1).toolchain.items())
+    run = plant(tmp_path / "store.db", Row("llvm", program.text, (TIME,), toolchain, level.version))
     done = [_run(tmp_path, run, command) for command in COMMANDS][-1]
     assert done.code != 0
     assert "--run" in done.output

@@ -18,6 +18,7 @@ from planish.core import (
     Growth,
     Measured,
     PlanishError,
+    Program,
     Target,
     Trial,
     growth_of,
@@ -175,8 +176,8 @@ def test_both_spaces_and_any_fitting_searcher(tmp_path: Path) -> None:
 
 def test_if_everything_fails_there_is_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Broken(LoopsLevel):
-        def target(self, cores: int) -> Target:
-            return replace(super().target(cores), toolchain={"backend": "none"})
+        def target(self, program: Program, cores: int) -> Target:
+            return replace(super().target(program, cores), toolchain={"backend": "none"})
 
     monkeypatch.setattr(level_module, "LoopsLevel", Broken)
     with open_store(tmp_path / "a.db") as store:

@@ -143,7 +143,7 @@ def stored_result(store: Reader, run_id: str, pick: int = 1, files: Iterable[Pat
     stored = store.task(run.task_key)
     level = level_named(stored.level)
     name_files(level, files)
-    task = stored.bind(level.read(stored.program))
+    task = stored.bind(level.read(stored.program, stored.target))
     trials = store.run_trials(run.id, level.steps)
     finalists = tuple(store.finalists(run.id, level.steps))
     if not 1 <= pick <= max(1, len(finalists)):

@@ -113,7 +113,7 @@ def task_of(level: Level, program: Program, settings: Settings) -> Task:
     usual = getattr(level, "usual_objectives", tuple(level.objectives)[:1])
     names = settings.objectives or usual
     objectives = tuple(_objective(level, name) for name in names)
-    return Task(program, level.target(settings.cores), objectives, level.version)
+    return Task(program, level.target(program, settings.cores), objectives, level.version)
 
 
 def _objective(level: Level, name: str) -> Objective:

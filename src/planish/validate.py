@@ -135,7 +135,7 @@ def _is_recorded(result: StoredResult, store: Reader) -> bool:
 
 def _measured(result: StoredResult) -> Mapping[str, Standing]:
     """Measure the winner beside the baseline, as at the end of a run; gives how it did by each objective."""
-    result.level.target(result.task.target.cores)  # raises where there are not so many
+    result.level.target(result.task.program, result.task.target.cores)  # raises where there are not so many
     factory = result.level.evaluator(result.task, final=True)
     baseline = Entrant("baseline", result.level.baseline(result.task), factory)
     winner = Entrant("winner", result.candidate, factory)
@@ -215,7 +215,8 @@ def _beside_trial(
 
 def _changes(result: StoredResult) -> str:
     """Say how this machine is not the one of the record; empty where it is."""
-    then, now = result.task.target, result.level.target(result.task.target.cores)
+    then = result.task.target
+    now = result.level.target(result.task.program, then.cores)
     changed = [] if then.processor == now.processor else [f"{then.processor} then, {now.processor} now"]
     tools = sorted({*then.toolchain, *now.toolchain})
     for tool in tools:

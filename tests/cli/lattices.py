@@ -110,10 +110,12 @@ class LatticeLevel:
             grid, pause=float(options.get("pause", grid.pause)), fail="fail" in options or grid.fail
         )
 
-    def read(self, text: str) -> Grid:
+    def read(self, text: str, target: Target) -> Grid:
+        del target
         return self.load(text, {})
 
-    def target(self, cores: int) -> Target:
+    def target(self, program: Program, cores: int) -> Target:
+        del program
         if cores > 2:
             raise TargetError(f"{cores} cores asked for, there are 2", "Use --cores.")
         return Target("abacus", frozenset({"beads"}), cores, {"carver": "1.0"})

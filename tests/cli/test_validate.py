@@ -12,7 +12,7 @@ import pytest
 from cli import lattices
 from cli.conftest import PROGRAM, Kept, Planish
 from planish import validate
-from planish.core import MismatchError, PlanishError, Target, TargetError, Task
+from planish.core import MismatchError, PlanishError, Program, Target, TargetError, Task
 from store.resealing import reseal
 
 QUESTIONS = ("replay", "answer", "value")
@@ -71,7 +71,8 @@ def test_a_value_that_is_no_longer_reached(kept: Kept, planish: Planish) -> None
 
 
 def test_what_changed_is_named(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    def other(_: object, cores: int) -> Target:
+    def other(_: object, program: Program, cores: int) -> Target:
+        del program
         return Target("slide rule", frozenset(), cores, {"carver": "2.0"})
 
     change(kept.place, "results", "data", lambda data: {**data, "ratio": [0.1, 0.09, 0.11]})
@@ -137,7 +138,8 @@ def _twice_as_slow(outcome: dict[str, Any]) -> dict[str, Any]:
 def test_a_run_without_result_or_with_too_many_cores_is_an_error(
     kept: Kept, planish: Planish, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(_: object, cores: int) -> Target:
+    def refuse(_: object, program: Program, cores: int) -> Target:
+        del program
         raise TargetError(f"{cores} cores asked for")
 
     planish("tune", PROGRAM, "--trials", 5, "--option", "fail=yes")

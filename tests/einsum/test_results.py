@@ -60,7 +60,7 @@ def test_programs_of_several_outputs_and_constants_are_called(candidate: Candida
 
 def planning_task(program: Program) -> Task:
     level = LoopsLevel()
-    return Task(program, level.target(1), (level.objectives["time_s"],), level.version)
+    return Task(program, level.target(program, 1), (level.objectives["time_s"],), level.version)
 
 
 def test_results_of_other_levels_say_that_they_cannot_be_called() -> None:

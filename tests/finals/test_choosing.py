@@ -20,7 +20,8 @@ LUCKY = [Candidate((Unroll(axis),)) for axis in "mnk"]
 
 
 def task(objective: str) -> Task:
-    return Task(matmul(8, 8, 8), LEVEL.target(1), (LEVEL.objectives[objective],), LEVEL.version)
+    program = matmul(8, 8, 8)
+    return Task(program, LEVEL.target(program, 1), (LEVEL.objectives[objective],), LEVEL.version)
 
 
 def trials(objective: Objective, costs: list[float], guess: Outcome) -> list[Trial]:

@@ -20,6 +20,7 @@ from planish.core import (
     Opinion,
     Outcome,
     PlanishError,
+    Program,
     Reference,
     Space,
     StageClock,
@@ -104,10 +105,12 @@ class Plain:
         del source, options
         return Text()
 
-    def read(self, text: str) -> Text:
+    def read(self, text: str, target: Target) -> Text:
+        del target
         return self.load(text, {})
 
-    def target(self, cores: int) -> Target:
+    def target(self, program: Program, cores: int) -> Target:
+        del program
         return Target("abacus", cores=cores)
 
     def space(self, task: Task, name: str) -> Space:

@@ -82,9 +82,9 @@ def test_a_machine_without_a_driver_has_no_counters(tmp_path: Path) -> None:
 
 def test_a_runtime_without_cuda_is_an_error(tmp_path: Path) -> None:
     level = GraphLevel()
-    level.load(str(write(convolutions(), tmp_path / "net.onnx")), {"provider": "cuda"})
+    program = level.load(str(write(convolutions(), tmp_path / "net.onnx")), {"provider": "cuda"})
     with pytest.raises(TargetError, match="this ONNX Runtime has no CUDA"):
-        level.target(1)
+        level.target(program, 1)
 
 
 def test_cuda_that_does_not_start_is_not_replaced_by_the_processor(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def make(folder: Path, *objectives: str, cores: int = 2, session: str = "search"
     file = write(convolutions(), folder / "net.onnx")
     program = level.load(str(file), {"session": session, **options})
     wanted = tuple(level.objectives[name] for name in objectives or ("latency",))
-    return Task(program, replace(level.target(1), cores=cores), wanted, level.version)
+    return Task(program, replace(level.target(program, 1), cores=cores), wanted, level.version)
 
 
 def evaluate(task: Task, *candidates: Candidate) -> list[Outcome]:

@@ -89,7 +89,7 @@ def _carry_out(
     _tell(found, compared if before else None, form)
     if record and parts:
         with writing(record):
-            write_record(record, parts, level.target(1).toolchain)
+            write_record(record, parts, level.target(next(iter(programs.values())), 1).toolchain)
     require_all(found)
     require_no_loss(compared)
 

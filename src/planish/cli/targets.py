@@ -27,10 +27,8 @@ def targets(form: given.Format = "text") -> None:
 
 
 def _machine(level: Level) -> Mapping[str, str]:
-    """Ask the level; one that has nothing particular to tell gives its target."""
+    """Ask the level; one that has nothing particular to tell runs on the processor."""
+    from planish.core import processor
+
     machine: Callable[[], Mapping[str, str]] | None = getattr(level, "machine", None)
-    if machine is not None:
-        return machine()
-    target = level.target(1)
-    features = ", ".join(sorted(target.features))
-    return {"processor": target.processor, "features": features, **target.toolchain}
+    return {"processor": processor()} if machine is None else machine()

@@ -278,11 +278,16 @@ class Level(Protocol):
         ...
 
     def load(self, source: str, options: Mapping[str, str]) -> Program:
-        """Read a program that the user named, a file or a text; options are the command line's, by name."""
+        """Read a program that the user named, a file or a text.
+
+        Args:
+            source: as it stands on the command line.
+            options: the command line's, by name; what they say of the target goes with the program.
+        """
         ...
 
-    def read(self, text: str) -> Program:
-        """Read the canonical text of a program back from a store.
+    def read(self, text: str, target: Target) -> Program:
+        """Read the canonical text of a program back from a store, with the options that its target tells.
 
         It is data, and may be anybody's: it is never a path, and nothing is executed. Files that the
         program refers to are found by `planish.core.place_of`; `planish.core.HasFiles` has more of it.
@@ -292,8 +297,12 @@ class Level(Protocol):
         """
         ...
 
-    def target(self, cores: int) -> Target:
-        """Describe this machine as this level sees it."""
+    def target(self, program: Program, cores: int) -> Target:
+        """Describe this machine as this level sees it, and as the program's options ask.
+
+        Raises:
+            TargetError: it lacks what is asked of it.
+        """
         ...
 
     def space(self, task: Task, name: str) -> Space:

@@ -33,7 +33,7 @@ def decided(known: Finalist | None, contraction: Contraction, task: Task, ways: 
     if call.get("way") != "kernel":
         return next((way for way in ways if way.name == call.get("way")), None)
     cores = min(int(call.get("cores", 1)), task.target.cores)
-    compiled = compile_kernel(contraction, known.candidate, LoopsLevel().target(cores))
+    compiled = compile_kernel(contraction, known.candidate, LoopsLevel().target(contraction.program, cores))
     return Way("kernel", compiled, cores, known.candidate)
 
 

@@ -126,7 +126,12 @@ def _candidates(
 def task_of(contraction: Contraction, cores: int) -> Task:
     """Give the task that a contraction's tuning is stored under."""
     level = LoopsLevel()
-    return Task(contraction.program, level.target(cores), (level.objectives["time_s"],), level.version)
+    return Task(
+        contraction.program,
+        level.target(contraction.program, cores),
+        (level.objectives["time_s"],),
+        level.version,
+    )
 
 
 def _worthwhile(contraction: Contraction, most: int) -> int:
@@ -151,7 +156,7 @@ def _kernels(contraction: Contraction, task: Task, candidates: Sequence[Candidat
     """Compile candidates, for all cores and for one."""
     for candidate in candidates:
         for cores in sorted({1, task.target.cores}):
-            compiled = compile_kernel(contraction, candidate, LoopsLevel().target(cores))
+            compiled = compile_kernel(contraction, candidate, LoopsLevel().target(contraction.program, cores))
             yield Way("kernel", compiled, cores, candidate)
 
 

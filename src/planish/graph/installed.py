@@ -50,3 +50,8 @@ def session_settings(options: Mapping[str, str]) -> Mapping[str, str]:
         if value not in SETTINGS[name]:
             raise ProgramError(f"{name} cannot be '{value}'", did_you_mean(value, SETTINGS[name]))
     return {name: options.get(name, values[0]) for name, values in SETTINGS.items()}
+
+
+def settings_in(toolchain: Mapping[str, str]) -> Mapping[str, str]:
+    """Give the settings of a session that a target's toolchain has among other facts."""
+    return {name: toolchain[name] for name in SETTINGS if name in toolchain}

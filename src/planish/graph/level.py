@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planish.core import (
     Candidate,
     Objective,
+    Program,
     Reference,
     Space,
     Step,
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from planish.graph.program import GraphProgram
 
 MODEL_OPTIONS = ("shape", "batch", "inputs", "labels", "allow", "session")
-SESSION_OPTIONS = ("optimization", "execution", "arena", "provider")
 SUFFIXES = (".onnx",)
 LEARNT = 3
 """Lists learnt from other models that a search begins with."""
@@ -51,7 +52,6 @@ class GraphLevel:
     """The parts of `describe` that a user sees at the end of a run."""
 
     def __init__(self) -> None:
-        self._session: Mapping[str, str] = {}
         self._learnt: dict[str, Sequence[Candidate]] = {}
 
     @property
@@ -82,23 +82,25 @@ class GraphLevel:
             ProgramError: the file cannot be read, or is no model that can be tuned; an option is wrong.
             TargetError: a library is missing.
         """
-        from planish.graph.installed import session_settings, versions
+        from planish.graph.installed import SETTINGS, session_settings, versions
         from planish.graph.program import is_canonical
         from planish.graph.source import read_model, read_text
 
-        known = (*MODEL_OPTIONS, *SESSION_OPTIONS)
+        known = (*MODEL_OPTIONS, *SETTINGS)
         for name in options:
             if name not in known:
                 raise unknown("level 'graph' has no option", name, known)
         versions()
-        self._session = session_settings({k: v for k, v in options.items() if k in SESSION_OPTIONS})
-        return read_text(source) if is_canonical(source) else read_model(Path(source), options)
+        settings = session_settings({k: v for k, v in options.items() if k in SETTINGS})
+        program = read_text(source) if is_canonical(source) else read_model(Path(source), options)
+        return replace(program, settings=settings)
 
-    def read(self, text: str) -> GraphProgram:
+    def read(self, text: str, target: Target) -> GraphProgram:
         """Read a canonical text; raises ProgramError where it is none, or a file has changed."""
+        from planish.graph.installed import session_settings, settings_in
         from planish.graph.source import read_text
 
-        return read_text(text)
+        return replace(read_text(text), settings=session_settings(settings_in(target.toolchain)))
 
     def digest(self, path: Path) -> str:
         """Name a model, or a file of inputs or labels, by its content; raises ProgramError without one."""
@@ -106,11 +108,12 @@ class GraphLevel:
 
         return any_digest(path)
 
-    def target(self, cores: int) -> Target:
+    def target(self, program: Program, cores: int) -> Target:
         """Describe this machine and the session; raises TargetError where it lacks what is asked of it."""
         from planish.graph.machine import this_machine
+        from planish.graph.program import graph_program
 
-        return this_machine(cores, self._session)
+        return this_machine(cores, graph_program(program).settings)
 
     def space(self, task: Task, name: str) -> Space:
         """Make a space: "relevant", "all" or "exact"; see `planish.graph.recipe.space_of`."""

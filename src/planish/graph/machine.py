@@ -14,7 +14,7 @@ def this_machine(cores: int, session: Mapping[str, str]) -> Target:
 
     Args:
         cores: threads of the session.
-        session: setting to value, as `session_settings` gives them.
+        session: setting to value; what is missing has its default.
 
     Raises:
         TargetError: there are not so many cores, a library is missing, or the runtime has no CUDA.
@@ -22,7 +22,7 @@ def this_machine(cores: int, session: Mapping[str, str]) -> Target:
     there = usable_cores()
     if not 1 <= cores <= there:
         raise TargetError(f"{cores} cores asked for, this machine offers {there}", "Use --cores.")
-    settings = session or session_settings({})
+    settings = session_settings(session)
     if settings["provider"] == "cuda" and not _has_cuda():
         raise TargetError("this ONNX Runtime has no CUDA", "Install onnxruntime-gpu in its place.")
     return Target(processor(), frozenset(), cores, {**versions(), **settings})

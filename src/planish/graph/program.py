@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,8 @@ class GraphProgram:
         labels: what the first output should be for `data`.
         allow: passes that change results which the user asked for: names of `intent` passes.
         session: whether the user asked for settings of the session to be searched too.
+        settings: of the session, as the user asked for them; empty for ONNX Runtime's defaults. They are of
+            the target, and not of the text.
         stored: the canonical text, where the program comes from a store: the paths that stand there count for
             the text alone.
     """
@@ -79,6 +82,7 @@ class GraphProgram:
     labels: DataFile | None = None
     allow: tuple[str, ...] = ()
     session: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
     stored: str = field(default="", compare=False)
 
     level = "graph"

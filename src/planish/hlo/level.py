@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from planish.core import (
     Task,
     unknown,
 )
+from planish.core import Program as AnyProgram
 
 if TYPE_CHECKING:
     from planish.hlo.evaluator import HloEvaluator
@@ -46,9 +48,6 @@ class HloLevel:
     searchers = ("nsga2", "genetic", "random")
     telling = ("edits", "diff")
     """The parts of `describe` that a user sees at the end of a run."""
-
-    def __init__(self) -> None:
-        self._backend = ""
 
     @property
     def steps(self) -> Mapping[str, type[Step]]:
@@ -82,20 +81,21 @@ class HloLevel:
         for name in options:
             if name not in OPTIONS:
                 raise unknown("level 'hlo' has no option", name, OPTIONS)
-        self._backend = options.get("backend", "")
-        versions(self._backend)
+        backend = options.get("backend", "")
+        versions(backend)
         if is_scored(source):
-            return read_scored(source)
-        program = ScoredProgram(_module(source, options.get("function", "")), _workload(source, options))
+            return replace(read_scored(source), backend=backend)
+        module, workload = _module(source, options.get("function", "")), _workload(source, options)
+        program = ScoredProgram(module, workload, backend=backend)
         # A missing array is told now, and not by a worker once a run is stored.
         first_parameters(program.workload, fit(program.module, program.workload).evolved)
         return program
 
-    def read(self, text: str) -> ScoredProgram:
+    def read(self, text: str, target: Target) -> ScoredProgram:
         """Read a canonical text; raises ProgramError where it is none."""
         from planish.hlo.scored import read_scored
 
-        return read_scored(text)
+        return replace(read_scored(text), backend=target.toolchain.get("backend", ""))
 
     def digest(self, path: Path) -> str:
         """Name a folder of data, or a file, by its content; raises ProgramError where it cannot be read."""
@@ -103,11 +103,12 @@ class HloLevel:
 
         return digest(path)
 
-    def target(self, cores: int) -> Target:
+    def target(self, program: AnyProgram, cores: int) -> Target:
         """Describe this machine; raises TargetError where it lacks what is asked of it."""
         from planish.hlo.machine import this_machine
+        from planish.hlo.scored import scored_program
 
-        return this_machine(cores, self._backend)
+        return this_machine(cores, scored_program(program).backend)
 
     def space(self, task: Task, name: str) -> Space:
         """Make a space: "patches" of all edits, or "paper" of the two that GEVO-ML has."""

@@ -27,11 +27,14 @@ class ScoredProgram:
         workload: located, and it fits the module.
         stored: the workload as a store has it, where the program comes from one: its paths count for the text
             alone, and `workload` has those of this user's own files.
+        backend: the compiler that the user asked for; empty for the preferred one. It is of the target,
+            and not of the text.
     """
 
     module: Program
     workload: Workload
     stored: Workload | None = field(default=None, compare=False)
+    backend: str = field(default="", compare=False)
 
     level = "hlo"
 

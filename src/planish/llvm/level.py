@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,9 +39,6 @@ class LlvmLevel:
     telling = ("size", "passes", "verified", "repeat")
     """The parts of `describe` that a user sees at the end of a run."""
 
-    def __init__(self) -> None:
-        self._backend = ""
-
     @property
     def steps(self) -> Mapping[str, type[Step]]:
         """Step name to class: a pass is the only one."""
@@ -72,21 +70,22 @@ class LlvmLevel:
         for name in options:
             if name not in OPTIONS:
                 raise unknown("level 'llvm' has no option", name, OPTIONS)
-        self._backend = options.get("backend", "")
-        return read_program(source, options, open_backend(self._backend))
+        backend = options.get("backend", "")
+        return replace(read_program(source, options, open_backend(backend)), backend=backend)
 
-    def read(self, text: str) -> IRProgram:
+    def read(self, text: str, target: Target) -> IRProgram:
         """Read a canonical text; raises ProgramError where it is none."""
-        from planish.llvm.backend import open_backend
+        from planish.llvm.backend import usable_backend
         from planish.llvm.source import read_text
 
-        return read_text(text, open_backend(self._backend))
+        backend = target.toolchain.get("backend", "")
+        return replace(read_text(text, usable_backend(backend)), backend=backend)
 
-    def target(self, cores: int) -> Target:
+    def target(self, program: Program, cores: int) -> Target:
         """Describe this machine; raises TargetError where it lacks what is asked of it."""
         from planish.llvm.machine import this_machine
 
-        return this_machine(cores, self._backend)
+        return this_machine(cores, ir_program(program).backend)
 
     def runs(self, task: Task) -> bool:
         """Whether candidates are run: where the time is asked for, or the user asked for it."""
@@ -140,7 +139,8 @@ class LlvmLevel:
         from planish.llvm.backend import open_backend
         from planish.llvm.source import functions_of
 
-        return {**functions_of(ir_program(program), open_backend(self._backend))}
+        module = ir_program(program)
+        return {**functions_of(module, open_backend(module.backend))}
 
     def machine(self) -> Mapping[str, str]:
         """Tell what the level knows of this machine: name to fact."""

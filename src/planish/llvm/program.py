@@ -72,11 +72,14 @@ class IRProgram:
         ir: the module as the back end prints it.
         instructions: how many it has.
         running: how it is run; None: never, since it is a part of a program.
+        backend: which LLVM the user asked for; empty for the preferred one. It is of the target, and not of
+            the text.
     """
 
     ir: str
     instructions: int
     running: Running | None = field(default_factory=Running)
+    backend: str = field(default="", compare=False)
     level: str = "llvm"
 
     @property

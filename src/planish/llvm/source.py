@@ -98,7 +98,7 @@ def functions_of(
     source = f"{found[0]}\n" if found else ""
     split = split_module(program.ir)
     return {
-        f.name: replace(_printed(source + f.text, f.name, backend), running=None)
+        f.name: replace(_printed(source + f.text, f.name, backend), running=None, backend=program.backend)
         for f in split
         if names is None or f.name in names
     }

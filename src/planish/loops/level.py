@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,9 +41,6 @@ class LoopsLevel:
     spaces = ("template", "steps")
     searchers = ("genetic", "annealing", "random")
 
-    def __init__(self) -> None:
-        self._backend: str | None = None
-
     @property
     def steps(self) -> Mapping[str, type[Step]]:
         """Step name to class: those of schedules, the library, and the choice of back end."""
@@ -73,23 +71,23 @@ class LoopsLevel:
         for name in options:
             if name not in OPTIONS:
                 raise unknown("level 'loops' has no option", name, OPTIONS)
-        self._backend = options.get("backend") or None
-        text = _text(source)
+        text, backend = _text(source), options.get("backend", "")
         if " | " in text and ":float" in text:
-            return parse_canonical(text)
+            return replace(parse_canonical(text), backend=backend)
         sizes, shapes = read_sizes(options.get("size", "")), read_shapes(options.get("shape", ""))
         program = parse(text, sizes, shapes, options.get("dtype") or "float32")
-        return program.with_constants(filter(None, options.get("constant", "").split(",")))
+        constants = filter(None, options.get("constant", "").split(","))
+        return replace(program.with_constants(constants), backend=backend)
 
-    def read(self, text: str) -> TensorProgram:
+    def read(self, text: str, target: Target) -> TensorProgram:
         """Read a canonical text; raises ProgramError where it is none."""
         from planish.loops.parse import parse_canonical
 
-        return parse_canonical(text)
+        return replace(parse_canonical(text), backend=target.toolchain.get("backend", ""))
 
-    def target(self, cores: int) -> Target:
+    def target(self, program: Program, cores: int) -> Target:
         """Describe this machine; raises TargetError where it lacks what is asked of it."""
-        return machine.this_machine(cores, self._backend)
+        return machine.this_machine(cores, _tensor_program(program).backend)
 
     def space(self, task: Task, name: str) -> Space:
         """Make a space: "template" (AutoTVM's, by knobs) or "steps" (LoopTune's, by a cursor)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from planish.core import ProgramError, content_hash, did_you_mean
@@ -196,12 +196,15 @@ class Program:
         types: (tensor, type), inputs first in the order that they are named, then the written ones.
         constants: inputs that keep their value from call to call (weights), so that they may be packed
             once, ahead of time; sorted.
+        backend: the code generator that the user asked for; empty for the preferred one. It is of the target,
+            and not of the text.
     """
 
     statements: tuple[Statement, ...]
     sizes: tuple[tuple[str, int], ...]
     types: tuple[tuple[str, TensorType], ...]
     constants: tuple[str, ...] = ()
+    backend: str = field(default="", compare=False)
 
     level = "loops"
 

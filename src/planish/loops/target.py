@@ -19,12 +19,12 @@ def available_backends() -> tuple[str, ...]:
     return (*(f"x86-{name}" for name in cpu.supported()), "portable")
 
 
-def this_machine(cores: int, backend: str | None = None) -> Target:
+def this_machine(cores: int, backend: str = "") -> Target:
     """Describe this machine.
 
     Args:
         cores: how many a kernel may use.
-        backend: the code generator; None takes the preferred one.
+        backend: the code generator; empty for the preferred one.
 
     Raises:
         PlanishError: there is no such back end.

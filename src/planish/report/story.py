@@ -114,7 +114,7 @@ def _best(
 def _bound(stored: StoredTask, level: Level) -> tuple[Task | None, Mapping[str, str]]:
     """Read a task's program again; a program that the level refuses today must not stop us: gives why."""
     try:
-        return stored.bind(level.read(stored.program)), {}
+        return stored.bind(level.read(stored.program, stored.target)), {}
     except PlanishError as error:
         return None, {f"not described by level '{level.name}'": str(error)}
 

@@ -42,6 +42,14 @@ def open_backend(name: str = "") -> Backend:
     return open_named(name or os.environ.get(VARIABLE) or next(iter(available()), "libllvm"))
 
 
+def usable_backend(name: str) -> Backend:
+    """Open a back end, or the preferred one where that is not here, as for reading what another one wrote."""
+    try:
+        return open_backend(name)
+    except TargetError:
+        return open_backend()
+
+
 @cache
 def open_named(name: str) -> Backend:
     """Open a back end by its name; raises as `open_backend` does."""
