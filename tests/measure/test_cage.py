@@ -81,14 +81,14 @@ int main(int count, char **words) {
 HELPER = """
 import json, os, subprocess, sys, tempfile
 from pathlib import Path
-from planish.measure import cage
+from planish.measure import cage, confinement, strays
 program, confined, reads, user = sys.argv[1], sys.argv[2] == "yes", *map(json.loads, sys.argv[3:5])
-cage._PROCESSES = 40
+confinement._PROCESSES = 40
 lacking = cage.enter(cage.Cage(tuple(reads))) if confined else ()
 own = {"WORKER": str(os.getpid()), "SCRATCH/file": tempfile.gettempdir() + "/file"}
 words = [own.get(word, word) for word in sys.argv[5:]]
 done = subprocess.run([program, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, user=user)
-cage.end_strays()
+strays.end_strays()
 print(json.dumps([done.stdout.decode().strip(), lacking]))
 """
 FILES, CALLS, SIGNALS = "no Landlock", "no seccomp", "signals to your other processes"

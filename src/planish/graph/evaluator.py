@@ -33,6 +33,8 @@ from planish.graph.shelf import Shelf
 from planish.graph.timed import Timed
 from planish.graph.workshop import Made, Workshop
 from planish.measure import Limits, Timing, Yardstick
+from planish.measure.cage import FILE_BYTES, Cage
+from planish.measure.scratch import shared_folder
 
 TIMING = Timing(budget_s=0.15, block_s=1e-3, fewest=5, most=50, slow_factor=3.0)
 LAST_TIMING = Timing(budget_s=0.15, block_s=1e-3, fewest=5, most=50, slow_factor=math.inf)
@@ -42,6 +44,8 @@ CREATIONS = 5
 """Sessions that are made where the time to make one is wanted."""
 
 _SIGMAS = 3.0
+_COPIES = 4
+"""So many times a model's size a file of a worker may have, beyond the usual."""
 _LABELS = "accuracy"
 
 
@@ -69,6 +73,11 @@ class GraphEvaluator:
     yardstick: Yardstick | None = None
     remember: bool = True
     shelf: Shelf | None = None
+
+    @property
+    def cage(self) -> Cage:
+        """How a worker is confined; all share what the baseline takes, and models."""
+        return cage_of(self.program, self.settings, [shared_folder()])
 
     def anchor(self, baseline: Outcome) -> None:
         """Let the baseline take the seconds that are known of it; see `planish.core.CanAnchor`."""
@@ -209,6 +218,18 @@ class _Evaluator:
         told = np.concatenate([session.run(feed)[0].argmax(-1).reshape(-1) for feed in self._feeds])
         count = min(len(told), len(self._labels))
         return float((told[:count] == self._labels[:count]).mean())
+
+
+def cage_of(program: GraphProgram, settings: Settings, writes: Sequence[Path] = ()) -> Cage:
+    """Give the cage of who rewrites a model and runs it.
+
+    Args:
+        program: the model, which may be written whole.
+        settings: of the sessions.
+        writes: further folders.
+    """
+    largest = FILE_BYTES + _COPIES * program.size
+    return Cage.for_code(writes, card=settings.provider != "cpu", file_bytes=largest)
 
 
 def within_three_sigma(samples: Sequence[float]) -> Sequence[float]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from planish.core import PlanishError, Target, TargetError, processor, usable_cores
 from planish.graph.installed import session_settings, versions
 from planish.graph.running import PROVIDERS
+from planish.measure.cage import told
 
 
 def this_machine(cores: int, session: Mapping[str, str]) -> Target:
@@ -43,4 +44,4 @@ def machine_facts() -> Mapping[str, str]:
         found = {**versions(), "passes": str(len(passes()))}
     except PlanishError as error:
         return {"processor": processor(), "onnxruntime": str(error)}
-    return {"processor": processor(), **found, **counter_facts()}
+    return {"processor": processor(), **found, **counter_facts(), "candidates are confined by": told()}

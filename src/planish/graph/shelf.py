@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
 from planish.core import content_hash
-from planish.measure.scratch import Scratch, write_whole
+from planish.measure.scratch import share, write_whole
 
 ROOM = 2 << 30
 """Bytes of models: the finalists of a model of some 300 MB."""
@@ -24,9 +23,7 @@ class Shelf:
 
     def __init__(self, room: int = ROOM) -> None:
         self._room = room
-        scratch = Scratch()
-        self.folder = scratch.path
-        weakref.finalize(self, scratch.remove)
+        self.folder = share(self)
 
     def name(self, rewrites: Sequence[str]) -> str | None:
         """Give the name of the model after some passes; None where it is not known."""

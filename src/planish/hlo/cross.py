@@ -18,6 +18,7 @@ from planish.hlo.patch import replay
 from planish.hlo.scored import ScoredProgram, scored_program
 from planish.hlo.workload import Call, Parts, first_parameters, fit, labels_as
 from planish.measure import Limits, LocalExecutor, deadline
+from planish.measure.cage import Cage
 
 TOLERANCE = 1e-3
 """How far apart results may be, as a share of the largest number of each."""
@@ -78,6 +79,11 @@ class Comparing:
     program: ScoredProgram
     tolerance: float = TOLERANCE
     limits: Limits = _LIMITS
+
+    @property
+    def cage(self) -> Cage:
+        """How the worker is confined."""
+        return Cage.for_code()
 
     def __call__(self) -> _Comparison:
         return _Comparison(self)

@@ -15,6 +15,8 @@ from planish.hlo.scored import ScoredProgram
 from planish.hlo.scoring import Errors, Inference, NotFiniteError, Trainer
 from planish.hlo.workload import Part, Parts, fit
 from planish.measure import Beside, Limits, Timer, Timing, Yardstick, time_call
+from planish.measure.cage import Cage
+from planish.measure.scratch import shared_folder
 
 TIMING = Timing(budget_s=0.1, block_s=4e-3, fewest=5, most=25, slow_factor=math.inf)
 LAST_TIMING = Timing(budget_s=0.2, block_s=4e-3, fewest=5, most=50, slow_factor=math.inf)
@@ -61,6 +63,11 @@ class HloEvaluator:
     def __post_init__(self) -> None:
         if "final" in self.parts and not self.at_the_end:
             raise PlanishError("the final examples stay unseen until the search is over")
+
+    @property
+    def cage(self) -> Cage:
+        """How a worker is confined; all write down what the baseline takes."""
+        return Cage.for_code([shared_folder()])
 
     def anchor(self, baseline: Outcome) -> None:
         """Let the unchanged module take the seconds that are known of it; see `planish.core.CanAnchor`."""

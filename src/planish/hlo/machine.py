@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from planish.core import PlanishError, Target, TargetError, processor, usable_cores
 from planish.hlo.installed import BACKENDS, versions
+from planish.measure.cage import told
 
 
 def this_machine(cores: int, backend: str = "") -> Target:
@@ -26,7 +27,8 @@ def this_machine(cores: int, backend: str = "") -> Target:
 
 def machine_facts() -> Mapping[str, str]:
     """Tell what is here: the processor, and each back end."""
-    return {"processor": processor(), **{name: _told(name) for name in BACKENDS}}
+    compilers = {name: _told(name) for name in BACKENDS}
+    return {"processor": processor(), **compilers, "candidates are confined by": told()}
 
 
 def _told(backend: str) -> str:

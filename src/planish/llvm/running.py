@@ -22,7 +22,7 @@ from planish.core import ProgramError, TargetError
 from planish.llvm.backend.protocol import Backend, Module
 from planish.llvm.program import Harness, Running
 from planish.measure import Clocks
-from planish.measure.cage import end_strays
+from planish.measure.strays import end_strays
 
 OUTPUT_MOST = 64 << 20
 LIMIT_S = 10.0

@@ -15,6 +15,7 @@ from planish.loops.numpy_baseline import numpy_callable
 from planish.loops.program import Program
 from planish.loops.verifying import Called, Runs, final_verifier, search_verifier
 from planish.measure import SEARCH_TIMING, Timing, time_call
+from planish.measure.cage import Cage
 
 LAST_TIMING = Timing(budget_s=0.02, fewest=3, slow_factor=math.inf)
 """For the comparison at the end: nothing is cut short."""
@@ -37,6 +38,11 @@ class LoopsEvaluator:
     target: Target
     timing: Timing = SEARCH_TIMING
     final: bool = False
+
+    @property
+    def cage(self) -> Cage:
+        """How a worker is confined."""
+        return Cage.for_code()
 
     def __call__(self) -> _Evaluator:
         return _Evaluator(self)

@@ -160,6 +160,7 @@ class LoopsLevel:
     def machine(self) -> Mapping[str, str]:
         """Tell what the level knows of this machine: name to fact."""
         from planish.loops.peak import measured_peak
+        from planish.measure.cage import told
 
         backends = machine.available_backends()
         return {
@@ -167,6 +168,7 @@ class LoopsLevel:
             "cores": str(usable_cores()),
             "back ends": ", ".join(backends),
             "peak, one core": f"{measured_peak(backends[0]):.0f} GFLOPS float32, measured",
+            "candidates are confined by": told(),
         }
 
 

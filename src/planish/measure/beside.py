@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import statistics
-import weakref
 from collections.abc import Sequence
 
 from planish.measure.blocks import CLOCKS, Clocks, Runs, calls_of, timed
 from planish.measure.samples import Samples, error
-from planish.measure.scratch import Scratch, write_whole
+from planish.measure.scratch import share, write_whole
 from planish.measure.timing import Timing
 
 PRECISE = 0.01
@@ -24,9 +23,7 @@ class Yardstick:
     """
 
     def __init__(self) -> None:
-        scratch = Scratch()
-        self._file = scratch.path / "seconds"
-        weakref.finalize(self, scratch.remove)
+        self._file = share(self) / "seconds"
 
     def seconds(self, found: float) -> float:
         """Give the seconds: those found now, where nobody has found any. Hold the machine meanwhile."""

@@ -1,17 +1,13 @@
-"""Programs that may do anything are run in a cage: what a worker puts on itself holds for all that it starts.
+"""Candidates are run in a cage: what a worker puts on itself holds for all that it starts.
 
-So it costs nothing when a program is started, which is timed.
+So it costs nothing when a candidate is run, or a program is started, which is timed.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
-import resource
-import signal
 import sys
 import tempfile
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,8 +15,10 @@ from pathlib import Path
 
 from planish.core import EvaluatorFactory, PlanishError
 from planish.measure import landlock, seccomp
+from planish.measure.confinement import cap_the_rest
 from planish.measure.machine_lock import opened_lock
 from planish.measure.namespaces import leave_network
+from planish.measure.strays import own_strays
 
 SYSTEM = tuple(
     map(
@@ -46,39 +44,63 @@ SYSTEM = tuple(
 )
 """Where a system keeps what programs need; homes, other disks and /tmp are not among it."""
 _DEVICES = tuple(map(Path, ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty")))
-_FILE_BYTES, _FILES, _PROCESSES = 1 << 30, 1024, 2048
-_SUBREAPER = 36
-_END_S = 5.0
+_OF_CARDS = (Path("/dev/shm"), Path("~/.nv").expanduser())
+FILE_BYTES = 1 << 30
+"""Of the largest file that is written, where nothing else is asked for."""
 _on: list[Cage] = []
 
 
 @dataclass(frozen=True)
 class Cage:
-    """What a worker's programs may do: compute, read what the system has, and write to the worker's scratch.
+    """What a worker may do: compute, read what the system has, and write to its scratch.
 
     Args:
-        reads: further files and folders that they may read.
+        reads: further files and folders that may be read.
+        writes: further folders that may be written.
+        programs: whether the worker starts programs, which then cannot end it. Else what is confined is
+            code in the worker itself.
+        card: whether a graphics card is used: its devices are written to, its driver asked by Unix sockets.
+        file_bytes: of the largest file that may be written.
     """
 
     reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    programs: bool = True
+    card: bool = False
+    file_bytes: int = FILE_BYTES
+
+    @staticmethod
+    def for_code(writes: Iterable[Path] = (), *, card: bool = False, file_bytes: int = FILE_BYTES) -> Cage:
+        """Give the cage of code that runs in the worker: it may read all files, and has nobody to tell."""
+        return Cage(("/",), tuple(map(str, writes)), programs=False, card=card, file_bytes=file_bytes)
 
     @staticmethod
     def of(factory: EvaluatorFactory) -> Cage | None:
-        """Give the cage that a factory asks for, by an attribute `cage`; None where it runs no programs."""
+        """Give the cage that a factory asks for, by an attribute `cage`; None where it asks for none."""
         return getattr(factory, "cage", None)
 
     @staticmethod
     def widest(several: Iterable[Cage | None]) -> Cage | None:
         """Give one cage for evaluators of one worker; None where none of them asks for any."""
         asked = [each for each in several if each is not None]
-        return Cage(tuple(dict.fromkeys(path for each in asked for path in each.reads))) if asked else None
+        if not asked:
+            return None
+        return Cage(
+            tuple(dict.fromkeys(path for each in asked for path in each.reads)),
+            tuple(dict.fromkeys(path for each in asked for path in each.writes)),
+            any(each.programs for each in asked),
+            any(each.card for each in asked),
+            max(each.file_bytes for each in asked),
+        )
 
 
 def enter(cage: Cage, lock: Path | None = None) -> tuple[str, ...]:
     """Confine this process, and all that it will start, for good.
 
+    A thread that there is already is not confined: enter before libraries are loaded that start some.
+
     Args:
-        cage: what programs may do.
+        cage: what may be done.
         lock: the file by which timed runs exclude each other, which the worker goes on to use.
 
     Returns:
@@ -91,44 +113,37 @@ def enter(cage: Cage, lock: Path | None = None) -> tuple[str, ...]:
         if _on != [cage]:
             raise PlanishError("a worker that is confined cannot be given other files", "Use another worker.")
         return ()
-    _limit()
-    _own_strays()
-    scratch = [(Path(tempfile.gettempdir()), landlock.ALL), *((each, landlock.ALL) for each in _DEVICES)]
+    cap_the_rest(cage.file_bytes)
+    if cage.programs:
+        own_strays()
     if lock is not None:
         os.close(opened_lock(lock))  # it cannot be made later
-    locked = [] if lock is None else [lock.parent]
-    looked_at = [(path, landlock.LOOK) for path in (*SYSTEM, *_of_python(), *locked, *map(Path, cage.reads))]
-    calls = seccomp.restrict(os.getpid())
+    calls = seccomp.restrict(os.getpid() if cage.programs else None, sockets=cage.card)
     network = leave_network() if calls else ""  # before Landlock, which hides what it takes
-    files = landlock.restrict([*scratch, *looked_at])
+    files = landlock.restrict([*_written(cage), *((path, landlock.LOOK) for path in _read(cage, lock))])
     _on.append(cage)
+    who = "programs are" if cage.programs else "candidates are"
     return tuple(
-        f"programs are not confined by {name}: {why}"
+        f"{who} not confined by {name}: {why}"
         for name, why in (("Landlock", files), ("seccomp", calls), ("a network of their own", network))
         if why
     )
 
 
-def end_strays() -> None:
-    """End what a program started and left behind; nothing in a process that is not confined.
+def _written(cage: Cage) -> Iterator[tuple[Path, int]]:
+    card = [*Path("/dev").glob("nvidia*"), *_OF_CARDS] if cage.card else []
+    for path in (Path(tempfile.gettempdir()), *_DEVICES, *card, *map(Path, cage.writes)):
+        yield path, landlock.ALL
 
-    Raises:
-        PlanishError: there are always more of them.
-    """
-    deadline = time.monotonic() + _END_S
-    while _on and (found := list(_children())):
-        for pid in found:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        for pid in found:
-            with suppress(ChildProcessError):
-                os.waitpid(pid, 0)
-        if time.monotonic() > deadline:
-            raise PlanishError("a program starts processes faster than they can be ended")
+
+def _read(cage: Cage, lock: Path | None) -> Iterator[Path]:
+    yield from (*SYSTEM, *_of_python(), *map(Path, cage.reads))
+    if lock is not None:
+        yield lock.parent
 
 
 def told() -> str:
-    """Say by what programs are confined here, and what is left open."""
+    """Say by what candidates, and programs, are confined here, and what is left open."""
     known = landlock.abi()
     holds = [f"Landlock (ABI {known})"] if known else []
     holds += ["seccomp"] if seccomp.is_there() else []
@@ -138,37 +153,6 @@ def told() -> str:
     lacks += [] if seccomp.is_there() else ["sessions of their own (no seccomp)"]
     lacks += ["the number of processes (root has no limit)"] if os.geteuid() == 0 else []
     return ", ".join(holds) + (f"; not held: {', '.join(lacks)}" if lacks else "")
-
-
-def _limit() -> None:
-    _lower(resource.RLIMIT_FSIZE, _FILE_BYTES)
-    _lower(resource.RLIMIT_NOFILE, _FILES)
-    with suppress(OSError):  # it counts all processes of the user
-        _lower(resource.RLIMIT_NPROC, sum(map(_is_own, Path("/proc").glob("[0-9]*"))) + _PROCESSES)
-
-
-def _lower(which: int, most: int) -> None:
-    hard = resource.getrlimit(which)[1]
-    most = most if hard < 0 else min(most, hard)
-    resource.setrlimit(which, (most, most))
-
-
-def _is_own(process: Path) -> bool:
-    with suppress(OSError):
-        return process.stat().st_uid == os.geteuid()
-    return False
-
-
-def _own_strays() -> None:
-    """Become the parent of whatever loses its own: so it can be found and ended."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
-
-
-def _children() -> Iterator[int]:
-    for listed in Path("/proc/self/task").glob("*/children"):
-        with suppress(OSError):
-            yield from map(int, listed.read_text(encoding="ascii").split())
 
 
 def _of_python() -> Iterator[Path]:

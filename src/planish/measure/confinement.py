@@ -8,9 +8,12 @@ import select
 import signal
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from planish.measure import seccomp
+
+_FILES, _PROCESSES = 1024, 2048
 
 
 def settle() -> None:
@@ -36,6 +39,26 @@ def cap_memory(more_bytes: int) -> None:
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     most = used + more_bytes
     resource.setrlimit(resource.RLIMIT_DATA, (most if hard < 0 else min(most, hard), hard))
+
+
+def cap_the_rest(file_bytes: int) -> None:
+    """Allow this process, and what it starts, no larger files, 1,024 open ones, and 2,048 processes more."""
+    _lower(resource.RLIMIT_FSIZE, file_bytes)
+    _lower(resource.RLIMIT_NOFILE, _FILES)
+    with suppress(OSError):  # it counts all processes of the user
+        _lower(resource.RLIMIT_NPROC, sum(map(_is_own, Path("/proc").glob("[0-9]*"))) + _PROCESSES)
+
+
+def _lower(which: int, most: int) -> None:
+    hard = resource.getrlimit(which)[1]
+    most = most if hard < 0 else min(most, hard)
+    resource.setrlimit(which, (most, most))
+
+
+def _is_own(process: Path) -> bool:
+    with suppress(OSError):
+        return process.stat().st_uid == os.geteuid()
+    return False
 
 
 def die_with_parent(lifeline: int) -> None:

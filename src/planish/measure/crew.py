@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from planish.core import PlanishError
+from planish.measure.cage import Cage
 from planish.measure.process import WorkerProcess
 from planish.measure.wire import Setup
 
@@ -50,6 +51,11 @@ class Crew:
     def retire(self, lifetime: int) -> None:
         """Let go of those who have evaluated so many candidates, once they are idle."""
         for worker in [w for w in self.workers if not w.busy and w.evaluated >= lifetime]:
+            self.fire(worker)
+
+    def keep(self, cage: Cage | None) -> None:
+        """Let go of those who made an evaluator in another cage: nobody leaves the one in which he is."""
+        for worker in [w for w in self.workers if w.serial and w.cage != cage]:
             self.fire(worker)
 
     def speaking(self, seconds: float) -> Iterator[WorkerProcess]:

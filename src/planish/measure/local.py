@@ -11,6 +11,7 @@ from typing import Self
 
 from planish.core import STAGES, Candidate, EvaluatorFactory, Failed, Lost, PlanishError, Stage
 from planish.measure.batch import Batch
+from planish.measure.cage import Cage
 from planish.measure.crew import Crew
 from planish.measure.endings import End
 from planish.measure.exclusion import is_held
@@ -77,7 +78,7 @@ class LocalExecutor:
         self._lock = lock = lock or machine_lock()
         self._waits = Waits(lock)
         # The factory is kept too: what it owns, such as a folder for its workers, may end with it.
-        self._owner, self._factory = factory, _pickled(factory)
+        self._owner, self._factory, self._cage = factory, _pickled(factory), Cage.of(factory)
         self._serial = 1
         self.notes: tuple[str, ...] = ()
         self.losses: Counter[str] = Counter()
@@ -101,11 +102,14 @@ class LocalExecutor:
     def restart_with(self, factory: EvaluatorFactory) -> None:
         """Evaluate for another task from now on, in the same processes: it saves their start.
 
+        Where candidates are to be confined otherwise, they are other processes.
+
         Raises:
             PlanishError: a batch is under way, the executor is closed, or the factory cannot be pickled.
         """
         self._check_free()
-        self._owner, self._factory = factory, _pickled(factory)
+        self._owner, self._factory, self._cage = factory, _pickled(factory), Cage.of(factory)
+        self._crew.keep(self._cage)
         self._limits = self._given or Limits.of(factory)
         self._serial += 1
         self.notes, self.until = (), math.inf
@@ -167,7 +171,7 @@ class LocalExecutor:
         self._crew.complete()
         for worker in [w for w in self._crew.workers if not w.busy]:
             if worker.serial != self._serial:
-                worker.make(self._serial, self._factory)
+                worker.make(self._serial, self._factory, self._cage)
             elif batch:
                 worker.evaluate(*batch.take(self._chunk_size(len(batch))))
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from planish.core import Candidate
+from planish.measure.cage import Cage
 from planish.measure.clock import DIAL_BYTES, Dial
 from planish.measure.endings import End, ending_of, is_from_outside
 from planish.measure.scratch import Scratch
@@ -36,6 +37,7 @@ class WorkerProcess:
     Attributes:
         serial: the number of the evaluator that it was last asked to make.
         making: whether it is still making it.
+        cage: in which it made it.
         evaluated: how many candidates it has answered for.
         pending: positions sent and not answered; the first is the one under way.
         heard: when it last said something or was given something, monotonic seconds.
@@ -69,6 +71,7 @@ class WorkerProcess:
         self._decoder = Decoder()
         self._tail = b""
         self.serial = 0
+        self.cage: Cage | None = None
         self.making = False
         self.evaluated = 0
         self.pending: deque[int] = deque()
@@ -89,10 +92,10 @@ class WorkerProcess:
         """Whether the process still runs."""
         return self._process.poll() is None
 
-    def make(self, serial: int, factory: bytes) -> None:
-        """Have it make another evaluator."""
-        self.serial, self.making = serial, True
-        self._send(encode(Make(serial, factory)))
+    def make(self, serial: int, factory: bytes, cage: Cage | None) -> None:
+        """Have it make another evaluator; in the cage in which it is, where it is in one."""
+        self.serial, self.making, self.cage = serial, True, cage
+        self._send(encode(Make(serial, factory, cage)))
 
     def evaluate(self, positions: Sequence[int], candidates: Sequence[Candidate]) -> None:
         """Have it evaluate these; only while it is not busy, or the pipe may block."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import os
 import shutil
 import stat
 import tempfile
 import time
+import weakref
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -17,6 +19,7 @@ from planish.core import is_locked
 _PREFIX = "planish-"
 _LOCK = ".planish-lives"
 _YOUNG_S = 60.0
+_shared: list[Scratch] = []
 
 
 class Scratch:
@@ -39,6 +42,21 @@ class Scratch:
         """Remove the folder; it is called once. What is written by others meanwhile stays."""
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
+
+
+def shared_folder() -> Path:
+    """Give the folder beneath which this process shares files with its workers; it ends with the process."""
+    if not (_shared and _shared[-1].path.exists()):
+        _shared.append(Scratch())
+        atexit.register(_shared[-1].remove)
+    return _shared[-1].path
+
+
+def share(owner: object) -> Path:
+    """Make a folder beneath `shared_folder`; it ends with an object, which copies elsewhere do not."""
+    path = Path(tempfile.mkdtemp(dir=shared_folder()))
+    weakref.finalize(owner, shutil.rmtree, path, ignore_errors=True)
+    return path
 
 
 def write_whole(file: Path, content: bytes) -> None:

@@ -83,14 +83,15 @@ def is_there() -> bool:
     return known and ctypes.CDLL(None).prctl(_TELL, 0, 0, 0, 0) >= 0
 
 
-def restrict(worker: int | None = None) -> str:
+def restrict(worker: int | None = None, *, sockets: bool = True) -> str:
     """Forbid this process, and all that it will start, what candidates have no business with.
 
     That is the network, other processes' memory, sessions and process groups of their own, namespaces,
     mounts, and parts of the kernel that are known for holes. Forbidden calls fail with EPERM.
 
     Args:
-        worker: the process that starts programs; they may then not signal it, or open sockets of any kind.
+        worker: the process that starts programs; they may then not signal it.
+        sockets: whether Unix sockets may be opened; others never.
 
     Returns:
         Why it is not done; empty where it is.
@@ -98,7 +99,7 @@ def restrict(worker: int | None = None) -> str:
     machine = platform.machine()
     if sys.platform != "linux" or machine not in _ARCHITECTURES:
         return "not on this system"
-    code = _program(*_ARCHITECTURES[machine], worker)
+    code = _program(*_ARCHITECTURES[machine], worker, sockets=sockets)
     packed = b"".join(struct.pack("<HBBI", *each) for each in code)
     content = ctypes.create_string_buffer(packed)
     whole = ctypes.create_string_buffer(struct.pack("<H6xQ", len(code), ctypes.addressof(content)))
@@ -111,7 +112,7 @@ def restrict(worker: int | None = None) -> str:
     return ""
 
 
-def _program(architecture: int, column: int, worker: int | None) -> Code:
+def _program(architecture: int, column: int, worker: int | None, *, sockets: bool) -> Code:
     refuse = (_RETURN, 0, 0, _ERROR | errno.EPERM)
     forbidden = [number[column] for number in _NUMBERS.values()]
     if worker is not None:
@@ -129,7 +130,7 @@ def _program(architecture: int, column: int, worker: int | None) -> Code:
     # glibc then asks by clone(), whose flags can be seen.
     code += [(_EQUAL, 0, 1, _CLONE3), (_RETURN, 0, 0, _ERROR | errno.ENOSYS)]
     code += _where(_CLONE[column], [_argument(0), (_ANY, 0, 1, _NAMESPACES), refuse])
-    code += _where(_SOCKET[column], _sockets(worker is not None))
+    code += _where(_SOCKET[column], _sockets(unix=sockets))
     if worker is not None:
         code += _where(_KILL[column], _kills(worker))
         own = [_argument(0), (_EQUAL, 0, 3, worker), _argument(2), (_EQUAL, 1, 0, _ABORT), refuse]
@@ -137,9 +138,9 @@ def _program(architecture: int, column: int, worker: int | None) -> Code:
     return [*code, (_RETURN, 0, 0, _ALLOW)]
 
 
-def _sockets(strict: bool) -> Code:
+def _sockets(*, unix: bool) -> Code:
     refuse = (_RETURN, 0, 0, _ERROR | errno.EPERM)
-    return [refuse] if strict else [_argument(0), (_EQUAL, 1, 0, _UNIX), refuse]
+    return [_argument(0), (_EQUAL, 1, 0, _UNIX), refuse] if unix else [refuse]
 
 
 def _kills(worker: int) -> Code:

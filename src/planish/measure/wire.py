@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import Candidate, PlanishError
+from planish.measure.cage import Cage
 from planish.measure.guard import Answer
 
 _LENGTH = struct.Struct("<Q")
@@ -25,10 +26,14 @@ class Setup:
 
 @dataclass(frozen=True)
 class Make:
-    """Make an evaluator from its pickled factory, and drop the one before."""
+    """Make an evaluator from its pickled factory, in a cage, and drop the one before.
+
+    The cage comes apart: to read a factory loads libraries, whose threads could not be confined later.
+    """
 
     serial: int
     factory: bytes
+    cage: Cage | None = None
 
 
 @dataclass(frozen=True)

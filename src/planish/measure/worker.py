@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from planish.core import Evaluator, PlanishError, TargetError
-from planish.measure.cage import Cage, enter
+from planish.measure.cage import enter
 from planish.measure.clock import DIAL_BYTES, Clock, Dial
 from planish.measure.confinement import cap_memory, die_with_parent, settle
 from planish.measure.guard import answer
@@ -56,10 +56,8 @@ def _serve(commands: int, replies: int, clock: Clock, lock: Path) -> None:
 
 def _make(message: Make, replies: int, lock: Path) -> Evaluator | None:
     try:
-        factory = pickle.loads(message.factory)
-        cage = Cage.of(factory)
-        lacking = enter(cage, lock) if cage else ()
-        evaluator: Evaluator = factory()
+        lacking = enter(message.cage, lock) if message.cage else ()
+        evaluator: Evaluator = pickle.loads(message.factory)()
     except Exception as error:  # noqa: BLE001  (the parent raises it)
         send(replies, encode(_broken(message.serial, error)))
         return None

@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import PlanishError
+from planish.graph.evaluator import cage_of
 from planish.graph.program import program_from
 from planish.graph.rewriting import identity, node_counts
 from planish.graph.running import Settings, open_session
 from planish.graph.workshop import Workshop
+from planish.measure.cage import enter
 from planish.measure.confinement import die_with_parent, settle
 
 _FIRED = re.compile(rb"GraphTransformer (\S+) modified: ([01])")
@@ -91,6 +93,7 @@ def main(lifeline: int) -> None:
     first = json.loads(sys.stdin.readline())
     scratch = Path(first["scratch"])
     program, settings = program_from(first["program"]), Settings(**first["settings"])
+    enter(cage_of(program, settings))
     examining: Examining | None = None
     for line in sys.stdin:
         asked = json.loads(line)

@@ -1,0 +1,123 @@
+"""Code in a worker that tries to do harm; workers import it by its name."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from planish.core import Candidate, Evaluator, EvaluatorFactory, Measured, Outcome, StageClock
+from planish.measure import Limits
+from planish.measure.cage import Cage
+
+
+@dataclass(frozen=True)
+class Attacker:
+    """Makes a level's evaluator, beside which an attack is tried whenever there is a candidate.
+
+    Args:
+        inner: the level's factory, whose cage and limits are asked for.
+        secret: a file of the user.
+        port: on which somebody listens.
+        parent: who started the worker.
+    """
+
+    inner: EvaluatorFactory
+    secret: Path
+    port: int
+    parent: int
+
+    @property
+    def cage(self) -> Cage | None:
+        return Cage.of(self.inner)
+
+    @property
+    def limits(self) -> Limits:
+        return Limits.of(self.inner)
+
+    def __call__(self) -> Attacking:
+        return Attacking(self, self.inner())
+
+
+class Attacking:
+    def __init__(self, recipe: Attacker, inner: Evaluator) -> None:
+        self._recipe, self._inner = recipe, inner
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        """Evaluate as the level does; the values say what was possible beside it."""
+        outcome = self._inner.evaluate(candidate, clock)
+        if not isinstance(outcome, Measured):
+            return outcome
+        tried = {name: float(_works(act)) for name, act in attacks(self._recipe).items()}
+        return Measured({**tried, "free threads": free_threads()})
+
+
+@dataclass(frozen=True)
+class Pids:
+    """Makes evaluators that tell their process.
+
+    Args:
+        writes: folders that they may write.
+    """
+
+    writes: tuple[str, ...] = ()
+
+    @property
+    def cage(self) -> Cage:
+        return Cage.for_code(map(Path, self.writes))
+
+    def __call__(self) -> Pids:
+        return self
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        del candidate, clock
+        return Measured({"pid": float(os.getpid())})
+
+
+def attacks(recipe: Attacker) -> Mapping[str, Callable[[], object]]:
+    """List what may not be done, and `scratch`, which may."""
+    secret, beside = recipe.secret, recipe.secret.with_name("new")
+    return {
+        "write": lambda: secret.write_text("stolen"),
+        "make": beside.touch,
+        "remove": secret.unlink,
+        "connect": lambda: socket.create_connection(("127.0.0.1", recipe.port), 5).close(),
+        "unix": lambda: socket.socket(socket.AF_UNIX).close(),
+        "signal": lambda: os.kill(recipe.parent, signal.SIGURG),
+        "session": _leave_session,
+        "scratch": lambda: (Path(tempfile.gettempdir()) / "own").write_text("mine"),
+    }
+
+
+def free_threads() -> float:
+    """Count the threads of this process on which fewer filters of calls lie than on this one."""
+    filters: list[int] = []
+    for status in Path("/proc/self/task").glob("*/status"):
+        with suppress(OSError):
+            text = status.read_text(encoding="ascii")
+            filters.append(int(text.partition("Seccomp_filters:")[2].split()[0]))
+    return float(sum(each < max(filters) for each in filters))
+
+
+def _leave_session() -> None:
+    child = os.fork()
+    if not child:
+        with suppress(OSError):
+            os.setsid()
+            os._exit(0)
+        os._exit(1)
+    if os.waitpid(child, 0)[1]:
+        raise PermissionError
+
+
+def _works(act: Callable[[], object]) -> bool:
+    try:
+        act()
+    except OSError:
+        return False
+    return True

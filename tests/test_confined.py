@@ -1,0 +1,89 @@
+"""A candidate of any level may compute, and write to its scratch: nothing else in a real worker."""
+
+import os
+import socket
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from confined import Attacker, Pids
+from planish.core import Candidate, EvaluatorFactory, Measured
+from planish.levels import level_named
+from planish.measure import LocalExecutor, landlock, seccomp
+from planish.settings import Settings
+from planish.tune import task_of
+
+needs_all = pytest.mark.skipif(
+    landlock.abi() < landlock.SCOPED or not seccomp.is_there(),
+    reason="this kernel's Landlock knows no signals, or it has no seccomp",
+)
+
+
+def loops(folder: Path) -> tuple[EvaluatorFactory, Candidate]:
+    del folder
+    level = level_named("loops")
+    task = task_of(level, level.load("C[m,n] += A[m,k] * B[k,n]", {"size": "m=8,n=8,k=8"}), Settings())
+    return level.evaluator(task), Candidate()
+
+
+def hlo(folder: Path) -> tuple[EvaluatorFactory, Candidate]:
+    from hlo.workloads import INFERENCE, PREDICT, task, write_all
+
+    module = write_all(folder / "in", PREDICT, INFERENCE)
+    return level_named("hlo").evaluator(task(module)), Candidate()
+
+
+def graph(folder: Path) -> tuple[EvaluatorFactory, Candidate]:
+    from graph.models import convolutions, write
+
+    level = level_named("graph")
+    file = write(convolutions((1, 3, 8, 8)), folder / "net.onnx")
+    wanted = Settings(objectives=("latency", "peak_memory"))
+    return level.evaluator(task_of(level, level.load(str(file), {}), wanted)), Candidate()
+
+
+LEVELS = {"loops": (loops, "numpy"), "hlo": (hlo, "jaxlib"), "graph": (graph, "onnxruntime")}
+
+
+@needs_all
+@pytest.mark.parametrize("name", LEVELS)
+def test_a_candidate_that_attacks_reaches_nothing(name: str, tmp_path: Path) -> None:
+    recipe, library = LEVELS[name]
+    if find_spec(library) is None:
+        pytest.skip(f"no {library}")
+    factory, candidate = recipe(tmp_path)
+    secret = tmp_path / "secret"
+    secret.write_text("key")
+    values = attacked(factory, candidate, secret)
+    assert {what for what, done in values.items() if done} == {"scratch"}
+    assert secret.read_text() == "key"
+
+
+def attacked(factory: EvaluatorFactory, candidate: Candidate, secret: Path) -> dict[str, float]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        attacker = Attacker(factory, secret, port, os.getpid())
+        with LocalExecutor(attacker, lock=secret.with_name("lock")) as executor:
+            (answer,) = executor.submit([candidate])
+            assert isinstance(answer.outcome, Measured), answer.outcome
+            assert not [note for note in executor.notes if "confined" in note]
+    return dict(answer.outcome.values)
+
+
+def test_who_is_confined_otherwise_is_another_process(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    same, open_elsewhere = Pids(), Pids((str(other),))
+    with LocalExecutor(same, lock=tmp_path / "lock") as executor:
+        first = pid_of(executor)
+        executor.restart_with(Pids())
+        assert pid_of(executor) == first
+        executor.restart_with(open_elsewhere)
+        assert pid_of(executor) != first
+
+
+def pid_of(executor: LocalExecutor) -> float:
+    (answer,) = executor.submit([Candidate()])
+    assert isinstance(answer.outcome, Measured), answer.outcome
+    return answer.outcome.values["pid"]
