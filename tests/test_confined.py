@@ -43,7 +43,22 @@ def graph(folder: Path) -> tuple[EvaluatorFactory, Candidate]:
     return level.evaluator(task_of(level, level.load(str(file), {}), wanted)), Candidate()
 
 
-LEVELS = {"loops": (loops, "numpy"), "hlo": (hlo, "jaxlib"), "graph": (graph, "onnxruntime")}
+def llvm(folder: Path) -> tuple[EvaluatorFactory, Candidate]:
+    from llvm.modules import COUNTED
+
+    level = level_named("llvm")
+    (folder / "counted.ll").write_text(COUNTED)
+    wanted = Settings(objectives=("instructions",))
+    task = task_of(level, level.load(str(folder / "counted.ll"), {}), wanted)
+    return level.evaluator(task), Candidate()
+
+
+LEVELS = {
+    "llvm": (llvm, "llvmlite"),
+    "loops": (loops, "numpy"),
+    "hlo": (hlo, "jaxlib"),
+    "graph": (graph, "onnxruntime"),
+}
 
 
 @needs_all

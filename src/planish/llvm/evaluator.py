@@ -62,10 +62,10 @@ class LlvmEvaluator:
     remember: bool = True
 
     @property
-    def cage(self) -> Cage | None:
-        """How a worker is confined that runs the program; None where it is not run."""
+    def cage(self) -> Cage:
+        """How a worker is confined: more closely where it runs the program."""
         if self.running is None:
-            return None
+            return Cage.for_code()
         return Cage((*linker_folders(), *filter(os.path.isabs, self.running.args)))
 
     def __call__(self) -> _Evaluator:
