@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import PROGRAM, Kept
-from planish.cli.failing import INTERRUPTED, READER_GONE, UNEXPECTED
+from planish.cli.failing import READER_GONE, UNEXPECTED
 from planish.core import StoreError
 from planish.store import Run, open_store
 from store.mounts import grow, small_disk
@@ -90,7 +90,7 @@ def test_ctrl_c_before_anything_is_measured_keeps_nothing(environment: dict[str,
         assert process.stderr.read().splitlines()[-1] == (
             "planish: error: stopped before anything was measured. The same command goes on."
         )
-    assert process.returncode == INTERRUPTED
+    assert process.returncode == 128 + signal.SIGINT
 
 
 def test_a_killed_search_goes_on_where_it_was(

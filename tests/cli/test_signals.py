@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from planish.core import StoppedError
+from cli.conftest import Planish
+from planish.core import StoppedError, stopping
 from planish.store import open_store
 
 REAL = [sys.executable, "-c", "from planish.cli import main; main()"]
@@ -123,3 +125,59 @@ def _wait_for(process: subprocess.Popen[str], text: str) -> None:
     while (line := process.stderr.readline()) and text not in line:
         pass
     assert line
+
+
+ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_a_comparison_of_searchers_tells_by_which_signal_it_was_stopped(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    words = ["compare", TUNE[1], *TUNE[2:], "--trials", "100000", "--seeds", "1"]
+    with starts(tmp_path / "a.db", *words) as process:
+        _wait_for(process, "trials")
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert not [word for word in STRANGE if word in err], err
+
+
+@pytest.fixture
+def handled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have this process handle the signals, as the command line does."""
+    before = {number: signal.signal(number, signal.default_int_handler) for number in ENDING}
+    monkeypatch.setattr(stopping, "_last", signal.SIGINT)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+STOPPED = {
+    "planish.corpus.packages_of": ("corpus", "build", "out", "--ir", "nowhere"),
+    "planish.corpus.labelling.label_corpus": ("corpus", "label", "corpus", "out"),
+    "planish.cli.parts.tune_parts": ("tune", "module.ll", "--per-function"),
+    "planish.parts.tune_parts": ("bench-passes", "module.ll", "--trials", "1"),
+}
+
+
+@pytest.mark.usefixtures("handled")
+@pytest.mark.parametrize("number", ENDING)
+@pytest.mark.parametrize("work", STOPPED)
+def test_each_command_tells_by_which_signal_it_was_stopped(
+    planish: Planish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: str, number: signal.Signals
+) -> None:
+    def stopped(*_: object, **__: object) -> Iterator[None]:
+        signal.raise_signal(number)
+        return iter(())
+
+    def parts(*_: object, **__: object) -> Iterator[None]:
+        signal.raise_signal(number)
+        yield
+
+    monkeypatch.chdir(tmp_path)
+    Path("module.ll").write_text("define i32 @f(i32 %x) {\n  ret i32 %x\n}\n")
+    monkeypatch.setattr(work, parts if work.endswith("tune_parts") else stopped)
+    said = planish(*STOPPED[work])
+    assert said.code == 128 + number, said
+    assert said.error.startswith("stopped")

@@ -16,7 +16,6 @@ import typer
 from typer.exceptions import TyperException
 
 UNEXPECTED = 1
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it; likewise of other signals
 READER_GONE = 141  # 128 + SIGPIPE
 
 
@@ -75,7 +74,7 @@ def _described(error: BaseException) -> tuple[int, str]:
         case TyperException():
             return error.exit_code, f"{_ended(error.format_message())} {_help_hint(error)}"
         case KeyboardInterrupt():
-            return _signalled(error), "interrupted. What was measured before is stored."
+            return _signalled(), "interrupted. What was measured before is stored."
         case OSError():
             return UNEXPECTED, f"the system refuses: {error}. See where with --debug."
         case _:
@@ -83,9 +82,11 @@ def _described(error: BaseException) -> tuple[int, str]:
             return UNEXPECTED, f"{what}. This is an error in planish: see where with --debug, and report it."
 
 
-def _signalled(interrupt: KeyboardInterrupt) -> int:
-    """Give the exit code of a signal; see `planish.core.stopping`."""
-    return 128 + interrupt.args[0] if interrupt.args else INTERRUPTED
+def _signalled() -> int:
+    """Give the exit code of the signal that came, as shells have it."""
+    from planish.core import stopped_by
+
+    return 128 + stopped_by()
 
 
 def _ended(sentence: str) -> str:

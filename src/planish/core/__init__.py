@@ -66,7 +66,7 @@ from planish.core.protocols import (
 )
 from planish.core.seeds import rng
 from planish.core.step import Candidate, Step, candidate_from_json, step_from_json, stored_candidate
-from planish.core.stopping import STOPPING, Stops, stoppable
+from planish.core.stopping import STOPPING, Stops, stoppable, stopped_by
 from planish.core.task import Objective, Program, Target, Task
 from planish.core.trial import Trial, best_trial
 from planish.core.uncollected import uncollected
@@ -152,6 +152,7 @@ __all__ = [
     "rng",
     "step_from_json",
     "stoppable",
+    "stopped_by",
     "stored_candidate",
     "uncollected",
     "unknown",

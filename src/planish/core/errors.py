@@ -1,8 +1,9 @@
 """The errors that a user can mend: one line that says what is wrong, where, and what to do."""
 
 import difflib
-import signal
 from collections.abc import Iterable
+
+from planish.core.stopping import stopped_by
 
 
 class PlanishError(Exception):
@@ -66,14 +67,14 @@ class StoppedError(PlanishError):
     """The user, or the system, ended the run before there was anything to keep.
 
     Args:
-        number: the signal's; the exit code is 128 more.
+        number: the signal's; by default of the one that asked to stop last. The exit code is 128 more.
     """
 
     exit_code = 130
 
-    def __init__(self, message: str, hint: str = "", number: int = signal.SIGINT) -> None:
+    def __init__(self, message: str, hint: str = "", number: int | None = None) -> None:
         super().__init__(message, hint)
-        self.exit_code = 128 + number
+        self.exit_code = 128 + (stopped_by() if number is None else number)
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> PlanishError:

@@ -12,6 +12,12 @@ from types import FrameType
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that ask a run to stop."""
 _AGAIN_S = 0.01
+_last = signal.SIGINT
+
+
+def stopped_by() -> signal.Signals:
+    """Give the signal that asked this process to stop last; that of Ctrl-C where none did."""
+    return _last
 
 
 class Stops:
@@ -31,8 +37,10 @@ class Stops:
         Raises:
             KeyboardInterrupt: always; its argument is the signal's number.
         """
+        global _last
         del frame
-        self.count, self.number = self.count + 1, signal.Signals(number)
+        self.count = self.count + 1
+        self.number = _last = signal.Signals(number)
         raise KeyboardInterrupt(number)
 
     def once_more(self, unraisable: sys.UnraisableHookArgs) -> None:
