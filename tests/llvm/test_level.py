@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import time
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,11 +18,12 @@ from planish.budget import Budget
 from planish.core import Candidate, Measured, PlanishError, ProgramError
 from planish.finals import comparing
 from planish.levels import level_of
+from planish.llvm import describe
 from planish.llvm.backend import open_backend
 from planish.llvm.level import LlvmLevel
 from planish.llvm.passes import candidate_of, passes_of
 from planish.llvm.recipe import baseline_passes
-from planish.measure import Plan
+from planish.measure import Answer, LocalExecutor, Plan, ends_by
 from planish.result import Result
 from planish.settings import Settings
 from planish.store import open_store
@@ -114,6 +117,37 @@ def _count(*passes: str) -> int:
     module = open_backend().parse(SUM)
     module.run(f"function({','.join(passes)})")
     return module.instructions()
+
+
+def test_beyond_the_deadline_nothing_is_measured_to_describe_it(
+    tuned: Tuned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(*_: object) -> None:
+        pytest.fail("a worker is started")
+
+    monkeypatch.setattr(describe, "LocalExecutor", start)
+    with ends_by(0.0):
+        texts = LlvmLevel().describe(tuned.result.task, candidate_of(["sroa<modify-cfg>"]))
+    assert texts["size"].count("not measured") == 6
+    assert texts["size"].endswith("'planish show' measures what is missing.)")
+    assert "not measured" in texts["passes"]
+
+
+def test_describing_has_an_executor_that_ends_at_the_deadline(
+    tuned: Tuned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends: list[float] = []
+
+    class Watched(LocalExecutor):
+        def submit(self, candidates: Sequence[Candidate]) -> Generator[Answer, None, None]:
+            ends.append(self.until)
+            yield from super().submit(candidates)
+
+    monkeypatch.setattr(describe, "LocalExecutor", Watched)
+    end = time.monotonic() + 600
+    with ends_by(end):
+        LlvmLevel().describe(tuned.result.task, Candidate())
+    assert ends == [end, end]
 
 
 def test_nothing_done_is_described(tuned: Tuned, tmp_path: Path) -> None:

@@ -46,13 +46,15 @@ class Slow:
         pass
 
 
-def measured(machine: Slow, count: int, seconds: float) -> tuple[list[str], tuple[int, int]]:
+def measured(
+    machine: Slow, count: int, seconds: float, objective: Objective = COST
+) -> tuple[list[str], tuple[int, int]]:
     """Compare so many entrants; gives the verdicts, and processes and rounds of the baseline."""
     everybody = [Entrant(str(place), act(), Actor) for place in range(count + 1)]
     with pytest.MonkeyPatch.context() as patch:
         for module in (turns, rounds):
             patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: machine.now))
-        base, *others = remeasure(everybody[0], everybody[1:], COST, Plan(seconds=seconds), machine)
+        base, *others = remeasure(everybody[0], everybody[1:], objective, Plan(seconds=seconds), machine)
     return [standing.verdict for standing in others], (len(base.values), len(base.values[0]))
 
 
@@ -132,3 +134,21 @@ def test_it_ends_in_time_or_does_the_least(start: float, each: list[float], seco
     assert out == len(each) - 2 or processes == 5, "entrants go before processes"
     assert machine.now <= max(seconds, 2 * (start + sum(kept))) + max(each) + 1e-6
     assert rounds >= 1
+
+
+@pytest.mark.parametrize(
+    ("seconds", "verdicts"), [(8, ["slower"] * 3), (4, ["slower", "slower", "left out"])]
+)
+def test_what_is_exact_is_measured_once_while_there_is_time(seconds: float, verdicts: list[str]) -> None:
+    machine = Slow(1, [1, 1, 1, 1])
+    assert measured(machine, 3, seconds, Objective("cost", exact=True)) == (verdicts, (1, 1))
+
+
+def test_an_executor_that_ends_at_the_deadline_costs_the_late_ones_alone() -> None:
+    class Ending(Slow):
+        def submit(self, candidates: Sequence[Candidate]) -> Iterator[Answer]:
+            yield from (answer for answer in super().submit(candidates) if self.now <= 4.5)
+
+    machine = Ending(1, [1, 1, 1, 9])
+    exact = Objective("cost", exact=True)
+    assert measured(machine, 3, 4.5, exact) == (["slower", "slower", "left out"], (1, 1))

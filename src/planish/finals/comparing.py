@@ -64,22 +64,27 @@ def compare(search: Searched, candidates: Sequence[Candidate], end: float) -> Co
     base, *found = remeasure_all(baseline, list(entrants.values()), task.objectives, plan, start)
     by_candidate = {unchanged: base, **dict(zip(entrants, found, strict=True))}
     leading = task.objectives[0].name
-    notes = _notes(base[leading], [each[leading] for each in found], plan) if noisy else ()
+    others = [each[leading] for each in found]
+    notes = _notes(base[leading], others, plan) if noisy else _left_out(others)
     return Compared(base, [by_candidate[c] for c in candidates], notes)
 
 
 def _notes(base: Standing, found: Sequence[Standing], plan: Plan) -> Sequence[str]:
-    """Say what a comparison lacks: rounds, or candidates."""
-    times, out = sum(map(len, base.values)), sum(each.verdict == "left out" for each in found)
+    """Say what a comparison with noise lacks: rounds, or candidates."""
+    times = sum(map(len, base.values))
     notes: list[str] = []
     if times < plan.processes * plan.rounds:
         notes.append(
             f"measured again {times} times in place of {plan.processes * plan.rounds}: "
             f"the time for it, {plan.seconds:.0f} s, was short"
         )
-    if out:
-        notes.append(f"{out} of {len(found)} were not measured again: the time for it was over")
-    return [*notes, *_clocked(found)]
+    return [*notes, *_left_out(found), *_clocked(found)]
+
+
+def _left_out(found: Sequence[Standing]) -> Sequence[str]:
+    """Say how many there was no time for."""
+    out = sum(each.verdict == "left out" for each in found)
+    return [f"{out} of {len(found)} were not measured again: the time for it was over"] if out else []
 
 
 def _clocked(found: Sequence[Standing]) -> Sequence[str]:

@@ -63,7 +63,7 @@ def minimise_all(search: Searched, candidates: Sequence[Candidate], end: float) 
     space = search.space()
     if not isinstance(space, CanShrink | CanSelect):
         return Minimising([Minimised(candidate, candidate) for candidate in candidates])
-    named = {candidate: _same_program(space, candidate) for candidate in candidates}
+    named = {candidate: _same_program(space, candidate, end) for candidate in candidates}
     if time.monotonic() + search.start_s > end:
         return _distinct(space, search.level.baseline(search.task), _untried(named), {})
     with open_bench(search) as bench:
@@ -71,12 +71,20 @@ def minimise_all(search: Searched, candidates: Sequence[Candidate], end: float) 
     return _distinct(space, search.level.baseline(search.task), found, noise)
 
 
-def _same_program(space: Space, candidate: Candidate) -> Candidate:
-    """Leave out the steps without which the program is the same."""
+def _same_program(space: Space, candidate: Candidate, end: float) -> Candidate:
+    """Leave out the steps without which the program is the same, while there is time."""
     if not isinstance(space, CanName) or not isinstance(space, CanShrink | CanSelect):
         return candidate
+    if time.monotonic() >= end:
+        return candidate
     state = space.state(candidate)
-    return shrink(space, candidate, lambda some: [space.state(each) == state for each in some])
+
+    def will_do(shorter: Sequence[Candidate]) -> list[bool] | None:
+        if time.monotonic() >= end:
+            return None
+        return [time.monotonic() < end and space.state(each) == state for each in shorter]
+
+    return shrink(space, candidate, will_do)
 
 
 def _measured(

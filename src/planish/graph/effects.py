@@ -14,7 +14,7 @@ from planish.core import Candidate, Measured, Task, cache_folder, content_hash
 from planish.graph.machine import this_machine
 from planish.graph.passes import Disable, Offline, Selection, selection_of
 from planish.graph.recipe import recipe_of
-from planish.measure import LocalExecutor, seconds_left
+from planish.measure import LocalExecutor, deadline, seconds_left
 
 PATIENCE_S = 10.0
 """Seconds after which what is not yet measured stays unmeasured."""
@@ -51,14 +51,14 @@ def measured(task: Task, selections: Sequence[Selection], patience_s: float = PA
 
     Returns:
         Medians of `latency`, `compile_time` and `model_size`, and of how many `turns` they are; nothing on
-        another machine than the task's.
+        another machine than the task's, or beyond the deadline.
     """
     wanted = list(dict.fromkeys(selections))
     file = _file(task, wanted)
     if file.exists():
         rows = json.loads(file.read_text(encoding="utf-8"))
         return {each: row for each, row in zip(wanted, rows, strict=True) if row}
-    if this_machine(task.target.cores, _session(task)) != task.target:
+    if seconds_left() == 0 or this_machine(task.target.cores, _session(task)) != task.target:
         return {}
     patient = seconds_left(patience_s) >= patience_s
     found = _measure(task, wanted, seconds_left(patience_s))
@@ -74,6 +74,7 @@ def _measure(task: Task, wanted: Sequence[Selection], patience_s: float) -> Foun
     samples: dict[Selection, list[Values]] = {each: [] for each in wanted}
     recipe = replace(recipe_of(task, final=True), objectives=frozenset({"latency"}))
     with closing(LocalExecutor(recipe)) as workers:
+        workers.until = deadline()
         for _ in range(ROUNDS):
             batch = list(samples)
             for answer in workers.submit([each.candidate for each in batch]):

@@ -13,7 +13,7 @@ from planish.llvm.commands import commands
 from planish.llvm.passes import candidate_of, passes_of
 from planish.llvm.program import ir_program
 from planish.llvm.recipe import baseline_passes, is_run, recipe_of
-from planish.measure import LocalExecutor, seconds_left
+from planish.measure import LocalExecutor, deadline, seconds_left
 from planish.measure.cage import told
 
 PATIENCE_S = 10.0
@@ -21,6 +21,8 @@ PATIENCE_S = 10.0
 _ENDS = 3  # unoptimised, the baseline, the candidate
 
 _WHAT = (_COUNT, _BYTES) = ("instructions", "text_bytes")
+
+_LATE = "(The time for the end of the run was over: 'planish show' measures what is missing.)"
 
 Passes = tuple[str, ...]
 Found = Mapping[Passes, Outcome]
@@ -39,14 +41,22 @@ def described(task: Task, candidate: Candidate) -> Mapping[str, str]:
     shorter = [passes[:i] + passes[i + 1 :] for i in range(len(passes))]
     leads = _BYTES if task.objectives[0].name == _BYTES else _COUNT
     recipe = replace(recipe_of(task), running=None, objectives=frozenset({_COUNT}))
-    found: dict[str, Found] = {}
+    found: dict[str, Found] = {what: {} for what in _WHAT}
+    if seconds_left() == 0:  # a worker would only be started to be ended
+        return _told(task, found, passes, shorter, leads)
     with closing(LocalExecutor(recipe)) as executor:
         for what in _WHAT:
             executor.restart_with(replace(recipe, objectives=frozenset({what})))
             lists = [(), base, passes, *(shorter if what == leads else ())]
             found[what] = _measured(executor, list(dict.fromkeys(lists)))
+    return _told(task, found, passes, shorter, leads)
+
+
+def _told(
+    task: Task, found: Mapping[str, Found], passes: Passes, shorter: Sequence[Passes], leads: str
+) -> Mapping[str, str]:
     return {
-        "size": _sizes(found, base, passes),
+        "size": _sizes(found, baseline_passes(task), passes),
         "passes": _contributions(found[leads], passes, shorter, leads),
         "verified": _verified(task),
         "repeat": commands(task, passes),
@@ -54,7 +64,8 @@ def described(task: Task, candidate: Candidate) -> Mapping[str, str]:
 
 
 def _measured(executor: LocalExecutor, lists: Sequence[Passes]) -> Found:
-    """Measure what each list leaves, as long as there is patience."""
+    """Measure what each list leaves, as long as there is patience, and by the deadline in any case."""
+    executor.until = deadline()
     end = time.monotonic() + seconds_left(PATIENCE_S)
     found: dict[Passes, Outcome] = {}
     for answer in executor.submit([candidate_of(passes) for passes in lists]):
@@ -70,7 +81,8 @@ def _sizes(found: Mapping[str, Found], base: Passes, passes: Passes) -> str:
         [name, *(_count(found[what].get(each), what) for what in _WHAT)]
         for name, each in (("unoptimised", ()), (", ".join(base), base), ("this pass list", passes))
     ]
-    return _aligned(rows, texts=(0,))
+    late = f"\n{_LATE}" if seconds_left() == 0 else ""
+    return _aligned(rows, texts=(0,)) + late
 
 
 def _contributions(found: Found, passes: Passes, shorter: Sequence[Passes], what: str) -> str:

@@ -13,7 +13,6 @@ every share, and one at least; who could not be measured in the first share is l
 as many processes as planned: with fewer the interval would be too narrow.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -84,7 +83,7 @@ def _settled(standing: Standing) -> bool:
 
 def _checked(plan: Plan, objectives: Sequence[Objective]) -> Plan:
     if all(objective.exact for objective in objectives):
-        return replace(plan, processes=1, rounds=1, seconds=math.inf)
+        return replace(plan, processes=1, rounds=1)
     if plan.processes < 1 or plan.rounds < 1 or plan.processes * plan.rounds < 3:
         raise PlanishError(
             f"{plan.processes} processes of {plan.rounds} rounds show no noise", "Ask for 3 rounds in all."

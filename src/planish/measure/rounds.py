@@ -146,8 +146,8 @@ def _process(turns: Turns, start: Start, losses: Losses) -> Done:
 
 
 def _fits_later(later: int, starting: float, over: float, round_: float) -> bool:
-    """Whether a round of so many seconds in each of the later processes would be over in time."""
-    return time.monotonic() + later * (starting + round_) <= over
+    """Whether a round of so many seconds in each of the later processes, if any, would be over in time."""
+    return not later or time.monotonic() + later * (starting + round_) <= over
 
 
 def _fits(round_: float, others: float, ends: tuple[float, float]) -> bool:
@@ -185,7 +185,12 @@ def _first(
     for place in range(len(everybody)):
         if place >= _LEAST and time.monotonic() >= end:
             break
-        found += _round(executor, everybody, [place], losses)
+        try:
+            found += _round(executor, everybody, [place], losses)
+        except CutShortError:
+            if place < _LEAST:
+                raise
+            break
         took.append(time.monotonic() - began)
     while len(found) > _LEAST and not fits(took[len(found)]):
         found.pop()
