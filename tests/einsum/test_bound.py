@@ -18,6 +18,7 @@ import planish
 from einsum.untuned import every_way, forget
 from planish.core import PlanishError, ProgramError, usable_cores
 from planish.einsum import BoundEinsum, planning
+from planish.einsum.deciding import Choice
 from planish.einsum.ways import Way
 
 A = np.arange(35, dtype=np.float32).reshape(7, 5)
@@ -28,8 +29,8 @@ B = np.arange(45, dtype=np.float32).reshape(5, 9)
 def bound(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BoundEinsum]:
     """An einsum bound in each way that there is."""
 
-    def choose(ways: list[Way], *_: object) -> tuple[Way, dict[Way, list[float]]]:
-        return next(way for way in ways if way.name == request.param), {}
+    def choose(ways: list[Way], *_: object) -> Choice:
+        return Choice(next(way for way in ways if way.name == request.param), {})
 
     with every_way(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(planning, "fastest", choose)
@@ -104,8 +105,8 @@ def test_threads_may_call_at_once(cores: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-8, 8, (160, 160)).astype(np.float32) for _ in range(2))
 
-    def kernels(ways: list[Way], *_: object) -> tuple[Way, dict[Way, list[float]]]:
-        return next(way for way in ways if way.name == "kernel" and way.cores == cores), {}
+    def kernels(ways: list[Way], *_: object) -> Choice:
+        return Choice(next(way for way in ways if way.name == "kernel" and way.cores == cores), {})
 
     wrong: list[NDArray[Any]] = []
 
@@ -134,8 +135,8 @@ def test_what_kernels_cannot_compute_is_refused(tmp_path: Path) -> None:
 
 
 def test_scalars_and_turned_results_are_numpys(tmp_path: Path) -> None:
-    def kernels(ways: list[Way], *_: object) -> tuple[Way, dict[Way, list[float]]]:
-        return ways[-1], {}
+    def kernels(ways: list[Way], *_: object) -> Choice:
+        return Choice(ways[-1], {})
 
     with every_way(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(planning, "fastest", kernels)

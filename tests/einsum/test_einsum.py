@@ -18,7 +18,8 @@ from planish import einsum
 from planish.core import Candidate, Measured, ProgramError, Task, Trial
 from planish.einsum import FallbackWarning, contraction_of, planning, tuning
 from planish.einsum import ways as ways_module
-from planish.einsum.decision import ATTEMPTS, NUMPY
+from planish.einsum.deciding import Choice
+from planish.einsum.decision import ATTEMPTS, COMPARISONS, NUMPY, is_final
 from planish.einsum.ways import Way
 from planish.loops.build import tree_of
 from planish.loops.level import LoopsLevel
@@ -75,12 +76,10 @@ def test_every_way_gives_what_numpy_gives(
     operands = arrays(a, b)
     seen: list[str] = []
 
-    def each(
-        ways: Sequence[Way], _: object, given: Sequence[NDArray[Any]], __: float
-    ) -> tuple[Way, Mapping[Way, list[float]]]:
+    def each(ways: Sequence[Way], _: object, given: Sequence[NDArray[Any]], __: float) -> Choice:
         _run(given, subscripts, ways)
         seen.extend(way.name for way in ways)
-        return ways[-1], {}
+        return Choice(ways[-1], {})
 
     with every_way(), monkeypatch.context() as patch:
         patch.setattr(planning, "fastest", each)
@@ -93,10 +92,10 @@ def test_every_way_gives_what_numpy_gives(
 def test_the_first_call_tunes_and_the_next_process_takes_its_decision(tmp_path: Path) -> None:
     a, b = arrays((24, 16), (16, 32), dtype="float64")
     place = tmp_path / "a.db"
-    call: Mapping[str, Any] = {"kernels": 0}
+    call: Mapping[str, Any] = {}
     runs: list[Run] = []
-    for budget_s in (1, 8, 30):  # on a loaded machine workers may not have started when the budget is over
-        if not call["kernels"]:
+    for budget_s in (1, 8, *(30,) * COMPARISONS):  # a loaded machine may need more, or say nothing at first
+        if not is_final(call):
             forget()
             got = einsum("mk,kn->mn", a, b, budget_s=budget_s, cores=1, store=place)
             np.testing.assert_allclose(got, a @ b)
@@ -218,10 +217,10 @@ def test_while_one_thread_plans_the_others_are_given_numpys_answer(
     a, b = arrays((8, 8), (8, 8))
     planning_, done = threading.Event(), threading.Event()
 
-    def slow(ways: Sequence[Way], *_: object) -> tuple[Way, Mapping[Way, list[float]]]:
+    def slow(ways: Sequence[Way], *_: object) -> Choice:
         planning_.set()
         assert done.wait(30)
-        return ways[0], {}
+        return Choice(ways[0], {})
 
     with every_way(), monkeypatch.context() as patch:
         patch.setattr(planning, "fastest", slow)
@@ -256,9 +255,9 @@ def test_the_first_guess_is_timed_beside_the_best_of_the_search(
     guess = first_guess(task)
     seen: list[Candidate | None] = []
 
-    def look(ways: Sequence[Way], *_: object) -> tuple[Way, Mapping[Way, list[float]]]:
+    def look(ways: Sequence[Way], *_: object) -> Choice:
         seen.extend(way.candidate for way in ways if way.name == "kernel")
-        return ways[0], {ways[0]: [1.0]}
+        return Choice(ways[0], {ways[0]: [1.0]})
 
     monkeypatch.setattr(planning, "fastest", look)
     with open_store(tmp_path / "a.db") as store:
@@ -295,8 +294,8 @@ def test_a_kernel_that_is_wrong_on_further_inputs_is_not_kept(
     def known(task: Task, _: object) -> Sequence[Candidate]:
         return [Candidate(), first_guess(task)]
 
-    def fastest_is_wrong(ways: Sequence[Way], *_: object) -> tuple[Way, Mapping[Way, list[float]]]:
-        return next(w for w in ways if w.candidate == Candidate()), {w: [1.0] for w in ways[::-1]}
+    def fastest_is_wrong(ways: Sequence[Way], *_: object) -> Choice:
+        return Choice(next(w for w in ways if w.candidate == Candidate()), {w: [1.0] for w in ways[::-1]})
 
     monkeypatch.setattr(ways_module, "tree_of", wrong_of)
     monkeypatch.setattr(tuning, "best_known", known)

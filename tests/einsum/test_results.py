@@ -14,6 +14,7 @@ from planish.budget import Budget
 from planish.cli import app
 from planish.core import Candidate, PlanishError, ProgramError, Task
 from planish.einsum import contraction_of
+from planish.einsum.deciding import Choice
 from planish.einsum.decision import record
 from planish.einsum.planning import task_of
 from planish.einsum.ways import Way, compile_kernel
@@ -82,7 +83,7 @@ def test_what_einsum_decided_is_shown(chosen: str, tmp_path: Path) -> None:
     with open_store(place) as store:
         run = store.begin_run(task, searcher="random", space="template", seed=0)
         store.finish_run(run)
-        record(store, task, ways[chosen], 1, samples, None)
+        record(store, task, Choice(ways[chosen], samples), 1, None)
         assert stored_result(store, run).gain == pytest.approx(1.9 if chosen == "kernel" else 1.0, abs=0.1)
     for command in (["show", run], ["report", run, "--output", str(tmp_path / "page.html")]):
         done = CliRunner().invoke(app, [*command, "--store", str(place)])

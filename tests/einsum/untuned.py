@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 from unittest.mock import patch
 
 from planish.core import Candidate, Task
 from planish.einsum import call, decision, planning, tuning
+from planish.einsum.deciding import Choice
 from planish.einsum.ways import Way
 from planish.loops.program import Program
 from planish.loops.spaces import TemplateSpace
@@ -17,6 +18,11 @@ from planish.loops.spaces import TemplateSpace
 
 def _nothing(*_: object) -> None:
     """Tune nothing."""
+
+
+def _kept(*_: object) -> bool:
+    """Record nothing."""
+    return True
 
 
 def _nobody(*_: object) -> nullcontext[None]:
@@ -35,19 +41,19 @@ def every_way() -> Generator[dict[str, int]]:
     taken: dict[str, int] = {}
     turns = itertools.count()
 
-    def turn(ways: Sequence[Way], *_: object) -> tuple[Way, Mapping[Way, list[float]]]:
+    def turn(ways: Sequence[Way], *_: object) -> Choice:
         kernels = [way for way in ways if way.name == "kernel"]
         number = next(turns)
         way = kernels[number % len(kernels)] if number % 2 else ways[number // 2 % len(ways)]
         taken[way.name] = taken.get(way.name, 0) + 1
-        return way, {}
+        return Choice(way, {})
 
     with (
         patch.object(tuning, "tuned", _nothing),
         patch.object(tuning, "best_known", _first_guess),
         patch.object(planning, "fastest", turn),
         patch.object(planning, "_workers", _nobody),
-        patch.object(decision, "record", _nothing),
+        patch.object(decision, "record", _kept),
     ):
         forget()
         yield taken
@@ -57,5 +63,5 @@ def every_way() -> Generator[dict[str, int]]:
 def forget() -> None:
     """Begin anew, as a fresh process does."""
     made: Any = call
-    for known in (made._ways, made._tables, made._calls, made._barren, made._said):
+    for known in (made._ways, made._tables, made._calls, made._barren, made._for_now, made._said):
         known.clear()

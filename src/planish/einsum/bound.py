@@ -74,6 +74,8 @@ def kernel(
 ) -> BoundEinsum:
     """Bind an einsum to the kind of its operands: the fastest way for it is found now, and calls are short.
 
+    Where others disturb the machine so much that none can be told, it is NumPy's; bind it anew later.
+
     Args:
         subscripts: as for `numpy.einsum`; one letter for each dimension.
         operands: arrays like those that will come; their values do not matter.
@@ -93,5 +95,5 @@ def kernel(
     started = time.monotonic()
     contraction_of(subscripts, operands)
     with PLANNING:
-        way = plan(subscripts, operands, Request(budget_s, cores, store), started)
+        way = plan(subscripts, operands, Request(budget_s, cores, store), started).way
     return BoundEinsum(subscripts, operands, way)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,25 @@ class FallbackWarning(UserWarning):
     """An einsum that a kernel could compute is left to NumPy; the text says why."""
 
 
+@dataclass(frozen=True)
+class _ForNow:
+    """A way that is taken until it is decided again.
+
+    Args:
+        call: takes the operands.
+        due: when that is, by the monotonic clock.
+        decisions: how many there were.
+    """
+
+    call: Callable[..., Any]
+    due: float
+    decisions: int
+
+
+PAUSE_S = 10.0
+"""Seconds until the second decision; twice as many until each further one."""
+DECISIONS = 5
+"""Of a process at most; the last one is kept."""
 _UNKNOWN = object()
 _MOST = 4096
 """Kinds of calls that are known at most; with more of them all are forgotten."""
@@ -34,6 +54,8 @@ _calls: dict[int | None, Callable[..., Any]] = {}
 """The tables' built-in functions, which know most calls, by the number of cores that is asked for."""
 _barren: dict[Hashable, Request] = {}
 """Requests that led to nothing: the same one does so again."""
+_for_now: dict[Hashable, _ForNow] = {}
+"""What is done until another decision, where others disturbed the last one."""
 _said: set[str] = set()
 
 
@@ -48,7 +70,8 @@ def einsum(
 
     Where no way is known for subscripts and operands of these shapes, types and strides, the first call
     tunes a kernel and compares whole calls of it with NumPy's, on one core and on all of them. Later calls,
-    in other processes too, take what was the fastest. NumPy computes, with the very arguments of the call:
+    in other processes too, take what was the fastest. Where others disturbed the comparison, NumPy's way is
+    taken for now, and a later call compares again. NumPy computes, with the very arguments of the call:
     operands that are not plain float32 or float64 arrays of one type without gaps, letters that an operand
     repeats, "...", what NumPy gives as a view, and calls with any argument of NumPy's beside the operands.
 
@@ -97,15 +120,20 @@ def _planned(
     key: Hashable, operands: tuple[Any, ...], cores: int | None, request: Request
 ) -> Callable[..., Any] | None:
     """Plan a kind of call, unless another thread is planning; None leaves this call to NumPy."""
-    started = time.monotonic()
+    started = monotonic()
     if _barren.get(key) == request:
         return None
+    last = _for_now.get(key)
+    if last is not None and started < last.due:
+        return last.call
     if not PLANNING.acquire(blocking=False):
-        return None
+        return last.call if last else None
+    kept = True
     try:
         from planish.einsum.planning import plan
 
-        way = plan(operands[0], operands[1:], request, started)
+        choice = plan(operands[0], operands[1:], request, started)
+        way, kept = choice.way, choice.sure
     except ProgramError:
         way = Way("einsum", partial(np.einsum, operands[0]))
     except PlanishError as error:
@@ -114,15 +142,21 @@ def _planned(
         return None
     finally:
         PLANNING.release()
-    _learn(key, way, operands, cores)
+    decisions = 1 + (last.decisions if last else 0)
+    if kept or decisions >= DECISIONS:
+        _learn(key, way, operands, cores)
+    else:
+        due = monotonic() + PAUSE_S * 2 ** (decisions - 1)
+        _for_now[key] = _ForNow(way.call, due, decisions)
     return way.call
 
 
 def _learn(key: Hashable, way: Way, operands: tuple[Any, ...], cores: int | None) -> None:
     """Take a way from now on; machine code looks it up where it can."""
     if len(_ways) >= _MOST:
-        for known in (_ways, _tables, _calls, _barren):
+        for known in (_ways, _tables, _calls, _barren, _for_now):
             known.clear()
+    _for_now.pop(key, None)
     _ways[key] = way.call
     table = _tables.setdefault(cores, Table(_unknown, subscripts=True))
     enter(table, way, operands[1:], operands[0])

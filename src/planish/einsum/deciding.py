@@ -5,96 +5,139 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
 
-from planish.core import rng
+from planish.einsum.comparing import (
+    BLOCK_S,
+    BLOCKS,
+    DISTURBED,
+    REST_S,
+    TURN_S,
+    Block,
+    Comparison,
+    block_of_calls,
+    compare,
+)
 from planish.einsum.contraction import Contraction
 from planish.einsum.ways import Way
-from planish.measure.blocks import block_of, repeated
+from planish.measure import delayed_since, rest
+from planish.measure.interval import ratio
 
 Array = NDArray[Any]
-Block = Callable[[int], float]
-"""Makes n calls, and gives the seconds that they took."""
-
-ROUNDS = 25
-"""How often each way is timed at most; each time for `BLOCK_S`."""
-LEAST_ROUNDS = 3
-BLOCK_S = 1e-3
-"""Long enough that threads of the way before, which still wait for work, are asleep for most of it."""
 SAMPLE = 1 << 20
 """Multiplications of the part of an einsum that tells whether NumPy's own loop is worth a whole call."""
 LONG_S = 0.02
 """A call of so many seconds shows at once how long it is."""
 HOPELESS = 1.5
 """A way whose shortest call is so many times as long as the best one's is timed no further."""
+WORTH = 0.97
+"""A kernel that takes more than this share of the time of NumPy's best way is not taken: it may be luck."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is taken.
+
+    Args:
+        way: the fastest; NumPy's better one where that is in doubt.
+        samples: seconds of a call in each block, by way; of those that are hopeless, what showed it.
+        sure: whether it holds from now on. It does not where others disturbed the comparison.
+    """
+
+    way: Way
+    samples: Mapping[Way, Sequence[float]]
+    sure: bool = True
 
 
 def fastest(
     ways: Sequence[Way], contraction: Contraction, operands: Sequence[Array], seconds: float
-) -> tuple[Way, Mapping[Way, Sequence[float]]]:
+) -> Choice:
     """Find the way whose whole call takes the least time.
 
     Args:
         ways: NumPy's einsum first.
         contraction: what they compute.
         operands: to compute it of.
-        seconds: to spend; every way that is not hopeless takes `LEAST_ROUNDS` blocks all the same.
-
-    Returns:
-        The way, and the seconds of a call in each round, by way; of those that are hopeless, those that
-        showed it.
+        seconds: to spend; every way that is not hopeless takes a few blocks all the same.
     """
     end = time.monotonic() + seconds
-    own, *others = ways
-    blocks = {way: _block(way, operands) for way in others}
+    rest(REST_S)  # the caller may have multiplied just now
+    delayed = delayed_since()
+    own, *others = sorted(ways, key=lambda way: (way is not ways[0], way.name != "kernel"))
+    blocks = {way: block_of_calls(way, operands) for way in others}
     least = {way: _least(block) for way, block in blocks.items()}
-    best = min(least.values(), default=math.inf)
     by_part = _seconds_by_part(own, contraction, operands)
-    if by_part < HOPELESS * best:
-        blocks[own] = _block(own, operands)
-        best = min(best, by_part)
     least[own] = by_part
+    best = min(least.values())
+    if by_part < HOPELESS * best:
+        blocks[own] = block_of_calls(own, operands)
     kept = {way: blocks[way] for way in blocks if least[way] <= max(HOPELESS * best, BLOCK_S)}
     known = {way: [seconds] for way, seconds in least.items()}
-    if len(kept) == 1:
-        return next(iter(kept)), known
-    samples = _in_turns(kept, {way: math.ceil(BLOCK_S / least[way]) for way in kept}, end)
-    return min(samples, key=lambda way: statistics.median(samples[way])), {**known, **samples}
+    before = delayed()
+    numpys = _best((way for way in ways if way.name != "kernel"), known)
+    if before > DISTURBED and any(way.cores > 1 for way in ways):
+        return Choice(numpys, known, sure=False)
+    kept |= {numpys: blocks[numpys]} if before > DISTURBED and numpys in blocks else {}
+    if len(kept) == 1 or not _kernels(ways):
+        return Choice(_best(kept, known), known)
+    return decide(_compared(kept, least, end), known, before)
+
+
+def decide(found: Comparison, known: Mapping[Way, Sequence[float]], before: float = 0.0) -> Choice:
+    """Choose by a comparison: a kernel only where it is clearly better, NumPy's way in doubt.
+
+    A comparison that others disturbed counts where one core does all the work, by processor time.
+
+    Args:
+        found: of the ways that are not hopeless.
+        known: seconds of a call of each way, as they were seen first.
+        before: the share of the time in which a thread had no core when they were.
+    """
+    disturbed = max(found.delayed, before) > DISTURBED
+    samples = found.processor if disturbed and found.one_core else found.wall
+    seen = {**known, **samples}
+    kernels = _kernels(samples)
+    others = [way for way in samples if way not in kernels]
+    if not (kernels and others):
+        return Choice(_best(samples, samples), seen)
+    kernel, numpys = _best(kernels, samples), _best(others, samples)
+    over = ratio([samples[kernel]], [samples[numpys]])
+    if not disturbed:
+        return Choice(kernel if over.value < WORTH else numpys, seen)
+    if found.one_core and over.high < 1:
+        return Choice(kernel, seen)
+    return Choice(numpys, seen, sure=found.one_core and over.low > WORTH)
+
+
+def _kernels(ways: Iterable[Way]) -> Sequence[Way]:
+    return [way for way in ways if way.name == "kernel"]
+
+
+def _best(ways: Iterable[Way], samples: Mapping[Way, Sequence[float]]) -> Way:
+    return min(ways, key=lambda way: statistics.median(samples[way]))
+
+
+def _compared(blocks: Mapping[Way, Block], least: Mapping[Way, float], end: float) -> Comparison:
+    calls = {way: math.ceil(BLOCK_S / least[way]) for way in blocks}
+    longest = max(BLOCK_S, *(least[way] for way in blocks))
+    return compare(blocks, calls, max(1, min(BLOCKS, int(TURN_S / longest))), end)
 
 
 def _least(block: Block) -> float:
     """Give the seconds of a short call; one that takes long is made once."""
-    first = block(1)
-    return min([first, *(block(1) for _ in range(4 if first < LONG_S else 0))])
-
-
-def _block(way: Way, operands: Sequence[Array]) -> Block:
-    call = way.call
-    return block_of(repeated(lambda: call(*operands)), time.perf_counter_ns)
-
-
-def _in_turns(
-    blocks: Mapping[Way, Block], calls: Mapping[Way, int], end: float
-) -> Mapping[Way, Sequence[float]]:
-    """Time each by turns, in an order that differs from round to round."""
-    samples: dict[Way, list[float]] = {way: [] for way in blocks}
-    ways = list(blocks)
-    for number in range(ROUNDS):
-        if number >= LEAST_ROUNDS and time.monotonic() > end:
-            break
-        for place in rng(0, number).permutation(len(ways)).tolist():
-            way = ways[place]
-            if calls[way] > 1:
-                blocks[way](1)  # wakes its threads
-            samples[way].append(blocks[way](calls[way]) / calls[way])
-    return samples
+    first = block(1).wall
+    return min([first, *(block(1).wall for _ in range(4 if first < LONG_S else 0))])
 
 
 def _seconds_by_part(way: Way, contraction: Contraction, operands: Sequence[Array]) -> float:
-    """Estimate a call from one on a part of the operands: NumPy's loop may take minutes for all of them."""
+    """Estimate a call from one on a part of the operands: NumPy's loop may take minutes for all of them.
+
+    One core does it, and processor time tells it however busy the machine is.
+    """
     sizes = dict(contraction.sizes)
     whole = math.prod(sizes.values())
     while math.prod(sizes.values()) > SAMPLE:
@@ -104,6 +147,6 @@ def _seconds_by_part(way: Way, contraction: Contraction, operands: Sequence[Arra
         array[tuple(slice(sizes[letter]) for letter in term)]
         for array, term in zip(operands, contraction.terms, strict=True)
     ]
-    block = _block(way, parts)
+    block = block_of_calls(way, parts)
     block(1)
-    return min(block(1) for _ in range(3)) * whole / math.prod(sizes.values())
+    return min(block(1).processor for _ in range(3)) * whole / math.prod(sizes.values())

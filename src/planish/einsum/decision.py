@@ -5,9 +5,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from planish.core import Candidate, Task
 from planish.einsum.contraction import Contraction
+from planish.einsum.deciding import Choice
 from planish.einsum.ways import Way, compile_kernel
 from planish.finals.ending import Ending
 from planish.finals.storing import stored_finalist
@@ -21,14 +23,14 @@ from planish.store import Finalist, Store
 NUMPY = Candidate((Library("numpy"),))
 ATTEMPTS = 3
 """Where so often no kernel could be measured within the budget, it is NumPy's for good."""
+COMPARISONS = 10
+"""Where so many comparisons were disturbed, what the last one said is kept."""
 
 
 def decided(known: Finalist | None, contraction: Contraction, task: Task, ways: Sequence[Way]) -> Way | None:
     """Give the way that an earlier process chose; None where the store knows none that is possible here."""
     call = known.data.get("call") if known else None
-    if known is None or not isinstance(call, Mapping):
-        return None
-    if not call.get("kernels") and call.get("attempts", 0) < ATTEMPTS:
+    if known is None or not isinstance(call, Mapping) or not is_final(call):
         return None
     if call.get("way") != "kernel":
         return next((way for way in ways if way.name == call.get("way")), None)
@@ -37,27 +39,28 @@ def decided(known: Finalist | None, contraction: Contraction, task: Task, ways: 
     return Way("kernel", compiled, cores, known.candidate)
 
 
-def record(
-    store: Store,
-    task: Task,
-    way: Way,
-    kernels: int,
-    samples: Mapping[Way, Sequence[float]],
-    known: Finalist | None,
-) -> None:
-    """Store the decision as the result of the task's newest run.
+def is_final(call: Mapping[str, Any]) -> bool:
+    """Whether a decision is kept; another process, or a later call, decides again where it is not."""
+    attempts = call.get("attempts", 0)
+    if not call.get("kernels"):
+        return attempts >= ATTEMPTS
+    return not call.get("disturbed") or attempts >= COMPARISONS
+
+
+def record(store: Store, task: Task, choice: Choice, kernels: int, known: Finalist | None) -> bool:
+    """Store the decision as the result of the task's newest run, and tell whether it is kept.
 
     Args:
         store: open.
         task: of the contraction.
-        way: what was chosen.
+        choice: what was chosen.
         kernels: how many there were to choose from.
-        samples: seconds of whole calls, by way.
         known: what the store had.
     """
+    way, samples = choice.way, choice.samples
     run = next(iter(store.runs(task.key, limit=1)), None)
     if run is None or run.status == "running":
-        return
+        return False
     attempts = 1 + (known.data.get("call", {}).get("attempts", 0) if known else 0)
     compared = [
         {"way": w.name, "cores": w.cores, "seconds": statistics.median(t)} for w, t in samples.items()
@@ -68,11 +71,13 @@ def record(
         "kernels": kernels,
         "attempts": attempts,
         "compared": compared,
+        **({} if choice.sure else {"disturbed": True}),
     }
     finalist = _finalist(task, way, samples)
     store.resume_run(run.id)
     store.save_result(run.id, [replace(finalist, data={**finalist.data, "call": call})])
     store.finish_run(run.id, "finished" if run.status == "interrupted" else run.status, run.seconds)
+    return is_final(call)
 
 
 def _finalist(task: Task, way: Way, samples: Mapping[Way, Sequence[float]]) -> Finalist:

@@ -5,21 +5,23 @@ from __future__ import annotations
 import statistics
 import time
 import warnings
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
 from planish.core import Candidate, PlanishError, Task, usable_cores
 from planish.einsum.contraction import Contraction, contraction_of
-from planish.einsum.deciding import fastest
+from planish.einsum.deciding import Choice, fastest
 from planish.einsum.request import Request
 from planish.einsum.ways import Way, compile_kernel, numpy_ways
 from planish.loops.compiled import CompiledKernel
 from planish.loops.evaluator import LoopsEvaluator
 from planish.loops.level import LoopsLevel
 from planish.loops.library import library_of
+from planish.loops.spaces import TemplateSpace
 from planish.loops.verifying import verify_again
 from planish.loops.workloads import matmul
 from planish.measure import LocalExecutor, exclusive
@@ -28,12 +30,12 @@ if TYPE_CHECKING:
     from planish.store import Finalist, Store
 
 Array = NDArray[Any]
-LOADING = 0.5
+LOADING = 0.7
 """Of the budget so much may go to importing libraries and opening the store; what they take beyond it comes
 on top."""
 END = 0.35
 """Of the time that is left then, so much goes to compiling, verifying and comparing whole calls."""
-GRACE = 0.4
+GRACE = 0.25
 """Of the budget so much more is waited for the first candidate."""
 PATIENCE = 0.25
 """Of the budget so much is waited for others who time something; calls are compared beside them then."""
@@ -51,8 +53,8 @@ class BudgetError(PlanishError):
     """No kernel is known, and the budget allows no tuning."""
 
 
-def plan(subscripts: str, operands: Sequence[Array], request: Request, started: float) -> Way:
-    """Find the fastest way that is known or that tuning finds.
+def plan(subscripts: str, operands: Sequence[Array], request: Request, started: float) -> Choice:
+    """Find the fastest way that is known or that tuning finds; tells whether it is kept from now on.
 
     Args:
         subscripts: as for `numpy.einsum`.
@@ -76,16 +78,17 @@ def plan(subscripts: str, operands: Sequence[Array], request: Request, started: 
 
         with store_at(request.store) as store:
             known = store.best_result(task, LoopsLevel().steps)
-            chosen = decided(known, contraction, task, ways)
-            if chosen is not None:
-                return chosen
+            stored = decided(known, contraction, task, ways)
+            if stored is not None:
+                return Choice(stored, {})
+            if executor is not None:
+                _load_compiler(contraction, task)
             candidates = _candidates(task, known, store, executor, request, started)
             ways += _kernels(contraction, task, candidates)
             with exclusive(patience_s=PATIENCE * request.budget_s):
-                chosen, samples = fastest(ways, contraction, operands, COMPARISON_S)
-            chosen = _verified(chosen, samples, ways[0])
-            record(store, task, chosen, len(candidates), samples, known)
-    return chosen
+                choice = fastest(ways, contraction, operands, COMPARISON_S)
+            choice = replace(choice, way=_verified(choice, ways[0]))
+            return replace(choice, sure=record(store, task, choice, len(candidates), known))
 
 
 @contextmanager
@@ -152,6 +155,12 @@ def _end(budget_s: float, started: float) -> float:
     return now + left - min(END_S, END * left)
 
 
+def _load_compiler(contraction: Contraction, task: Task) -> None:
+    """Compile something, while the workers start: the first time takes 0.1 s and more."""
+    guess = TemplateSpace(contraction.program, task.target).start()
+    compile_kernel(contraction, guess, LoopsLevel().target(contraction.program, 1))
+
+
 def _kernels(contraction: Contraction, task: Task, candidates: Sequence[Candidate]) -> Iterator[Way]:
     """Compile candidates, for all cores and for one."""
     for candidate in candidates:
@@ -160,10 +169,11 @@ def _kernels(contraction: Contraction, task: Task, candidates: Sequence[Candidat
             yield Way("kernel", compiled, cores, candidate)
 
 
-def _verified(chosen: Way, samples: Mapping[Way, Sequence[float]], numpys: Way) -> Way:
+def _verified(choice: Choice, numpys: Way) -> Way:
     """Take the fastest way that is right on inputs which the search did not see; NumPy's are."""
+    samples = choice.samples
     others = sorted(samples, key=lambda way: statistics.median(samples[way]))
-    return next((way for way in (chosen, *others) if _is_right(way)), numpys)
+    return next((way for way in (choice.way, *others) if _is_right(way)), numpys)
 
 
 def _is_right(way: Way) -> bool:

@@ -4,6 +4,7 @@ from planish.measure.beside import Beside, Yardstick
 from planish.measure.blocks import Clocks, Runs, repeated
 from planish.measure.compare import remeasure, remeasure_all
 from planish.measure.deadline import deadline, ends_by, seconds_left
+from planish.measure.delays import delayed_since
 from planish.measure.endings import ending_of, is_from_outside
 from planish.measure.evidence import Evidence
 from planish.measure.exclusion import exclusive
@@ -15,6 +16,7 @@ from planish.measure.local import LocalExecutor
 from planish.measure.losses import LostError, loss_notes
 from planish.measure.noise import noise
 from planish.measure.plan import Entrant, Plan
+from planish.measure.resting import rest
 from planish.measure.rounds import CutShortError
 from planish.measure.samples import Samples, by_processor_time
 from planish.measure.standing import Standing, judged
@@ -45,6 +47,7 @@ __all__ = [
     "Yardstick",
     "by_processor_time",
     "deadline",
+    "delayed_since",
     "ending_of",
     "ends_by",
     "exclusive",
@@ -55,6 +58,7 @@ __all__ = [
     "remeasure",
     "remeasure_all",
     "repeated",
+    "rest",
     "seconds_left",
     "time_call",
 ]

@@ -1,0 +1,170 @@
+"""How an einsum is computed is decided by what others did not disturb; in doubt it is NumPy's way."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from einsum.untuned import every_way
+from planish import einsum
+from planish.core import Candidate
+from planish.einsum import call, contraction_of, decision, planning
+from planish.einsum.comparing import Comparison
+from planish.einsum.deciding import Choice, decide, fastest
+from planish.einsum.decision import COMPARISONS, decided, record
+from planish.einsum.ways import Way
+from planish.loops.level import LoopsLevel
+from planish.store import open_store
+
+Array = NDArray[Any]
+A = np.arange(384, dtype=np.float64).reshape(24, 16)
+B = np.arange(512, dtype=np.float64).reshape(16, 32)
+SUBSCRIPTS = "mk,kn->mn"
+EINSUM, MATMUL = Way("einsum", np.einsum), Way("matmul", np.dot)
+KERNEL, SHARED = Way("kernel", np.dot, 1, Candidate()), Way("kernel", np.dot, 2, Candidate())
+
+
+def compared(
+    kernel: float, numpys: float, *, by: Way = KERNEL, delayed: float = 0.0, processor: float = 1.0
+) -> Comparison:
+    """Compare a kernel with NumPy's multiplication, with some noise; processor time is a part of the time."""
+    noise = [1.0, 1.02, 0.99, 1.01, 0.98, 1.0, 1.015, 0.985]
+    wall = {by: [kernel * n for n in noise], MATMUL: [numpys * n for n in reversed(noise)]}
+    own = {by: [processor * n for n in noise], MATMUL: noise[::-1]}
+    return Comparison(wall, own, delayed, by.cores == 1)
+
+
+@pytest.mark.parametrize(("share", "way"), [(0.5, KERNEL), (0.99, MATMUL), (1.0, MATMUL), (1.5, MATMUL)])
+def test_a_kernel_is_taken_only_where_it_is_clearly_better(share: float, way: Way) -> None:
+    found = decide(compared(share, 1.0), {})
+    assert (found.way, found.sure) == (way, True)
+
+
+@pytest.mark.parametrize("share", [0.2, 5.0])
+def test_a_disturbed_comparison_of_several_cores_says_nothing(share: float) -> None:
+    found = decide(compared(share, 1.0, by=SHARED, delayed=0.4), {})
+    assert (found.way, found.sure) == (MATMUL, False)
+    found = decide(compared(share, 1.0, by=SHARED), {}, before=0.4)
+    assert (found.way, found.sure) == (MATMUL, False)
+
+
+@pytest.mark.parametrize(
+    ("share", "way", "sure"), [(0.5, KERNEL, True), (1.5, MATMUL, True), (0.99, MATMUL, False)]
+)
+def test_where_one_core_works_processor_time_decides_on_a_loaded_machine(
+    share: float, way: Way, *, sure: bool
+) -> None:
+    for wall in (0.1, 10.0):
+        found = decide(compared(wall, 1.0, delayed=0.4, processor=share), {})
+        assert (found.way, found.sure) == (way, sure)
+
+
+def test_what_is_timed_is_decided() -> None:
+    contraction = contraction_of(SUBSCRIPTS, [A, B])
+    found = fastest([Way("einsum", lambda *x: np.einsum(SUBSCRIPTS, *x)), MATMUL], contraction, [A, B], 0.01)
+    assert found.way.name in ("einsum", "matmul")
+    slow = Way("kernel", _slow, 1, Candidate())
+    found = fastest([EINSUM_OF_ALL, MATMUL, slow], contraction, [A, B], 0.01)
+    assert found.way.name in ("einsum", "matmul")
+    assert set(found.samples) == {EINSUM_OF_ALL, MATMUL, slow}
+
+
+def _slow(a: Array, b: Array) -> Array:
+    for _ in range(50):
+        _ = a @ b
+    return a @ b
+
+
+EINSUM_OF_ALL = Way("einsum", lambda *x: np.einsum(SUBSCRIPTS, *x))
+
+
+class _Doubtful:
+    """In place of `fastest`: is disturbed so many times, then sure of a kernel."""
+
+    def __init__(self, times: int) -> None:
+        self.left, self.decisions = times, 0
+
+    def __call__(self, ways: Sequence[Way], *_: object) -> Choice:
+        self.decisions += 1
+        self.left -= 1
+        samples = {way: [1.0] for way in ways}
+        if self.left >= 0:
+            return Choice(next(way for way in ways if way.name == "matmul"), samples, sure=False)
+        return Choice(next(way for way in ways if way.name == "kernel"), samples)
+
+
+def _sure(_store: object, _task: object, choice: Choice, *_: object) -> bool:
+    return choice.sure
+
+
+@pytest.fixture
+def doubt(tmp_path: Path) -> Any:
+    """Give what makes a caller whose first decisions are disturbed, and the clock that it goes by."""
+    now = [0.0]
+    with every_way(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(call, "monotonic", lambda: now[0])
+
+        def begin(times: int) -> tuple[_Doubtful, Callable[[], Any], list[float]]:
+            found = _Doubtful(times)
+            patch.setattr(planning, "fastest", found)
+            patch.setattr(decision, "record", _sure)
+            return found, lambda: einsum(SUBSCRIPTS, A, B, cores=1, store=tmp_path / "a.db"), now
+
+        yield begin
+
+
+def test_after_a_disturbed_decision_a_later_call_decides_again(doubt: Any) -> None:
+    found, compute, now = doubt(1)
+    for _ in range(3):
+        np.testing.assert_array_equal(compute(), A @ B)
+    assert found.decisions == 1
+    now[0] = 1000.0
+    for _ in range(3):
+        np.testing.assert_array_equal(compute(), A @ B)
+    now[0] = 9000.0
+    compute()
+    assert found.decisions == 2
+
+
+def test_a_process_decides_again_only_so_often(doubt: Any) -> None:
+    found, compute, now = doubt(10**6)
+    for _ in range(50):
+        now[0] += 1000.0
+        np.testing.assert_array_equal(compute(), A @ B)
+    assert found.decisions == call.DECISIONS
+
+
+def test_until_then_numpy_gets_the_arguments_of_the_call(doubt: Any) -> None:
+    found, compute, _ = doubt(1)
+    compute()
+    out = np.zeros((24, 32))
+    assert einsum(SUBSCRIPTS, A, B, out=out, cores=1) is out
+    np.testing.assert_array_equal(out, A @ B)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(einsum(SUBSCRIPTS, 2 * A, B, cores=1), 2 * A @ B)
+    with pytest.raises(ValueError, match="could not be broadcast"):
+        einsum(SUBSCRIPTS, A, A, cores=1)
+    assert found.decisions == 1
+
+
+def test_another_process_does_not_take_a_disturbed_decision(tmp_path: Path) -> None:
+    contraction = contraction_of(SUBSCRIPTS, [A, B])
+    task = planning.task_of(contraction, 1)
+    ways = [EINSUM_OF_ALL, MATMUL]
+    doubtful = Choice(MATMUL, {way: [1.0] for way in ways}, sure=False)
+    with open_store(tmp_path / "a.db") as store:
+        run = store.begin_run(task, searcher="random", space="template", seed=0)
+        store.finish_run(run)
+        for attempt in range(1, COMPARISONS + 1):
+            known = store.best_result(task, LoopsLevel().steps)
+            assert decided(known, contraction, task, ways) is None
+            assert record(store, task, doubtful, 1, known) is (attempt == COMPARISONS)
+        known = store.best_result(task, LoopsLevel().steps)
+        assert decided(known, contraction, task, ways) is MATMUL
