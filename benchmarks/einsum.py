@@ -1,17 +1,26 @@
 """What a call of einsum takes from Python: NumPy's, `@`, planish's, and a bound kernel; all by default.
 
-Whole calls, medians, by turns. `over` is what planish's call takes beyond the kernel that it runs, in
-microseconds; `ratio` is its time to the better one of NumPy's two. Each case begins with an empty store, and
-`first` is what its first call took in seconds. A case named by a number is a multiplication of square
-float32 matrices. `python benchmarks/einsum.py --cases 16,32,64` runs some; run it on a quiet machine.
+Whole calls, medians, in microseconds. Each block of calls begins when no thread of the process runs
+(OpenBLAS's look for work for 0.1 s after a multiplication, and would slow down what comes next), with a
+call that does not count. The order differs from round to round. A round in which a thread had no core for a
+part of the time, because others wanted it, is left out if enough others are left; `rounds` tells how many
+count, of how many.
+
+`over` is what planish's call takes beyond the kernel that it runs, `bound` what a bound kernel's takes.
+`ratio` is the time of planish's call to the better one of NumPy's two, and `control` that of the same NumPy
+call, timed once more: how far it is from 1 is luck. Each case begins with an empty store, and `first` is
+what its first call took in seconds; before that, one of another shape has loaded the libraries, except for
+`--cold`. A case named by a number is a multiplication of square matrices: 64 of float32, 64d of float64.
+`python benchmarks/einsum.py --cases 16,32,64d` runs some; run it on a quiet machine.
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +34,15 @@ from planish.einsum.decision import decided
 from planish.einsum.planning import task_of
 from planish.loops.compiled import CompiledKernel
 from planish.loops.level import LoopsLevel
+from planish.measure import exclusive
 from planish.store import open_store
-from side_by_side import interleaved
+from side_by_side import rested
 
 SIZES = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048)
+SQUARES = tuple(f"{size}{kind}" for size in SIZES for kind in ("", "d"))
+SLOW = 4.0
+"""NumPy's einsum is timed no further where it takes so many times as long as `@`."""
+COLUMNS = ("numpy", "@", "planish", "bound", "kernel")
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 OTHERS: dict[str, tuple[str, tuple[Shape, ...], str]] = {
@@ -55,8 +69,10 @@ OTHERS: dict[str, tuple[str, tuple[Shape, ...], str]] = {
 
 def case(name: str) -> tuple[str, list[Array]]:
     """Give a case's subscripts and operands."""
-    if name.isdigit():
-        subscripts, shapes, dtype = "mk,kn->mn", ((int(name),) * 2,) * 2, "float32"
+    size = name.removesuffix("d")
+    if size.isdigit():
+        dtype = "float64" if name.endswith("d") else "float32"
+        subscripts, shapes = "mk,kn->mn", ((int(size),) * 2,) * 2
     else:
         subscripts, shapes, dtype = OTHERS[name]
     rng = np.random.default_rng(0)
@@ -75,33 +91,58 @@ def multiplied(subscripts: str, operands: list[Array]) -> Callable[[], object] |
     return None
 
 
-def measure(name: str, folder: Path, budget_s: float) -> None:
+def measure(name: str, folder: Path, budget_s: float, seconds: float) -> None:
     """Tune a case, time it, and print its line."""
     subscripts, operands = case(name)
     place = folder / f"{name}.db"
     start = time.perf_counter()
     planish.einsum(subscripts, *operands, budget_s=budget_s, store=place)
     first = time.perf_counter() - start
-    calls: dict[str, Callable[[], object]] = {
-        "numpy": lambda: np.einsum(subscripts, *operands),
-        "planish": lambda: planish.einsum(subscripts, *operands),
-    }
+    chosen, kernel = way_of(subscripts, operands, place)
+    calls = calls_of(subscripts, operands, place, kernel)
+    with exclusive():
+        found, rounds = rested(calls, seconds)
+    times = {n: 1e6 * statistics.median(values) for n, values in found.items()}
+    over = "".join(
+        f"{times[n] - times['kernel']:>8.2f}" if "kernel" in times else " " * 8 for n in ("planish", "bound")
+    )
+    ratio, control = (over_best(found, calls, n) for n in ("planish", "control"))
+    columns = " ".join(f"{times[n]:>10.2f}" if n in times else f"{'':>10}" for n in COLUMNS)
+    print(
+        f"{name:<11}{columns} {over} {ratio:>6.2f} {control:>7.2f} {first:>6.2f} {rounds:>7}  {chosen}",
+        flush=True,
+    )
+
+
+def over_best(found: Mapping[str, list[float]], calls: Mapping[str, object], name: str) -> float:
+    """Divide a call's time by that of the better one of NumPy's."""
+    best = min(statistics.median(found[n]) for n in ("numpy", "@") if n in calls)
+    return statistics.median(found[name]) / best
+
+
+def calls_of(
+    subscripts: str, operands: list[Array], place: Path, kernel: CompiledKernel | None
+) -> dict[str, Callable[[], object]]:
+    """Give what is timed."""
+    numpys: dict[str, Callable[[], object]] = {"numpy": lambda: np.einsum(subscripts, *operands)}
     product = multiplied(subscripts, operands)
     if product is not None:
-        calls["@"] = product
-    chosen, kernel = way_of(subscripts, operands, place)
+        numpys["@"] = product
+    least = {n: min(seconds_of(call) for _ in range(3)) for n, call in numpys.items()}
+    best = min(numpys, key=lambda n: least[n])
+    calls = {n: call for n, call in numpys.items() if least[n] <= SLOW * least[best]}
+    calls |= {"control": numpys[best], "planish": lambda: planish.einsum(subscripts, *operands)}
     if kernel is not None:
         bound = planish.kernel(subscripts, *operands, store=place)
-        calls["bound"] = lambda: bound(*operands)
-        calls["kernel"] = alone(kernel, operands)
-    times = {n: 1e6 * s for n, s in interleaved(calls, 1.0, block_s=2e-3).items()}
-    best = min(times[n] for n in ("numpy", "@") if n in times)
-    over = f"{times['planish'] - times['kernel']:>7.2f}" if "kernel" in times else f"{'':>7}"
-    columns = " ".join(f"{times[n]:>10.2f}" if n in times else f"{'':>10}" for n in COLUMNS)
-    print(f"{name:<11}{columns} {over} {times['planish'] / best:>6.2f} {first:>6.2f}  {chosen}", flush=True)
+        calls |= {"bound": lambda: bound(*operands), "kernel": alone(kernel, operands)}
+    return calls
 
 
-COLUMNS = ("numpy", "@", "planish", "bound", "kernel")
+def seconds_of(call: Callable[[], object]) -> float:
+    """Time one call."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
 
 
 def way_of(subscripts: str, operands: list[Array], place: Path) -> tuple[str, CompiledKernel | None]:
@@ -136,13 +177,20 @@ def alone(compiled: CompiledKernel, operands: list[Array]) -> Callable[[], objec
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description="Time einsum.")
-    parser.add_argument("--cases", default=",".join((*map(str, SIZES), *OTHERS)), help="sizes and names")
+    parser.add_argument("--cases", default=",".join((*SQUARES, *OTHERS)), help="sizes and names")
     parser.add_argument("--budget", type=float, default=1.0, help="seconds of the first call")
+    parser.add_argument("--seconds", type=float, default=2.0, help="for timing a case")
+    parser.add_argument("--cold", action="store_true", help="load the libraries within the first first call")
     options = parser.parse_args()
-    print(f"{'case':<11}{' '.join(f'{c:>10}' for c in COLUMNS)} {'over':>7} {'ratio':>6} {'first':>6}  way")
+    print(
+        f"{'case':<11}{' '.join(f'{c:>10}' for c in COLUMNS)} {'over':>8}{'bound':>8} {'ratio':>6} control "
+        f"{'first':>6} {'rounds':>7}  way"
+    )
     with tempfile.TemporaryDirectory() as folder:
+        if not options.cold:
+            planish.einsum("ab,bc->ac", np.ones((9, 9)), np.ones((9, 9)), store=Path(folder) / "warm.db")
         for name in options.cases.split(","):
-            measure(name, Path(folder), options.budget)
+            measure(name, Path(folder), options.budget, options.seconds)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,15 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from planish.measure import exclusive
+from planish.core import rng
+from planish.measure import delayed_since, exclusive, rest
 
+LEAST = 7
+"""Rounds that are timed at least."""
+CALM = 0.03
+"""A thread that had no core for a greater share of a block was disturbed."""
+REST_S = 0.3
+"""OpenBLAS's threads look for work no longer."""
 Call = Callable[[], object]
 _LIBRARIES = ("OPENBLAS", "OMP", "MKL", "TVM", "HL")
 _THREADS = tuple(f"{library}_NUM_THREADS" for library in _LIBRARIES)
@@ -39,6 +46,40 @@ def interleaved(calls: Mapping[str, Call], seconds: float = 0.1, block_s: float 
             for name, call in calls.items():
                 samples[name].append(_block(call, counts[name]) / counts[name])
     return {name: statistics.median(values) for name, values in samples.items()}
+
+
+def rested(
+    calls: Mapping[str, Call], seconds: float, block_s: float = 2e-3
+) -> tuple[dict[str, list[float]], str]:
+    """Give the seconds of a call, each measured in blocks by turns, when no thread of the process runs.
+
+    Rounds in which others had the cores are left out, unless fewer than `LEAST` are left.
+
+    Args:
+        calls: name to what is timed.
+        seconds: to spend on all of them.
+        block_s: seconds that a block lasts at least.
+
+    Returns:
+        Seconds by name and round, and how many rounds count of how many.
+    """
+    counts = {name: _calls_in(call, block_s) for name, call in calls.items()}
+    rounds: list[tuple[float, dict[str, float]]] = []
+    end = time.perf_counter() + seconds
+    while len(rounds) < LEAST or time.perf_counter() < end:
+        taken: dict[str, float] = {}
+        delayed = 0.0
+        for place in rng(0, len(rounds)).permutation(len(calls)).tolist():
+            name = list(calls)[place]
+            rest(REST_S)
+            calls[name]()
+            share = delayed_since()
+            taken[name] = _block(calls[name], counts[name]) / counts[name]
+            delayed = max(delayed, share())
+        rounds.append((delayed, taken))
+    calm = [taken for delayed, taken in rounds if delayed < CALM]
+    kept = calm if len(calm) >= LEAST else [taken for _, taken in sorted(rounds, key=lambda r: r[0])[:LEAST]]
+    return {name: [taken[name] for taken in kept] for name in calls}, f"{len(calm)}/{len(rounds)}"
 
 
 def _calls_in(call: Call, block_s: float) -> int:

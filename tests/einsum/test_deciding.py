@@ -168,3 +168,12 @@ def test_another_process_does_not_take_a_disturbed_decision(tmp_path: Path) -> N
             assert record(store, task, doubtful, 1, known) is (attempt == COMPARISONS)
         known = store.best_result(task, LoopsLevel().steps)
         assert decided(known, contraction, task, ways) is MATMUL
+
+
+def test_until_then_machine_code_takes_the_calls(doubt: Any) -> None:
+    _, compute, _ = doubt(1)
+    compute()
+    made: Any = call
+    if made._calls[1].__class__.__name__ != "builtin_function_or_method":
+        pytest.skip("machine code takes no calls here")
+    np.testing.assert_array_equal(made._calls[1](SUBSCRIPTS, A, B), A @ B)

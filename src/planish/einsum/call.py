@@ -124,8 +124,6 @@ def _planned(
     if _barren.get(key) == request:
         return None
     last = _for_now.get(key)
-    if last is not None and started < last.due:
-        return last.call
     if not PLANNING.acquire(blocking=False):
         return last.call if last else None
     kept = True
@@ -144,11 +142,29 @@ def _planned(
         PLANNING.release()
     decisions = 1 + (last.decisions if last else 0)
     if kept or decisions >= DECISIONS:
+        _for_now.pop(key, None)
         _learn(key, way, operands, cores)
     else:
-        due = monotonic() + PAUSE_S * 2 ** (decisions - 1)
-        _for_now[key] = _ForNow(way.call, due, decisions)
+        taken = _ForNow(way.call, monotonic() + PAUSE_S * 2 ** (decisions - 1), decisions)
+        _learn(key, Way("for now", _until(taken, key, operands[0], cores, request)), operands, cores)
+        _for_now[key] = taken
     return way.call
+
+
+def _until(
+    taken: _ForNow, key: Hashable, subscripts: str, cores: int | None, request: Request
+) -> Callable[..., Any]:
+    """Make what takes a way until it is due, and then decides again."""
+
+    def call(*arrays: Any) -> Any:
+        if monotonic() < taken.due:
+            return taken.call(*arrays)
+        known = _ways.get(key)
+        if known is call:  # nothing was decided since
+            known = _planned(key, (subscripts, *arrays), cores, request)
+        return (known or taken.call)(*arrays)
+
+    return call
 
 
 def _learn(key: Hashable, way: Way, operands: tuple[Any, ...], cores: int | None) -> None:
@@ -156,7 +172,6 @@ def _learn(key: Hashable, way: Way, operands: tuple[Any, ...], cores: int | None
     if len(_ways) >= _MOST:
         for known in (_ways, _tables, _calls, _barren, _for_now):
             known.clear()
-    _for_now.pop(key, None)
     _ways[key] = way.call
     table = _tables.setdefault(cores, Table(_unknown, subscripts=True))
     enter(table, way, operands[1:], operands[0])
