@@ -177,3 +177,13 @@ def test_until_then_machine_code_takes_the_calls(doubt: Any) -> None:
     if made._calls[1].__class__.__name__ != "builtin_function_or_method":
         pytest.skip("machine code takes no calls here")
     np.testing.assert_array_equal(made._calls[1](SUBSCRIPTS, A, B), A @ B)
+
+
+@pytest.mark.parametrize(("loop", "way"), [(0.3, EINSUM), (0.9, MATMUL), (20.0, MATMUL)])
+def test_on_a_busy_machine_processor_time_tells_which_way_of_numpys_is_the_better(
+    loop: float, way: Way
+) -> None:
+    wall = {SHARED: [1.0], MATMUL: [50.0], EINSUM: [20.0]}
+    processor = {SHARED: [1.0], MATMUL: [1.0], EINSUM: [loop]}
+    found = decide(Comparison(wall, processor, 0.5, one_core=False), {})
+    assert (found.way, found.sure) == (way, False)

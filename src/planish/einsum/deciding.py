@@ -25,6 +25,7 @@ from planish.einsum.comparing import (
 from planish.einsum.contraction import Contraction
 from planish.einsum.ways import Way
 from planish.measure import delayed_since, rest
+from planish.measure.blocks import Took
 from planish.measure.interval import ratio
 
 Array = NDArray[Any]
@@ -36,6 +37,8 @@ HOPELESS = 1.5
 """A way whose shortest call is so many times as long as the best one's is timed no further."""
 WORTH = 0.97
 """A kernel that takes more than this share of the time of NumPy's best way is not taken: it may be luck."""
+DOUBT = 2
+"""On a busy machine NumPy's loop is taken where it seems so many times as fast as its multiplication."""
 
 
 @dataclass(frozen=True)
@@ -69,21 +72,24 @@ def fastest(
     delayed = delayed_since()
     own, *others = sorted(ways, key=lambda way: (way is not ways[0], way.name != "kernel"))
     blocks = {way: block_of_calls(way, operands) for way in others}
-    least = {way: _least(block) for way, block in blocks.items()}
+    shortest = {way: _least(block) for way, block in blocks.items()}
     by_part = _seconds_by_part(own, contraction, operands)
-    least[own] = by_part
+    least = {**{way: took.wall for way, took in shortest.items()}, own: by_part}
+    processor = {**{way: [took.processor] for way, took in shortest.items()}, own: [by_part]}
     best = min(least.values())
     if by_part < HOPELESS * best:
         blocks[own] = block_of_calls(own, operands)
     kept = {way: blocks[way] for way in blocks if least[way] <= max(HOPELESS * best, BLOCK_S)}
     known = {way: [seconds] for way, seconds in least.items()}
     before = delayed()
-    numpys = _best((way for way in ways if way.name != "kernel"), known)
+    numpys = _numpys((way for way in ways if way.name != "kernel"), processor)
     if before > DISTURBED and any(way.cores > 1 for way in ways):
         return Choice(numpys, known, sure=False)
     kept |= {numpys: blocks[numpys]} if before > DISTURBED and numpys in blocks else {}
-    if len(kept) == 1 or not _kernels(ways):
-        return Choice(_best(kept, known), known)
+    if not _kernels(ways):
+        return Choice(numpys if before > DISTURBED else _best(kept, known), known)
+    if len(kept) == 1:
+        return Choice(next(iter(kept)), known)
     return decide(_compared(kept, least, end), known, before)
 
 
@@ -104,7 +110,8 @@ def decide(found: Comparison, known: Mapping[Way, Sequence[float]], before: floa
     others = [way for way in samples if way not in kernels]
     if not (kernels and others):
         return Choice(_best(samples, samples), seen)
-    kernel, numpys = _best(kernels, samples), _best(others, samples)
+    kernel = _best(kernels, samples)
+    numpys = _numpys(others, found.processor) if disturbed else _best(others, samples)
     over = ratio([samples[kernel]], [samples[numpys]])
     if not disturbed:
         return Choice(kernel if over.value < WORTH else numpys, seen)
@@ -121,16 +128,27 @@ def _best(ways: Iterable[Way], samples: Mapping[Way, Sequence[float]]) -> Way:
     return min(ways, key=lambda way: statistics.median(samples[way]))
 
 
+def _numpys(ways: Iterable[Way], processor: Mapping[Way, Sequence[float]]) -> Way:
+    """Give NumPy's better way by the calling thread's processor time: its multiplication where that is near.
+
+    The thread's share of a multiplication tells roughly how long that takes on cores that nobody else wants.
+    """
+    return min(
+        ways, key=lambda way: (DOUBT if way.name == "einsum" else 1) * statistics.median(processor[way])
+    )
+
+
 def _compared(blocks: Mapping[Way, Block], least: Mapping[Way, float], end: float) -> Comparison:
     calls = {way: math.ceil(BLOCK_S / least[way]) for way in blocks}
     longest = max(BLOCK_S, *(least[way] for way in blocks))
     return compare(blocks, calls, max(1, min(BLOCKS, int(TURN_S / longest))), end)
 
 
-def _least(block: Block) -> float:
-    """Give the seconds of a short call; one that takes long is made once."""
-    first = block(1).wall
-    return min([first, *(block(1).wall for _ in range(4 if first < LONG_S else 0))])
+def _least(block: Block) -> Took:
+    """Give the seconds of a short call by each clock; one that takes long is made once."""
+    first = block(1)
+    found = [first, *(block(1) for _ in range(4 if first.wall < LONG_S else 0))]
+    return Took(min(took.wall for took in found), min(took.processor for took in found))
 
 
 def _seconds_by_part(way: Way, contraction: Contraction, operands: Sequence[Array]) -> float:
