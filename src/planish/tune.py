@@ -13,11 +13,10 @@ from planish.core import (
     Growth,
     Level,
     Objective,
-    PlanishError,
     Program,
     Task,
     Trial,
-    did_you_mean,
+    unknown,
 )
 from planish.levels import level_named, load_program
 from planish.measure import LocalExecutor
@@ -121,7 +120,7 @@ def _objective(level: Level, name: str) -> Objective:
     found = {known.rpartition("_")[0]: objective for known, objective in level.objectives.items()}
     found |= level.objectives
     if name not in found or not name:
-        raise PlanishError(f"unknown objective '{name}'", did_you_mean(name, level.objectives))
+        raise unknown("unknown objective", name, level.objectives)
     return found[name]
 
 

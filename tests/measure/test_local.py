@@ -25,14 +25,8 @@ BROKEN = Unmakeable(LookupError("no such processor"))
 
 
 @pytest.fixture
-def book(tmp_path: Path) -> Path:
-    return tmp_path / "diary"
-
-
-@pytest.fixture
-def executor(tmp_path: Path, book: Path) -> Iterator[LocalExecutor]:
-    with LocalExecutor(Diary(book), limits=LIMITS, lock=tmp_path / "lock") as executor:
-        yield executor
+def limits() -> Limits:
+    return LIMITS
 
 
 def _only(answers: Iterator[Answer]) -> Outcome:

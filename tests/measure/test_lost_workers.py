@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,20 +16,14 @@ from measure.actors import Dying, Humble, Hurry
 from measure.processes import diary
 from planish.core import Candidate, Failed, Lost, Measured, PlanishError, Stage
 from planish.measure import Limits, LocalExecutor
-from planish.testing.acting import Act, Diary, Mortal, act
+from planish.testing.acting import Act, Mortal, act
 
 LIMITS = Limits(build=1.0, verify=1.0, run=1.0, worker=10.0)
 
 
 @pytest.fixture
-def book(tmp_path: Path) -> Path:
-    return tmp_path / "diary"
-
-
-@pytest.fixture
-def executor(tmp_path: Path, book: Path) -> Iterator[LocalExecutor]:
-    with LocalExecutor(Diary(book), limits=LIMITS, lock=tmp_path / "lock") as executor:
-        yield executor
+def limits() -> Limits:
+    return LIMITS
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from planish.core.errors import PlanishError, did_you_mean
+from planish.core.errors import PlanishError, unknown
 
 
 @cache
@@ -35,5 +35,5 @@ def load(group: str, name: str) -> Callable[..., Any]:
     entries = _entries(group)
     if name not in entries:
         kind = group.removeprefix("planish.").removesuffix("s")
-        raise PlanishError(f"unknown {kind} '{name}'", did_you_mean(name, entries))
+        raise unknown(f"unknown {kind}", name, entries)
     return entries[name].load()

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from planish.core import PlanishError, did_you_mean
+from planish.core import PlanishError, unknown
 from planish.corpus.card import read_card
 from planish.corpus.row import SPLITS, Row
 from planish.corpus.shards import DATA, Table, arrow, read_table
@@ -31,7 +31,7 @@ def read_corpus(path: Path | str = SAMPLE, split: str | None = None) -> Iterator
         PlanishError: there is no corpus, it is not finished or damaged, or the split is unknown.
     """
     if split is not None and split not in SPLITS:
-        raise PlanishError(f"unknown split '{split}'", did_you_mean(split, SPLITS))
+        raise unknown("unknown split", split, SPLITS)
     path = Path(path)
     if path.is_file():
         yield from (row for row in _read_lines(path) if split in (None, row.split))

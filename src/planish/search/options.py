@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_origin
 
-from planish.core import PlanishError, did_you_mean
+from planish.core import PlanishError, unknown
 
 OptionValue = bool | int | float | str
 
@@ -102,7 +102,7 @@ def read_options(factory: Callable[..., Any], values: Mapping[str, OptionValue])
     known = options_of(factory)
     for name in values:
         if name not in known:
-            raise PlanishError(f"unknown option '{name}'", did_you_mean(name, known))
+            raise unknown("unknown option", name, known)
     return {name: known[name].read(value) for name, value in values.items()}
 
 

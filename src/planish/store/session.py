@@ -1,5 +1,6 @@
 """One connection to the store, and transactions on it."""
 
+import logging
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -15,14 +16,17 @@ from planish.store.locks import RunLocks
 
 PATIENCE_S = 120.0
 """Seconds that a lost connection is waited for: a server that is started again takes less."""
+SHOWN_S = 1.0
+"""A wait is shown once it is so long."""
 _PAUSE_S = 0.05
 _PAUSE_MOST_S = 2.0
 
 _T = TypeVar("_T")
+_log = logging.getLogger("planish")
 
 
 def persist(attempt: Callable[[bool], _T]) -> _T:
-    """Try until the server answers again, for `PATIENCE_S` at most; the pauses grow.
+    """Try until the server answers again, for `PATIENCE_S` at most; the pauses grow, and the wait is shown.
 
     Args:
         attempt: what is tried; it is told whether it was tried before.
@@ -30,14 +34,22 @@ def persist(attempt: Callable[[bool], _T]) -> _T:
     Raises:
         StoreError: the connection stays lost, or what the attempt raises.
     """
-    pause, deadline, again = _PAUSE_S, 0.0, False
+    pause, lost, again, shown = _PAUSE_S, 0.0, False, False
     while True:
         try:
-            return attempt(again)
+            found = attempt(again)
         except LostConnectionError:
-            deadline = deadline or time.monotonic() + PATIENCE_S
-            if time.monotonic() + pause > deadline:
+            lost = lost or time.monotonic()
+            left = lost + PATIENCE_S - time.monotonic()
+            if pause > left:
                 raise
+            if not shown and time.monotonic() - lost >= SHOWN_S:
+                _log.warning("The store does not answer; waiting, at most %.0f s", left)
+                shown = True
+        else:
+            if shown:
+                _log.warning("The store answers again; it goes on")
+            return found
         time.sleep(pause)
         pause, again = min(2 * pause, _PAUSE_MOST_S), True
 

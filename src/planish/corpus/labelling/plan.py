@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
-from planish.core import Objective, PlanishError, did_you_mean, usable_cores
+from planish.core import Objective, unknown, usable_cores
 from planish.corpus.labelling.examiner import Examiner
 from planish.corpus.labelling.search import Budget
 from planish.corpus.labelling.ward import Ward
@@ -62,10 +62,10 @@ class Plan:
     def __post_init__(self) -> None:
         for name, known in ((self.objective, OBJECTIVES), (self.searcher, SEARCHERS)):
             if name not in known:
-                raise PlanishError(f"labels cannot be made by '{name}'", did_you_mean(name, known))
+                raise unknown("labels cannot be made by", name, known)
         for name in self.splits:
             if name not in SPLITS:
-                raise PlanishError(f"unknown split '{name}'", did_you_mean(name, SPLITS))
+                raise unknown("unknown split", name, SPLITS)
 
     @property
     def budget(self) -> Budget:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from planish.graph.running.feeds import is_fraction
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ def not_finite(outputs: Sequence[Any]) -> bool:
     """Whether an output has a number that is not finite."""
     import numpy as np
 
-    return any(_is_fraction(each) and not np.isfinite(each).all() for each in _arrays(outputs))
+    return any(is_fraction(each.dtype) and not np.isfinite(each).all() for each in _arrays(outputs))
 
 
 def _arrays(output: Any) -> Iterator[Any]:
@@ -95,7 +94,7 @@ def _of_arrays(found: Any, expected: Any, allowed: Tolerance) -> str:
     one, other = np.asarray(found), np.asarray(expected)
     if one.shape != other.shape or one.dtype != other.dtype:
         return f"{one.dtype} {one.shape} in place of {other.dtype} {other.shape}"
-    if not _is_fraction(other):
+    if not is_fraction(other.dtype):
         count = int(np.count_nonzero(one != other))
         return f"{count} of {other.size} elements differ" if count else ""
     # Where the original has an infinity, as masks do, it must be there.
@@ -107,9 +106,3 @@ def _of_arrays(found: Any, expected: Any, allowed: Tolerance) -> str:
     share = allowed.narrow if other.dtype.itemsize <= 2 else allowed.of_largest
     limit = share * max(largest, 1e-6)
     return f"off by {furthest:.3g} where the largest number is {largest:.3g}" if furthest > limit else ""
-
-
-def _is_fraction(array: NDArray[Any]) -> bool:
-    return getattr(array, "dtype", None) is not None and (
-        array.dtype.kind == "f" or array.dtype.name == "bfloat16"
-    )

@@ -106,12 +106,17 @@ def _arrays(path: Path) -> Mapping[str, NDArray[Any]]:
     return {name: loaded[name] for name in loaded.files} if hasattr(loaded, "files") else {"": loaded}
 
 
+def is_fraction(dtype: np.dtype[Any]) -> bool:
+    """Whether numbers of a type have fractions; NumPy counts bfloat16 among no kind that it knows."""
+    return dtype.kind == "f" or dtype.name == "bfloat16"
+
+
 def _random(port: Port, bound: int, generator: Generator) -> NDArray[np.generic]:
     """Draw an input: normal numbers, token ids below their bound, or truth values."""
     import numpy as np
 
     dtype, shape = np.dtype(port.dtype), tuple(extent or 1 for extent in port.shape)
-    if dtype.kind == "f" or dtype.name == "bfloat16":
+    if is_fraction(dtype):
         return generator.standard_normal(shape).astype(dtype)
     if dtype.kind == "b":
         return generator.random(shape) < 0.5
