@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from planish.core.seeds import rng
-from planish.loops.exactness import finest_levels
+from planish.loops.exactness import finest_levels, is_long
 from planish.loops.program import Program, TensorType
 from planish.loops.styles import Style, Styles, usual_styles
 from planish.loops.views import Array
@@ -42,7 +42,10 @@ def make_inputs(program: Program, seed: int = 0, styles: Styles | None = None) -
     highs = {
         name: 2.0 ** np.ceil(np.log2(style.high)) * max(1, peaks[name]) for name, style in chosen.items()
     }
-    levels = finest_levels(program, highs)
+    cancel = all(style.signs == "mixed" for style in chosen.values())
+    levels = finest_levels(
+        program, highs, cancel=cancel and any(is_long(s, program) for s in program.statements)
+    )
     result: dict[str, Array] = {}
     for i, name in enumerate(program.inputs):
         array = result[name] = aligned(program.type[name])

@@ -22,6 +22,7 @@ from planish.loops.bounds import (
 )
 from planish.loops.checking import Answer, Expected, check
 from planish.loops.draft import axes_of
+from planish.loops.exactness import cancelled, is_long
 from planish.loops.inputs import aligned, make_inputs
 from planish.loops.program import IDENTITY, Access, Apply, Const, Expr, Program, Statement, accesses
 from planish.loops.views import Arrays, contract, overhang, view
@@ -30,6 +31,9 @@ __all__ = ["Answer", "Arrays", "Expected", "aligned", "check", "make_inputs", "r
 
 BLOCK = 1 << 20
 """Elements that are held at once beyond the tensors themselves."""
+
+_PARTS, _DOUBT = 16, 8
+"""Parts of a long sum that are looked at, at least, and how many times as large as they others may be."""
 
 _UFUNC = {"add": np.add, "max": np.maximum, "min": np.minimum, "mul": np.multiply}
 
@@ -81,6 +85,7 @@ class _Nest:
         leaves: access to a view of its elements; extent 1 where it lacks an axis.
         precision: of the kernel.
         block: elements that may be held at once.
+        is_long: whether it is a long sum.
     """
 
     statement: Statement
@@ -88,6 +93,7 @@ class _Nest:
     leaves: Mapping[Access, Bounded]
     precision: Precision
     block: int
+    is_long: bool
 
     @property
     def outputs(self) -> int:
@@ -115,15 +121,16 @@ class _Nest:
             case Apply(function=function, args=args):
                 return apply(function, [self.evaluate(arg, window) for arg in args], self.precision)
 
-    def windows(self, *groups: Sequence[str]) -> Iterator[_Window]:
+    def windows(self, *groups: Sequence[str], block: int = 0) -> Iterator[_Window]:
         """Cut the iteration space, so that an array over any of these groups of axes stays in the block."""
+        block = block or self.block
         positions = [[p for p, axis in enumerate(self.axes) if axis in group] for group in groups]
         waiting = [tuple(slice(0, n) for n in self.axes.values())]
         while waiting:
             window = waiting.pop()
             sizes = [w.stop - w.start for w in window]
             largest = max(positions, key=lambda group: prod(sizes[p] for p in group))
-            if prod(sizes[p] for p in largest) <= self.block:
+            if prod(sizes[p] for p in largest) <= block:
                 yield window
                 continue
             p = max(largest, key=lambda p: sizes[p])
@@ -137,7 +144,7 @@ def _nest(
 ) -> _Nest:
     axes = {axis: program.size[axis] for axis in statement.axes}
     leaves = {a: _leaf(a, tensors[a.tensor], list(axes), program.size) for a in accesses(statement.value)}
-    return _Nest(statement, axes, leaves, precision, block)
+    return _Nest(statement, axes, leaves, precision, block, is_long(statement, program))
 
 
 def _leaf(access: Access, tensor: Bounded, axes: Sequence[str], sizes: Mapping[str, int]) -> Bounded:
@@ -228,6 +235,10 @@ def _summed(nest: _Nest) -> Bounded:
         unknown = unknown or a.unknown or b.unknown
     if exact and representable(n * largest, grain, nest.precision):
         return Bounded(value, None, grain, n * largest)
+    if exact and nest.is_long:
+        most = _partly(nest, first, second)
+        if representable(most, grain, nest.precision):
+            return Bounded(value, None, grain, most)
     for window in windows:
         a, b = nest.evaluate(first, window), nest.evaluate(second, window)
         place = window[: nest.outputs]
@@ -238,6 +249,24 @@ def _summed(nest: _Nest) -> Bounded:
     error = moved + nest.precision.gamma(n + 1) * magnitude + nest.precision.tiny
     error = np.where(np.isfinite(value) & (magnitude > nest.precision.huge), np.inf, error)
     return Bounded(value, settled(value, error, unknown), grain, n * largest)
+
+
+def _partly(nest: _Nest, first: Expr, second: Expr) -> float:
+    """Bound the partial sums of a long sum whose terms have random signs.
+
+    Where they have not, or are the same again and again, parts of the iteration space show it: they grow as
+    these do, and so does the bound.
+    """
+    squares, running, most = np.zeros(_shape(nest)), np.zeros(_shape(nest)), 0.0
+    block = min(nest.block, prod(nest.axes.values()) // _PARTS)
+    for window in nest.windows(list(nest.axes), block=block):
+        a, b = nest.evaluate(first, window), nest.evaluate(second, window)
+        place = window[: nest.outputs]
+        part = contract(a.value, b.value, nest.outputs)
+        running[place] += part
+        squares[place] += contract(a.value**2, b.value**2, nest.outputs)
+        most = max(most, float(np.abs(part).max()), float(np.abs(running[place]).max()))
+    return max(_DOUBT * most, cancelled(nest.statement, float(np.sqrt(squares.max()))))
 
 
 def _factors(expr: Expr) -> tuple[Expr, Expr]:
