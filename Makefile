@@ -18,7 +18,7 @@ NO_VENV := $(PYTHON) has no venv module: apt-get install python3-venv
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint format fuzz faults bench golden lock peers clean
+.PHONY: help setup demo test lint format docs fuzz faults bench golden lock peers clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -49,6 +49,10 @@ lint: $(READY) ## Check style, types and the law of imports
 format: $(READY) ## Format the code and mend what can be mended by rule
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format --quiet
+
+docs: $(READY) ## Build the documentation site in build/docs; a warning is an error
+	@$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs build/docs
+	@echo 'build/docs/index.html'
 
 fuzz: $(READY) ## Try random programs on every back end, and calls of einsum (minutes; FUZZ='--seed 7 --jobs 16')
 	@PYTHONPATH=tests $(BIN)/python -m fuzz $(FUZZ)

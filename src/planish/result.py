@@ -109,12 +109,12 @@ class Result:
 
     @property
     def candidate(self) -> Candidate:
-        """The winner: the best of the comparison, the baseline among it; of the search if there was none."""
+        """The winner of the comparison, the baseline among it; of the search if there was none."""
         return self.ranked[0].candidate if self.ranked else self.best.candidate
 
     @property
     def exported(self) -> Candidate:
-        """What `export` writes: the winner; where that is a library's call, the best that can be written."""
+        """What `export` writes; where the winner is a library's call, the best that can be written."""
         found = [each.candidate for each in self.ranked] or [self.best.candidate]
         return first_exportable(level_named(self.task.level), found)
 

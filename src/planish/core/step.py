@@ -82,7 +82,7 @@ class Candidate:
 
     @cached_property
     def hash(self) -> str:
-        """The content hash of the canonical text: the candidate's identity in the store."""
+        """The content hash of the canonical text, which is the candidate's identity in the store."""
         return content_hash(self.text)
 
     def then(self, *steps: Step) -> "Candidate":

@@ -111,5 +111,5 @@ class Task:
 
     @cached_property
     def key(self) -> str:
-        """The content hash of the text: under it the store keeps the trials."""
+        """The content hash of the text, under which the store keeps the trials."""
         return content_hash(self.text)

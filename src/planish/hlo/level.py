@@ -51,7 +51,7 @@ class HloLevel:
 
     @property
     def steps(self) -> Mapping[str, type[Step]]:
-        """Step name to class: the edits."""
+        """Step name to class; the steps are edits."""
         from planish.hlo.edits import EDITS
 
         return EDITS

@@ -41,7 +41,7 @@ class LlvmLevel:
 
     @property
     def steps(self) -> Mapping[str, type[Step]]:
-        """Step name to class: a pass is the only one."""
+        """Step name to class; a pass is the only one."""
         from planish.llvm.passes import Pass
 
         return {"Pass": Pass}

@@ -43,7 +43,7 @@ class LoopsLevel:
 
     @property
     def steps(self) -> Mapping[str, type[Step]]:
-        """Step name to class: those of schedules, the library, and the choice of back end."""
+        """Step name to class; those of schedules, the library, and the choice of back end."""
         from planish.loops.library import Backend, Library
         from planish.loops.spaces import STEPS
 

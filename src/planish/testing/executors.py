@@ -40,7 +40,7 @@ class ExecutorConformance:
 
     @pytest.fixture
     def actors(self) -> Iterator[Executor]:
-        """An executor of `Actor`s."""
+        """An executor whose workers do what candidates say."""
         executor = self.executor(Actor)
         yield executor
         executor.close()
