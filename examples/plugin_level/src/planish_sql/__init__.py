@@ -1,0 +1,1 @@
+"""Indexes that make an SQLite query fast: a level for planish."""

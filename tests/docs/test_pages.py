@@ -1,0 +1,52 @@
+"""What tutorials and how-to pages tell a reader to type works, and says what they show."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from docs import pages
+from docs.pages import Block, blocks, commands, run
+from docs.plugins import install
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("docs/tutorials/*.md"), *ROOT.glob("docs/how-to/*.md")])
+
+
+@pytest.fixture(scope="module")
+def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the plug-ins of the examples."""
+    folder = tmp_path_factory.mktemp("plugins")
+    for name in ("plugin_level", "plugin_searcher"):
+        install(name, folder)
+    return folder
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT / "docs")))
+def test_what_a_page_says_works(page: Path, plugins: Path, tmp_path: Path) -> None:
+    for folder in ("benchmarks", "examples"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    place = {"PATH": path, "PYTHONPATH": str(plugins), "PLANISH_STORE": str(tmp_path / "planish.db")}
+    done = subprocess.run(
+        [sys.executable, pages.__file__, str(page)], cwd=tmp_path, env=os.environ | place,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+
+
+def test_commands_are_told_from_what_they_say() -> None:
+    page = "```console\n$ echo a \\\n    b\na b\n$ true\n```\n\n```sh\nrm -r /\n```\n"
+    (block,) = blocks(page)
+    assert block == Block("console", "$ echo a \\\n    b\na b\n$ true\n", 2)
+    assert commands(block) == [("echo a \\\n    b", ["a b"]), ("true", [])]
+
+
+@pytest.mark.parametrize("text", ["$ false\n", "$ echo no\nyes\n"], ids=["a failure", "another answer"])
+def test_a_page_that_is_wrong_is_found(text: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"```console\n{text}```\n", encoding="utf-8")
+    with pytest.raises(AssertionError, match=r"page\.md:2"):
+        run(page)
