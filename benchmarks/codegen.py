@@ -29,17 +29,17 @@ import llvmlite.binding as llvm
 
 from planish.core.seeds import rng
 from planish.loops.build import compile_with, schedule_of
-from planish.loops.inputs import aligned, make_inputs
-from planish.loops.lowering import lower
-from planish.loops.portable import jit
-from planish.loops.portable.compile import module
-from planish.loops.portable.machine import host_machine
-from planish.loops.program import Program
-from planish.loops.runtime import Kernel
-from planish.loops.schedule import Schedule
-from planish.loops.spaces import TemplateSpace
+from planish.loops.codegen.llvm import jit
+from planish.loops.codegen.llvm.compile import module
+from planish.loops.codegen.llvm.machine import host_machine
+from planish.loops.ir.schedule import Schedule
+from planish.loops.ir.tree import LoopTree
+from planish.loops.lang.program import Program
+from planish.loops.lower.lowering import lower
+from planish.loops.reference.inputs import aligned, make_inputs
+from planish.loops.runtime.kernels import Kernel
+from planish.loops.space import TemplateSpace
 from planish.loops.target import this_machine
-from planish.loops.tree import LoopTree
 from planish.loops.workloads import THESIS
 from side_by_side import geomean, interleaved
 

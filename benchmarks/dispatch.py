@@ -14,11 +14,11 @@ from collections.abc import Callable
 import numpy as np
 
 from planish.core import usable_cores
-from planish.loops.lowering import lower
-from planish.loops.parse import parse
-from planish.loops.portable import compile_tree
-from planish.loops.runtime import Bound, Kernel
-from planish.loops.schedule import unscheduled
+from planish.loops.codegen.llvm import compile_tree
+from planish.loops.ir.schedule import unscheduled
+from planish.loops.lang.parse import parse
+from planish.loops.lower.lowering import lower
+from planish.loops.runtime.kernels import Bound, Kernel
 from planish.loops.steps import Parallel, Split
 
 

@@ -29,11 +29,11 @@ import peer_tvm
 from planish.budget import Budget
 from planish.loops.build import compile_with, tree_of
 from planish.loops.evaluator import LoopsEvaluator
-from planish.loops.inputs import aligned, make_inputs
+from planish.loops.lang.program import Program
 from planish.loops.level import LoopsLevel
 from planish.loops.peak import measured_peak
-from planish.loops.program import Program
-from planish.loops.runtime import Kernel
+from planish.loops.reference.inputs import aligned, make_inputs
+from planish.loops.runtime.kernels import Kernel
 from planish.loops.target import this_machine
 from planish.loops.workloads import matmul, thesis_split
 from planish.measure import LocalExecutor
@@ -97,7 +97,7 @@ def measure(
     program: Program, store: Store, executor: LocalExecutor, settings: Settings, budget: Budget, peers: bool
 ) -> Case:
     """Tune a matmul, then time everybody."""
-    from planish.loops.numpy_baseline import numpy_callable
+    from planish.loops.reference.numpy_baseline import numpy_callable
 
     start = time.perf_counter()
     result = tune_program(

@@ -17,8 +17,8 @@ from typing import Any
 
 from planish.budget import Budget
 from planish.loops.build import kernel_of, tree_of
-from planish.loops.inputs import aligned, make_inputs
-from planish.loops.program import Program
+from planish.loops.lang.program import Program
+from planish.loops.reference.inputs import aligned, make_inputs
 from planish.loops.workloads import RESNET18, workload
 from planish.settings import Settings
 from planish.store import Store, open_store

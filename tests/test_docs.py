@@ -13,7 +13,7 @@ from planish.graph.relevance import ExaminerError
 from planish.graph.rewriting import RewriteError
 from planish.graph.running import RefusedError
 from planish.llvm import running
-from planish.loops.x86.registers import NoRegisterError
+from planish.loops.codegen.x86.registers import NoRegisterError
 from planish.measure.losses import LostError
 from planish.store.failures import LostConnectionError
 

@@ -25,8 +25,8 @@ from planish.core import (
     usable_cores,
 )
 from planish.loops import level as level_module
+from planish.loops.lang.parse import parse
 from planish.loops.level import LoopsLevel
-from planish.loops.parse import parse
 from planish.measure import Answer, LocalExecutor
 from planish.progress import Progress, Silent
 from planish.result import Result

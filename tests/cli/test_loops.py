@@ -9,7 +9,7 @@ import pytest
 from cli.conftest import Planish
 from planish.core import PlanishError, ProgramError, TargetError
 from planish.loops import target
-from planish.loops.x86 import cpu
+from planish.loops.codegen.x86 import cpu
 
 MATMUL = "C[m,n] += A[m,k] * B[k,n]"
 SIZE = "m=8,n=8,k=8"

@@ -22,11 +22,11 @@ from planish.einsum.deciding import Choice
 from planish.einsum.decision import ATTEMPTS, COMPARISONS, NUMPY, is_final
 from planish.einsum.ways import Way
 from planish.loops.build import tree_of
+from planish.loops.ir.tree import LoopTree
+from planish.loops.lang.program import Program
 from planish.loops.level import LoopsLevel
 from planish.loops.library import Backend
-from planish.loops.program import Program
-from planish.loops.spaces import TemplateSpace
-from planish.loops.tree import LoopTree
+from planish.loops.space import TemplateSpace
 from planish.store import Finalist, Run, open_store
 
 CASES = [

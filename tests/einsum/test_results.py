@@ -19,10 +19,10 @@ from planish.einsum.decision import record
 from planish.einsum.planning import task_of
 from planish.einsum.ways import Way, compile_kernel
 from planish.levels import function_of, level_named
+from planish.loops.lang.parse import parse
+from planish.loops.lang.program import Program
 from planish.loops.level import LoopsLevel
 from planish.loops.library import Library
-from planish.loops.parse import parse
-from planish.loops.program import Program
 from planish.settings import Settings
 from planish.store import open_store
 from planish.stored import stored_result

@@ -12,8 +12,8 @@ from planish.core import Candidate, Task
 from planish.einsum import call, decision, planning, tuning
 from planish.einsum.deciding import Choice
 from planish.einsum.ways import Way
-from planish.loops.program import Program
-from planish.loops.spaces import TemplateSpace
+from planish.loops.lang.program import Program
+from planish.loops.space import TemplateSpace
 
 
 def _nothing(*_: object) -> None:

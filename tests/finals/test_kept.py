@@ -15,11 +15,11 @@ from planish.core import Candidate, EvaluatorFactory, Target
 from planish.finals import comparing
 from planish.loops import evaluator
 from planish.loops.build import kernel_of
+from planish.loops.ir.tree import LoopTree
+from planish.loops.lang.program import Program
 from planish.loops.level import LoopsLevel
 from planish.loops.library import schedule_steps
-from planish.loops.program import Program
-from planish.loops.runtime import Kernel
-from planish.loops.tree import LoopTree
+from planish.loops.runtime.kernels import Kernel
 from planish.loops.workloads import matmul
 from planish.measure import InlineExecutor, Plan
 from planish.progress import Progress, Silent

@@ -20,7 +20,7 @@ from fuzz.case import Case, judge
 from fuzz.crew import try_cases, words_of
 from fuzz.shrink import fails, shrink
 from fuzz.worker import Plan, Tried, work
-from planish.loops.x86 import cpu
+from planish.loops.codegen.x86 import cpu
 
 CASES = Path(__file__).parent / "cases"
 MOST_SHRUNK = 10

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.errors import Inexact, applied, reduced
-from planish.loops.program import Access, Apply, Const, Expr, Program, Statement
+from planish.loops.lang.program import Access, Apply, Const, Expr, Program, Statement
 
 Array = NDArray[Any]
 

@@ -10,9 +10,9 @@ from numpy.random import Generator
 from fuzz.case import Case
 from fuzz.draw import chance, draw_program, pick, shuffled
 from planish.core import Candidate, ScheduleError, Target, rng
-from planish.loops.program import Program
-from planish.loops.schedule import Schedule, loop_text
-from planish.loops.spaces import CursorSpace, TemplateSpace, resolve
+from planish.loops.ir.schedule import Schedule, loop_text
+from planish.loops.lang.program import Program
+from planish.loops.space import CursorSpace, TemplateSpace, resolve
 from planish.loops.steps import (
     LoopStep,
     Merge,

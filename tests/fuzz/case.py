@@ -16,9 +16,9 @@ from fuzz.errors import Inexact
 from fuzz.execute import Fault, execute
 from planish.core import Candidate, PlanishError, candidate_from_json
 from planish.loops.build import compile_with, tree_of
+from planish.loops.lang.parse import parse_canonical
+from planish.loops.lang.program import Program
 from planish.loops.level import LoopsLevel
-from planish.loops.parse import parse_canonical
-from planish.loops.program import Program
 
 Array = NDArray[Any]
 Verdict = Literal["right", "wrong", "crashed", "refused"]

@@ -10,8 +10,8 @@ from numpy.random import Generator
 
 from fuzz.chains import CHAINS
 from planish.core.errors import ProgramError
-from planish.loops.parse import parse
-from planish.loops.program import Program
+from planish.loops.lang.parse import parse
+from planish.loops.lang.program import Program
 
 T = TypeVar("T")
 Sizes = dict[str, int]

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.guarded import Arena, Block
-from planish.loops.kernel import ALIGNMENT, Code, Entry, layout
-from planish.loops.tree import LoopTree
+from planish.loops.codegen.kernel import ALIGNMENT, Code, Entry, layout
+from planish.loops.ir.tree import LoopTree
 
 Array = NDArray[Any]
 _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)

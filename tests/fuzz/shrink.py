@@ -11,8 +11,8 @@ from dataclasses import fields, replace
 from fuzz.case import Case, judge
 from planish.core import Candidate, PlanishError, Step
 from planish.loops.build import schedule_of
-from planish.loops.parse import parse, parse_canonical
-from planish.loops.program import Apply, Expr, Program, Statement
+from planish.loops.lang.parse import parse, parse_canonical
+from planish.loops.lang.program import Apply, Expr, Program, Statement
 
 PATIENCE_S = 20
 MOST_TRIES = 600

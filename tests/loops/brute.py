@@ -8,7 +8,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from planish.loops.program import IDENTITY, Access, Apply, Const, Expr, Index, Program
+from planish.loops.lang.program import IDENTITY, Access, Apply, Const, Expr, Index, Program
 
 Point = Mapping[str, int]
 Tensors = Mapping[str, NDArray[Any]]

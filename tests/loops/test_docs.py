@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from planish.loops.draft import Draft, axes_of
-from planish.loops.parse import parse
-from planish.loops.syntax import read_statements
+from planish.loops.lang.draft import Draft, axes_of
+from planish.loops.lang.parse import parse
+from planish.loops.lang.syntax import read_statements
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "notation.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from golden_text import Golden
 from loops.test_parse import MEANINGS
 from planish.core.errors import ProgramError
-from planish.loops.notation import Axis, Tensor, axes, program
-from planish.loops.parse import parse, parse_canonical, read_shapes, read_sizes
-from planish.loops.program import Program
+from planish.loops.lang.notation import Axis, Tensor, axes, program
+from planish.loops.lang.parse import parse, parse_canonical, read_shapes, read_sizes
+from planish.loops.lang.program import Program
 
 GEMM = "C[m,n] += A[m,k] * B[k,n]"
 

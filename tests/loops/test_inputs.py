@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planish.loops.exactness import COARSEST, FINEST, finest_levels
-from planish.loops.inputs import make_inputs
-from planish.loops.parse import parse
-from planish.loops.program import Program
-from planish.loops.reference import reference
-from planish.loops.styles import MIXED, NEAR_ONE, POSITIVE, Style, all_styles
+from planish.loops.lang.parse import parse
+from planish.loops.lang.program import Program
+from planish.loops.reference.exactness import COARSEST, FINEST, finest_levels
+from planish.loops.reference.inputs import make_inputs
+from planish.loops.reference.reference import reference
+from planish.loops.reference.styles import MIXED, NEAR_ONE, POSITIVE, Style, all_styles
 from planish.loops.workloads import matmul
 from planish.testing.programs import programs
 

@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 from loops.odd_trees import A, Z, along, call, tree
 from loops.trees import ENTRY, ref
 from planish.core import ProgramError
-from planish.loops.inputs import aligned, make_inputs
-from planish.loops.kernel import ALIGNMENT, Code, Entry, layout
-from planish.loops.lowering import lower
-from planish.loops.parse import parse
-from planish.loops.portable import compile_tree
-from planish.loops.program import Program
-from planish.loops.reference import check, reference
-from planish.loops.runtime import Bound, Kernel
-from planish.loops.schedule import unscheduled
+from planish.loops.codegen.kernel import ALIGNMENT, Code, Entry, layout
+from planish.loops.codegen.llvm import compile_tree
+from planish.loops.ir.schedule import unscheduled
+from planish.loops.ir.tree import Leaf, Loop
+from planish.loops.lang.parse import parse
+from planish.loops.lang.program import Program
+from planish.loops.lower.lowering import lower
+from planish.loops.reference.inputs import aligned, make_inputs
+from planish.loops.reference.reference import check, reference
+from planish.loops.runtime.kernels import Bound, Kernel
 from planish.loops.steps import LoopStep, Pack, Split
-from planish.loops.tree import Leaf, Loop
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -9,11 +9,11 @@ import pytest
 
 from golden_text import Golden
 from planish.core import Candidate
-from planish.loops.lowering import lower
-from planish.loops.parse import parse
-from planish.loops.placement import Annotation, Place, Placement, Start, place
-from planish.loops.pseudocode import loop_tree_text
-from planish.loops.spaces import resolve
+from planish.loops.lang.parse import parse
+from planish.loops.lower.lowering import lower
+from planish.loops.lower.place import Annotation, Place, Placement, Start, place
+from planish.loops.lower.pseudocode import loop_tree_text
+from planish.loops.space import resolve
 from planish.loops.steps import LoopStep, Reorder, Stage, Swap
 
 POINTWISE = "a[x,y,z] = A[x,y,z]; b[x,y,z] = relu(a[x,y,z])"

@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planish.core import Candidate
-from planish.loops.interpret import interpret
-from planish.loops.lowering import lower
-from planish.loops.parse import parse
-from planish.loops.program import Program
-from planish.loops.reference import check, make_inputs, reference
-from planish.loops.schedule import Schedule, unscheduled
-from planish.loops.spaces import resolve
+from planish.loops.ir.interpret import interpret
+from planish.loops.ir.schedule import Schedule, unscheduled
+from planish.loops.ir.tree import Loop, LoopTree, Node
+from planish.loops.lang.parse import parse
+from planish.loops.lang.program import Program
+from planish.loops.lower.lowering import lower
+from planish.loops.reference.reference import check, make_inputs, reference
+from planish.loops.space import resolve
 from planish.loops.steps import LoopStep, Pack, Parallel, Reorder, Split, Stage, Swap, Unroll
-from planish.loops.tree import Loop, LoopTree, Node
 from planish.testing.programs import programs
 from planish.testing.schedules import schedules
 

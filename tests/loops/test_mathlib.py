@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from planish.loops.mathlib import EXPANDED, PRIMITIVES, expansion
-from planish.loops.program import FUNCTIONS, Const
+from planish.loops.lang.program import FUNCTIONS, Const
+from planish.loops.lower.mathlib import EXPANDED, PRIMITIVES, expansion
 
 Array = NDArray[Any]
 

@@ -9,14 +9,14 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.loops.build import compile_with
-from planish.loops.inputs import aligned
-from planish.loops.interpret import interpret
-from planish.loops.lowering import lower
-from planish.loops.parse import parse
-from planish.loops.program import Program
-from planish.loops.reference import reference
-from planish.loops.runtime import Kernel
-from planish.loops.schedule import Schedule, unscheduled
+from planish.loops.ir.interpret import interpret
+from planish.loops.ir.schedule import Schedule, unscheduled
+from planish.loops.lang.parse import parse
+from planish.loops.lang.program import Program
+from planish.loops.lower.lowering import lower
+from planish.loops.reference.inputs import aligned
+from planish.loops.reference.reference import reference
+from planish.loops.runtime.kernels import Kernel
 from planish.loops.steps import Reorder, Split, Vectorize
 from planish.loops.target import available_backends
 

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from planish.loops.notation import (
+from planish.loops.lang.notation import (
     Axis,
     Tensor,
     axes,
@@ -24,8 +24,8 @@ from planish.loops.notation import (
     sqrt,
     tanh,
 )
-from planish.loops.parse import parse
-from planish.loops.program import Program
+from planish.loops.lang.parse import parse
+from planish.loops.lang.program import Program
 
 m, n, k = Axis("m", 3), Axis("n", 4), Axis("k", 5)
 A, B, b = Tensor("A"), Tensor("B"), Tensor("b")

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planish.loops.inputs import aligned, make_inputs
-from planish.loops.numpy_baseline import numpy_callable
-from planish.loops.parse import parse, read_sizes
-from planish.loops.program import Program
-from planish.loops.reference import check, reference
+from planish.loops.lang.parse import parse, read_sizes
+from planish.loops.lang.program import Program
+from planish.loops.reference.inputs import aligned, make_inputs
+from planish.loops.reference.numpy_baseline import numpy_callable
+from planish.loops.reference.reference import check, reference
 from planish.testing.programs import programs
 
 

@@ -6,16 +6,16 @@ import pytest
 
 from golden_text import Golden
 from planish.core import Candidate
-from planish.loops.interpret import interpret
-from planish.loops.lowering import lower
-from planish.loops.parse import parse
-from planish.loops.program import Program
-from planish.loops.pseudocode import loop_tree_text, pseudocode
-from planish.loops.reference import check, make_inputs, reference
-from planish.loops.schedule import Schedule
-from planish.loops.spaces import resolve
+from planish.loops.ir.interpret import interpret
+from planish.loops.ir.schedule import Schedule
+from planish.loops.ir.tree import Leaf, leaves, refs
+from planish.loops.lang.parse import parse
+from planish.loops.lang.program import Program
+from planish.loops.lower.lowering import lower
+from planish.loops.lower.pseudocode import loop_tree_text, pseudocode
+from planish.loops.reference.reference import check, make_inputs, reference
+from planish.loops.space import resolve
 from planish.loops.steps import LoopStep, Pack, Parallel, Reorder, Split, Stage, Unroll
-from planish.loops.tree import Leaf, leaves, refs
 
 MATMUL = ("C[m,n] += A[m,k] * B[k,n]", {"m": 20, "n": 24, "k": 10})
 CONVOLUTION = (

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from golden_text import Golden
-from planish.loops.parse import parse, parse_canonical, read_shapes, read_sizes
-from planish.loops.program import Access, Apply, Const, Index, Program
+from planish.loops.lang.parse import parse, parse_canonical, read_shapes, read_sizes
+from planish.loops.lang.program import Access, Apply, Const, Index, Program
 from planish.testing.programs import programs
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from loops import brute
-from planish.loops.parse import parse
-from planish.loops.program import Program
-from planish.loops.reference import check, make_inputs, reference
+from planish.loops.lang.parse import parse
+from planish.loops.lang.program import Program
+from planish.loops.reference.reference import check, make_inputs, reference
 from planish.loops.workloads import RESNET18, matmul, workload
 from planish.testing.programs import programs
 

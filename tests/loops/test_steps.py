@@ -7,10 +7,10 @@ import json
 import pytest
 
 from planish.core import Candidate, ScheduleError, candidate_from_json
-from planish.loops.parse import parse
-from planish.loops.program import Program
-from planish.loops.schedule import unscheduled
-from planish.loops.spaces import STEPS, resolve
+from planish.loops.ir.schedule import unscheduled
+from planish.loops.lang.parse import parse
+from planish.loops.lang.program import Program
+from planish.loops.space import STEPS, resolve
 from planish.loops.steps import (
     LoopStep,
     Merge,

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planish.loops.lowering import lower
-from planish.loops.parse import parse
-from planish.loops.portable import compile_tree
-from planish.loops.runtime import Bound, Kernel
-from planish.loops.schedule import unscheduled
+from planish.loops.codegen.llvm import compile_tree
+from planish.loops.ir.schedule import unscheduled
+from planish.loops.lang.parse import parse
+from planish.loops.lower.lowering import lower
+from planish.loops.runtime.kernels import Bound, Kernel
+from planish.loops.runtime.threads import Team, team
 from planish.loops.steps import Parallel
-from planish.loops.threads import Team, team
 
 
 def counting(cores: int, size: int = 64) -> tuple[Bound, np.ndarray, np.ndarray]:

@@ -15,18 +15,18 @@ from planish.core import Candidate, Failed, Measured, PlanishError, ProgramError
 from planish.levels import function_of
 from planish.loops import compiled, evaluator
 from planish.loops.build import kernel_of, schedule_of, tree_of
-from planish.loops.cases import choose_cases
-from planish.loops.interpret import TreeFault, interpret
+from planish.loops.ir.interpret import TreeFault, interpret
+from planish.loops.ir.tree import LoopTree
+from planish.loops.lang.parse import parse
+from planish.loops.lang.program import Program
 from planish.loops.level import LoopsLevel
-from planish.loops.lowering import lower
-from planish.loops.numpy_baseline import numpy_callable
-from planish.loops.parse import parse
-from planish.loops.probes import Probe, all_probes
-from planish.loops.program import Program
-from planish.loops.spaces import TemplateSpace
+from planish.loops.lower.lowering import lower
+from planish.loops.reference.cases import choose_cases
+from planish.loops.reference.numpy_baseline import numpy_callable
+from planish.loops.reference.probes import Probe, all_probes
+from planish.loops.space import TemplateSpace
 from planish.loops.steps import Pack, Reorder, Split, Vectorize
 from planish.loops.target import this_machine
-from planish.loops.tree import LoopTree
 from planish.loops.verifying import (
     KEPT_SEED,
     SEARCH_SEED,

@@ -7,9 +7,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.loops.kernel import Code, Entry, layout
-from planish.loops.program import Const
-from planish.loops.tree import Buffer, Call, Leaf, Loop, LoopId, LoopTree, Node, Ref
+from planish.loops.codegen.kernel import Code, Entry, layout
+from planish.loops.ir.tree import Buffer, Call, Leaf, Loop, LoopId, LoopTree, Node, Ref
+from planish.loops.lang.program import Const
 
 Array = NDArray[Any]
 _Kind = Literal["input", "output", "ahead", "temporary"]

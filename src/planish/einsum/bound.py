@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from planish.einsum.contraction import contraction_of
 from planish.einsum.request import PLANNING, Request
 from planish.einsum.ways import Way, enter
-from planish.loops.arrayspec import ArraySpec
 from planish.loops.compiled import check_operands
-from planish.loops.dispatch import Table
+from planish.loops.runtime.arrayspec import ArraySpec
+from planish.loops.runtime.dispatch import Table
 
 if TYPE_CHECKING:
     from planish.store import Store

@@ -15,7 +15,7 @@ import numpy as np
 from planish.core import PlanishError, ProgramError
 from planish.einsum.request import PLANNING, Request
 from planish.einsum.ways import Way, enter
-from planish.loops.dispatch import Table
+from planish.loops.runtime.dispatch import Table
 
 if TYPE_CHECKING:
     from planish.store import Store

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import ProgramError
-from planish.loops.arrayspec import ArraySpec
-from planish.loops.program import DTYPES, Access, Apply, Expr, Index, Program, Statement
+from planish.loops.lang.program import DTYPES, Access, Apply, Expr, Index, Program, Statement
+from planish.loops.runtime.arrayspec import ArraySpec
 
 Array = NDArray[Any]
 

@@ -21,7 +21,7 @@ from planish.loops.compiled import CompiledKernel
 from planish.loops.evaluator import LoopsEvaluator
 from planish.loops.level import LoopsLevel
 from planish.loops.library import library_of
-from planish.loops.spaces import TemplateSpace
+from planish.loops.space import TemplateSpace
 from planish.loops.verifying import verify_again
 from planish.loops.workloads import matmul
 from planish.measure import LocalExecutor, exclusive

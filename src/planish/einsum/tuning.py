@@ -9,9 +9,9 @@ from contextlib import suppress
 
 from planish.budget import Budget
 from planish.core import AllFailedError, Candidate, Task
+from planish.loops.lang.program import Program
 from planish.loops.level import LoopsLevel
-from planish.loops.program import Program
-from planish.loops.spaces import TemplateSpace
+from planish.loops.space import TemplateSpace
 from planish.measure import LocalExecutor
 from planish.settings import Settings
 from planish.store import Store

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from planish.core import Candidate, Target
 from planish.einsum.contraction import Contraction
 from planish.einsum.multiplication import multiplication
-from planish.loops.arrayspec import ArraySpec
 from planish.loops.build import kernel_of, tree_of
 from planish.loops.compiled import CompiledKernel
-from planish.loops.dispatch import Table
+from planish.loops.runtime.arrayspec import ArraySpec
+from planish.loops.runtime.dispatch import Table
 
 Array = NDArray[Any]
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planish.core import Candidate, Target, unknown
-from planish.loops.kernel import Code
+from planish.loops.codegen.kernel import Code
+from planish.loops.ir.schedule import Schedule
+from planish.loops.ir.tree import LoopTree
+from planish.loops.lang.program import Program
 from planish.loops.library import backend_of, schedule_steps
-from planish.loops.lowering import lower
-from planish.loops.program import Program
-from planish.loops.schedule import Schedule
-from planish.loops.spaces import resolve
+from planish.loops.lower.lowering import lower
+from planish.loops.space import resolve
 from planish.loops.target import BACKENDS
-from planish.loops.tree import LoopTree
 
 if TYPE_CHECKING:
-    from planish.loops.runtime import Kernel
+    from planish.loops.runtime.kernels import Kernel
 
 
 def schedule_of(program: Program, candidate: Candidate) -> Schedule:
@@ -40,12 +40,12 @@ def compile_with(backend: str, tree: LoopTree) -> Code:
         TargetError: it cannot make code of the tree.
     """
     if backend == "portable":
-        from planish.loops.portable import compile_tree as portable
+        from planish.loops.codegen.llvm import compile_tree as portable
 
         return portable(tree)
     if backend not in BACKENDS:
         raise unknown("level 'loops' has no back end", backend, BACKENDS)
-    from planish.loops.x86.compile import compile_tree as x86
+    from planish.loops.codegen.x86.compile import compile_tree as x86
 
     return x86(tree, "avx512" if backend == "x86-avx512" else "avx2")
 
@@ -62,7 +62,9 @@ def kernel_of(program: Program, candidate: Candidate, target: Target, tree: Loop
     Raises:
         TargetError: the back end cannot make code of it.
     """
-    from planish.loops.runtime import Kernel  # here: NumPy takes long to import, and a tree needs none
+    from planish.loops.runtime.kernels import (
+        Kernel,  # here: NumPy takes long to import, and a tree needs none
+    )
 
     backend = backend_of(candidate) or target.toolchain["backend"]
     return Kernel(program, tree, compile_with(backend, tree), cores=target.cores)

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import Candidate, ProgramError, Target
-from planish.loops.arrayspec import ArraySpec
 from planish.loops.build import kernel_of, tree_of
-from planish.loops.dispatch import Table
+from planish.loops.lang.program import Program
 from planish.loops.library import library_of
-from planish.loops.numpy_baseline import numpy_callable
-from planish.loops.program import Program
-from planish.loops.runtime import Kernel
+from planish.loops.reference.numpy_baseline import numpy_callable
+from planish.loops.runtime.arrayspec import ArraySpec
+from planish.loops.runtime.dispatch import Table
+from planish.loops.runtime.kernels import Kernel
 from planish.loops.verifying import refuse_wrong
 
 Array = NDArray[Any]

@@ -9,10 +9,10 @@ from threadpoolctl import threadpool_limits
 
 from planish.core import Candidate, Failed, Measured, Outcome, StageClock, Target
 from planish.loops.build import kernel_of, schedule_of
+from planish.loops.lang.program import Program
 from planish.loops.library import backend_of, library_of
-from planish.loops.lowering import lower
-from planish.loops.numpy_baseline import numpy_callable
-from planish.loops.program import Program
+from planish.loops.lower.lowering import lower
+from planish.loops.reference.numpy_baseline import numpy_callable
 from planish.loops.verifying import Called, Runs, final_verifier, search_verifier
 from planish.measure import SEARCH_TIMING, Timing, time_call
 from planish.measure.cage import Cage

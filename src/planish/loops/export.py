@@ -9,10 +9,10 @@ from typing import Any
 
 from planish.core import Candidate, PlanishError, ProgramError, Task, content_hash
 from planish.loops.build import compile_with, tree_of
-from planish.loops.header import Exported, header
+from planish.loops.lang.program import Program
 from planish.loops.library import backend_of, library_of
-from planish.loops.program import Program
-from planish.loops.runtime import Kernel
+from planish.loops.runtime.header import Exported, header
+from planish.loops.runtime.kernels import Kernel
 from planish.loops.target import available_backends
 from planish.loops.verifying import refuse_wrong
 

@@ -24,7 +24,7 @@ from planish.loops import target as machine
 
 if TYPE_CHECKING:
     from planish.loops.evaluator import LoopsEvaluator
-    from planish.loops.program import Program as TensorProgram
+    from planish.loops.lang.program import Program as TensorProgram
 
 OPTIONS = ("size", "shape", "dtype", "constant", "backend")
 
@@ -45,7 +45,7 @@ class LoopsLevel:
     def steps(self) -> Mapping[str, type[Step]]:
         """Step name to class; those of schedules, the library, and the choice of back end."""
         from planish.loops.library import Backend, Library
-        from planish.loops.spaces import STEPS
+        from planish.loops.space import STEPS
 
         return {**STEPS, "Library": Library, "Backend": Backend}
 
@@ -66,7 +66,7 @@ class LoopsLevel:
             ProgramError: the text is malformed, or a size is missing.
             PlanishError: an option is unknown.
         """
-        from planish.loops.parse import parse, parse_canonical, read_shapes, read_sizes
+        from planish.loops.lang.parse import parse, parse_canonical, read_shapes, read_sizes
 
         for name in options:
             if name not in OPTIONS:
@@ -81,7 +81,7 @@ class LoopsLevel:
 
     def read(self, text: str, target: Target) -> TensorProgram:
         """Read a canonical text; raises ProgramError where it is none."""
-        from planish.loops.parse import parse_canonical
+        from planish.loops.lang.parse import parse_canonical
 
         return replace(parse_canonical(text), backend=target.toolchain.get("backend", ""))
 
@@ -91,7 +91,7 @@ class LoopsLevel:
 
     def space(self, task: Task, name: str) -> Space:
         """Make a space: "template" (AutoTVM's, by knobs) or "steps" (LoopTune's, by a cursor)."""
-        from planish.loops.spaces import CursorSpace, TemplateSpace
+        from planish.loops.space import CursorSpace, TemplateSpace
 
         program, target = _tensor_program(task.program), task.target
         if name == "template":
@@ -127,7 +127,7 @@ class LoopsLevel:
         """Show a schedule as loop tree, pseudo-code and steps."""
         from planish.loops.build import schedule_of, tree_of
         from planish.loops.library import library_of
-        from planish.loops.pseudocode import loop_tree_text, pseudocode
+        from planish.loops.lower.pseudocode import loop_tree_text, pseudocode
 
         library = library_of(candidate)
         if library:
@@ -184,7 +184,7 @@ def _text(source: str) -> str:
 
 
 def _tensor_program(program: Program) -> TensorProgram:
-    from planish.loops.program import Program as TensorProgram
+    from planish.loops.lang.program import Program as TensorProgram
 
     assert isinstance(program, TensorProgram)
     return program

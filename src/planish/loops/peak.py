@@ -7,9 +7,9 @@ from functools import cache
 
 from planish.core import Candidate
 from planish.loops.build import compile_with, tree_of
-from planish.loops.inputs import aligned, make_inputs
-from planish.loops.parse import parse
-from planish.loops.runtime import Kernel
+from planish.loops.lang.parse import parse
+from planish.loops.reference.inputs import aligned, make_inputs
+from planish.loops.runtime.kernels import Kernel
 from planish.loops.steps import Reorder, Split
 from planish.measure import exclusive
 

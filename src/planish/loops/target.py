@@ -14,7 +14,7 @@ BACKENDS = ("x86-avx512", "x86-avx2", "portable")
 @cache
 def available_backends() -> tuple[str, ...]:
     """List the back ends that work on this machine, the preferred first."""
-    from planish.loops.x86 import cpu
+    from planish.loops.codegen.x86 import cpu
 
     return (*(f"x86-{name}" for name in cpu.supported()), "portable")
 

@@ -8,12 +8,12 @@ from typing import Protocol
 import numpy as np
 
 from planish.core import PlanishError
-from planish.loops.cases import Case, choose_cases
-from planish.loops.checking import check
-from planish.loops.inputs import aligned
-from planish.loops.program import Program
-from planish.loops.runtime import Kernel
-from planish.loops.views import Array
+from planish.loops.lang.program import Program
+from planish.loops.reference.cases import Case, choose_cases
+from planish.loops.reference.checking import check
+from planish.loops.reference.inputs import aligned
+from planish.loops.reference.views import Array
+from planish.loops.runtime.kernels import Kernel
 
 SEARCH_SEED = 0
 """Of the sets that every candidate is verified on."""

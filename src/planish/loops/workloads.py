@@ -7,8 +7,8 @@ from functools import partial
 
 from planish.core.errors import ProgramError, did_you_mean
 from planish.core.seeds import rng
-from planish.loops.parse import parse
-from planish.loops.program import Program
+from planish.loops.lang.parse import parse
+from planish.loops.lang.program import Program
 
 SPLIT_SEED = 2023
 """Of the split of the thesis' matrix multiplications; the thesis does not give its own."""

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from hypothesis import strategies as st
 
 from planish.core.errors import ScheduleError
-from planish.loops.graph import Nest
-from planish.loops.program import Program
-from planish.loops.schedule import Schedule, loop_text, unscheduled
+from planish.loops.ir.graph import Nest
+from planish.loops.ir.schedule import Schedule, loop_text, unscheduled
+from planish.loops.lang.program import Program
 from planish.loops.steps import (
     LoopStep,
     Merge,

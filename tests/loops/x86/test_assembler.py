@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from iced_x86 import Code, Decoder, Encoder, Register
 
-from planish.loops.x86.assembler import JL, JLE, JNE, Assembler
-from planish.loops.x86.encoding import Imm, Mem, Words, encode
-from planish.loops.x86.isa import Isa, isa_of
-from planish.loops.x86.pointers import GENERAL, RSP
+from planish.loops.codegen.x86.assembler import JL, JLE, JNE, Assembler
+from planish.loops.codegen.x86.encoding import Imm, Mem, Words, encode
+from planish.loops.codegen.x86.isa import Isa, isa_of
+from planish.loops.codegen.x86.pointers import GENERAL, RSP
 
 ISAS = [isa_of(name, dtype) for name in ("avx512", "avx2") for dtype in ("float32", "float64")]
 NONE = int(Register.NONE)

@@ -13,20 +13,20 @@ from loops.odd_trees import TREES
 from loops.random_trees import random_trees
 from loops.trees import execute, integers
 from planish.core import TargetError
-from planish.loops.inputs import aligned, make_inputs
-from planish.loops.interpret import interpret
-from planish.loops.lowering import lower
-from planish.loops.mathlib import EXPANDED
-from planish.loops.parse import parse
-from planish.loops.program import Program
-from planish.loops.reference import check, reference
-from planish.loops.runtime import Kernel
-from planish.loops.schedule import Schedule, unscheduled
+from planish.loops.codegen.x86 import cpu
+from planish.loops.codegen.x86.compile import compile_tree
+from planish.loops.codegen.x86.isa import IsaName
+from planish.loops.ir.interpret import interpret
+from planish.loops.ir.schedule import Schedule, unscheduled
+from planish.loops.ir.tree import LoopTree
+from planish.loops.lang.parse import parse
+from planish.loops.lang.program import Program
+from planish.loops.lower.lowering import lower
+from planish.loops.lower.mathlib import EXPANDED
+from planish.loops.reference.inputs import aligned, make_inputs
+from planish.loops.reference.reference import check, reference
+from planish.loops.runtime.kernels import Kernel
 from planish.loops.steps import Pack, Parallel, Reorder, Split
-from planish.loops.tree import LoopTree
-from planish.loops.x86 import cpu
-from planish.loops.x86.compile import compile_tree
-from planish.loops.x86.isa import IsaName
 from planish.testing.programs import programs
 from planish.testing.schedules import schedules
 

@@ -9,17 +9,17 @@ from numpy.typing import NDArray
 
 from planish.core import Target
 from planish.core.seeds import rng
-from planish.loops.inputs import aligned
-from planish.loops.lowering import lower
-from planish.loops.parse import parse
-from planish.loops.program import Program
-from planish.loops.runtime import Kernel
-from planish.loops.schedule import Schedule, unscheduled
-from planish.loops.spaces import TemplateSpace, resolve
+from planish.loops.codegen.x86 import cpu
+from planish.loops.codegen.x86.compile import compile_tree
+from planish.loops.codegen.x86.isa import IsaName
+from planish.loops.ir.schedule import Schedule, unscheduled
+from planish.loops.lang.parse import parse
+from planish.loops.lang.program import Program
+from planish.loops.lower.lowering import lower
+from planish.loops.reference.inputs import aligned
+from planish.loops.runtime.kernels import Kernel
+from planish.loops.space import TemplateSpace, resolve
 from planish.loops.steps import LoopStep, Pack, Reorder, Split, Swap, Vectorize
-from planish.loops.x86 import cpu
-from planish.loops.x86.compile import compile_tree
-from planish.loops.x86.isa import IsaName
 
 Array = NDArray[Any]
 SETS: list[IsaName] = cpu.supported()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from planish.core import ScheduleError, did_you_mean
-from planish.loops.legality import checked
-from planish.loops.schedule import Packing, Schedule
+from planish.loops.ir.rules import checked
+from planish.loops.ir.schedule import Packing, Schedule
 from planish.loops.steps.step import LoopStep, with_order
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from planish.core import ScheduleError
-from planish.loops.schedule import Schedule, loop_text
+from planish.loops.ir.schedule import Schedule, loop_text
+from planish.loops.ir.tree import LoopId
 from planish.loops.steps.step import LoopStep, with_order
-from planish.loops.tree import LoopId
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from planish.core import ScheduleError, Step
-from planish.loops.legality import checked
-from planish.loops.schedule import Order, Schedule, loop_text
+from planish.loops.ir.rules import checked
+from planish.loops.ir.schedule import Order, Schedule, loop_text
 
 
 @dataclass(frozen=True)

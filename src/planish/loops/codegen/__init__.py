@@ -1,0 +1,1 @@
+"""From a loop tree to machine code."""

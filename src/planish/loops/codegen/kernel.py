@@ -1,0 +1,89 @@
+"""What code generators make, and how it lies in memory: the contract between them and the runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from planish.loops.ir.tree import Loop, LoopTree, leaves, refs
+from planish.loops.lang.program import DTYPES
+
+ALIGNMENT = 64
+"""Every temporary, workspace and ahead buffer starts at a multiple of this many bytes."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A machine function `void entry(void **args, int64_t begin, int64_t end)`.
+
+    `args` holds the addresses of the input, output and ahead buffers in the order of `LoopTree.buffers`,
+    then of the shared workspace, then of the private workspace.
+
+    Args:
+        address: where it is.
+        iterations: of the parallel root loop; its tail, if any, is the last one. 1 for a serial entry.
+        parallel: whether [begin, end) selects iterations, and parts may run at the same time, each with
+            a private workspace of its own. A serial entry ignores the range.
+    """
+
+    address: int
+    iterations: int = 1
+    parallel: bool = False
+
+
+@dataclass(frozen=True)
+class Code:
+    """A tree, compiled.
+
+    Args:
+        entries: the body, to be run in order; a parallel root node has an entry of its own.
+        ahead_entries: likewise for the part that fills the ahead buffers; empty if there is none.
+        owner: what owns the memory of the functions; they live as long as it does.
+        assembly: given a prefix P, writes assembly that defines the entries as P_run0, P_run1, ...
+            and the ahead entries as P_prepare0, ...
+    """
+
+    entries: tuple[Entry, ...]
+    ahead_entries: tuple[Entry, ...]
+    owner: object
+    assembly: Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the temporaries lie.
+
+    Args:
+        offsets: temporary to the byte offset in its workspace.
+        private: temporaries of the private workspace, of which each thread has its own; the others are
+            in the shared one.
+        shared_bytes: size of the shared workspace.
+        private_bytes: size of the private one, for one thread.
+    """
+
+    offsets: Mapping[str, int]
+    private: frozenset[str]
+    shared_bytes: int
+    private_bytes: int
+
+
+def layout(tree: LoopTree) -> Layout:
+    """Place a tree's temporaries, each at a multiple of `ALIGNMENT`.
+
+    Private are those that live inside an iteration of a parallel loop.
+    """
+    private = _inside_parallel(tree)
+    offsets: dict[str, int] = {}
+    total = {True: 0, False: 0}
+    for b in tree.buffers:
+        if b.kind == "temporary":
+            arena = b.name in private
+            offsets[b.name] = total[arena]
+            total[arena] += -(-b.size * DTYPES[b.dtype] // ALIGNMENT) * ALIGNMENT
+    return Layout(offsets, private, total[False], total[True])
+
+
+def _inside_parallel(tree: LoopTree) -> frozenset[str]:
+    parallel = tuple(n for n in (*tree.body, *tree.ahead) if isinstance(n, Loop) and n.kind == "parallel")
+    used = {r.buffer for leaf in leaves(parallel) for r in (leaf.target, *refs(leaf.value))}
+    return frozenset(n for n in used if tree.buffer[n].kind == "temporary" and tree.buffer[n].scope > 0)

@@ -1,0 +1,71 @@
+"""Elements that registers hold while a scope is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from planish.loops.codegen.llvm.arithmetic import Arithmetic, total
+from planish.loops.codegen.llvm.memory import Memory
+from planish.loops.codegen.llvm.scope import Cell, Scope
+from planish.loops.codegen.llvm.writer import Val, Writer
+from planish.loops.lang.program import IDENTITY
+
+
+class Held:
+    """The current values of a scope's cells; what has none yet is loaded when it is asked for.
+
+    Args:
+        scope: what is held.
+        home: held buffer to its pointer.
+        writer: of the function.
+        memory: of the function.
+    """
+
+    def __init__(self, scope: Scope, home: Mapping[str, str], writer: Writer, memory: Memory) -> None:
+        self.scope = scope
+        self._home = home
+        self._writer = writer
+        self._memory = memory
+        self._values: dict[Cell, Val] = {}
+        self._changed: set[Cell] = set()
+
+    def value(self, cell: Cell) -> Val:
+        """Give a cell's value; an accumulator starts from its reduction's identity."""
+        if cell not in self._values:
+            if cell.reduce:
+                start = self._writer.number(IDENTITY[cell.reduce])
+                name = self._writer.widened(start, cell.lanes)
+            else:
+                name = self._memory.fetch(self._home[cell.buffer], cell, cell.lanes)
+            self._values[cell] = Val(name, cell.lanes)
+        return self._values[cell]
+
+    def load(self, cells: Sequence[Cell]) -> None:
+        """Make sure that cells have values."""
+        for cell in cells:
+            self.value(cell)
+
+    def change(self, cell: Cell, value: Val) -> None:
+        """Give a cell another value."""
+        self._values[cell] = Val(self._writer.widened(value, cell.lanes), cell.lanes)
+        self._changed.add(cell)
+
+    def rename(self, cell: Cell) -> tuple[str, str]:
+        """Let a cell's value be that of a phi; gives the value's name before, and the phi's."""
+        old, name = self.value(cell).name, self._writer.fresh()
+        self._values[cell] = Val(name, cell.lanes)
+        return old, name
+
+    def write_back(self, arithmetic: Arithmetic, dead: Callable[[str], bool]) -> None:
+        """Bring memory up to date, except for buffers that nothing reads any more."""
+        sums: dict[Cell, list[Val]] = {}
+        for cell, value in self._values.items():
+            if cell.reduce:
+                sums.setdefault(cell._replace(part=0), []).append(value)
+            elif cell in self._changed and not dead(cell.buffer):
+                self._memory.put(self._home[cell.buffer], cell, value)
+        for cell, values in sums.items():
+            one, home = Cell(cell.buffer, cell.offset), self._home[cell.buffer]
+            new = total(arithmetic, cell.reduce, values)
+            old = Val(self._memory.fetch(home, one, 1), 1)
+            self._memory.put(home, one, arithmetic.combine(cell.reduce, old, new))

@@ -1,0 +1,124 @@
+"""Writes leaves as IR: an expression and what becomes of its value."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from planish.loops.codegen.llvm.arithmetic import Arithmetic
+from planish.loops.codegen.llvm.held import Held
+from planish.loops.codegen.llvm.memory import Memory
+from planish.loops.codegen.llvm.plan import Piece, Plan
+from planish.loops.codegen.llvm.scope import Cell, cell, summed
+from planish.loops.codegen.llvm.writer import Val, Writer
+from planish.loops.ir.tree import Call, Leaf, Loop, LoopId, Ref, Value
+from planish.loops.lang.program import Const
+
+
+class Place(NamedTuple):
+    """Where a leaf is written.
+
+    Args:
+        loop: the vectorised loop around it; None if a single element is computed.
+        piece: which iterations of that loop.
+        number: the piece's number, from 0.
+    """
+
+    loop: Loop | None = None
+    piece: Piece = Piece(0, 1, 1)
+    number: int = 0
+
+
+class Leaves:
+    """Writes the leaves of one function.
+
+    Args:
+        plan: of the tree.
+        writer: of the function.
+        memory: of the function.
+    """
+
+    def __init__(self, plan: Plan, writer: Writer, memory: Memory) -> None:
+        self.plan = plan
+        self.writer = writer
+        self.memory = memory
+        self.arithmetic = Arithmetic(writer)
+        self.at: dict[LoopId, int] = {}
+        """The enclosing loops' positions, as far as they are known; from the counter where one counts."""
+        self.held: Held | None = None
+        """What registers hold here."""
+        self._private: dict[Cell, Val] = {}
+
+    def piece(self, loop: Loop, piece: Piece, number: int) -> None:
+        """Write all leaves of a vectorised loop for some of its iterations."""
+        self.at[loop.id] = piece.start
+        self._private = {}
+        for leaf in loop.body:
+            assert isinstance(leaf, Leaf)
+            self.leaf(leaf, Place(loop, piece, number))
+        del self.at[loop.id]
+
+    def leaf(self, leaf: Leaf, place: Place) -> None:
+        """Write one leaf."""
+        if place.loop and self.plan.partial(leaf, place.loop, len(self.at)):
+            self._accumulate(leaf, place)
+        elif leaf.reduce is None:
+            self._write(leaf.target, place, self._value(leaf.value, place))
+        else:
+            old = self._read(leaf.target, place)
+            self._write(leaf.target, place, self._reduced(leaf.reduce, old, leaf.value, place))
+
+    def _accumulate(self, leaf: Leaf, place: Place) -> None:
+        """Reduce lane by lane; lanes that do not count keep what they have."""
+        assert self.held is not None
+        assert leaf.reduce is not None
+        piece = place.piece
+        accumulator = summed(leaf, self.at, piece, place.number % self.held.scope.parts)
+        old = self.held.value(accumulator)
+        new = self._reduced(leaf.reduce, old, leaf.value, place)
+        if piece.active < piece.lanes:
+            bits = ", ".join(f"i1 {int(i < piece.active)}" for i in range(piece.lanes))
+            t = self.writer.type(piece.lanes)
+            text = f"select <{piece.lanes} x i1> <{bits}>, {t} {new.name}, {t} {old.name}"
+            new = Val(self.writer.define(text), piece.lanes)
+        self.held.change(accumulator, new)
+
+    def _reduced(self, reduce: str, old: Val, value: Value, place: Place) -> Val:
+        if reduce == "add" and isinstance(value, Call) and value.function == "mul":
+            return self._fused(value, old, place)
+        return self.arithmetic.combine(reduce, old, self._value(value, place))
+
+    def _value(self, value: Value, place: Place) -> Val:
+        if isinstance(value, Const):
+            return self.writer.number(value.value)
+        if isinstance(value, Ref):
+            return self._read(value, place)
+        if value.function == "add":
+            for product, rest in (value.args, value.args[::-1]):
+                if isinstance(product, Call) and product.function == "mul":
+                    return self._fused(product, self._value(rest, place), place)
+        return self.arithmetic.apply(value.function, [self._value(a, place) for a in value.args])
+
+    def _fused(self, product: Call, addend: Val, place: Place) -> Val:
+        """Write product + addend as one operation."""
+        factors = [self._value(a, place) for a in product.args]
+        return self.arithmetic.apply("fma", [*factors, addend])
+
+    def _lane_private(self, ref: Ref, place: Place) -> bool:
+        return place.loop is not None and self.plan.lane_private(ref.buffer, len(self.at))
+
+    def _read(self, ref: Ref, place: Place) -> Val:
+        c = cell(ref, self.at, place.loop, place.piece)
+        if self._lane_private(ref, place):
+            return self._private[c]
+        if self.held and ref.buffer in self.held.scope.held:
+            return self.held.value(c)
+        return self.memory.load(ref, c, place.piece.lanes)
+
+    def _write(self, ref: Ref, place: Place, value: Val) -> None:
+        c = cell(ref, self.at, place.loop, place.piece)
+        if self._lane_private(ref, place):
+            self._private[c] = value
+        elif self.held and ref.buffer in self.held.scope.held:
+            self.held.change(c, value)
+        else:
+            self.memory.store(ref, c, value)

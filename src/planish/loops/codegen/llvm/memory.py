@@ -1,0 +1,152 @@
+"""Addresses, loads and stores in IR, each placed outside all loops that it does not depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from planish.loops.codegen.llvm.scope import Cell
+from planish.loops.codegen.llvm.writer import Lines, Val, Writer
+from planish.loops.ir.tree import LoopId, Ref
+
+
+class Loaded(NamedTuple):
+    """What a load gives: a cell seen from a pointer, in so many lanes."""
+
+    pointer: str
+    cell: Cell
+    lanes: int
+
+
+@dataclass
+class Live:
+    """A loop of the machine code, around the place that is being written.
+
+    Args:
+        id: the tree's loop.
+        counter: its iteration number, the position of an iteration's first copy of the body.
+        writes: buffers that its body writes.
+        before: text just before the loop.
+        head: text at the start of its body.
+        loads: values loaded in its body and outside all others, the oldest first.
+    """
+
+    id: LoopId
+    counter: str
+    writes: frozenset[str]
+    before: Lines = field(default_factory=list["str | Lines"])
+    head: Lines = field(default_factory=list["str | Lines"])
+    loads: dict[Loaded, str] = field(default_factory=dict[Loaded, str])
+
+
+class Memory:
+    """Reads and writes of one function.
+
+    Args:
+        writer: of the function's text.
+        base: writes the address of a buffer, given where.
+        most: how many loaded values are kept for use again.
+    """
+
+    def __init__(self, writer: Writer, base: Callable[[str, Lines], str], most: int) -> None:
+        self.writer = writer
+        self.most = most
+        self.lives = [Live(("", 0), "", frozenset())]
+        """The function itself, then the loops from the outermost inward."""
+        self._base = base
+        self._addresses: dict[str, str] = {}
+        self._moved: dict[tuple[str, str, int], str] = {}
+        writer.lines.append(self.lives[0].head)
+
+    def pointer(self, ref: Ref) -> str:
+        """Write the address of a reference as far as run-time loops move it."""
+        name = self._addresses.get(ref.buffer)
+        if name is None:
+            name = self._addresses[ref.buffer] = self._base(ref.buffer, self.lives[0].head)
+        for live in self.lives[1:]:
+            stride = ref.stride.get(live.id, 0)
+            if stride:
+                key = (name, live.counter, stride)
+                if key not in self._moved:
+                    text = f"getelementptr [{stride} x {self.writer.element}], ptr {name}, i64 {live.counter}"
+                    self._moved[key] = self.writer.define(text, live.head)
+                name = self._moved[key]
+        return name
+
+    def load(self, ref: Ref, cell: Cell, lanes: int) -> Val:
+        """Load a cell; a scalar is repeated in so many lanes."""
+        pointer = self.pointer(ref)
+        level = len(self.lives) - 1
+        while level and self.lives[level].id not in ref.stride and ref.buffer not in self.lives[level].writes:
+            level -= 1
+        at = None if level == len(self.lives) - 1 else self.lives[level + 1].before
+        known = self.lives[level].loads
+        key = Loaded(pointer, cell, lanes)
+        name = known.pop(key, None) or self.fetch(pointer, cell, lanes, at)
+        known[key] = name
+        if len(known) > self.most:
+            del known[next(iter(known))]
+        return Val(name, lanes)
+
+    def fetch(self, pointer: str, cell: Cell, lanes: int, at: Lines | None = None) -> str:
+        """Write the load of a cell from a buffer's pointer."""
+        w = self.writer
+        address = self._address(pointer, cell.offset, at)
+        vector, size = w.type(cell.lanes), w.bits // 8
+        if cell.stride == 0:
+            scalar = w.define(f"load {w.element}, ptr {address}, align {size}", at)
+            return w.widened(Val(scalar, 1), lanes, at)
+        if cell.stride == 1 and cell.active == cell.lanes:
+            return w.define(f"load {vector}, ptr {address}, align {size}", at)
+        mask = (f"<{cell.lanes} x i1>", _mask(cell.lanes, cell.active))
+        rest = (vector, "zeroinitializer")
+        if cell.stride == 1:
+            name = f"llvm.masked.load.{w.suffix(cell.lanes)}.p0"
+            return w.call(vector, name, [("ptr", address), ("i32", str(size)), mask, rest], at)
+        name = f"llvm.masked.gather.{w.suffix(cell.lanes)}.v{cell.lanes}p0"
+        pointers = self._spread(address, cell, at)
+        return w.call(vector, name, [pointers, ("i32", str(size)), mask, rest], at)
+
+    def store(self, ref: Ref, cell: Cell, value: Val) -> None:
+        """Store to a cell; what was loaded of its buffer is forgotten."""
+        self.put(self.pointer(ref), cell, value)
+
+    def put(self, pointer: str, cell: Cell, value: Val) -> None:
+        """Write the store of a cell to a buffer's pointer."""
+        w = self.writer
+        self.forget(frozenset((cell.buffer,)))
+        address = self._address(pointer, cell.offset, None)
+        vector, size = w.type(cell.lanes), w.bits // 8
+        name = w.widened(value, cell.lanes)
+        if cell.stride <= 1 and cell.active == cell.lanes:
+            w.lines.append(f"  store {vector} {name}, ptr {address}, align {size}")
+            return
+        mask = (f"<{cell.lanes} x i1>", _mask(cell.lanes, cell.active))
+        arguments = [(vector, name), ("ptr", address), ("i32", str(size)), mask]
+        if cell.stride == 1:
+            w.call("void", f"llvm.masked.store.{w.suffix(cell.lanes)}.p0", arguments)
+            return
+        arguments[1] = self._spread(address, cell, None)
+        w.call("void", f"llvm.masked.scatter.{w.suffix(cell.lanes)}.v{cell.lanes}p0", arguments)
+
+    def forget(self, buffers: frozenset[str]) -> None:
+        """Drop the loaded values of buffers that are about to change."""
+        for live in self.lives:
+            for key in [k for k in live.loads if k.cell.buffer in buffers]:
+                del live.loads[key]
+
+    def _address(self, pointer: str, offset: int, at: Lines | None) -> str:
+        if offset == 0:
+            return pointer
+        return self.writer.define(f"getelementptr {self.writer.element}, ptr {pointer}, i64 {offset}", at)
+
+    def _spread(self, address: str, cell: Cell, at: Lines | None) -> tuple[str, str]:
+        """Write the addresses of a cell's lanes."""
+        offsets = ", ".join(f"i64 {i * cell.stride}" for i in range(cell.lanes))
+        text = f"getelementptr {self.writer.element}, ptr {address}, <{cell.lanes} x i64> <{offsets}>"
+        return f"<{cell.lanes} x ptr>", self.writer.define(text, at)
+
+
+def _mask(lanes: int, active: int) -> str:
+    return f"<{', '.join(f'i1 {int(i < active)}' for i in range(lanes))}>"

@@ -1,0 +1,219 @@
+"""Which elements registers hold, and during which part of a tree.
+
+The largest part whose reduced elements fit the registers is found from the top (thesis 3.4.2). Inside it,
+loops that move those elements are unrolled, so that each vector of them has a name of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from planish.loops.codegen.llvm.plan import Piece, Plan
+from planish.loops.ir.extent import Remaining, iterations, remaining, within
+from planish.loops.ir.tree import Leaf, Loop, LoopId, Node, Ref, leaves, refs
+
+UNROLLED_MOST = 512
+"""Vector operations that a part which must be unrolled may come to."""
+
+Positions = Mapping[LoopId, int]
+"""Loop to its iteration number, as far as it is known when code is written."""
+
+
+class Cell(NamedTuple):
+    """One vector or scalar of memory that a register holds.
+
+    Args:
+        buffer: where it is.
+        offset: of its first element, from the buffer's pointer.
+        stride: elements between lanes; 0 for a scalar.
+        lanes: of the vector.
+        active: lanes that count.
+        reduce: set if the lanes are parts of the one element at the offset, reduced so at the end.
+        part: number of the accumulator, where several serve one element.
+    """
+
+    buffer: str
+    offset: int
+    stride: int = 0
+    lanes: int = 1
+    active: int = 1
+    reduce: str = ""
+    part: int = 0
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Nodes during which registers hold some buffers' elements.
+
+    Args:
+        held: those buffers.
+        parts: accumulators for each element that is reduced lane by lane; a power of 2.
+    """
+
+    held: frozenset[str]
+    parts: int = 1
+
+
+class Scopes:
+    """Plans the scopes of one tree.
+
+    Args:
+        plan: of the tree.
+        budget: how many registers may hold cells.
+    """
+
+    def __init__(self, plan: Plan, budget: int) -> None:
+        self.plan = plan
+        self.budget = budget
+
+    def find(self, nodes: tuple[Node, ...], inside: Remaining, at: Positions, depth: int) -> Scope | None:
+        """Plan to hold what nodes reduce, and if possible what passes between them, in registers.
+
+        Returns:
+            None where it does not fit, or where it is better decided further inside.
+        """
+        shared, reduced = self._candidates(nodes, inside, depth)
+        for held in dict.fromkeys((shared, reduced)):
+            moved = len(nodes) == 1 and self.plan.moves(nodes[0], held)
+            if held and not moved and self._small(nodes, inside, depth, held):
+                scope = self._fitting(nodes, inside, at, depth, held)
+                if scope:
+                    return scope
+        return None
+
+    def _candidates(
+        self, nodes: tuple[Node, ...], inside: Remaining, depth: int
+    ) -> tuple[frozenset[str], frozenset[str]]:
+        """The buffers that are reduced or read after being written, and those that are reduced."""
+        private: set[str] = set()
+        for node in nodes:
+            private |= self._lane_privates(node, inside, depth)
+        found = list(leaves(nodes))
+        written = {x.target.buffer for x in found} - private
+        read = {r.buffer for x in found for r in refs(x.value)}
+        reduced = {x.target.buffer for x in found if x.reduce} - private
+        return frozenset(written & (read | reduced)), frozenset(reduced)
+
+    def _lane_privates(self, node: Node, inside: Remaining, depth: int) -> set[str]:
+        if isinstance(node, Leaf):
+            return set()
+        if self.plan.vectorised(node, inside, depth):
+            names = {leaf.target.buffer for leaf in leaves(node.body)}
+            return {n for n in names if self.plan.lane_private(n, depth + 1)}
+        step = min(node.step, remaining(self.plan.tree, inside, node.axis))
+        inner = within(inside, node.axis, step)
+        return set().union(*(self._lane_privates(n, inner, depth + 1) for n in node.body))
+
+    def _small(self, nodes: tuple[Node, ...], inside: Remaining, depth: int, held: frozenset[str]) -> bool:
+        """Whether the loops that move what is held may be unrolled, with all that is inside them."""
+        for node in nodes:
+            if isinstance(node, Leaf):
+                continue
+            if self.plan.moves(node, held):
+                if self.plan.volume((node,), inside, depth) > UNROLLED_MOST:
+                    return False
+            elif not self.plan.vectorised(node, inside, depth):
+                step = min(node.step, remaining(self.plan.tree, inside, node.axis))
+                if not self._small(node.body, within(inside, node.axis, step), depth + 1, held):
+                    return False
+        return True
+
+    def _fitting(
+        self, nodes: tuple[Node, ...], inside: Remaining, at: Positions, depth: int, held: frozenset[str]
+    ) -> Scope | None:
+        found: dict[Cell, None] = {}
+        for touched in self.cells(nodes, inside, at, depth, Scope(held)):
+            found[touched] = None
+            if len(found) > self.budget:
+                return None
+        if _overlap(found):
+            return None
+        partial = sum(bool(c.reduce) for c in found)
+        return Scope(held, self._parts(partial, len(found)))
+
+    def _parts(self, partial: int, cells: int) -> int:
+        """Accumulators for each of `partial` elements, enough to hide the latency of an addition."""
+        parts = 1
+        while partial and partial * parts < 8 and cells + partial * (2 * parts - 1) <= self.budget:
+            parts *= 2
+        return parts
+
+    def cells(
+        self, nodes: tuple[Node, ...], inside: Remaining, at: Positions, depth: int, scope: Scope
+    ) -> Iterator[Cell]:
+        """List the cells that nodes touch, some several times.
+
+        Args:
+            nodes: what is executed.
+            inside: what remains there.
+            at: positions of the enclosing loops; those that only move at run time are absent.
+            depth: how many loops enclose the nodes.
+            scope: what is held.
+        """
+        for node in nodes:
+            if isinstance(node, Leaf):
+                for ref in (node.target, *refs(node.value)):
+                    if ref.buffer in scope.held:
+                        yield Cell(ref.buffer, position(ref, at))
+            elif self.plan.vectorised(node, inside, depth):
+                yield from self._vector_cells(node, inside, at, depth + 1, scope)
+            else:
+                full, tail = iterations(self.plan.tree, inside, node)
+                moved = self.plan.moves(node, scope.held)
+                for i in range(full if moved else min(full, 1)):
+                    inner = within(inside, node.axis, node.step)
+                    yield from self.cells(node.body, inner, {**at, node.id: i}, depth + 1, scope)
+                if tail:
+                    inner = within(inside, node.axis, tail)
+                    yield from self.cells(node.body, inner, {**at, node.id: full}, depth + 1, scope)
+
+    def _vector_cells(
+        self, loop: Loop, inside: Remaining, at: Positions, depth: int, scope: Scope
+    ) -> Iterator[Cell]:
+        body = tuple(leaves(loop.body))
+        whole = any(self.plan.partial(leaf, loop, depth) for leaf in body)
+        lanes, full, tail = self.plan.pieces(self.plan.trip(loop, inside), whole)
+        count = full if self.plan.moves(loop, scope.held) else min(full, scope.parts)
+        for i, piece in enumerate([*(Piece(j * lanes, lanes, lanes) for j in range(count)), *tail]):
+            here = {**at, loop.id: piece.start}
+            for leaf in body:
+                if leaf.target.buffer in scope.held:
+                    if self.plan.partial(leaf, loop, depth):
+                        yield summed(leaf, here, piece, i % scope.parts)
+                    else:
+                        yield cell(leaf.target, here, loop, piece)
+                for ref in refs(leaf.value):
+                    if ref.buffer in scope.held:
+                        yield cell(ref, here, loop, piece)
+
+
+def position(ref: Ref, at: Positions) -> int:
+    """Sum what is known of a reference's offset."""
+    return ref.offset + sum(stride * at[loop] for loop, stride in ref.strides if loop in at)
+
+
+def cell(ref: Ref, at: Positions, loop: Loop | None, piece: Piece) -> Cell:
+    """Name what a reference is held as in a piece of a vectorised loop; None for no such loop."""
+    stride = ref.stride.get(loop.id, 0) if loop and piece.lanes > 1 else 0
+    if stride == 0:
+        return Cell(ref.buffer, position(ref, at))
+    return Cell(ref.buffer, position(ref, at), stride, piece.lanes, piece.active)
+
+
+def summed(leaf: Leaf, at: Positions, piece: Piece, part: int) -> Cell:
+    """Name the accumulator of a leaf that reduces along a vectorised loop."""
+    target = leaf.target
+    return Cell(target.buffer, position(target, at), 0, piece.lanes, piece.lanes, leaf.reduce or "", part)
+
+
+def _overlap(cells: Mapping[Cell, None]) -> bool:
+    """Whether two cells share an element."""
+    seen: set[tuple[str, int]] = set()
+    total = 0
+    for c in cells:
+        elements = range(c.offset, c.offset + c.active * c.stride, c.stride) if c.stride else (c.offset,)
+        seen.update((c.buffer, e) for e in elements)
+        total += len(elements)
+    return len(seen) != total

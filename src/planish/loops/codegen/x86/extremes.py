@@ -1,0 +1,44 @@
+"""The greatest and the least of two vectors, where what is not a number stays so, as in NumPy.
+
+The processor's own instructions give their second operand wherever either is not a number. So it remains to
+look at the first one; where that is a constant, there is nothing to do.
+"""
+
+from __future__ import annotations
+
+from iced_x86 import Register
+
+from planish.loops.codegen.x86.assembler import Assembler
+from planish.loops.codegen.x86.encoding import Imm
+from planish.loops.codegen.x86.isa import Isa
+
+EXTREMES = ("max", "min")
+_UNORDERED = Imm(3)
+_K7 = int(Register.K7)
+
+
+def extreme(
+    asm: Assembler, isa: Isa, function: str, target: int, old: int, new: int, spare: int = 0, mask: int = 0
+) -> None:
+    """Write `target = function(old, new)`; what waits for `old` waits for as little as can be.
+
+    Args:
+        asm: where the code goes.
+        isa: instruction set and element type.
+        function: one of `EXTREMES`.
+        target: a register; it may be that of `old`.
+        old: the register of an operand.
+        new: the register of the other, not the target.
+        spare: AVX2: another register, which is overwritten.
+        mask: AVX-512: an opmask register for the lanes that change, or 0. k7 is overwritten.
+    """
+    forms, v = isa.forms, isa.vector
+    code = forms.arithmetic[function.upper()]
+    if isa.wide:
+        asm.emit(code, v(target), v(new), v(old), mask=mask)
+        asm.emit(forms.compare, _K7, v(new), v(new), _UNORDERED, mask=mask)
+        asm.emit(forms.copy, v(target), v(new), mask=_K7)
+    else:
+        asm.emit(forms.compare, v(spare), v(new), v(new), _UNORDERED)
+        asm.emit(code, v(target), v(new), v(old))
+        asm.emit(forms.bit_or, v(target), v(target), v(spare))

@@ -1,0 +1,200 @@
+"""From the leaves of a region to the items of straight-line code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
+
+from planish.loops.codegen.x86.block import Block
+from planish.loops.codegen.x86.isa import Isa
+from planish.loops.codegen.x86.pointers import Pointers
+from planish.loops.codegen.x86.region import Place, Region
+from planish.loops.codegen.x86.vectors import Accumulator, Element, Operation, Vector
+from planish.loops.ir.tree import Call, Leaf, Loop, Ref, Value
+from planish.loops.lang.program import Const
+
+Lanes = Sequence[int]
+"""How many lanes each unrolled iteration of a leaf has."""
+Moves = Sequence[Sequence[int]]
+"""For each reference of a leaf, its target first: how far each of these iterations has moved it, in bytes."""
+Make = Callable[[Lanes, Moves], None]
+"""Appends a leaf's items for some unrolled iterations."""
+
+
+class Items:
+    """Makes the items of one region; what does not depend on the iteration is worked out once for each leaf.
+
+    Args:
+        region: which vectors are held in registers.
+        block: takes the items.
+        pointers: where elements are; as they stand now, at the region's beginning.
+        isa: instruction set and element type.
+    """
+
+    def __init__(self, region: Region, block: Block, pointers: Pointers, isa: Isa) -> None:
+        self._registers = region.registers
+        self._held = region.held
+        self._copies = region.copies
+        self._block = block
+        self._pointers = pointers
+        self._isa = isa
+        self._made: dict[tuple[int, int], Make | None] = {}
+        self._turns: dict[tuple[str, Place], int] = {}
+
+    def maker(self, leaf: Leaf, inner: Loop | None) -> Make | None:
+        """Prepare a leaf, vectorised along the loop `inner`; None if it has nothing to do."""
+        key = id(leaf), id(inner)
+        if key not in self._made:
+            self._made[key] = None if self.is_start(leaf) else self._maker(leaf, inner)
+        return self._made[key]
+
+    def is_start(self, leaf: Leaf) -> bool:
+        """Whether the leaf gives held vectors their first value, which they have from the beginning."""
+        buffer = leaf.target.buffer
+        return buffer in self._held.fresh and buffer in self._held.reduce and isinstance(leaf.value, Const)
+
+    def _maker(self, leaf: Leaf, inner: Loop | None) -> Make:
+        reduce, full, add = leaf.reduce, self._isa.lanes, self._block.add
+        lanewise = leaf.target.buffer in self._held.lanewise
+        if not self._is_held(leaf.target):
+            return self._in_memory(leaf, inner)
+        if self._is_product(leaf) and (self._isa.wide or not lanewise):
+            return self._product(leaf, inner, lanewise)
+        values = self._vectors(leaf.value, inner, iter(range(1, 100)))
+        held = self._targets(leaf.target, inner)
+
+        def accumulate(lanes: Lanes, moves: Moves) -> None:
+            counts = lanes if lanewise else repeat(full)
+            for register, value, count in zip(held(lanes, moves), values(lanes, moves), counts, strict=False):
+                add(Accumulator(register), reduce, value, count)
+
+        return accumulate
+
+    def _in_memory(self, leaf: Leaf, inner: Loop | None) -> Make:
+        """Write, or reduce into, elements that no register holds."""
+        reduce, full, add = leaf.reduce, self._isa.lanes, self._block.add
+        values = self._vectors(leaf.value, inner, iter(range(1, 100)))
+        places = self._elements(leaf.target, inner, 1, 0)
+
+        def write(lanes: Lanes, moves: Moves) -> None:
+            for target, value in zip(places(lanes, moves), values(lanes, moves), strict=True):
+                add(target, None, Operation(reduce, (target, value)) if reduce else value, full)
+
+        return write
+
+    def _is_held(self, ref: Ref) -> bool:
+        return ref.buffer in self._registers
+
+    def _is_product(self, leaf: Leaf) -> bool:
+        value = leaf.value
+        return (
+            leaf.reduce == "add"
+            and isinstance(value, Call)
+            and value.function == "mul"
+            and all(isinstance(arg, Ref) and not self._is_held(arg) for arg in value.args)
+        )
+
+    def _product(self, leaf: Leaf, inner: Loop | None, lanewise: bool) -> Make:
+        full, add = self._isa.lanes, self._block.add_products
+        _, a, b = leaf.refs
+        held = self._targets(leaf.target, inner)
+        left, right = self._elements(a, inner, full, 1), self._elements(b, inner, full, 2)
+
+        def multiply_add(lanes: Lanes, moves: Moves) -> None:
+            counts = lanes if lanewise else [full] * len(lanes)
+            add(held(lanes, moves), left(lanes, moves), right(lanes, moves), counts)
+
+        return multiply_add
+
+    def _targets(self, ref: Ref, inner: Loop | None) -> Callable[[Lanes, Moves], list[int]]:
+        """Prepare which registers a target has; sums that are kept in parts take theirs by turns."""
+        places, table = self._places(ref, inner, 0), self._registers[ref.buffer]
+        if self._copies == 1:
+            return self._same_targets(ref, places, table)
+        buffer, turns = ref.buffer, self._turns
+
+        def by_turns(lanes: Lanes, moves: Moves) -> list[int]:
+            found: list[int] = []
+            for place in places(lanes, moves):
+                turn, parts = 0, table[place]
+                if len(parts) > 1:
+                    turn = turns[buffer, place] = turns.get((buffer, place), -1) + 1
+                found.append(parts[turn % len(parts)])
+            return found
+
+        return by_turns
+
+    def _same_targets(
+        self, ref: Ref, places: Callable[[Lanes, Moves], list[Place]], table: dict[Place, list[int]]
+    ) -> Callable[[Lanes, Moves], list[int]]:
+        """Prepare the registers of a target that iterations of a reduction share: asked again, they stay."""
+        pointer = self._pointers.of(ref)
+        asked: tuple[int, Moves] | None = None
+        found: list[int] = []
+
+        def registers(lanes: Lanes, moves: Moves) -> list[int]:
+            nonlocal asked, found
+            if asked is None or asked[0] != pointer.shift or asked[1] is not moves:
+                asked = pointer.shift, moves
+                found = [table[place][0] for place in places(lanes, moves)]
+            return found
+
+        return registers
+
+    def _places(self, ref: Ref, inner: Loop | None, number: int) -> Callable[[Lanes, Moves], list[Place]]:
+        """Prepare which held vectors a reference names."""
+        pointer, size = self._pointers.of(ref), self._isa.itemsize
+        start = ref.offset * size - pointer.shift
+        moving = inner is not None and inner.id in ref.stride
+
+        def places(lanes: Lanes, moves: Moves) -> list[Place]:
+            base = start + pointer.shift
+            offsets = [(base + move) // size for move in moves[number]]
+            return list(zip(offsets, lanes if moving else repeat(1), strict=False))
+
+        return places
+
+    def _elements(
+        self, ref: Ref, inner: Loop | None, still: int, number: int
+    ) -> Callable[[Lanes, Moves], list[Element]]:
+        """Prepare where a reference is; it has `still` lanes if the vector's loop does not move it."""
+        pointer = self._pointers.of(ref)
+        offset = ref.offset * self._isa.itemsize
+        stride = ref.stride.get(inner.id, 0) if inner else 0
+        known = self._block.elements(pointer, stride)
+        wide, full = self._isa.wide, self._isa.lanes
+
+        def new(place: tuple[int, int]) -> Element:
+            disp, lanes = place
+            folds = wide if stride == 0 else stride == 1 and lanes == full
+            element = known[place] = Element(pointer, disp, stride, lanes, folds)
+            return element
+
+        def elements(lanes: Lanes, moves: Moves) -> list[Element]:
+            base = offset + pointer.shift - pointer.drift
+            counts = lanes if stride else repeat(still)
+            places = zip([base + move for move in moves[number]], counts, strict=False)
+            return [known.get(place) or new(place) for place in places]
+
+        return elements
+
+    def _vectors(
+        self, value: Value, inner: Loop | None, numbers: Iterator[int]
+    ) -> Callable[[Lanes, Moves], Sequence[Vector]]:
+        """Prepare a leaf's value; `numbers` are the places of its references among the moves."""
+        match value:
+            case Const(number):
+                block = self._block
+                return lambda lanes, _moves: [block.number(number)] * len(lanes)
+            case Call(function, args):
+                parts = [self._vectors(arg, inner, numbers) for arg in args]
+                return lambda lanes, moves: [
+                    Operation(function, found)
+                    for found in zip(*[part(lanes, moves) for part in parts], strict=True)
+                ]
+            case Ref():
+                place = next(numbers)
+                if not self._is_held(value):
+                    return self._elements(value, inner, self._isa.lanes, place)
+                places, table = self._places(value, inner, place), self._registers[value.buffer]
+                return lambda lanes, moves: [Accumulator(table[p][0]) for p in places(lanes, moves)]

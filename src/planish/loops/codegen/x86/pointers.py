@@ -1,0 +1,190 @@
+"""Where buffer elements are: one running pointer for all references that move alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from iced_x86 import Code, Register
+
+from planish.loops.codegen.x86.assembler import Assembler
+from planish.loops.codegen.x86.encoding import Imm, Mem
+from planish.loops.ir.tree import Leaf, Loop, LoopId, Node, Ref, leaves
+
+RSP = int(Register.RSP)
+SCRATCH = int(Register.RAX)
+_FREE = ("RBX", "RBP", "RSI", "RDX", "RCX", "R8", "R9", "R10", "R11", "R12", "R13", "R14", "R15", "RDI")
+GENERAL = tuple(int(getattr(Register, name)) for name in _FREE)
+
+
+@dataclass(eq=False)
+class Pointer:
+    """A running address.
+
+    Args:
+        buffer: what it points into.
+        strides: bytes that it moves per iteration of each loop.
+        slot: its home on the stack, as an offset from rsp.
+        register: where it is now, or 0 for the home.
+        drift: bytes by which it is ahead of the place that static offsets count from.
+        shift: static offset, in bytes, of the iterations that are being unrolled.
+    """
+
+    buffer: str
+    strides: dict[LoopId, int]
+    slot: int
+    register: int = 0
+    drift: int = 0
+    shift: int = 0
+
+    def stride(self, loop: LoopId) -> int:
+        """Bytes per iteration of a loop; 0 if it does not move this pointer."""
+        return self.strides.get(loop, 0)
+
+
+class Pointers:
+    """All pointers of one function, and the general registers that they share with counters.
+
+    Args:
+        nodes: what the function runs.
+        itemsize: bytes of an element.
+    """
+
+    def __init__(self, nodes: tuple[Node, ...], itemsize: int) -> None:
+        self.itemsize = itemsize
+        self.free = list(GENERAL)
+        self._of: dict[int, Pointer] = {}
+        self._live: dict[int, tuple[Node | tuple[Node, ...], list[Pointer]]] = {}
+        self._of_leaf: dict[int, list[Pointer]] = {}
+        self._moved: dict[tuple[int, LoopId], list[tuple[Pointer, int]]] = {}
+        self._injected: dict[tuple[int, int], Loop] = {}
+        by_key: dict[tuple[str, tuple[tuple[LoopId, int], ...]], Pointer] = {}
+        for leaf in leaves(nodes):
+            for ref in leaf.refs:
+                key = (ref.buffer, ref.strides)
+                pointer = by_key.get(key)
+                if pointer is None:
+                    strides = {loop: n * itemsize for loop, n in ref.strides}
+                    pointer = by_key[key] = Pointer(ref.buffer, strides, 8 * len(by_key))
+                self._of[id(ref)] = pointer
+        self.strides: list[tuple[int, int]] = []
+        self.all = list(by_key.values())
+        self._at_home = len(self.all)
+
+    def of(self, ref: Ref) -> Pointer:
+        """The pointer that a reference of the function's leaves uses."""
+        return self._of[id(ref)]
+
+    def of_leaf(self, leaf: Leaf) -> list[Pointer]:
+        """The pointers of a leaf's references: its target's, then those of what it reads."""
+        known = self._of_leaf.get(id(leaf))
+        if known is None:
+            known = self._of_leaf[id(leaf)] = [self.of(ref) for ref in leaf.refs]
+        return known
+
+    def live(self, nodes: tuple[Node, ...]) -> list[Pointer]:
+        """The pointers that some leaf below uses."""
+        if len(nodes) == 1:
+            return self._below(nodes[0])
+        known = self._live.get(id(nodes))
+        if known is None:
+            found = list(dict.fromkeys([p for node in nodes for p in self._below(node)]))
+            known = self._live[id(nodes)] = nodes, found
+        return known[1]
+
+    def _below(self, node: Node) -> list[Pointer]:
+        known = self._live.get(id(node))
+        if known is None:
+            pointers = self.live(node.body) if isinstance(node, Loop) else self.of_leaf(node)
+            known = self._live[id(node)] = node, list(dict.fromkeys(pointers))
+        return known[1]
+
+    def inject(self, loop: Loop, times: int) -> Loop:
+        """Make a loop around a loop, whose iteration is so many iterations of the inner one.
+
+        Its step is a negative number of its own, which keeps its identity apart from that of all others.
+        """
+        outer = self._injected.get((id(loop), times))
+        if outer is not None:
+            return outer
+        outer = self._injected[id(loop), times] = Loop(loop.axis, -1 - len(self._injected), (loop,))
+        for pointer in self._below(loop):
+            if loop.id in pointer.strides:
+                pointer.strides[outer.id] = pointer.strides[loop.id] * times
+        return outer
+
+    def base(self, asm: Assembler, pointer: Pointer) -> int:
+        """A register that holds the pointer; the scratch register if it is at home."""
+        if pointer.register:
+            return pointer.register
+        asm.emit(Code.MOV_R64_RM64, SCRATCH, Mem(RSP, pointer.slot))
+        return SCRATCH
+
+    def advance(self, asm: Assembler, pointer: Pointer, count: int) -> None:
+        """Move a pointer by some bytes."""
+        if not count:
+            return
+        place = pointer.register or Mem(RSP, pointer.slot)
+        if -128 <= count < 128:
+            asm.emit(Code.ADD_RM64_IMM8, place, Imm(count))
+        elif -(2**31) <= count < 2**31:
+            asm.emit(Code.ADD_RM64_IMM32, place, Imm(count))
+        else:
+            asm.emit(Code.MOV_R64_IMM64, SCRATCH, Imm(count))
+            asm.emit(Code.ADD_RM64_R64, place, SCRATCH)
+
+    def settle(self, asm: Assembler, nodes: tuple[Node, ...], spare: int) -> list[tuple[Pointer, int]]:
+        """Bring the pointers used below into registers, if that leaves `spare` of them.
+
+        Returns:
+            The pointers, each with its drift: what `send_home` needs.
+        """
+        if self._at_home == 0:
+            return []
+        homeless = [(p, p.drift) for p in self.live(nodes) if not p.register]
+        if len(homeless) + spare > len(self.free):
+            return []
+        for pointer, _ in homeless:
+            pointer.register = self.free.pop()
+            asm.emit(Code.MOV_R64_RM64, pointer.register, Mem(RSP, pointer.slot))
+        self._at_home -= len(homeless)
+        return homeless
+
+    def send_home(self, settled: list[tuple[Pointer, int]]) -> None:
+        """Give back the registers that `settle` took."""
+        for pointer, drift in settled:
+            self.free.append(pointer.register)
+            pointer.register, pointer.drift = 0, drift
+        self._at_home += len(settled)
+
+    def hold_strides(self, asm: Assembler, wanted: Sequence[int], spare: int) -> None:
+        """Hold strides, in bytes, and odd multiples of them for short addresses, as far as registers go.
+
+        With scales of 1, 2, 4 and 8, the multiples 1, 3, 5 and 7 reach eight rows and more (thesis 3.4.2).
+        """
+        values = [stride * multiple for multiple in (1, 3, 5, 7) for stride in wanted]
+        count = max(0, min(len(values), len(self.free) - spare))
+        for value in values[:count]:
+            register = self.free.pop()
+            asm.emit(Code.MOV_R64_IMM64, register, Imm(value)) if value >= 2**31 else asm.emit(
+                Code.MOV_R32_IMM32, register - int(Register.RAX) + int(Register.EAX), Imm(value)
+            )
+            self.strides.append((register, value))
+
+    def drop_strides(self) -> None:
+        """Give back the registers that hold strides."""
+        self.free.extend([register for register, _ in self.strides])
+        self.strides.clear()
+
+    def moved(self, loop: Loop, as_loop: LoopId) -> list[tuple[Pointer, int]]:
+        """The pointers below a loop that some loop moves, with the bytes per iteration."""
+        known = self._moved.get((id(loop), as_loop))
+        if known is None:
+            found = [(p, p.strides[as_loop]) for p in self._below(loop) if as_loop in p.strides]
+            known = self._moved[id(loop), as_loop] = found
+        return known
+
+    def shift(self, loop: Loop, as_loop: LoopId, iterations: int) -> None:
+        """Let static offsets count from a later iteration of a loop, or an earlier one again."""
+        for pointer, stride in self.moved(loop, as_loop):
+            pointer.shift += stride * iterations

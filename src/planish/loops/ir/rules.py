@@ -1,0 +1,96 @@
+"""The rules that join a schedule's parts; every step ends here."""
+
+from __future__ import annotations
+
+from planish.core import ScheduleError, did_you_mean
+from planish.loops.ir.schedule import Packing, Schedule, loop_text
+
+
+def checked(schedule: Schedule) -> Schedule:
+    """Give the schedule back if it is legal.
+
+    Raises:
+        ScheduleError: a parallel loop is not outermost or is reduced; a packing or a staging has lost its
+            loop, or makes no sense there. The message names the rule, the loop and the tensor.
+    """
+    for nest, loop in schedule.parallel:
+        _check_parallel(schedule, nest, loop_text(loop))
+    for pack in schedule.packs:
+        _check_pack(schedule, pack)
+    for tensor, loop in schedule.staged:
+        if not any(loop in schedule.loops[i] for i in schedule.graph.writers[tensor]):
+            raise ScheduleError(
+                f"loop '{loop_text(loop)}' cannot go: tensor '{tensor}' is staged there", "Stage it last."
+            )
+    return schedule
+
+
+def _check_parallel(schedule: Schedule, i: int, text: str) -> None:
+    nest, order = schedule.graph.nests[i], schedule.loops[i]
+    if loop_text(order[0]) != text:
+        raise ScheduleError(
+            f"parallel loop '{text}' must be outermost in nest '{nest.name}'",
+            f"The outermost is '{loop_text(order[0])}'.",
+        )
+    if order[0][0] in nest.reduced:
+        raise ScheduleError(
+            f"loop '{text}' cannot be parallel: nest '{nest.name}' reduces axis '{order[0][0]}'",
+            "Put a loop over an axis of the result outermost.",
+        )
+
+
+def _check_pack(schedule: Schedule, pack: Packing) -> None:
+    nest, order = schedule.graph.nests[pack.nest], schedule.loops[pack.nest]
+    at = loop_text(pack.at) if pack.at else "root"
+    if pack.at is not None and pack.at not in order:
+        raise ScheduleError(f"loop '{at}' cannot go: tensor '{pack.tensor}' is packed there", "Pack it last.")
+    depth = order.index(pack.at) + 1 if pack.at else 0
+    around, inside = order[:depth], order[depth:]
+    if pack.tensor == nest.statement.target.tensor:
+        axes = _check_output(schedule, pack, at, [axis for axis, _ in around])
+    else:
+        axes = _check_input(schedule, pack)
+    if not any(axis in axes for axis, _ in inside):
+        raise ScheduleError(
+            f"cannot pack '{pack.tensor}' at '{at}': no loop inside moves it", "Pack it further out."
+        )
+
+
+def _check_output(schedule: Schedule, pack: Packing, at: str, around: list[str]) -> set[str]:
+    nest = schedule.graph.nests[pack.nest]
+    if pack.ahead or pack.tensor not in schedule.program.outputs:
+        raise ScheduleError(
+            f"cannot pack '{pack.tensor}'{' ahead' if pack.ahead else ''}: its nest writes it",
+            "Ahead goes with inputs; and a tensor between nests has a tile of its own.",
+        )
+    reduced = sorted(nest.reduced.intersection(around))
+    if reduced:
+        raise ScheduleError(
+            f"cannot pack output '{pack.tensor}' at '{at}': a loop around it reduces axis '{reduced[0]}'",
+            "Pack it outside all loops of reduced axes.",
+        )
+    return set(nest.statement.output_axes)
+
+
+def _check_input(schedule: Schedule, pack: Packing) -> set[str]:
+    nest = schedule.graph.nests[pack.nest]
+    ways = [o.access for o in nest.operands if o.access.tensor == pack.tensor]
+    if not ways:
+        known = [*(o.access.tensor for o in nest.operands), nest.statement.target.tensor]
+        raise ScheduleError(
+            f"nest '{nest.name}' neither reads nor writes tensor '{pack.tensor}'",
+            did_you_mean(pack.tensor, known),
+        )
+    if len(ways) > 1:
+        raise ScheduleError(
+            f"cannot pack '{pack.tensor}': nest '{nest.name}' reads it in {len(ways)} ways",
+            "Only a tensor that is read in one way can be packed.",
+        )
+    if pack.ahead and pack.at is not None:
+        raise ScheduleError(f"cannot pack '{pack.tensor}' ahead inside a loop", "Use at='root'.")
+    if pack.ahead and pack.tensor not in schedule.program.constants:
+        raise ScheduleError(
+            f"cannot pack '{pack.tensor}' ahead: it is not constant",
+            f"If it keeps its value from call to call, say so (--constant {pack.tensor}).",
+        )
+    return {axis for index in ways[0].index for axis, _ in index.terms}

@@ -1,0 +1,214 @@
+"""The loop tree: what a scheduled program is, and all that a code generator sees.
+
+Semantics. A tree is executed in order, outermost first. `Loop(axis, step)` walks what remains of its
+axis in strides of `step`: with `r` elements remaining, it runs `r // step` iterations inside which
+`step` elements remain, and then, if `r % step` is not zero, one more (the tail) inside which `r % step`
+remain. At the root all `sizes[axis]` elements remain. An axis may have several loops on one path,
+with steps that decrease inward; the last one has step 1. Only in a nest that copies a tile for the loops
+beside it may an axis end at a larger step: one that does not move the copy, or that a derived axis takes
+the place of. All of this is known when code is generated (thesis 3.4.1: the generator follows it strictly
+and never reorders).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from planish.loops.lang.lazy import lazy
+from planish.loops.lang.program import Const
+
+LoopId = tuple[str, int]
+"""(axis, step): unique on a path from the root to a leaf."""
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A contiguous piece of memory.
+
+    Args:
+        name: unique in the tree.
+        dtype: one of `planish.loops.lang.program.DTYPES`.
+        size: in elements.
+        kind: "input" and "output" come from the caller, "ahead" is filled by the tree's `ahead` part
+            once and then only read, "temporary" belongs to the kernel.
+        scope: for a temporary, how many loops enclose its lifetime; 0 for the whole kernel.
+    """
+
+    name: str
+    dtype: str
+    size: int
+    kind: Literal["input", "output", "ahead", "temporary"]
+    scope: int = 0
+
+
+@dataclass(frozen=True)
+class Ref:
+    """An element of a buffer: `offset + sum(stride * iteration number of the loop)`, in elements.
+
+    Args:
+        buffer: its name.
+        offset: where all loops are at their first iteration.
+        strides: (loop, elements per iteration) for each enclosing loop that moves it; none is zero.
+    """
+
+    buffer: str
+    offset: int
+    strides: tuple[tuple[LoopId, int], ...]
+
+    @lazy
+    def stride(self) -> dict[LoopId, int]:
+        """Loop to stride; a loop that does not move it is absent."""
+        return dict(self.strides)
+
+
+@dataclass(frozen=True)
+class Call:
+    """An element-wise function (of `planish.loops.lang.program.FUNCTIONS`) of values."""
+
+    function: str
+    args: tuple[Value, ...]
+
+
+Value = Ref | Const | Call
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One element's computation: `target = value`, or `target = reduce(target, value)`.
+
+    Reductions are initialised by leaves of their own.
+    """
+
+    target: Ref
+    reduce: str | None
+    value: Value
+
+    @lazy
+    def refs(self) -> tuple[Ref, ...]:
+        """Its target, then what its value reads, left to right."""
+        return self.target, *refs(self.value)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop; see the module's text for what it means.
+
+    Args:
+        axis: which axis it walks.
+        step: elements of the axis per iteration.
+        body: what is inside, in order.
+        kind: "parallel" only on a root's loop, over an axis that every leaf inside writes along;
+            "unroll" asks the generator to repeat the body instead of looping.
+
+    Attributes:
+        id: (axis, step).
+    """
+
+    axis: str
+    step: int
+    body: tuple[Node, ...]
+    kind: Literal["serial", "unroll", "parallel"] = "serial"
+    id: LoopId = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", (self.axis, self.step))
+
+    @lazy
+    def side_by_side(self) -> bool:
+        """Whether its iterations may run side by side, as the lanes of a vector.
+
+        Its body is leaves alone, and every element that one of them writes is touched by its own iteration
+        only, or just reduced.
+        """
+        if not self.innermost:
+            return False
+        found = [leaf for leaf in self.body if isinstance(leaf, Leaf)]
+        return False not in [_stands_alone(leaf, self, found) for leaf in found]
+
+    @property
+    def innermost(self) -> bool:
+        """Whether its body is leaves alone."""
+        for node in self.body:  # noqa: SIM110 (a generator takes longer than the loop)
+            if isinstance(node, Loop):
+                return False
+        return True
+
+
+def _stands_alone(leaf: Leaf, loop: Loop, found: list[Leaf]) -> bool:
+    """Whether no other iteration touches what one of a loop's leaves writes, unless it reduces it too."""
+    target = leaf.target
+    moves = loop.id in target.stride
+    if not (moves or leaf.reduce):
+        return False
+    touched = [r for other in found for r in other.refs if r.buffer == target.buffer]
+    return False not in [r is target or (moves and r == target) for r in touched]
+
+
+Node = Loop | Leaf
+
+
+@dataclass(frozen=True)
+class LoopTree:
+    """A whole kernel.
+
+    Args:
+        body: executed at each call.
+        ahead: executed once, to fill the "ahead" buffers; often empty.
+        buffers: inputs, then outputs, then "ahead" ones, then temporaries: the calling convention's order.
+        sizes: (axis, extent at the root).
+        derived: (axis, ((other axis, coefficient), ...)): axes that copy a window of a tensor. Where such an
+            axis has its outermost loop, `1 + sum(coefficient * (remaining of other - 1))` elements remain.
+        views: how many of the body's first nodes copy padded inputs as a whole: they are the same for all
+            schedules of a program.
+    """
+
+    body: tuple[Node, ...]
+    ahead: tuple[Node, ...]
+    buffers: tuple[Buffer, ...]
+    sizes: tuple[tuple[str, int], ...]
+    derived: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
+    views: int = 0
+
+    @lazy
+    def buffer(self) -> dict[str, Buffer]:
+        """Name to buffer."""
+        return {b.name: b for b in self.buffers}
+
+    @lazy
+    def size(self) -> dict[str, int]:
+        """Axis to extent at the root."""
+        return dict(self.sizes)
+
+    @lazy
+    def window(self) -> dict[str, tuple[tuple[str, int], ...]]:
+        """Derived axis to what it depends on."""
+        return dict(self.derived)
+
+
+def leaves(nodes: tuple[Node, ...]) -> Iterator[Leaf]:
+    """List the leaves below, in order of execution."""
+    for node in nodes:
+        if isinstance(node, Leaf):
+            yield node
+        else:
+            yield from leaves(node.body)
+
+
+def loops(nodes: tuple[Node, ...]) -> list[Loop]:
+    """List the loops below, each before those inside it."""
+    found = [node for node in nodes if isinstance(node, Loop)]
+    return found + [loop for node in found for loop in loops(node.body)]
+
+
+def refs(value: Value) -> Iterator[Ref]:
+    """List the buffer elements that a value reads, left to right."""
+    match value:
+        case Ref():
+            yield value
+        case Call(args=args):
+            for arg in args:
+                yield from refs(arg)
+        case Const():
+            return

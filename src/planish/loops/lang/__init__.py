@@ -1,0 +1,1 @@
+"""The language: programs in Einstein notation, from their text or from Python."""

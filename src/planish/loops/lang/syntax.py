@@ -1,0 +1,224 @@
+"""Reads the statements of the text notation; sizes and shapes come later."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NoReturn
+
+from planish.core.errors import ProgramError, did_you_mean
+from planish.loops.lang.draft import FOLDS, RESERVED, Draft, Linear
+from planish.loops.lang.program import FUNCTIONS, Access, Apply, Const, Expr
+
+_REDUCE = {"=": None, "+=": "add", "*=": "mul", "max=": "max", "min=": "min"}
+_LEVELS = ({"+": "add", "-": "sub"}, {"*": "mul", "/": "div"})
+_EXAMPLE = "Statements look like C[m,n] += A[m,k] * B[k,n]."
+_MOST_NESTED = 40
+_MOST_DIGITS = 18
+_TOKEN = re.compile(
+    r"(?P<space>[ \t]+)|(?P<end>[;\n])|(?P<op>\+=|\*=|max=|min=|[-+*/=|()\[\],])"
+    r"|(?P<number>(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<bad>.)"
+)
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str
+    text: str
+    start: int
+
+
+def _tokens(text: str) -> list[_Token]:
+    result: list[_Token] = []
+    depth = 0
+    for match in _TOKEN.finditer(text):
+        kind, piece = match.lastgroup or "", match.group()
+        depth += (piece in "([") - (piece in ")]")
+        if kind == "end" and piece == "\n" and depth > 0:
+            continue
+        if kind != "space":
+            result.append(_Token(kind, piece, match.start()))
+    return [*result, _Token("end", "", len(text))]
+
+
+def read_statements(text: str) -> list[Draft]:
+    """Read statements; `planish.loops.lang.parse.parse` tells how they are written.
+
+    Raises:
+        ProgramError: the text cannot be read; says at which column, and what was expected.
+    """
+    return _Parser(text).drafts()
+
+
+class _Parser:
+    """Recursive descent with one token of look-ahead; precedence climbing for infix operators."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = _tokens(text)
+        self.at = 0
+        self.depth = 0
+
+    @property
+    def token(self) -> _Token:
+        return self.tokens[self.at]
+
+    def take(self, *wanted: str) -> str | None:
+        """Step over the token if its text is one of these."""
+        if self.token.kind in ("op", "end") and self.token.text in wanted and self.token.text:
+            self.at += 1
+            return self.tokens[self.at - 1].text
+        return None
+
+    def expect(self, *wanted: str) -> str:
+        return self.take(*wanted) or self.fail(f"expected {' or '.join(map(repr, wanted))}")
+
+    def fail(self, message: str, hint: str = "", at: int | None = None) -> NoReturn:
+        token = self.tokens[self.at if at is None else at]
+        before = self.text[: token.start]
+        line, column = before.count("\n") + 1, token.start - (before.rfind("\n") + 1) + 1
+        place = f"column {column}" if "\n" not in self.text.strip() else f"line {line}, column {column}"
+        found = (
+            f"at '{self.text[token.start :].splitlines()[0][:20]}'" if token.text.strip() else "at the end"
+        )
+        raise ProgramError(f"{place}: {message}, {found}", hint or _EXAMPLE)
+
+    def name(self, what: str) -> str:
+        if self.token.kind != "name":
+            self.fail(f"expected {what}")
+        self.at += 1
+        return self.tokens[self.at - 1].text
+
+    def drafts(self) -> list[Draft]:
+        result: list[Draft] = []
+        while self.at < len(self.tokens) - 1:
+            if not self.take(";", "\n"):
+                result.append(self.statement())
+                if self.token.kind != "end":
+                    self.fail("expected an operator, ';' or the end")
+        return result
+
+    def statement(self) -> Draft:
+        tensor = self.tensor()
+        subscripts = self.subscripts()
+        reduce = _REDUCE[self.expect(*_REDUCE)]
+        parts = [self.expr()]
+        while self.take("|"):
+            parts.append(self.expr())
+        return Draft(tensor, subscripts, reduce, tuple(parts))
+
+    def tensor(self) -> str:
+        name = self.name("a tensor")
+        if name in RESERVED:
+            self.fail(f"'{name}' is no name for a tensor", "It names a function.", self.at - 1)
+        if self.token.text != "[":
+            self.fail(f"expected '[' after '{name}'", f"A tensor of one element is written {name}[].")
+        return name
+
+    def subscripts(self) -> tuple[Linear, ...]:
+        self.expect("[")
+        if self.take("]"):
+            return ()
+        result = [self.linear()]
+        while self.take(","):
+            result.append(self.linear())
+        self.expect("]", ",")
+        return tuple(result)
+
+    def linear(self) -> Linear:
+        total = self.linear_term(-1 if self.take("-") else 1)
+        while sign := self.take("+", "-"):
+            total = total.plus(self.linear_term(1 if sign == "+" else -1))
+        return total
+
+    def linear_term(self, factor: int) -> Linear:
+        result = Linear((), factor)
+        while True:
+            other = self.linear_atom()
+            if result.terms and other.terms:
+                self.fail(
+                    "axes are multiplied in a subscript", "Subscripts are sums: 2*y + r - 1.", self.at - 1
+                )
+            result = other.times(result.offset) if not result.terms else result.times(other.offset)
+            if not self.take("*"):
+                return result
+
+    def linear_atom(self) -> Linear:
+        if self.token.kind == "number" and self.token.text.isdigit():
+            if len(self.token.text) > _MOST_DIGITS:
+                self.fail("a number is too large")
+            self.at += 1
+            return Linear((), int(self.tokens[self.at - 1].text))
+        return Linear(((self.name("an axis or a whole number"), 1),))
+
+    def expr(self, level: int = 0) -> Expr:
+        if level == len(_LEVELS):
+            return self.unary()
+        left = self.expr(level + 1)
+        while sign := self.take(*_LEVELS[level]):
+            left = Apply(_LEVELS[level][sign], (left, self.expr(level + 1)))
+        return left
+
+    def unary(self) -> Expr:
+        if not self.take("-"):
+            return self.atom()
+        if self.is_number():
+            return Const(-self.number())
+        return Apply("neg", (self.nested(self.unary),))
+
+    def is_number(self) -> bool:
+        return self.token.kind == "number" or self.token.text == "inf"
+
+    def number(self) -> float:
+        sign = -1 if self.take("-") else 1
+        if not self.is_number():
+            self.fail("expected a number")
+        self.at += 1
+        return sign * float(self.tokens[self.at - 1].text)
+
+    def atom(self) -> Expr:
+        if self.is_number():
+            return Const(self.number())
+        if self.take("("):
+            inner = self.nested(self.expr)
+            self.expect(")")
+            return inner
+        if self.token.kind == "name" and self.tokens[self.at + 1].text == "(":
+            return self.call()
+        tensor = self.tensor()
+        return Access(tensor, tuple(s.index() for s in self.subscripts()))
+
+    def nested(self, parse: Callable[[], Expr]) -> Expr:
+        self.depth += 1
+        if self.depth > _MOST_NESTED:
+            self.fail(f"more than {_MOST_NESTED} brackets inside each other", "Name intermediate tensors.")
+        inner = parse()
+        self.depth -= 1
+        return inner
+
+    def call(self) -> Expr:
+        start, name = self.at, self.name("a function")
+        self.expect("(")
+        if name == "pad":
+            return self.padded()
+        if name not in FUNCTIONS and name not in FOLDS:
+            self.fail(f"unknown function '{name}'", did_you_mean(name, {*FUNCTIONS, *FOLDS, "pad"}), start)
+        args = [self.nested(self.expr)]
+        while self.take(","):
+            args.append(self.nested(self.expr))
+        self.expect(")", ",")
+        if name in FOLDS and len(args) == 1:
+            return Apply(FOLDS[name], tuple(args))
+        wanted = FUNCTIONS.get(name, 1)
+        if len(args) != wanted:
+            self.fail(f"{name} takes {wanted} argument{'s' * (wanted > 1)}, not {len(args)}", at=start)
+        return Apply(name, tuple(args))
+
+    def padded(self) -> Expr:
+        tensor = self.tensor()
+        index = tuple(s.index() for s in self.subscripts())
+        self.expect(",")
+        value = self.number()
+        self.expect(")")
+        return Access(tensor, index, value)

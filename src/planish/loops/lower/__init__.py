@@ -1,0 +1,1 @@
+"""From a schedule to the loop tree that code generators take."""

@@ -1,0 +1,206 @@
+"""How a tile of a tensor lies in a contiguous buffer of its own.
+
+The buffer's dimensions are in the order of use, so that the innermost loops read it in sequence: a
+dimension of the tensor that is subscripted by one axis alone has one buffer dimension for each loop of that
+axis (the panels of BLIS), without the gaps of a stride; any other (a window, a padded edge) has one, as wide
+as what is touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import NamedTuple
+
+from planish.loops.ir.tree import LoopId, Ref
+from planish.loops.lang.lazy import lazy
+from planish.loops.lang.program import Access, Index
+from planish.loops.lower.layout import row_major, tile
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A window that may leave the tensor, along one dimension.
+
+    Args:
+        start: the tensor's subscript that the window begins at; may be negative.
+        low: elements of the window before the tensor.
+        inner: elements inside the tensor; 0 where the window lies wholly outside.
+        high: elements after the tensor.
+    """
+
+    start: int
+    low: int
+    inner: int
+    high: int
+
+
+class Run(NamedTuple):
+    """One dimension of the buffer.
+
+    Args:
+        dim: the tensor's dimension.
+        loop: the copying nest's loop along it.
+        extent: of the buffer, in iterations of that loop.
+        uses: the reading nest's loops that move along it, each with how far.
+        last: the reading nest's innermost loop that does, counted from outside.
+        derived: (axis, coefficient) of the window that the loop walks; empty where it walks a loop of an axis
+            or a fixed range.
+        edge: the fixed range, for a run that does not move with the loops around.
+    """
+
+    dim: int
+    loop: LoopId
+    extent: int
+    uses: tuple[tuple[LoopId, int], ...] = ()
+    last: int = -1
+    derived: tuple[tuple[str, int], ...] = ()
+    edge: Edge | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """The layout of a packed tile.
+
+    Args:
+        name: of the buffer.
+        access: what is copied, as the reading statement subscripts it.
+        around: the loops around the copy.
+        runs: the buffer's dimensions, outermost first.
+        pad: the value of what lies outside the tensor.
+    """
+
+    name: str
+    access: Access
+    around: tuple[LoopId, ...]
+    runs: tuple[Run, ...]
+    pad: float
+
+    @lazy
+    def strides(self) -> tuple[int, ...]:
+        """Elements between neighbours, for each run."""
+        return row_major([run.extent for run in self.runs])
+
+    @property
+    def size(self) -> int:
+        """Elements of the buffer."""
+        return prod(run.extent for run in self.runs)
+
+    def use(self, path: Sequence[LoopId]) -> Ref:
+        """Give the element that the reading nest needs, inside all its loops."""
+        moves: dict[LoopId, int] = {}
+        for run, stride in zip(self.runs, self.strides, strict=True):
+            for loop, distance in run.uses:
+                moves[loop] = moves.get(loop, 0) + distance * stride
+        return Ref(self.name, 0, tuple((loop, moves[loop]) for loop in path if loop in moves))
+
+
+def tile_of(
+    name: str,
+    access: Access,
+    order: Sequence[LoopId],
+    depth: int,
+    shape: Sequence[int],
+    size: Mapping[str, int],
+) -> Packed:
+    """Lay out the tile that a nest's inner loops touch.
+
+    Args:
+        name: of the buffer, and of the axes that copy it.
+        access: how the nest subscripts the tensor.
+        order: the nest's loops.
+        depth: how many of them are around the copy.
+        shape: the tensor's.
+        size: axis to extent.
+    """
+    walked = [[axis for axis, _ in index.terms if size[axis] > 1] for index in access.index]
+    used = [axis for axes in walked for axis in axes]
+    runs: list[Run] = []
+    for d, index in enumerate(access.index):
+        alone = len(walked[d]) == 1 and used.count(walked[d][0]) == 1
+        if access.pad is not None and _leaves(index, shape[d], size):
+            runs += _window(name, d, index, order, depth, size, edge_of(index, shape[d], size))
+        elif alone:
+            runs += _panels(d, walked[d][0], order, depth, size[walked[d][0]])
+        else:
+            runs += _window(name, d, index, order, depth, size, None)
+    runs.sort(key=lambda run: run.last)
+    return Packed(name, access, tuple(order[:depth]), tuple(runs), access.pad or 0.0)
+
+
+def whole_view(name: str, access: Access, shape: Sequence[int], size: Mapping[str, int]) -> Packed:
+    """Lay out all that an access may touch, padding included, row-major.
+
+    Args:
+        name: of the buffer, and of the axes that copy it.
+        access: how a statement subscripts the tensor.
+        shape: the tensor's.
+        size: axis to extent.
+    """
+    runs: list[Run] = []
+    for d, index in enumerate(access.index):
+        edge = edge_of(index, shape[d], size)
+        runs.append(Run(d, (f"{name}.{d}", 1), edge.low + edge.inner + edge.high, edge=edge))
+    return Packed(name, access, (), tuple(runs), access.pad or 0.0)
+
+
+def same_view(a: Packed, b: Packed) -> bool:
+    """Tell whether two whole views of one tensor hold the same elements."""
+    return a.pad == b.pad and [run.edge for run in a.runs] == [run.edge for run in b.runs]
+
+
+def edge_of(index: Index, extent: int, size: Mapping[str, int]) -> Edge:
+    """Find how the window of a subscript lies over a dimension of the tensor."""
+    first, last = index.bounds(size)
+    low = min(max(-first, 0), last - first + 1)
+    high = min(max(last - extent + 1, 0), last - first + 1 - low)
+    return Edge(first, low, last - first + 1 - low - high, high)
+
+
+def leaving_dimensions(access: Access, shape: Sequence[int], size: Mapping[str, int]) -> list[int]:
+    """List the dimensions along which a padded access leaves its tensor."""
+    if access.pad is None:
+        return []
+    return [d for d, index in enumerate(access.index) if _leaves(index, shape[d], size)]
+
+
+def moved(access: Access, dimensions: Sequence[int], loops: Sequence[LoopId]) -> bool:
+    """Tell whether any of these loops moves any of these dimensions of an access."""
+    axes = {axis for axis, _ in loops}
+    return any(axis in axes for d in dimensions for axis, _ in access.index[d].terms)
+
+
+def _leaves(index: Index, extent: int, size: Mapping[str, int]) -> bool:
+    first, last = index.bounds(size)
+    return first < 0 or last >= extent
+
+
+def _panels(dim: int, axis: str, order: Sequence[LoopId], depth: int, extent: int) -> list[Run]:
+    remaining = tile(axis, order[:depth], extent)
+    runs: list[Run] = []
+    for i, loop in enumerate(order):
+        if i >= depth and loop[0] == axis:
+            runs.append(Run(dim, loop, -(-remaining // loop[1]), ((loop, 1),), i))
+            remaining = loop[1]
+    return runs
+
+
+def _window(
+    name: str,
+    dim: int,
+    index: Index,
+    order: Sequence[LoopId],
+    depth: int,
+    size: Mapping[str, int],
+    edge: Edge | None,
+) -> list[Run]:
+    coefficient = dict(index.terms)
+    inner = [(i, loop) for i, loop in enumerate(order) if i >= depth and loop[0] in coefficient]
+    extent = 1 + sum(c * (tile(axis, order[:depth], size[axis]) - 1) for axis, c in index.terms)
+    if extent == 1 and edge is None:
+        return []
+    uses = tuple((loop, coefficient[loop[0]] * loop[1]) for _, loop in inner)
+    last = inner[-1][0] if inner else -1
+    derived = () if edge else index.terms
+    return [Run(dim, (f"{name}.{dim}", 1), extent, uses, last, derived, edge)]

@@ -1,0 +1,143 @@
+"""Placing the nodes of an annotated graph in loops that they share where that is right (thesis 3.5.3).
+
+Nodes are visited in the annotation's order. Each reuses the longest run of open loops that its own order
+begins with, and opens the others inside. It may not reuse a loop that a node it depends on has to finish
+first: one that the other reduces (listing 4), one along which it reads more than the same iteration
+wrote, or one that is staged (listing 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from planish.loops.ir.tree import LoopId
+
+_NOTHING: Mapping[str, frozenset[str]] = {}
+
+
+class Annotation(NamedTuple):
+    """What the scheduler says of one node.
+
+    Args:
+        order: its loops, outermost first.
+        needs: node that it depends on to the axes along which it needs only the same iteration's output.
+        reduced: axes that it reduces.
+        staged: loops of its order that its readers may not reuse.
+        copies: whether it copies for, or from, a node that reduces those axes; then it needs no start.
+    """
+
+    order: tuple[LoopId, ...]
+    needs: Mapping[str, frozenset[str]] = _NOTHING
+    reduced: frozenset[str] = frozenset()
+    staged: frozenset[LoopId] = frozenset()
+    copies: bool = False
+
+
+class Place:
+    """An open or finished loop, or the root.
+
+    `items` holds what is inside, in order: places, names of nodes, and `Start`s.
+    """
+
+    __slots__ = ("items", "loop", "reduces")
+
+    def __init__(self, loop: LoopId, reduces: bool) -> None:
+        self.loop = loop
+        self.reduces = reduces
+        self.items: list[Place | Start | str] = []
+
+
+class Start(NamedTuple):
+    """Where a reduction is set to its identity: just outside its outermost reduction loop."""
+
+    node: str
+
+
+class Placement(NamedTuple):
+    """Where every annotated node is executed.
+
+    Args:
+        root: the outermost place.
+        path: node to the loops around it, outermost first.
+        start: reducing node to how many of those loops are around its start.
+    """
+
+    root: Place
+    path: Mapping[str, tuple[Place, ...]]
+    start: Mapping[str, int]
+
+    def shared(self, a: str, b: str) -> int:
+        """Count the loops that two nodes share."""
+        count = 0
+        for x, y in zip(self.path[a], self.path[b], strict=False):
+            if x is not y:
+                break
+            count += 1
+        return count
+
+
+def place(annotations: Mapping[str, Annotation], parallel: frozenset[LoopId] = frozenset()) -> Placement:
+    """Place nodes.
+
+    Args:
+        annotations: node to annotation, each after those that it needs.
+        parallel: outermost loops whose iterations may run at once: a node that reduces such an axis does
+            not share the loop with one that does not.
+    """
+    placer = _Placer(annotations, parallel)
+    for name in annotations:
+        placer.visit(name)
+    return Placement(placer.open[0], placer.path, placer.start)
+
+
+class _Placer:
+    def __init__(self, annotations: Mapping[str, Annotation], parallel: frozenset[LoopId]) -> None:
+        self.annotations = annotations
+        self.parallel = parallel
+        self.open = [Place(("", 0), False)]
+        self.path: dict[str, tuple[Place, ...]] = {}
+        self.start: dict[str, int] = {}
+
+    def visit(self, name: str) -> None:
+        note = self.annotations[name]
+        order = note.order
+        shared = self._shareable(note)
+        reduces = [] if note.copies else [i for i, loop in enumerate(order) if loop[0] in note.reduced]
+        del self.open[shared + 1 :]
+        if reduces:
+            outer = self.start[name] = reduces[0]
+            self._open(note, order[shared:outer])
+            items = self.open[outer].items
+            items.insert(len(items) - (outer < shared), Start(name))
+        self._open(note, order[len(self.open) - 1 :])
+        self.open[-1].items.append(name)
+        self.path[name] = tuple(self.open[1:])
+
+    def _open(self, note: Annotation, loops: Sequence[LoopId]) -> None:
+        for loop in loops:
+            inner = Place(loop, loop[0] in note.reduced)
+            self.open[-1].items.append(inner)
+            self.open.append(inner)
+
+    def _shareable(self, note: Annotation) -> int:
+        limit = 0
+        for loop, place in zip(note.order, self.open[1:], strict=False):
+            if place.loop != loop:
+                break
+            limit += 1
+        if limit and note.order[0] in self.parallel:
+            limit = 0 if self.open[1].reduces != (note.order[0][0] in note.reduced) else limit
+        for source, pointwise in note.needs.items():
+            limit = min(limit, self._shareable_with(source, pointwise, limit))
+        return limit
+
+    def _shareable_with(self, source: str, pointwise: frozenset[str], limit: int) -> int:
+        staged = self.annotations[source].staged
+        path = self.path[source]
+        for i, place in enumerate(self.open[1 : limit + 1]):
+            if i == len(path) or path[i] is not place:
+                break
+            if place.loop[0] not in pointwise or place.loop in staged:
+                return i
+        return limit

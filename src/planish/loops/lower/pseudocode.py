@@ -1,0 +1,131 @@
+"""A schedule as text for people: as a loop tree over named axes, and as pseudo-code over memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from planish.loops.ir.extent import Remaining, iterations, within
+from planish.loops.ir.schedule import Schedule, loop_text
+from planish.loops.ir.tree import Buffer, Leaf, Loop, LoopTree, Node, Ref, Value
+from planish.loops.lang.program import IDENTITY, Const
+from planish.loops.lower.buffers import Memory
+from planish.loops.lower.place import Place, Start
+
+_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+_UPDATE = {
+    "add": "{0} += {1}",
+    "mul": "{0} *= {1}",
+    "max": "{0} = max({0}, {1})",
+    "min": "{0} = min({0}, {1})",
+}
+
+
+def loop_tree_text(schedule: Schedule) -> str:
+    """Write which nests share which loops, in the manner of the thesis's listings 1 to 5.
+
+    Below the loops stands how many elements each intermediate tensor, tile and copy takes.
+    """
+    memory = Memory(schedule)
+    lines = [f"ahead: {_copy_text(memory, n)}" for n, copy in memory.plan.copies.items() if copy.ahead]
+    lines += _items(memory, memory.placement.root, "")
+    lines += [f"%{name}: no buffer" for name in sorted(memory.inlined)]
+    lines += [f"%{b.name}: {b.size}" for b in memory.buffers if b.kind in ("temporary", "ahead")]
+    return "\n".join(lines) + "\n"
+
+
+def _items(memory: Memory, place: Place, indent: str) -> Iterator[str]:
+    for item in place.items:
+        if isinstance(item, Place):
+            yield f"{indent}iter {loop_text(item.loop)}:"
+            yield from _items(memory, item, indent + "  ")
+        elif isinstance(item, Start):
+            statement = memory.graph.nests[memory.graph.nest[item.node]].statement
+            yield f"{indent}%{statement.target} = {IDENTITY[statement.reduce or 'add']:g}"
+        elif item in memory.plan.copies:
+            yield indent + _copy_text(memory, item)
+        elif item in memory.graph.nest:
+            yield f"{indent}%{memory.graph.nests[memory.graph.nest[item]].statement}"
+        else:
+            tile = item.removeprefix("write ")
+            yield f"{indent}{memory.graph.nests[memory.graph.nest[tile]].statement.target} = %{tile}.tile"
+
+
+def _copy_text(memory: Memory, name: str) -> str:
+    copy = memory.plan.copies[name]
+    loops = ", ".join(loop_text(run.loop) for run in copy.packed.runs)
+    return f"%{name}[{loops}] = %{copy.source}"
+
+
+def pseudocode(tree: LoopTree) -> str:
+    """Write a tree as pseudo-code, with the counters of loops and flat subscripts.
+
+    A loop over tiles is written `for m.12 in 0..16 of 12 (tail 8)`: sixteen iterations of twelve elements,
+    and one of eight. `m.12` is its iteration number, `m` that of the loop of step 1.
+    """
+    lines = [f"{_declaration(b)}" for b in tree.buffers]
+    for title, nodes in (("once, ahead of the first call", tree.ahead), ("each call", tree.body)):
+        if nodes and tree.ahead:
+            lines += ["", f"# {title}"]
+        elif nodes:
+            lines.append("")
+        lines += _nodes(tree, nodes, {}, "")
+    return "\n".join(lines) + "\n"
+
+
+def _declaration(buffer: Buffer) -> str:
+    where = f", new in each iteration of {buffer.scope} loops" if buffer.scope else ""
+    return f"{buffer.kind} {buffer.name}: {buffer.dtype}[{buffer.size}]{where}"
+
+
+def _nodes(tree: LoopTree, nodes: tuple[Node, ...], inside: Remaining, indent: str) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, Leaf):
+            yield indent + _leaf(node)
+            continue
+        yield indent + _head(tree, node, inside)
+        full, tail = iterations(tree, inside, node)
+        yield from _nodes(
+            tree, node.body, within(inside, node.axis, node.step if full else tail), indent + "  "
+        )
+
+
+def _head(tree: LoopTree, loop: Loop, inside: Mapping[str, int]) -> str:
+    full, tail = iterations(tree, inside, loop)
+    kind = "" if loop.kind == "serial" else f"{loop.kind} "
+    of = f" of {loop.step}" if loop.step > 1 else ""
+    rest = f" (tail {tail})" if tail else ""
+    return f"{kind}for {_counter(loop.axis, loop.step)} in 0..{full}{of}{rest}:"
+
+
+def _leaf(leaf: Leaf) -> str:
+    target, value = _ref(leaf.target), _value(leaf.value)
+    value = value[1:-1] if value.startswith("(") and value.endswith(")") else value
+    return _UPDATE[leaf.reduce].format(target, value) if leaf.reduce else f"{target} = {value}"
+
+
+def _value(value: Value) -> str:
+    match value:
+        case Const():
+            return str(value)
+        case Ref():
+            return _ref(value)
+        case _:
+            args = [_value(v) for v in value.args]
+            if value.function in _INFIX:
+                return f"({args[0]} {_INFIX[value.function]} {args[1]})"
+            return f"{value.function}({', '.join(args)})"
+
+
+def _ref(ref: Ref) -> str:
+    terms = [_term(stride, _counter(axis, step)) for (axis, step), stride in ref.strides]
+    if ref.offset or not terms:
+        terms.append(str(ref.offset))
+    return f"{ref.buffer}[{' + '.join(terms).replace('+ -', '- ')}]"
+
+
+def _term(stride: int, counter: str) -> str:
+    return counter if stride == 1 else f"{stride}*{counter}"
+
+
+def _counter(axis: str, step: int) -> str:
+    return axis if step == 1 else f"{axis}.{step}"

@@ -1,6 +1,0 @@
-"""The portable code generator: explicit vector code for any processor that LLVM knows."""
-
-from planish.loops.portable.compile import compile_tree, emit, emit_object
-from planish.loops.portable.machine import Machine, describe, host_machine
-
-__all__ = ["Machine", "compile_tree", "describe", "emit", "emit_object", "host_machine"]

@@ -1,0 +1,240 @@
+"""Values with a bound of the rounding error that any correct kernel may make.
+
+The analysis is Higham's (Accuracy and Stability of Numerical Algorithms, 2nd ed., chapters 2 and 3).
+With the unit roundoff u, one operation errs by at most u|x|, and a sum of n terms by at most
+nu/(1 - nu) times the sum of their magnitudes, in whatever order it is taken, fused or not.
+
+Such bounds grow with n, and would forgive a kernel that forgets one term of many. So values also know
+their *grain*: a power of two of which all are multiples. Where every partial sum is a multiple of the
+grain and below 2^24 grains (2^53 in float64), any order gives the exact sum, and the bound is zero.
+The inputs that planish makes for itself have such a grain, and so are most of its kernels exact.
+
+Infinities and NaN have no error: they are what the kernel must give. But where rounding decides whether there
+is one (a divisor or logarithm's argument that may be zero), nothing is known, and the error is infinite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from planish.loops.reference.views import Array
+
+_FINEST = 30
+_UNITS = {"exp": 8, "log": 8, "tanh": 16, "sigmoid": 16, "sqrt": 2, "div": 2}
+"""Roundings that a function may err by, where it is more than one; two are a unit in the last place."""
+
+_EXACT = {"max", "min", "neg", "abs", "relu"}
+
+
+@dataclass(frozen=True)
+class Precision:
+    """How exact an element type is.
+
+    Args:
+        unit: the unit roundoff; for float64, twice it, because the reference errs as the kernel does.
+        whole: the largest number up to which all whole numbers are representable.
+        tiny: below it, results may be flushed to zero.
+        huge: the largest number; beyond it, nothing is known.
+        dtype: the NumPy type.
+    """
+
+    unit: float
+    whole: float
+    tiny: float
+    huge: float
+    dtype: np.dtype[Any]
+
+    @staticmethod
+    def of(dtype: str) -> Precision:
+        """Give that of an element type."""
+        info = np.finfo(dtype)
+        reference = float(np.finfo("float64").eps) / 2
+        unit = 1.01 * (float(info.eps) / 2 + reference)
+        return Precision(unit, 2.0 ** (info.nmant + 1), float(info.tiny), float(info.max), np.dtype(dtype))
+
+    def gamma(self, n: int) -> float:
+        """Bound the relative error of n roundings in a row."""
+        return n * self.unit / (1 - n * self.unit) if n * self.unit < 1 else float("inf")
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """Values and how far a correct kernel's may be off.
+
+    Args:
+        value: in float64.
+        error: not negative, of the value's shape; None where the values are exact; infinite where nothing
+            is known.
+        grain: a power of two of which all values are multiples; 0 where none is known.
+        largest: bounds the finite magnitudes.
+    """
+
+    value: Array
+    error: Array | None
+    grain: float
+    largest: float
+
+    @property
+    def errors(self) -> Array | float:
+        """The error, or 0."""
+        return 0.0 if self.error is None else self.error
+
+    @property
+    def unknown(self) -> bool:
+        """Whether nothing is known of some value."""
+        return self.error is not None and bool(np.isinf(self.error).any())
+
+    def map(self, change: Callable[[Array], Array]) -> Bounded:
+        """Apply a change of shape to values and errors alike."""
+        return Bounded(
+            change(self.value), None if self.error is None else change(self.error), self.grain, self.largest
+        )
+
+    @property
+    def magnitude(self) -> Array:
+        """Bounds of the kernel's magnitudes."""
+        return np.abs(self.value) + self.errors
+
+
+def bounded(value: Array, error: Array | None, grain: float) -> Bounded:
+    """Make bounded values; their largest is looked up."""
+    return Bounded(value, error, grain, float(np.max(np.abs(value), initial=0.0, where=np.isfinite(value))))
+
+
+def exactly(array: Array) -> Bounded:
+    """Take inputs as exact, and find their grain: 1, or a smaller power of two; 0 below 2^-30."""
+    value = np.asarray(array, np.float64)
+    return bounded(value, None, _grain_of_all(value))
+
+
+def _grain_of_all(value: Array) -> float:
+    """Find the largest power of two from 1 down that all are multiples of, by halving what is left."""
+    low, high = 0, _FINEST + 1
+    while low < high:
+        middle = (low + high) // 2
+        if _are_multiples(value, 2.0**-middle):
+            high = middle
+        else:
+            low = middle + 1
+    return 2.0**-low if low <= _FINEST else 0.0
+
+
+def _are_multiples(value: Array, grain: float) -> bool:
+    scaled = value / grain
+    return np.array_equal(scaled, np.rint(scaled))
+
+
+def constant(value: float, rank: int, precision: Precision) -> Bounded:
+    """Take a number as the kernel has it: rounded to its element type."""
+    rounded = float(precision.dtype.type(value))
+    return bounded(np.full((1,) * rank, rounded), None, grain_of(rounded))
+
+
+def grain_of(value: float) -> float:
+    """Give the largest power of two that a number is a multiple of; 1 for zero and infinities."""
+    if value == 0 or not np.isfinite(value):
+        return 1.0
+    n, d = value.as_integer_ratio()
+    return (n & -n) / d
+
+
+def representable(largest: float, grain: float, precision: Precision) -> bool:
+    """Whether all multiples of the grain up to the largest magnitude are elements of the type."""
+    return grain >= precision.tiny and largest <= grain * precision.whole
+
+
+def apply(function: str, args: Sequence[Bounded], precision: Precision) -> Bounded:
+    """Apply an element-wise function to values with errors."""
+    value = VALUES[function](*(a.value for a in args))
+    result = bounded(value, None, _grain(function, args))
+    exact = function in _EXACT or representable(result.largest, result.grain, precision)
+    if exact and all(a.error is None for a in args):
+        return result
+    error = np.zeros(value.shape)
+    if any(a.error is not None for a in args):
+        error = error + _propagated(function, value, args)
+    if not exact:
+        finite = np.where(np.isfinite(value), np.abs(value), 0.0)
+        error = error + _UNITS.get(function, 1) * precision.unit * (finite + error) + precision.tiny
+    if result.largest > precision.huge:
+        error = np.where(np.isfinite(value) & (np.abs(value) > precision.huge), np.inf, error)
+    unknown = np.isinf(error)
+    for a in args:
+        unknown = unknown | np.isinf(a.errors)
+    return replace(result, error=settled(value, error, unknown))
+
+
+def settled(value: Array, error: Array, unknown: Array | bool) -> Array:
+    """Give infinities and NaN no error, but an infinite one where nothing is known."""
+    lost = np.isnan(error) | ~np.isfinite(value)
+    return np.where(lost, np.where(unknown, np.inf, np.where(np.isfinite(value), np.inf, 0.0)), error)
+
+
+def _grain(function: str, args: Sequence[Bounded]) -> float:
+    if function in ("add", "sub", "max", "min", "neg", "abs", "relu"):
+        return min(a.grain for a in args)
+    return args[0].grain * args[1].grain if function == "mul" else 0.0
+
+
+def _sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
+def _relu(x: Array) -> Array:
+    return np.maximum(x, 0.0)
+
+
+VALUES: dict[str, Callable[..., Array]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "max": np.maximum,
+    "min": np.minimum,
+    "neg": np.negative,
+    "abs": np.abs,
+    "sqrt": np.sqrt,
+    "exp": np.exp,
+    "log": np.log,
+    "relu": _relu,
+    "tanh": np.tanh,
+    "sigmoid": _sigmoid,
+}
+"""Element-wise function to what computes it on arrays."""
+
+
+def _propagated(function: str, value: Array, args: Sequence[Bounded]) -> Array | float:
+    """Bound how far a function's result moves when its arguments move by their errors."""
+    if len(args) == 2:
+        return _propagated_of_two(function, value, args[0], args[1])
+    x, e = args[0].value, args[0].errors
+    match function:
+        case "sqrt":
+            return value - np.sqrt(np.maximum(x - e, 0.0))
+        case "exp":
+            return np.where(np.isinf(value), 0.0, value * np.expm1(e))
+        case "log":
+            return np.where(x > e, -np.log1p(-e / x), np.where(x < -e, 0.0, np.inf))
+        case "sigmoid":
+            return e / 4
+        case _:
+            return e
+
+
+def _propagated_of_two(function: str, value: Array, a: Bounded, b: Bounded) -> Array | float:
+    x, e, y, f = np.abs(a.value), a.errors, np.abs(b.value), b.errors
+    match function:
+        case "add" | "sub":
+            return e + f
+        case "mul":
+            return x * f + y * e + e * f
+        case "div":
+            surely_infinite = (y == 0) & (f == 0) & (x > e)
+            apart = np.where(surely_infinite, 0.0, np.inf)
+            return np.where(y > f, (e + np.abs(value) * f) / (y - f), apart)
+        case _:
+            return np.maximum(e, f)

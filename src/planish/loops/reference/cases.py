@@ -1,0 +1,158 @@
+"""Choosing inputs that make the errors of kernels visible.
+
+An error hides where `relu` gives 0, where `min` or `tanh` saturates, in an element that does not win a
+`max=`, behind a tolerance, behind a NaN. So inputs of several styles are tried. A few small mistakes are made
+on purpose, in the reference: which sets show them tells good sets from bad ones, as mutation testing tells
+good tests (DeMillo, Lipton and Sayward 1978). Sets are taken until no mistake hides, two at least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice, repeat
+from math import prod
+
+import numpy as np
+
+from planish.core import ProgramError
+from planish.loops.lang.program import Apply, Expr, Program
+from planish.loops.reference.checking import Answer
+from planish.loops.reference.exactness import is_long, terms_of
+from planish.loops.reference.inputs import make_inputs
+from planish.loops.reference.probes import Probe, all_probes, mistaken
+from planish.loops.reference.reference import reference
+from planish.loops.reference.styles import Styles, all_styles, usual_styles
+from planish.loops.reference.views import Arrays
+
+LEAST, MOST = 2, 8
+TRIES = 24
+WORK = 3e7
+"""Points of iteration spaces that may be computed to choose inputs: about a third of a second."""
+_BY_BLAS = 50
+"""Points of a contraction that take as long as one of another statement."""
+_LINEAR = {"add", "sub", "mul", "neg"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """Inputs, and what a correct kernel makes of them.
+
+    Args:
+        inputs: input to its elements.
+        answer: the reference's outputs, with tolerances.
+        testable: the share of outputs' elements that tell right from wrong.
+        shown: the mistakes that are seen with these inputs.
+    """
+
+    inputs: Arrays
+    answer: Answer
+    testable: float
+    shown: frozenset[Probe] = frozenset()
+
+
+def choose_cases(program: Program, seed: int, least: int = LEAST) -> list[Case]:
+    """Choose inputs to verify a program's kernels on.
+
+    Args:
+        program: what the kernels compute.
+        seed: of the inputs; another one gives other inputs.
+        least: how many sets at least; up to `MOST` are taken where fewer hide mistakes.
+
+    Raises:
+        ProgramError: an output is NaN or infinite on all inputs that were tried.
+    """
+    probes, tries = _affordable(program, seed)
+    tried: list[Case] = []
+    usable, hidden = 0, frozenset(probes)
+    for number, styles in enumerate(islice(_styles(program, seed), tries)):
+        looked_for = probes if usable < least else hidden
+        case = _case(program, make_inputs(program, seed * 1000 + number, styles), looked_for)
+        tried.append(case)
+        if case.testable == 1:
+            usable, hidden = usable + 1, hidden - case.shown
+        if usable >= least and not hidden:
+            break
+    kept = _chosen(tried, frozenset(probes), least)
+    _refuse_untestable(program, kept)
+    return kept
+
+
+def _styles(program: Program, seed: int) -> Iterator[Styles]:
+    """List styles; long sums are exact where the signs are mixed, so that comes several times."""
+    if any(is_long(statement, program) for statement in program.statements):
+        yield from repeat(usual_styles(program), LEAST - 1)
+    yield from all_styles(program, seed)
+
+
+def _chosen(tried: list[Case], hidden: frozenset[Probe], least: int) -> list[Case]:
+    """Take again and again the set that shows the most mistakes that are still hidden."""
+    kept: list[Case] = []
+    left = list(tried)
+    while left and len(kept) < MOST:
+        best = max(left, key=lambda c: (c.testable, len(c.shown & hidden), len(c.shown)))
+        if len(kept) >= least and not best.shown & hidden:
+            break
+        kept.append(best)
+        left = [case for case in left if case is not best]
+        hidden -= best.shown
+    return kept
+
+
+def _case(program: Program, inputs: Arrays, probes: Iterable[Probe]) -> Case:
+    answer = reference(program, inputs)
+    untestable = sum(np.count_nonzero(e.untestable) for e in answer.expected.values())
+    size = sum(e.value.size for e in answer.expected.values())
+    shown = frozenset(p for p in probes if _is_shown(program, inputs, p, answer))
+    return Case(inputs, answer, 1 - untestable / size, shown)
+
+
+def _is_shown(program: Program, inputs: Arrays, probe: Probe, answer: Answer) -> bool:
+    """Whether a kernel with this mistake would be refused."""
+    wrong = reference(*mistaken(program, inputs, probe))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return any(
+            not np.all(expected.accepts(wrong[name].astype(expected.low.dtype)))
+            for name, expected in answer.expected.items()
+        )
+
+
+def _affordable(program: Program, seed: int) -> tuple[list[Probe], int]:
+    """Give the mistakes to be made, and how many sets may be tried; none where every mistake shows anyway."""
+    if all(s.reduce in (None, "add") and _is_linear(s.value) for s in program.statements):
+        return [], LEAST
+    evaluations = int(WORK / _work(program))
+    probes = all_probes(program, seed)[: evaluations // LEAST - 1] if evaluations >= 2 * LEAST else []
+    return probes, min(TRIES, max(LEAST, evaluations // (len(probes) + 1)))
+
+
+def _is_linear(expr: Expr) -> bool:
+    return not isinstance(expr, Apply) or (expr.function in _LINEAR and all(map(_is_linear, expr.args)))
+
+
+def _work(program: Program) -> float:
+    """Estimate what the reference takes."""
+    total = 0.0
+    for statement in program.statements:
+        points = prod(program.size[axis] for axis in statement.axes)
+        total += points / (_BY_BLAS if statement.reduce == "add" and _is_linear(statement.value) else 1)
+    return total
+
+
+def _refuse_untestable(program: Program, cases: list[Case]) -> None:
+    for name in program.outputs:
+        expected = [case.answer.expected[name] for case in cases]
+        if not all(each.untestable.all() for each in expected):
+            continue
+        long = [terms_of(s, program) for s in program.statements if is_long(s, program)]
+        if long and all(np.isfinite(each.value).any() for each in expected):
+            dtype = program.types[0][1].dtype
+            raise ProgramError(
+                f"sums of {max(long):,} terms that do not cancel are too long for {dtype}: rounding changes "
+                "them more than an error does, so no kernel can be verified",
+                "Sum in two statements, a part in each, or use --dtype float64.",
+            )
+        raise ProgramError(
+            f"{name} is NaN or infinite on all inputs that were tried, so no kernel can be verified",
+            "Keep roots, logarithms and divisors in their domain, such as sqrt(abs(x)).",
+        )

@@ -1,0 +1,148 @@
+"""How fine a program's inputs may be, so that no order of its sums has to round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite, prod, sqrt
+
+from planish.loops.lang.program import Access, Const, Expr, Program, Statement, accesses
+from planish.loops.reference.bounds import Precision, grain_of, representable
+
+FINEST = 1 << 16
+"""More levels tell no more errors."""
+COARSEST = 2
+USUAL = 256
+"""Where rounding cannot be avoided."""
+
+_Range = tuple[float, float] | None
+"""A grain (a power of two) and the largest magnitude; None where functions round anyway."""
+
+
+class _RoundedError(Exception):
+    """A sum or product may have to be rounded."""
+
+
+LONG = 8
+"""A sum is long where terms of so few levels could not all be added up exactly if they had one sign."""
+_SPREAD = 8.0
+"""Sums of numbers of random signs are within so many standard deviations, for each factor of their terms."""
+_MARGIN = 4
+"""So much more room is left, since the reference doubts it too."""
+
+
+def is_long(statement: Statement, program: Program) -> bool:
+    """Whether a statement sums so many terms that they can be exact only where they cancel each other."""
+    whole = Precision.of(program.types[0][1].dtype).whole
+    return statement.reduce == "add" and terms_of(statement, program) * LONG > whole
+
+
+def terms_of(statement: Statement, program: Program) -> int:
+    """Count the terms of each sum of a statement."""
+    return prod(program.size[axis] for axis in statement.reduced_axes)
+
+
+def cancelled(statement: Statement, root_of_squares: float) -> float:
+    """Bound the partial sums of terms with random signs, in every order that does not depend on them.
+
+    The sum of numbers with random signs has the root of the sum of their squares as its standard deviation,
+    and no part of it has a larger one. Of 10^12 parts hardly one is beyond 8 times that. In a product of
+    sums that is so for each factor.
+
+    Args:
+        statement: what is summed.
+        root_of_squares: the root of the sum of the terms' squares.
+    """
+    return _SPREAD ** max(1, len(list(accesses(statement.value)))) * root_of_squares
+
+
+def finest_levels(program: Program, highs: Mapping[str, float], *, cancel: bool = False) -> int:
+    """Give into how many levels the magnitudes of inputs may be divided.
+
+    With fewer levels than that, products and sums are multiples of a grain and below 2^24 grains (2^53 in
+    float64), so that they are exact in any order; see `planish.loops.reference.bounds`. What exponentials and
+    the like round is left out: nothing mends that.
+
+    Args:
+        program: what is computed.
+        highs: input to the bound of its magnitudes, a power of two.
+        cancel: whether signs are random, so that long sums of them stay small (`cancelled`).
+
+    Returns:
+        A power of two; `USUAL` where even `COARSEST` levels are too many.
+    """
+    levels = FINEST
+    while levels >= COARSEST:
+        ranges = {name: (high / levels, high - high / levels) for name, high in highs.items()}
+        if _is_exact(program, ranges, cancel=cancel):
+            return levels
+        levels //= 2
+    return USUAL
+
+
+def _is_exact(program: Program, ranges: Mapping[str, _Range], *, cancel: bool) -> bool:
+    precision = Precision.of(program.types[0][1].dtype)
+    known = dict(ranges)
+    try:
+        for statement in program.statements:
+            name, found = (
+                statement.target.tensor,
+                _of_statement(statement, program, known, precision, cancel=cancel),
+            )
+            known[name] = _joined(known[name], found) if name in known else found
+    except _RoundedError:
+        return False
+    return True
+
+
+def _of_statement(
+    statement: Statement, program: Program, known: Mapping[str, _Range], precision: Precision, *, cancel: bool
+) -> _Range:
+    value = _of(statement.value, known, precision)
+    if value is None or statement.reduce == "mul":
+        return None
+    if statement.reduce != "add":
+        return value
+    terms = terms_of(statement, program)
+    if cancel and is_long(statement, program):
+        most = min(terms, _MARGIN * cancelled(statement, sqrt(terms)))
+        return _exactly(value[0], most * value[1], precision)
+    return _exactly(value[0], terms * value[1], precision)
+
+
+def _of(expr: Expr, known: Mapping[str, _Range], precision: Precision) -> _Range:
+    match expr:
+        case Const(value=value):
+            rounded = float(precision.dtype.type(value))
+            return grain_of(rounded), abs(rounded) if isfinite(rounded) else 0.0
+        case Access(tensor=tensor, pad=pad):
+            inside = known[tensor]
+            return inside if pad is None else _joined(inside, _of(Const(pad), known, precision))
+        case _:
+            return _applied(expr.function, [_of(arg, known, precision) for arg in expr.args], precision)
+
+
+def _applied(function: str, args: list[_Range], precision: Precision) -> _Range:
+    if any(arg is None for arg in args):
+        return None
+    grains, larges = zip(*(arg for arg in args if arg is not None), strict=True)
+    match function:
+        case "add" | "sub":
+            return _exactly(min(grains), sum(larges), precision)
+        case "mul":
+            return _exactly(prod(grains), prod(larges), precision)
+        case "max" | "min" | "neg" | "abs" | "relu":
+            return min(grains), max(larges)
+        case _:
+            return None
+
+
+def _exactly(grain: float, largest: float, precision: Precision) -> _Range:
+    if not representable(largest, grain, precision):
+        raise _RoundedError
+    return grain, largest
+
+
+def _joined(one: _Range, other: _Range) -> _Range:
+    if one is None or other is None:
+        return None
+    return min(one[0], other[0]), max(one[1], other[1])

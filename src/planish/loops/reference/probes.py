@@ -1,0 +1,164 @@
+"""Small mistakes in what a program reads: inputs are good where they make such mistakes visible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planish.core.seeds import rng
+from planish.loops.lang.program import Apply, Const, Expr, Program, Statement, accesses
+from planish.loops.reference.views import Array, Arrays
+
+MOST = 40
+
+
+@dataclass(frozen=True)
+class Misread:
+    """What belongs to one index is read as its neighbour's: a pointer that does not move, a step left out.
+
+    Args:
+        places: (input, dimension) of what is misread; an input of one element is read as half as large again.
+        index: the one that is not read.
+    """
+
+    places: tuple[tuple[str, int], ...]
+    index: int
+
+
+@dataclass(frozen=True)
+class Slip:
+    """A number is taken for a larger one, a function of one argument is left out, `max` and `min` exchanged.
+
+    Args:
+        place: which of them all, counted from the left, from 0.
+    """
+
+    place: int
+
+
+@dataclass(frozen=True)
+class Start:
+    """A reduction starts from another number: `max=` and `min=` from 0, `+=` from 1, `*=` from 2.
+
+    Args:
+        statement: which.
+    """
+
+    statement: int
+
+
+Probe = Misread | Slip | Start
+_STARTS = {"max": 0.0, "min": 0.0, "add": 1.0, "mul": 2.0}
+_EXCHANGED = {"max": "min", "min": "max"}
+
+
+def all_probes(program: Program, seed: int) -> list[Probe]:
+    """List slips, starts, and what is misread along dimensions and axes: the last index, and a random one.
+
+    Args:
+        program: whose.
+        seed: of the random ones.
+
+    Returns:
+        `MOST` at most, of all kinds.
+    """
+    generator = rng(seed, len(program.inputs), 1 << 20)
+    found: list[Probe] = [Slip(i) for i in range(sum(_places(s.value) for s in program.statements))]
+    found += [Start(i) for i, s in enumerate(program.statements) if s.reduce]
+    for places in dict.fromkeys((*_dimensions(program), *_along_axes(program))):
+        n = min(program.type[tensor].shape[dimension] for tensor, dimension in places)
+        some = {n - 1, int(generator.integers(n))}
+        found += [Misread(places, index) for index in sorted(some)]
+    for name in program.inputs:
+        if program.type[name].size == 1:
+            found.append(Misread(((name, -1),), 0))
+    return [found[i] for i in sorted(generator.permutation(len(found))[:MOST])]
+
+
+def _dimensions(program: Program) -> Iterator[tuple[tuple[str, int], ...]]:
+    """List the dimensions of inputs, each alone."""
+    for name in program.inputs:
+        for dimension, n in enumerate(program.type[name].shape):
+            if n > 1:
+                yield ((name, dimension),)
+
+
+def _along_axes(program: Program) -> Iterator[tuple[tuple[str, int], ...]]:
+    """List for each axis all dimensions that it walks alone."""
+    reads = [a for s in program.statements for a in accesses(s.value) if a.tensor in program.inputs]
+    for axis in program.size:
+        found = {
+            (a.tensor, d) for a in reads for d, index in enumerate(a.index) if index.terms == ((axis, 1),)
+        }
+        if places := [(t, d) for t, d in sorted(found) if program.type[t].shape[d] > 1]:
+            yield tuple(places)
+
+
+def mistaken(program: Program, inputs: Arrays, probe: Probe) -> tuple[Program, Arrays]:
+    """Give the program and the inputs with which the reference computes what a mistaken kernel would."""
+    if isinstance(probe, Slip):
+        return _slipped(program, probe.place), inputs
+    if isinstance(probe, Start):
+        return _started_elsewhere(program, probe.statement), inputs
+    changed = dict(inputs)
+    for tensor, dimension in probe.places:
+        changed[tensor] = _misread(changed[tensor], dimension, probe.index)
+    return program, changed
+
+
+def _misread(array: Array, dimension: int, index: int) -> Array:
+    if array.size == 1:
+        return array * array.dtype.type(1.5)
+    order = np.arange(array.shape[dimension])
+    order[index] = index - 1 if index else 1
+    return np.take(array, order, dimension)
+
+
+def _started_elsewhere(program: Program, place: int) -> Program:
+    """Reduce into a tensor of another name, and put what comes of one number more in the old one."""
+    statement = program.statements[place]
+    assert statement.reduce is not None
+    inner = replace(statement.target, tensor=f"{statement.target.tensor}'")
+    value = Apply(statement.reduce, (inner, Const(_STARTS[statement.reduce])))
+    both = replace(statement, target=inner), Statement(statement.target, None, value)
+    types = *program.types, (inner.tensor, program.type[statement.target.tensor])
+    statements = *program.statements[:place], *both, *program.statements[place + 1 :]
+    return replace(program, statements=statements, types=types)
+
+
+def _slips(expr: Expr) -> bool:
+    return isinstance(expr, Const) or (
+        isinstance(expr, Apply) and (len(expr.args) == 1 or expr.function in _EXCHANGED)
+    )
+
+
+def _places(expr: Expr) -> int:
+    inside = sum(map(_places, expr.args)) if isinstance(expr, Apply) else 0
+    return _slips(expr) + inside
+
+
+def _slipped(program: Program, place: int) -> Program:
+    statements = list(program.statements)
+    for i, statement in enumerate(statements):
+        if place < (n := _places(statement.value)):
+            statements[i] = replace(statement, value=_wrong(statement.value, place))
+            return replace(program, statements=tuple(statements))
+        place -= n
+    raise AssertionError(place)
+
+
+def _wrong(expr: Expr, place: int) -> Expr:
+    """Make the mistake at a place, counted from the expression itself, then through its arguments."""
+    if isinstance(expr, Const):
+        return Const(expr.value * 1.5 if expr.value else 0.5)
+    assert isinstance(expr, Apply)
+    if _slips(expr) and place == 0:
+        return expr.args[0] if len(expr.args) == 1 else Apply(_EXCHANGED[expr.function], expr.args)
+    args, place = list(expr.args), place - _slips(expr)
+    for i, arg in enumerate(args):
+        if 0 <= place < (n := _places(arg)):
+            args[i] = _wrong(arg, place)
+        place -= n
+    return Apply(expr.function, tuple(args))

@@ -1,0 +1,285 @@
+"""What a program computes: by NumPy in float64, for every program, with the error that a kernel may make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
+
+import numpy as np
+
+from planish.loops.lang.draft import axes_of
+from planish.loops.lang.program import IDENTITY, Access, Apply, Const, Expr, Program, Statement, accesses
+from planish.loops.reference.bounds import (
+    Bounded,
+    Precision,
+    apply,
+    bounded,
+    constant,
+    exactly,
+    grain_of,
+    representable,
+    settled,
+)
+from planish.loops.reference.checking import Answer, Expected, check
+from planish.loops.reference.exactness import cancelled, is_long
+from planish.loops.reference.inputs import aligned, make_inputs
+from planish.loops.reference.views import Arrays, contract, overhang, view
+
+__all__ = ["Answer", "Arrays", "Expected", "aligned", "check", "make_inputs", "reference"]
+
+BLOCK = 1 << 20
+"""Elements that are held at once beyond the tensors themselves."""
+
+_PARTS, _DOUBT = 16, 8
+"""Parts of a long sum that are looked at, at least, and how many times as large as they others may be."""
+
+_UFUNC = {"add": np.add, "max": np.maximum, "min": np.minimum, "mul": np.multiply}
+
+_Window = tuple[slice, ...]
+
+
+def reference(program: Program, inputs: Arrays, block: int = BLOCK) -> Answer:
+    """Compute a program in float64, and how far a correct kernel's answer may be off.
+
+    Args:
+        program: what is computed.
+        inputs: every input, of the shape in the program.
+        block: elements that may be held at once beyond the tensors themselves.
+
+    Returns:
+        Output to its elements, with their tolerances.
+    """
+    precision = Precision.of(program.types[0][1].dtype)
+    tensors = {name: exactly(inputs[name]) for name in program.inputs}
+    with np.errstate(all="ignore"):
+        for statement in program.statements:
+            result = _result(_nest(statement, tensors, program, precision, block))
+            tensors[statement.target.tensor] = _written(statement.target, result, tensors, program)
+    return Answer({name: Expected.of(tensors[name], precision) for name in program.outputs})
+
+
+def _written(target: Access, part: Bounded, tensors: Mapping[str, Bounded], program: Program) -> Bounded:
+    """Put a statement's result in its place in the tensor."""
+    shape = program.type[target.tensor].shape
+    if part.value.shape == shape:
+        return part
+    whole = tensors.get(target.tensor) or Bounded(np.zeros(shape), None, part.grain, 0.0)
+    place = tuple(slice(i.offset, i.offset + n) for i, n in zip(target.index, part.value.shape, strict=True))
+    whole.value[place] = part.value
+    error = whole.error
+    if part.error is not None:
+        error = np.zeros(shape) if error is None else error
+        error[place] = part.error
+    return Bounded(whole.value, error, min(whole.grain, part.grain), max(whole.largest, part.largest))
+
+
+@dataclass(frozen=True)
+class _Nest:
+    """A statement over its iteration space; its arrays have a dimension for each axis, the target's first.
+
+    Args:
+        statement: what is computed.
+        axes: axis to extent.
+        leaves: access to a view of its elements; extent 1 where it lacks an axis.
+        precision: of the kernel.
+        block: elements that may be held at once.
+        is_long: whether it is a long sum.
+    """
+
+    statement: Statement
+    axes: Mapping[str, int]
+    leaves: Mapping[Access, Bounded]
+    precision: Precision
+    block: int
+    is_long: bool
+
+    @property
+    def outputs(self) -> int:
+        """How many axes the target has."""
+        return len(self.statement.output_axes)
+
+    @property
+    def terms_per_output(self) -> int:
+        """How many terms a reduction has."""
+        return prod(self.axes[axis] for axis in self.statement.reduced_axes)
+
+    def evaluate(self, expr: Expr, window: _Window) -> Bounded:
+        """Evaluate an expression at some points; extent 1 where it lacks an axis."""
+        match expr:
+            case Const(value=value):
+                return constant(value, len(self.axes), self.precision)
+            case Access():
+                whole = self.leaves[expr]
+                shape = whole.value.shape
+                return whole.map(
+                    lambda a: a[
+                        tuple(w if n > 1 else slice(None) for w, n in zip(window, shape, strict=True))
+                    ]
+                )
+            case Apply(function=function, args=args):
+                return apply(function, [self.evaluate(arg, window) for arg in args], self.precision)
+
+    def windows(self, *groups: Sequence[str], block: int = 0) -> Iterator[_Window]:
+        """Cut the iteration space, so that an array over any of these groups of axes stays in the block."""
+        block = block or self.block
+        positions = [[p for p, axis in enumerate(self.axes) if axis in group] for group in groups]
+        waiting = [tuple(slice(0, n) for n in self.axes.values())]
+        while waiting:
+            window = waiting.pop()
+            sizes = [w.stop - w.start for w in window]
+            largest = max(positions, key=lambda group: prod(sizes[p] for p in group))
+            if prod(sizes[p] for p in largest) <= block:
+                yield window
+                continue
+            p = max(largest, key=lambda p: sizes[p])
+            middle = (window[p].start + window[p].stop) // 2
+            halves = slice(window[p].start, middle), slice(middle, window[p].stop)
+            waiting += [(*window[:p], half, *window[p + 1 :]) for half in halves]
+
+
+def _nest(
+    statement: Statement, tensors: Mapping[str, Bounded], program: Program, precision: Precision, block: int
+) -> _Nest:
+    axes = {axis: program.size[axis] for axis in statement.axes}
+    leaves = {a: _leaf(a, tensors[a.tensor], list(axes), program.size) for a in accesses(statement.value)}
+    return _Nest(statement, axes, leaves, precision, block, is_long(statement, program))
+
+
+def _leaf(access: Access, tensor: Bounded, axes: Sequence[str], sizes: Mapping[str, int]) -> Bounded:
+    around = overhang(access, tensor.value.shape, sizes)
+    before = [b for b, _ in around]
+    if access.pad is None or not any(map(any, around)):
+        return tensor.map(lambda a: view(a, access.index, axes, sizes, before))
+    pad = access.pad
+    value = view(np.pad(tensor.value, around, constant_values=pad), access.index, axes, sizes, before)
+    error = None
+    if tensor.error is not None:
+        error = view(np.pad(tensor.error, around), access.index, axes, sizes, before)
+    largest = max(tensor.largest, abs(pad) if np.isfinite(pad) else 0.0)
+    return Bounded(value, error, min(tensor.grain, grain_of(pad)), largest)
+
+
+def _result(nest: _Nest) -> Bounded:
+    match nest.statement.reduce:
+        case None:
+            return _assigned(nest)
+        case "add":
+            return _summed(nest)
+        case function:
+            return _reduced(nest, function)
+
+
+def _shape(nest: _Nest) -> tuple[int, ...]:
+    return tuple(nest.axes.values())[: nest.outputs]
+
+
+def _assigned(nest: _Nest) -> Bounded:
+    value, error = np.empty(_shape(nest)), np.zeros(_shape(nest))
+    parts: list[Bounded] = []
+    for window in nest.windows(list(nest.axes)):
+        part = nest.evaluate(nest.statement.value, window)
+        value[window] = part.value
+        error[window] = part.errors
+        parts.append(part)
+    exact = all(p.error is None for p in parts)
+    grain, largest = min(p.grain for p in parts), max(p.largest for p in parts)
+    return Bounded(value, None if exact else error, grain, largest)
+
+
+def _reduced(nest: _Nest, function: str) -> Bounded:
+    """Reduce by max, min or mul; a product errs by a relative error for each factor."""
+    ufunc, inner = _UFUNC[function], tuple(range(nest.outputs, len(nest.axes)))
+    value = np.full(_shape(nest), IDENTITY[function])
+    other = np.full(_shape(nest), 1.0 if function == "mul" else 0.0)
+    grain, largest, exact, unknown = np.inf, 0.0, function != "mul", False
+    for window in nest.windows(list(nest.axes)):
+        part = _broadcast(nest.evaluate(nest.statement.value, window), window)
+        place = window[: nest.outputs]
+        unknown = unknown or part.unknown
+        value[place] = ufunc(value[place], ufunc.reduce(part.value, axis=inner))
+        if function == "mul":
+            other[place] *= part.magnitude.prod(axis=inner)
+        elif part.error is not None:
+            other[place] = np.maximum(other[place], part.error.max(axis=inner))
+        grain, largest, exact = (
+            min(grain, part.grain),
+            max(largest, part.largest),
+            exact and part.error is None,
+        )
+    if function != "mul":
+        return Bounded(value, None if exact else other, grain, largest)
+    error = other * (1 + nest.precision.gamma(nest.terms_per_output)) - np.abs(value) + nest.precision.tiny
+    error = np.where(np.isfinite(value) & (np.abs(value) > nest.precision.huge), np.inf, error)
+    return bounded(value, settled(value, error, unknown), 0.0)
+
+
+def _broadcast(part: Bounded, window: _Window) -> Bounded:
+    shape = tuple(w.stop - w.start for w in window)
+    return part.map(lambda a: np.broadcast_to(a, shape))
+
+
+def _summed(nest: _Nest) -> Bounded:
+    """Sum; exactly where the grain allows it, and with the bound of any order otherwise."""
+    first, second = _factors(nest.statement.value)
+    n = nest.terms_per_output
+    value, magnitude, plain = (np.zeros(_shape(nest)) for _ in range(3))
+    grain, largest, exact, unknown = np.inf, 0.0, True, False
+    windows = list(nest.windows(axes_of(first), axes_of(second), nest.statement.output_axes))
+    for window in windows:
+        a, b = nest.evaluate(first, window), nest.evaluate(second, window)
+        value[window[: nest.outputs]] += contract(a.value, b.value, nest.outputs)
+        grain, largest = min(grain, a.grain * b.grain), max(largest, a.largest * b.largest)
+        exact = exact and a.error is None and b.error is None
+        unknown = unknown or a.unknown or b.unknown
+    if exact and representable(n * largest, grain, nest.precision):
+        return Bounded(value, None, grain, n * largest)
+    if exact and nest.is_long:
+        most = _partly(nest, first, second)
+        if representable(most, grain, nest.precision):
+            return Bounded(value, None, grain, most)
+    for window in windows:
+        a, b = nest.evaluate(first, window), nest.evaluate(second, window)
+        place = window[: nest.outputs]
+        magnitude[place] += contract(a.magnitude, b.magnitude, nest.outputs)
+        if not exact:
+            plain[place] += contract(np.abs(a.value), np.abs(b.value), nest.outputs)
+    moved = magnitude - plain if not exact else 0.0
+    error = moved + nest.precision.gamma(n + 1) * magnitude + nest.precision.tiny
+    error = np.where(np.isfinite(value) & (magnitude > nest.precision.huge), np.inf, error)
+    return Bounded(value, settled(value, error, unknown), grain, n * largest)
+
+
+def _partly(nest: _Nest, first: Expr, second: Expr) -> float:
+    """Bound the partial sums of a long sum whose terms have random signs.
+
+    Where they have not, or are the same again and again, parts of the iteration space show it: they grow as
+    these do, and so does the bound.
+    """
+    squares, running, most = np.zeros(_shape(nest)), np.zeros(_shape(nest)), 0.0
+    block = min(nest.block, prod(nest.axes.values()) // _PARTS)
+    for window in nest.windows(list(nest.axes), block=block):
+        a, b = nest.evaluate(first, window), nest.evaluate(second, window)
+        place = window[: nest.outputs]
+        part = contract(a.value, b.value, nest.outputs)
+        running[place] += part
+        squares[place] += contract(a.value**2, b.value**2, nest.outputs)
+        most = max(most, float(np.abs(part).max()), float(np.abs(running[place]).max()))
+    return max(_DOUBT * most, cancelled(nest.statement, float(np.sqrt(squares.max()))))
+
+
+def _factors(expr: Expr) -> tuple[Expr, Expr]:
+    """Write an expression as a product of two; the second one is 1 where it is no product of tensors."""
+    flat = _flat(expr)
+    tensors = [f for f in flat if axes_of(f)]
+    if len(tensors) < 2:
+        return expr, Const(1.0)
+    rest = [f for f in flat if f is not tensors[-1]]
+    return reduce(lambda a, b: Apply("mul", (a, b)), rest), tensors[-1]
+
+
+def _flat(expr: Expr) -> list[Expr]:
+    if isinstance(expr, Apply) and expr.function == "mul":
+        return [f for arg in expr.args for f in _flat(arg)]
+    return [expr]

@@ -1,0 +1,119 @@
+"""What inputs look like: magnitudes, signs, and where the largest are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import count, product
+from typing import Literal
+
+import numpy as np
+
+from planish.core.seeds import rng
+from planish.loops.lang.program import Apply, Expr, Program, accesses
+
+
+@dataclass(frozen=True)
+class Style:
+    """What the elements of an input look like.
+
+    Args:
+        low: the least magnitude.
+        high: magnitudes are below it.
+        signs: "mixed", "positive" or "negative".
+        peak: by how much what has the index `at` of a dimension is larger than the rest; a power of two.
+        at: the first index, 0, or the last one, -1.
+    """
+
+    low: float = 0.25
+    high: float = 1.0
+    signs: Literal["mixed", "positive", "negative"] = "mixed"
+    peak: float = 1.0
+    at: Literal[0, -1] = -1
+
+    def scaled(self, factor: float) -> Style:
+        """Give the style of magnitudes this many times as large."""
+        return replace(self, low=self.low * factor, high=self.high * factor)
+
+
+MIXED = Style()
+POSITIVE = Style(signs="positive")
+NEAR_ONE = Style(0.875, 1.125)
+"""Products of many of them neither vanish nor overflow."""
+_PEAKS = Style(0.5, 1.0, "positive", 2), Style(0.5, 1.0, "negative", 2), Style(0.5, 1.0, "positive", 0.5)
+_TURNS = POSITIVE, Style(signs="negative")
+_ENDS: tuple[Literal[0, -1], ...] = (-1, 0)
+
+Styles = Mapping[str, Style]
+"""Input to its style."""
+
+
+def usual_styles(program: Program) -> Styles:
+    """Give mixed signs, but positive numbers where roots, logarithms and divisors are made of them."""
+    positive = _must_be_positive(program)
+    return {name: POSITIVE if name in positive else MIXED for name in program.inputs}
+
+
+def all_styles(program: Program, seed: int) -> Iterator[Styles]:
+    """List styles without end, the usual first; what one of them hides the next may show.
+
+    Sums of mixed signs may be negative, which `relu` hides: then all numbers positive, or negative. A
+    constant may be above all magnitudes or below: then larger and smaller ones. Of a `max=` one element
+    counts: then it is the last one or the first, where loops begin and end. Differences have one sign where
+    inputs are positive and negative in turns. At last each input has any style of its own.
+
+    Args:
+        program: whose inputs they are for.
+        seed: of the random ones.
+    """
+    usual = usual_styles(program)
+    yield usual
+    for style in (
+        POSITIVE,
+        MIXED.scaled(4),
+        MIXED.scaled(1 / 16),
+        NEAR_ONE,
+        replace(MIXED, signs="negative"),
+    ):
+        if style not in usual.values() or len(set(usual.values())) > 1:
+            yield dict.fromkeys(program.inputs, style)
+    for turn in (0, 1):
+        yield {name: _TURNS[(i + turn) % 2] for i, name in enumerate(program.inputs)}
+    for at, style in product(_ENDS, _PEAKS):
+        yield dict.fromkeys(program.inputs, replace(style, at=at))
+    for number in count():
+        generator = rng(seed, len(program.inputs), number)
+        yield {name: _any_style(generator) for name in program.inputs}
+
+
+def _any_style(generator: np.random.Generator) -> Style:
+    signs: tuple[Literal["mixed", "positive", "negative"], ...] = ("mixed", "positive", "negative")
+    style = Style(signs=signs[int(generator.integers(3))])
+    return style.scaled(float(4.0 ** generator.integers(-2, 3)))
+
+
+def _must_be_positive(program: Program) -> set[str]:
+    """Find the tensors that roots, logarithms and divisors are made of, directly or by other tensors."""
+    found: set[str] = set()
+    for statement in reversed(program.statements):
+        whole = statement.target.tensor in found
+        found |= _to_be_positive(statement.value) if whole else _delicate(statement.value)
+    return found
+
+
+def _delicate(expr: Expr) -> set[str]:
+    """Name the tensors that roots, logarithms and divisors in an expression are made of."""
+    if not isinstance(expr, Apply):
+        return set()
+    if expr.function in ("log", "sqrt", "div"):
+        return _to_be_positive(expr.args[-1]).union(*map(_delicate, expr.args[:-1]))
+    return set[str]().union(*map(_delicate, expr.args))
+
+
+def _to_be_positive(expr: Expr) -> set[str]:
+    """Name the tensors that make an expression positive where they are; exp(x) and abs(x) are anyway."""
+    if isinstance(expr, Apply) and expr.function in ("exp", "sigmoid", "abs"):
+        return _delicate(expr)
+    if isinstance(expr, Apply):
+        return set[str]().union(*map(_to_be_positive, expr.args))
+    return {a.tensor for a in accesses(expr)}

@@ -1,0 +1,83 @@
+"""Accesses as strided NumPy views, and products summed by matrix multiplication."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from planish.loops.lang.program import Access, Index
+
+Array = NDArray[Any]
+Arrays = Mapping[str, Array]
+"""Tensor to elements."""
+
+
+def overhang(access: Access, shape: Sequence[int], sizes: Mapping[str, int]) -> list[tuple[int, int]]:
+    """Count what is read before and behind the tensor, for each dimension; zeros where it is not left."""
+    bounds = [index.bounds(sizes) for index in access.index]
+    return [(max(0, -low), max(0, high + 1 - n)) for (low, high), n in zip(bounds, shape, strict=True)]
+
+
+def view(
+    array: Array,
+    index: Sequence[Index],
+    axes: Sequence[str],
+    sizes: Mapping[str, int],
+    before: Sequence[int] | None = None,
+) -> Array:
+    """View the elements that an access reads or writes, with one dimension for each axis.
+
+    Args:
+        array: the tensor, of any strides, with its padding.
+        index: the access's subscripts.
+        axes: the dimensions of the result; one that the subscripts lack has extent 1.
+        sizes: axis to extent.
+        before: how many elements of padding the array has before its start, by dimension.
+
+    Returns:
+        A view; its elements overlap where windows do.
+    """
+    start = [i.offset + b for i, b in zip(index, before or [0] * len(index), strict=True)]
+    stride = dict.fromkeys(axes, 0)
+    named = {axis for i in index for axis, _ in i.terms}
+    for i, step in zip(index, array.strides, strict=True):
+        for axis, coefficient in i.terms:
+            stride[axis] += coefficient * step
+    shape = [sizes[axis] if axis in named else 1 for axis in axes]
+    return as_strided(array[(*(slice(s, None) for s in start), ...)], shape, list(stride.values()))
+
+
+def contract(a: Array, b: Array, outputs: int) -> Array:
+    """Multiply and sum over the last dimensions, by matrix multiplication.
+
+    Args:
+        a: an array with a dimension for each axis; extent 1 where it lacks the axis.
+        b: the same for the other factor.
+        outputs: how many dimensions, the first ones, are kept.
+
+    Returns:
+        The sums; extent 1 where both factors lack the axis.
+    """
+    inner = range(outputs, a.ndim)
+    a = a.sum(tuple(p for p in inner if b.shape[p] == 1), keepdims=True)
+    b = b.sum(tuple(p for p in inner if a.shape[p] == 1), keepdims=True)
+    both = [p for p in range(outputs) if a.shape[p] > 1 and b.shape[p] > 1]
+    right = [p for p in range(outputs) if p not in both and b.shape[p] > 1]
+    left = [p for p in range(outputs) if p not in both and p not in right]
+    order = [*both, *left, *right]
+    product = np.matmul(_matrices(a, both, left, list(inner)), _matrices(b, both, list(inner), right))
+    shape = [max(a.shape[p], b.shape[p]) for p in order]
+    return product.reshape(shape).transpose([order.index(p) for p in range(outputs)])
+
+
+def _matrices(array: Array, *groups: list[int]) -> Array:
+    """Make each group of dimensions one; the dimensions left out have extent 1."""
+    order = [p for group in groups for p in group]
+    rest = [p for p in range(array.ndim) if p not in order]
+    shape = [prod(array.shape[p] for p in group) for group in groups]
+    return array.transpose([*order, *rest]).reshape(shape)

@@ -1,0 +1,1 @@
+"""Running machine code: on arrays, by threads, in calls from Python, from C."""

@@ -1,0 +1,170 @@
+"""The C header of an exported kernel: a function on plain pointers around the machine functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+
+from planish.loops.codegen.kernel import ALIGNMENT, Code, Entry, layout
+from planish.loops.ir.tree import Buffer, LoopTree, Node, leaves, refs
+from planish.loops.lang.program import DTYPES, Program
+
+_C_TYPES = {"float32": "float", "float64": "double"}
+
+_WORDS = """
+    auto break case char const continue default do double else enum extern float for goto if inline int
+    long register restrict return short signed sizeof static struct switch typedef union unsigned void
+    volatile while bool true false class new delete this template typename namespace public private
+    protected virtual operator friend using try catch throw and or not xor asm main NULL
+    args prepared workspace
+"""
+_RESERVED = frozenset(_WORDS.split())
+"""What a parameter may not be called, in C or C++."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A kernel on its way out.
+
+    Args:
+        name: of the C function, and the prefix of all other symbols.
+        program: what it computes.
+        tree: what was compiled.
+        code: what that gave.
+    """
+
+    name: str
+    program: Program
+    tree: LoopTree
+    code: Code
+
+
+def header(kernel: Exported, title: str) -> str:
+    """Write the header.
+
+    It declares `NAME(inputs, outputs)`, with `prepared` behind them where inputs are packed ahead, and
+    `workspace` where the kernel needs one. Parallel loops run in the calling thread; the machine
+    functions are declared too, for programs that have threads of their own.
+
+    Args:
+        kernel: what is exported.
+        title: lines for the comment at the top.
+    """
+    guard = f"{kernel.name.upper()}_H"
+    parts = [
+        _comment(*title.splitlines(), "", *_tensors(kernel.program)),
+        f"#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n",
+        '#ifdef __cplusplus\nextern "C" {\n#endif\n',
+        *_sizes(kernel),
+        _entries(kernel),
+        *([_prepare(kernel)] if kernel.code.ahead_entries else []),
+        _run(kernel),
+        "#ifdef __cplusplus\n}\n#endif\n",
+        f"#endif /* {guard} */\n",
+    ]
+    return "\n".join(parts)
+
+
+def _comment(*lines: str) -> str:
+    safe = [line.replace("*/", "* /").replace("/*", "/ *") for line in lines]
+    return "/*\n" + "".join(f" * {line}".rstrip() + "\n" for line in safe) + " */"
+
+
+def _tensors(program: Program) -> list[str]:
+    return [
+        f"{name}: {_C_TYPES[program.type[name].dtype]}"
+        + "".join(f"[{n}]" for n in program.type[name].shape)
+        + (" (output)" if name in program.outputs else "")
+        for name in (*program.inputs, *program.outputs)
+    ]
+
+
+def _prepared(tree: LoopTree) -> tuple[dict[str, int], int]:
+    """Place the ahead buffers in one block: name to byte offset, and the block's size."""
+    ahead = [b for b in tree.buffers if b.kind == "ahead"]
+    sizes = [-(-b.size * DTYPES[b.dtype] // ALIGNMENT) * ALIGNMENT for b in ahead]
+    starts = [0, *accumulate(sizes)]
+    return {b.name: start for b, start in zip(ahead, starts, strict=False)}, starts[-1]
+
+
+def _sizes(kernel: Exported) -> list[str]:
+    place = layout(kernel.tree)
+    upper, total = kernel.name.upper(), place.shared_bytes + place.private_bytes
+    parts: list[str] = []
+    if total:
+        parts += [
+            _comment(
+                f"Bytes of scratch memory that {kernel.name} needs, at a multiple of {ALIGNMENT}. The first",
+                f"{upper}_SHARED_BYTES of it are shared by all threads, the rest belongs to one.",
+            ),
+            f"#define {upper}_WORKSPACE_BYTES {total}\n#define {upper}_SHARED_BYTES {place.shared_bytes}\n",
+        ]
+    if kernel.code.ahead_entries:
+        parts += [
+            _comment(f"Bytes that {kernel.name}_prepare fills, at a multiple of {ALIGNMENT}."),
+            f"#define {upper}_PREPARED_BYTES {_prepared(kernel.tree)[1]}\n",
+        ]
+    return parts
+
+
+def _entries(kernel: Exported) -> str:
+    """Declare the machine functions."""
+    note = _comment(
+        "The machine functions. args: the addresses of inputs, outputs and prepared buffers, of the shared",
+        "workspace, and of the thread's own. Of parallel ones, parts [begin, end) may run at the same time.",
+    )
+    lines = [note]
+    for symbol, entry in _symbols(kernel):
+        about = f" /* parallel: [0, {entry.iterations}) */" if entry.parallel else ""
+        lines.append(f"void {symbol}(void **args, int64_t begin, int64_t end);{about}")
+    return "\n".join(lines) + "\n"
+
+
+def _symbols(kernel: Exported) -> list[tuple[str, Entry]]:
+    pairs = [(f"{kernel.name}_run{i}", e) for i, e in enumerate(kernel.code.entries)]
+    return pairs + [(f"{kernel.name}_prepare{i}", e) for i, e in enumerate(kernel.code.ahead_entries)]
+
+
+def _prepare(kernel: Exported) -> str:
+    entries = _symbols(kernel)[len(kernel.code.entries) :]
+    note = "Packs what does not change; call it once, and again when one of its inputs has changed."
+    return _function(kernel, "_prepare", kernel.tree.ahead, entries, f"{note}")
+
+
+def _run(kernel: Exported) -> str:
+    entries = _symbols(kernel)[: len(kernel.code.entries)]
+    return _function(kernel, "", kernel.tree.body, entries, "Computes the outputs from the inputs.")
+
+
+def _function(
+    kernel: Exported, suffix: str, nodes: tuple[Node, ...], entries: list[tuple[str, Entry]], note: str
+) -> str:
+    """Define a function on the tensors that nodes touch; the other places of args are null."""
+    touched = {r.buffer for leaf in leaves(nodes) for r in (leaf.target, *refs(leaf.value))}
+    place, (prepared, size) = layout(kernel.tree), _prepared(kernel.tree)
+    parameters, args = list[str](), list[str]()
+    for b in kernel.tree.buffers:
+        if b.kind in ("input", "output"):
+            used = b.name in touched
+            parameters += [_parameter(b)] * used
+            args.append(f"(void *)(uintptr_t){_c_name(b.name)}" if used else "0")
+        elif b.kind == "ahead":
+            args.append(f"(char *)(uintptr_t)prepared + {prepared[b.name]}")
+    parameters += [f"{'' if suffix else 'const '}void *prepared"] * bool(size)
+    work = place.shared_bytes + place.private_bytes
+    parameters += ["void *workspace"] * bool(work)
+    args += ["workspace", f"(char *)workspace + {place.shared_bytes}"] if work else ["0", "0"]
+    calls = [f"    {symbol}(args, 0, {entry.iterations});" for symbol, entry in entries]
+    signature = f"static inline void {kernel.name}{suffix}({', '.join(parameters)})"
+    listed = ",\n".join(f"        {a}" for a in args)
+    body = "\n".join([f"    void *args[] = {{\n{listed}\n    }};", *calls])
+    return f"{_comment(note)}\n{signature}\n{{\n{body}\n}}\n"
+
+
+def _parameter(buffer: Buffer) -> str:
+    const = "const " if buffer.kind == "input" else ""
+    return f"{const}{_C_TYPES[buffer.dtype]} *{_c_name(buffer.name)}"
+
+
+def _c_name(tensor: str) -> str:
+    return f"{tensor}_" if tensor in _RESERVED else tensor

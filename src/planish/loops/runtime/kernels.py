@@ -1,0 +1,216 @@
+"""Runs compiled kernels on NumPy arrays."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.core import ProgramError, TargetError, did_you_mean
+from planish.loops.codegen.kernel import ALIGNMENT, Code, Entry, layout
+from planish.loops.ir.tree import LoopTree
+from planish.loops.lang.program import Program, TensorType
+
+Arrays = Mapping[str, NDArray[Any]]
+
+_ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+class Kernel:
+    """A compiled program.
+
+    Args:
+        program: what it computes; its inputs and outputs are the kernel's.
+        tree: what was compiled.
+        code: what that gave.
+        cores: how many threads run parallel loops, the calling one included.
+    """
+
+    def __init__(self, program: Program, tree: LoopTree, code: Code, cores: int = 1) -> None:
+        self.program = program
+        self.tree = tree
+        self.code = code
+        self.cores = cores
+        self._layout = layout(tree)
+
+    def bind(self, inputs: Arrays, outputs: Arrays) -> Bound:
+        """Attach the kernel to arrays, and run its ahead part.
+
+        What the ahead part has packed stays as it is now: bind anew when such an input has changed.
+
+        Args:
+            inputs: tensor to array, of the program's shapes and types, C-contiguous.
+            outputs: likewise, writeable; they share no memory with each other or with inputs.
+
+        Raises:
+            ProgramError: an array is missing, unknown, or not as it must be.
+            TargetError: there is no memory for the buffers.
+        """
+        _check_names("input", inputs, self.program.inputs)
+        _check_names("output", outputs, self.program.outputs)
+        for name, array in (*inputs.items(), *outputs.items()):
+            _check(name, array, self.program.type[name])
+        _check_outputs(inputs, outputs)
+        return Bound(self, {**inputs, **outputs})
+
+    def lane_arguments(self, arrays: Arrays) -> tuple[list[Any], list[NDArray[np.uint8]]]:
+        """Make the args array of every lane, and the memory that belongs to the kernel.
+
+        Args:
+            arrays: of inputs and outputs; the addresses of those that are missing are to be filled in.
+        """
+        place = self._layout
+        given = dict.fromkeys((*self.program.inputs, *self.program.outputs), 0)
+        given |= {n: a.ctypes.data for n, a in arrays.items()}
+        owned: list[NDArray[np.uint8]] = []
+        for buffer in self.tree.buffers:
+            if buffer.kind == "ahead":
+                owned.append(_aligned(buffer.size * np.dtype(buffer.dtype).itemsize))
+                given[buffer.name] = owned[-1].ctypes.data
+        owned.append(_aligned(place.shared_bytes))
+        order = [given[b.name] for b in self.tree.buffers if b.kind != "temporary"]
+        order.append(owned[-1].ctypes.data)
+        lanes: list[Any] = []
+        for _ in range(self.cores):
+            owned.append(_aligned(place.private_bytes))
+            words = [*order, owned[-1].ctypes.data]
+            lanes.append((ctypes.c_void_p * len(words))(*words))
+        return lanes, owned
+
+
+class Bound:
+    """A kernel with its arrays; a call computes the outputs from what the inputs hold now.
+
+    It is made by `Kernel.bind`. Calls from several threads at once are not safe, for they share the outputs.
+    """
+
+    def __init__(self, kernel: Kernel, arrays: Arrays) -> None:
+        self.kernel = kernel
+        self.arrays = dict(arrays)
+        self._lanes, self._owned = kernel.lane_arguments(arrays)
+        self.prepare()
+        self._job = Job(kernel.code.entries, self._lanes)
+        self._once: Callable[[], object] = self._job.once()
+
+    def prepare(self) -> None:
+        """Run the ahead part, which takes in what the constants hold now."""
+        if self.kernel.code.ahead_entries:
+            Job(self.kernel.code.ahead_entries, self._lanes).run(1)
+
+    def poison(self) -> None:
+        """Fill the kernel's own memory with NaN, and run the ahead part; for tests of kernels."""
+        for memory in self._owned:
+            memory.fill(0xFF)
+        self.prepare()
+
+    def __call__(self) -> None:
+        """Run the kernel once."""
+        self._once()
+
+    def repeat(self, times: int) -> None:
+        """Run the kernel many times; native code counts, and the GIL is released once."""
+        self._job.run(times)
+
+
+class Job:
+    """The record that `planish.loops.runtime.native` reads.
+
+    Args:
+        entries: of a kernel.
+        lanes: the arguments of each thread.
+
+    Attributes:
+        parallel: whether several threads run it.
+    """
+
+    def __init__(self, entries: Sequence[Entry], lanes: Sequence[Any]) -> None:
+        self._entries = entries
+        self._lanes = lanes
+        n, width = len(entries), len(lanes)
+        bounds = [b for e in entries for b in _bounds(e, width)]
+        tables = [
+            (ctypes.c_void_p * width)(*(ctypes.addressof(a) for a in lanes)),
+            (ctypes.c_void_p * n)(*(e.address for e in entries)),
+            (ctypes.c_int64 * n)(*(e.parallel for e in entries)),
+            (ctypes.c_int64 * len(bounds))(*bounds),
+        ]
+        self._tables = tables
+        self._words = (ctypes.c_int64 * 6)(n, width, *map(ctypes.addressof, tables))
+        self._record = ctypes.c_void_p(ctypes.addressof(self._words))
+        self.parallel = width > 1 and any(e.parallel for e in entries)
+
+    def once(self) -> Callable[[], object]:
+        """Give what runs it once with the least overhead."""
+        if len(self._entries) == 1 and not self.parallel:
+            arguments = ctypes.c_void_p(ctypes.addressof(self._lanes[0]))
+            entry = self._entries[0]
+            return partial(_ENTRY(entry.address), arguments, 0, entry.iterations)
+        return self.run_once
+
+    def run_once(self) -> None:
+        """Run it, from the addresses that the lanes' arguments have now."""
+        self.run(1)
+
+    def run(self, times: int) -> None:
+        """Run it so many times."""
+        if self.parallel:
+            from planish.loops.runtime.threads import team
+
+            team(len(self._lanes)).run(self._record, times)
+        else:
+            from planish.loops.runtime.native import native
+
+            native().repeat(self._record, times)
+
+
+def _bounds(entry: Entry, lanes: int) -> list[int]:
+    """Share an entry's iterations among lanes, evenly; a serial entry is lane 0's."""
+    if not entry.parallel:
+        return [0] + [1] * lanes
+    return [entry.iterations * lane // lanes for lane in range(lanes + 1)]
+
+
+def _aligned(size: int) -> NDArray[np.uint8]:
+    try:
+        memory = np.empty(size + ALIGNMENT, np.uint8)
+    except MemoryError as error:
+        raise TargetError(f"no memory for a buffer of {size} bytes", "Choose smaller sizes.") from error
+    return memory[-memory.ctypes.data % ALIGNMENT :][:size]
+
+
+def _check_names(kind: str, arrays: Arrays, wanted: Sequence[str]) -> None:
+    for name in wanted:
+        if name not in arrays:
+            raise ProgramError(f"{kind} '{name}' is missing", f"Pass an array for it beside {_list(arrays)}.")
+    for name in arrays:
+        if name not in wanted:
+            raise ProgramError(f"the program has no {kind} '{name}'", did_you_mean(name, wanted))
+
+
+def _list(names: Mapping[str, Any]) -> str:
+    return ", ".join(names) or "none"
+
+
+def _check(name: str, array: NDArray[Any], wanted: TensorType) -> None:
+    if array.shape != wanted.shape:
+        raise ProgramError(f"{name} has shape {array.shape}, the program says {wanted.shape}")
+    if array.dtype != np.dtype(wanted.dtype):
+        hint = f"Convert it: {name}.astype('{wanted.dtype}')."
+        raise ProgramError(f"{name} is of type {array.dtype}, the program says {wanted.dtype}", hint)
+    if not array.flags.c_contiguous or not array.flags.aligned:
+        raise ProgramError(
+            f"{name} is not contiguous in memory", f"Copy it: numpy.ascontiguousarray({name})."
+        )
+
+
+def _check_outputs(inputs: Arrays, outputs: Arrays) -> None:
+    for name, array in outputs.items():
+        if not array.flags.writeable:
+            raise ProgramError(f"output {name} is read-only", f"Copy it: {name}.copy().")
+        for other, shared in (*inputs.items(), *outputs.items()):
+            if other != name and np.may_share_memory(array, shared):
+                raise ProgramError(f"output {name} shares memory with {other}", f"Copy it: {name}.copy().")

@@ -1,0 +1,107 @@
+"""Teams of threads that wait for parallel loops; kept for the life of the process, made on first use."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import threading
+from queue import SimpleQueue
+
+from planish.loops.runtime.native import FIELDS, TEAM_WORDS, native, yield_address
+
+
+class Team:
+    """A leader, which is the calling thread, and workers; each has a lane, the leader's is 0.
+
+    Workers wait in native code without the GIL; after a while without work they sleep. The machine
+    code of what they run, and its arrays, must live until `run` returns.
+
+    Args:
+        lanes: threads in all, at least 2.
+    """
+
+    def __init__(self, lanes: int) -> None:
+        self.lanes = lanes
+        self._native = native()
+        self._words = (ctypes.c_int64 * (TEAM_WORDS + 8))()
+        self._start = -(-ctypes.addressof(self._words) // 64) * 64
+        self._team = ctypes.c_void_p(self._start)
+        self._word("yield").value = yield_address()
+        self._turn = threading.Lock()
+        self._wake: SimpleQueue[None] = SimpleQueue()
+        self._threads = [
+            threading.Thread(target=self._work, args=(lane,), name=f"planish-{lane}", daemon=True)
+            for lane in range(1, lanes)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def run(self, job: ctypes.c_void_p, times: int) -> None:
+        """Run a job, each parallel entry by all lanes; see `planish.loops.runtime.native` for the record.
+
+        Args:
+            job: address of the record; it must be made for this number of lanes.
+            times: how often.
+        """
+        with self._turn:
+            try:
+                for _ in range(self._native.begin(self._team)):
+                    self._wake.put(None)
+            except BaseException:
+                self._word("active").value = 0
+                raise
+            self._native.lead(self._team, job, times)
+
+    def stop(self) -> None:
+        """End the workers; the team is of no use afterwards."""
+        with self._turn:
+            self._word("job").value = 0
+            self._word("generation").value += 1
+            for _ in self._threads:
+                self._wake.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _word(self, field: str) -> ctypes.c_int64:
+        return ctypes.c_int64.from_address(self._start + 8 * FIELDS[field])
+
+    def _work(self, lane: int) -> None:
+        seen, slept = 0, 0
+        while True:
+            seen = self._native.work(self._team, lane, seen, slept)
+            if seen < 0:
+                return
+            self._wake.get()
+            slept = 1
+
+
+_teams: dict[int, Team] = {}
+_making = threading.Lock()
+
+
+def team(lanes: int) -> Team:
+    """Give the process's team of so many threads."""
+    found = _teams.get(lanes)
+    if found is None:
+        with _making:
+            found = _teams.get(lanes) or _teams.setdefault(lanes, Team(lanes))
+    return found
+
+
+def _stop_all() -> None:
+    for found in _teams.values():
+        found.stop()
+    _teams.clear()
+
+
+def _forget_after_fork() -> None:
+    """A child has none of its parent's threads: it makes teams of its own."""
+    global _making
+    _teams.clear()
+    _making = threading.Lock()
+
+
+atexit.register(_stop_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_after_fork)

@@ -1,0 +1,147 @@
+"""Register tiles, and a rough count of the cycles that the main nest takes with each.
+
+The count only ranks: it is for a core that does two vector operations and two loads a cycle. It knows of what
+decides between register tiles: unused lanes, loads for each operation, results taken to memory one by one,
+and tensors that must be copied because the vector axis does not walk them in sequence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from planish.loops.space.facts import Facts, Moves
+
+COPY = 1.5
+"""Cycles to copy an element where reading or writing is not in sequence."""
+TURN = 0.7
+"""Cycles to take a result to memory where the vector axis does not walk memory in sequence,"""
+TURN_RUN = 6.0
+"""and cycles for each run of results that do lie in sequence."""
+GATHER = 2.5
+"""Loads for each lane of a vector that is not in sequence."""
+BROADCAST = 0.6
+"""Loads for each element that is loaded into all lanes."""
+FAR = 0.02
+"""Further loads of a vector for each row that has cache lines of its own: they get into each other's way."""
+LOAD = 0.003
+"""Cycles of a load that operations hide; they decide between tiles that are equal otherwise."""
+SUM_LANES = 12.0
+"""Cycles to sum the lanes of a register."""
+VECTORS = (1, 2, 3, 4)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """What is kept in registers.
+
+    Args:
+        rows: (axis, elements), outermost first; not over reduced axes.
+        vector: the axis that is vectorised.
+        width: its elements.
+    """
+
+    rows: tuple[tuple[str, int], ...]
+    vector: str
+    width: int
+
+    def __str__(self) -> str:
+        return " ".join(f"{axis}={n}" for axis, n in (*self.rows, (self.vector, self.width)))
+
+
+def tiles(facts: Facts, vector: str) -> list[tuple[Tile, float]]:
+    """List the register tiles with a vector axis that the register file holds, with their cycles."""
+    found = {tile: cycles(facts, tile) for tile in _tiles(facts, vector)}
+    return sorted(found.items(), key=lambda item: item[1])
+
+
+def _tiles(facts: Facts, vector: str) -> Iterator[Tile]:
+    reduced = vector in facts.nest.reduced
+    for count in VECTORS:
+        if (count - 1) * facts.lanes >= facts.size[vector]:
+            break
+        width = min(count * facts.lanes, facts.size[vector])
+        budget = facts.registers // (1 if reduced else count)
+        yield Tile((), vector, width)
+        for axis in facts.parallel_axes:
+            if axis != vector:
+                yield from _rows(facts, axis, vector, width, budget)
+
+
+def _rows(facts: Facts, axis: str, vector: str, width: int, budget: int) -> Iterator[Tile]:
+    """Take rows of an axis; if all fit, also several of a second axis."""
+    extent = facts.size[axis]
+    for rows in range(2, min(extent, budget) + 1):
+        yield Tile(((axis, rows),), vector, width)
+    for other in facts.parallel_axes:
+        if other not in (axis, vector):
+            for rows in range(2, min(facts.size[other], budget // extent) + 1):
+                yield Tile(((other, rows), (axis, extent)), vector, width)
+
+
+def cycles(facts: Facts, tile: Tile) -> float:
+    """Estimate the cycles of the main nest."""
+    reduced = tile.vector in facts.nest.reduced
+    inside = {tile.vector, *(axis for axis, _ in tile.rows)}
+    steps = prod(facts.size[axis] for axis in facts.reduced_axes if axis != tile.vector)
+    outer = prod(facts.size[axis] for axis in facts.parallel_axes if axis not in inside)
+    sides = [_parts(facts.size[axis], rows) for axis, rows in tile.rows]
+    total = 0.0
+    for (width, count), *rows in product(_parts(facts.size[tile.vector], tile.width), *sides):
+        shape = {axis: n for (axis, _), (n, _) in zip(tile.rows, rows, strict=True)}
+        times = outer * prod(n for _, n in rows)
+        vectors = -(-width // facts.lanes)
+        total += times * count * steps * _step(facts, tile.vector, shape, vectors)
+        total += times * (1 if reduced else count) * _end(facts, tile, shape, vectors)
+    return total + sum(_copy(facts, operand, tile.vector) for operand in facts.operands)
+
+
+def _parts(extent: int, tile: int) -> list[tuple[int, int]]:
+    """List (elements, how often): the full tiles, and the tail."""
+    full, tail = divmod(extent, tile)
+    return [(tile, full)] * (full > 0) + [(tail, 1)] * (tail > 0)
+
+
+def _step(facts: Facts, vector: str, rows: dict[str, int], vectors: int) -> float:
+    """Count the cycles of all operations for one step of the reduction."""
+    loads = 0.0
+    for operand in facts.operands:
+        each = prod(n for axis, n in rows.items() if axis in operand.strides)
+        if vector not in operand.strides:
+            loads += each * BROADCAST
+        elif _strided(operand, vector) and not is_copied(facts, operand, vector):
+            loads += each * vectors * GATHER * facts.lanes
+        else:
+            far = any(operand.strides.get(axis, 0) >= facts.lanes for axis in rows)
+            loads += each * vectors * (1 + FAR * each * far)
+    return max(prod(rows.values()) * vectors, loads) / 2 + loads * LOAD
+
+
+def _end(facts: Facts, tile: Tile, rows: dict[str, int], vectors: int) -> float:
+    """Count the cycles to begin a tile and to take its results to memory."""
+    results = prod(rows.values())
+    if tile.vector in facts.nest.reduced:
+        return 6 + results * SUM_LANES
+    if not _strided(facts.output, tile.vector):
+        return 6 + results * vectors * 2.0
+    run = next((n for axis, n in rows.items() if facts.output.strides[axis] == 1), 1)
+    return 6 + results * vectors * facts.lanes * (TURN + TURN_RUN / run)
+
+
+def is_copied(facts: Facts, operand: Moves, vector: str) -> bool:
+    """Tell whether packing an operand pays, so that the vector axis walks it in sequence."""
+    if not _strided(operand, vector) or not operand.single or vector not in operand.alone:
+        return False
+    reuse = prod(facts.size.values()) / operand.elements
+    return operand.tensor in facts.program.constants or reuse * GATHER > 2 * COPY
+
+
+def _copy(facts: Facts, operand: Moves, vector: str) -> float:
+    free = operand.tensor in facts.program.constants or not is_copied(facts, operand, vector)
+    return 0.0 if free else operand.elements * COPY
+
+
+def _strided(moves: Moves, vector: str) -> bool:
+    return moves.strides.get(vector, 1) != 1

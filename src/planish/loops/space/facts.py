@@ -1,0 +1,114 @@
+"""What the template space knows of a program and a target, before any schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from planish.core import Target
+from planish.loops.ir.graph import Graph, Nest, graph_of
+from planish.loops.lang.program import DTYPES, Access, Program
+
+_REGISTERS = {64: 28, 32: 12}
+"""Vector registers that can hold results, by bytes of a register; the others are for operands."""
+
+
+@dataclass(frozen=True)
+class Moves:
+    """How a tensor of the main nest moves with its axes.
+
+    Args:
+        tensor: its name.
+        strides: axis to elements of memory for each of its steps; without axes that do not move it.
+        alone: the axes that subscript a dimension alone, so that a packed tile has them in sequence.
+        elements: how many elements the nest touches.
+        single: whether the nest reads or writes it in one way, so that it can be packed.
+    """
+
+    tensor: str
+    strides: Mapping[str, int]
+    alone: frozenset[str]
+    elements: int
+    single: bool
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The main nest, its tensors and the target's registers.
+
+    Args:
+        program: what is scheduled.
+        vector_bytes: of a vector register: 64 or 32.
+        cores: how many may be used.
+    """
+
+    program: Program
+    vector_bytes: int
+    cores: int
+
+    @staticmethod
+    def of(program: Program, target: Target) -> Facts:
+        """Collect the facts."""
+        wide = any("avx512" in feature for feature in target.features)
+        return Facts(program, 64 if wide else 32, target.cores)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The program's."""
+        return graph_of(self.program)
+
+    @cached_property
+    def nest(self) -> Nest:
+        """The main nest."""
+        return self.graph.nests[self.graph.main]
+
+    @cached_property
+    def size(self) -> Mapping[str, int]:
+        """Axis to extent, of the main nest's axes."""
+        return {axis: self.program.size[axis] for axis in self.nest.axes}
+
+    @cached_property
+    def parallel_axes(self) -> tuple[str, ...]:
+        """The axes that are not reduced."""
+        return tuple(axis for axis in self.nest.axes if axis not in self.nest.reduced)
+
+    @cached_property
+    def reduced_axes(self) -> tuple[str, ...]:
+        """The others, in program order."""
+        return tuple(axis for axis in self.nest.axes if axis in self.nest.reduced)
+
+    @cached_property
+    def lanes(self) -> int:
+        """Elements of a vector register."""
+        return self.vector_bytes // DTYPES[self.program.type[self.nest.statement.target.tensor].dtype]
+
+    @cached_property
+    def registers(self) -> int:
+        """Vector registers that can hold results."""
+        return _REGISTERS[self.vector_bytes]
+
+    @cached_property
+    def output(self) -> Moves:
+        """The tensor that the main nest writes."""
+        return self._moves(self.nest.statement.target)
+
+    @cached_property
+    def operands(self) -> tuple[Moves, ...]:
+        """What the main nest reads, each distinct access once."""
+        return tuple(self._moves(operand.access) for operand in self.nest.operands)
+
+    def _moves(self, access: Access) -> Moves:
+        type_ = self.program.type[access.tensor]
+        strides: dict[str, int] = {}
+        for index, stride in zip(access.index, type_.strides(), strict=True):
+            for axis, coefficient in index.terms:
+                if axis in self.size:
+                    strides[axis] = strides.get(axis, 0) + coefficient * stride
+        pairs = [[axis for axis, _ in index.terms if axis in self.size] for index in access.index]
+        used = [axis for axes in pairs for axis in axes]
+        alone = frozenset(axes[0] for axes in pairs if len(axes) == 1 and used.count(axes[0]) == 1)
+        ways = sum(operand.access.tensor == access.tensor for operand in self.nest.operands)
+        elements = min(type_.size, prod(self.size[axis] for axis in strides))
+        return Moves(access.tensor, strides, alone, elements, ways <= 1)

@@ -1,0 +1,87 @@
+"""What a knob of the template space is, and where it stands when it is turned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from planish.loops.ir.schedule import Order, Schedule
+from planish.loops.ir.tree import LoopId
+from planish.loops.space.estimate import Tile
+from planish.loops.space.facts import Facts
+from planish.loops.steps import LoopStep
+
+
+@dataclass(frozen=True)
+class Option:
+    """An alternative.
+
+    Args:
+        steps: what it does; none for leaving things as they are.
+        weight: how plausible it is; it is drawn in proportion, and the first guess is the greatest.
+    """
+
+    steps: tuple[LoopStep, ...]
+    weight: float
+
+
+Options = Mapping[str, Option]
+"""Name of an alternative to the alternative; one name means the same wherever it is offered."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where the knobs before this one have led.
+
+    Args:
+        facts: of the program and the target.
+        schedule: so far.
+        chosen: knob to alternative, so far.
+        tile: the register tile, once it is chosen.
+    """
+
+    facts: Facts
+    schedule: Schedule
+    chosen: Mapping[str, str]
+    tile: Tile
+
+    @cached_property
+    def order(self) -> Order:
+        """The main nest's loops."""
+        return self.schedule.loops[self.schedule.graph.main]
+
+    @cached_property
+    def outer(self) -> Order:
+        """The loops around the register tile and its reduction, and that reduction's cache tile."""
+        core = {(axis, 1) for axis, _ in (*self.tile.rows, (self.tile.vector, 0))}
+        for i, loop in enumerate(self.order):
+            reduces = loop[0] in self.facts.nest.reduced and str(loop[1]) != self.chosen.get("reduce")
+            if reduces or loop in core:
+                return self.order[:i]
+        return self.order
+
+    def trips(self, loops: Order) -> dict[LoopId, int]:
+        """Count the iterations of each of the outermost loops, tails included."""
+        left = dict(self.facts.size)
+        found: dict[LoopId, int] = {}
+        for axis, step in loops:
+            found[axis, step] = -(-left[axis] // step)
+            left[axis] = step
+        return found
+
+
+@dataclass(frozen=True)
+class Knob:
+    """A choice.
+
+    Args:
+        name: unique in the space.
+        options: what is offered where the knobs before it have led; at least one alternative, and no two of
+            the same steps.
+        most: it never offers more.
+    """
+
+    name: str
+    options: Callable[[Context], Options]
+    most: int

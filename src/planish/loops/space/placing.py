@@ -1,0 +1,129 @@
+"""The knobs that place what is there: order of the outer loops, packing, threads, results turned round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice, permutations
+from math import prod
+
+from planish.loops.ir.graph import plain_axis
+from planish.loops.ir.schedule import Order, loop_text
+from planish.loops.space.estimate import COPY, is_copied
+from planish.loops.space.facts import Facts, Moves
+from planish.loops.space.knob import Context, Knob, Option, Options
+from planish.loops.steps import Pack, Parallel, Reorder
+
+ORDERS_MAX = 24
+"""Orders of the outer loops that are offered; with more than four loops these are not all."""
+COPIES_MAX = 0.5
+"""Copies that would take more than this share of the operations' time are not offered."""
+
+
+def placing_knobs(facts: Facts) -> Iterator[Knob]:
+    """List the knobs, in the order of their steps."""
+    yield Knob("order", _order, ORDERS_MAX)
+    for moves in (*facts.operands, facts.output):
+        if moves.single and moves.strides and _can_be_packed(facts, moves):
+            yield Knob(f"pack {moves.tensor}", lambda c, m=moves: _pack(c, m), 3 * len(facts.size) + 3)
+    if facts.cores > 1:
+        yield Knob("parallel", _parallel, 2)
+    for i, nest in enumerate(facts.graph.nests):
+        if i != facts.graph.main:
+            yield Knob(f"turn {nest.name}", lambda c, i=i: _turn(c, i), 2)
+
+
+def _order(context: Context) -> Options:
+    """Offer orders of the loops around the register tile.
+
+    The first guess has outside what moves the tensor that vectors are loaded from, so that its tile is used
+    again by the loops inside; and splits of a reduction inside.
+    """
+    outer = context.outer
+    options: dict[str, Option] = {}
+    for order in islice(_orders(_by_use(context, outer)), ORDERS_MAX):
+        names = tuple(map(loop_text, order))
+        steps = (Reorder(names),) if order != outer else ()
+        options[" ".join(names)] = Option(steps, 0.1 if options else 1.0)
+    return options
+
+
+def _by_use(context: Context, loops: Order) -> Order:
+    facts = context.facts
+    loaded = [m for m in facts.operands if context.tile.vector in m.strides]
+    leader = max(loaded, key=lambda m: m.elements, default=facts.output)
+
+    def rank(loop: tuple[str, int]) -> int:
+        return 2 if loop[0] in facts.nest.reduced else int(loop[0] not in leader.strides)
+
+    return tuple(sorted(loops, key=rank))
+
+
+def _orders(first: Order) -> Iterator[Order]:
+    """List the permutations in which each axis keeps the order of its loops."""
+    for order in permutations(first):
+        places = {loop: i for i, loop in enumerate(order)}
+        pairs = ((a, b) for a in first for b in first if a[0] == b[0] and a[1] > b[1])
+        if all(places[a] < places[b] for a, b in pairs):
+            yield order
+
+
+def _can_be_packed(facts: Facts, moves: Moves) -> bool:
+    return moves.tensor != facts.output.tensor or moves.tensor in facts.program.outputs
+
+
+def _pack(context: Context, moves: Moves) -> Options:
+    """Offer the outer loops at which a tensor may be packed, and the root; ahead for constants."""
+    facts, vector = context.facts, context.tile.vector
+    is_output = moves.tensor == facts.output.tensor
+    wanted = moves.strides.get(vector, 1) != 1 if is_output else is_copied(facts, moves, vector)
+    options = {"none": Option((), 0.02 if wanted else 1.0)}
+    for depth in range(len(context.outer) + 1):
+        around, inside = context.outer[:depth], context.order[depth:]
+        weight = _output_weight(context, depth) if is_output else _copy_weight(context, moves, around)
+        if weight and any(axis in moves.strides for axis, _ in inside):
+            at = loop_text(around[-1]) if around else "root"
+            options[at] = Option((Pack(moves.tensor, at),), weight * (1.0 if wanted else 0.1))
+    if moves.tensor in facts.program.constants:
+        options["ahead"] = Option((Pack(moves.tensor, "root", True),), 3.0 if wanted else 0.3)
+    return options
+
+
+def _output_weight(context: Context, depth: int) -> float:
+    """Prefer the smallest tile; none inside a loop that reduces."""
+    if any(axis in context.facts.nest.reduced for axis, _ in context.outer[:depth]):
+        return 0.0
+    return 1.0 if depth == len(context.outer) else 0.3
+
+
+def _copy_weight(context: Context, moves: Moves, around: Order) -> float:
+    """Prefer what is copied once, and of that the smallest tile; refuse what is copied too often."""
+    facts = context.facts
+    trips = context.trips(around)
+    again = prod(n for (axis, _), n in trips.items() if axis not in moves.strides)
+    operations = prod(facts.size.values()) / (2 * facts.lanes)
+    if again > 1 and again * moves.elements * COPY > COPIES_MAX * operations:
+        return 0.0
+    return (1 + 0.1 * len(around)) / again
+
+
+def _parallel(context: Context) -> Options:
+    """Offer to share the outermost loop among the cores."""
+    options = {"none": Option((), 0.1)}
+    if context.order[0][0] not in context.facts.nest.reduced:
+        options["outermost"] = Option((Parallel(loop_text(context.order[0])),), 1.0)
+    return options
+
+
+def _turn(context: Context, i: int) -> Options:
+    """Offer that a nest that follows the main one walks its result as that lies in memory."""
+    options = {"none": Option((), 1.0)}
+    nest, order = context.facts.graph.nests[i], context.schedule.loops[i]
+    outer = set(context.outer)
+    inner = [loop for loop in order if loop not in outer]
+    axes = [plain_axis(index) for index in nest.statement.target.index]
+    place = {axis: d for d, axis in enumerate(axes)}
+    turned = sorted(inner, key=lambda loop: place.get(loop[0], -1))
+    if turned != inner and not any(axis in nest.reduced for axis, _ in inner):
+        step = Reorder(tuple(map(loop_text, turned)), nest.name)
+        options["turned"] = Option((step,), 2.0)
+    return options

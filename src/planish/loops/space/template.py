@@ -1,0 +1,158 @@
+"""The template space of AutoTVM: knobs, derived from the program instead of written for each operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from math import prod
+from typing import TYPE_CHECKING
+
+from planish.core import Candidate, ScheduleError, Step, Target
+from planish.loops.ir.schedule import unscheduled
+from planish.loops.lang.program import Program
+from planish.loops.space.estimate import Tile
+from planish.loops.space.facts import Facts
+from planish.loops.space.knob import Context, Knob, Option, Options
+from planish.loops.space.placing import placing_knobs
+from planish.loops.space.tiling import Tiling
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+Choices = Mapping[str, str]
+"""Knob to the name of the alternative that is chosen."""
+
+_Choose = Callable[[Knob, Options], str]
+
+
+class TemplateSpace:
+    """Candidates that are made of one alternative of each knob, in the knobs' order.
+
+    AutoTVM's templates are written by hand for each operator and each processor (section 2 of its
+    paper). Here the knobs are derived: the vector axis, a register tile that the register file holds,
+    unrolling, tiles for the caches, the order of the outer loops, packing of each tensor, threads.
+
+    Args:
+        program: what is scheduled.
+        target: whose vector registers and cores are reckoned with.
+    """
+
+    def __init__(self, program: Program, target: Target) -> None:
+        self._facts = Facts.of(program, target)
+        self._tiling = Tiling(self._facts)
+        has_loops = bool(self._facts.nest.axes)
+        self.knobs = (*self._tiling.knobs(), *placing_knobs(self._facts)) if has_loops else ()
+
+    def start(self) -> Candidate:
+        """Give the first guess: the most plausible alternative of each knob."""
+        return self._candidate(lambda _, options: _first_guess(options))
+
+    def sample(self, rng: Generator) -> Candidate:
+        """Draw each knob's alternative by its weight."""
+        return self._candidate(lambda _, options: _draw(options, rng))
+
+    def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
+        """Choose anew for one knob; the others keep their alternatives where these are still offered."""
+        read = list(self._read(candidate))
+        old = {name: chosen for name, chosen, _ in read}
+        free = [name for name, _, options in read if len(options) > 1]
+        if not free:
+            return candidate
+        changed = free[int(rng.integers(len(free)))]
+
+        def choose(knob: Knob, options: Options) -> str:
+            if knob.name != changed:
+                return _keep(options, old[knob.name])
+            return _draw({n: o for n, o in options.items() if n != old[knob.name]}, rng)
+
+        return self._candidate(choose)
+
+    def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
+        """Give two children: each knob's alternative comes from either parent, for one or the other."""
+        parents = self.choices(a), self.choices(b)
+        sides = {knob.name: int(rng.integers(2)) for knob in self.knobs}
+
+        def child(flip: int) -> Candidate:
+            return self._candidate(lambda k, o: _keep(o, parents[sides[k.name] ^ flip][k.name]))
+
+        return child(0), child(1)
+
+    def size(self) -> int:
+        """Bound the number of candidates from above."""
+        return prod(knob.most for knob in self.knobs)
+
+    def candidates(self) -> Iterator[Candidate]:
+        """List every candidate, the last knob's alternatives fastest."""
+        return (Candidate(steps) for steps in self._all(0, self._begin(), ()))
+
+    def choices(self, candidate: Candidate) -> Choices:
+        """Read a candidate back into the alternatives that it is made of.
+
+        Raises:
+            ScheduleError: it is not a candidate of this space.
+        """
+        return {name: chosen for name, chosen, _ in self._read(candidate)}
+
+    def candidate(self, choices: Choices) -> Candidate:
+        """Make a candidate; a knob whose alternative is not named, or not offered, takes the first guess."""
+        return self._candidate(lambda knob, options: _keep(options, choices.get(knob.name, "")))
+
+    def _begin(self) -> Context:
+        axis = next(iter(self._facts.size), "")
+        return Context(self._facts, unscheduled(self._facts.program), {}, Tile((), axis, 1))
+
+    def _candidate(self, choose: _Choose) -> Candidate:
+        context = self._begin()
+        steps: tuple[Step, ...] = ()
+        for knob in self.knobs:
+            options = knob.options(context)
+            name = choose(knob, options)
+            steps += options[name].steps
+            context = self._after(context, knob, name, options[name])
+        return Candidate(steps)
+
+    def _after(self, context: Context, knob: Knob, name: str, option: Option) -> Context:
+        schedule = context.schedule
+        for step in option.steps:
+            schedule = step.apply(schedule)
+        tile = self._tiling.tile_of(context.chosen["vector"], name) if knob.name == "tile" else context.tile
+        return Context(self._facts, schedule, {**context.chosen, knob.name: name}, tile)
+
+    def _read(self, candidate: Candidate) -> Iterator[tuple[str, str, Options]]:
+        """List each knob with what is chosen and what was offered."""
+        context, left = self._begin(), candidate.steps
+        for knob in self.knobs:
+            options = knob.options(context)
+            fits = [n for n, o in options.items() if left[: len(o.steps)] == o.steps]
+            if not fits:
+                break
+            name = max(fits, key=lambda n: len(options[n].steps))
+            yield knob.name, name, options
+            context = self._after(context, knob, name, options[name])
+            left = left[len(options[name].steps) :]
+        if left:
+            raise ScheduleError(f"{left[0]} is no step of this template", "Use the space's own candidates.")
+
+    def _all(self, i: int, context: Context, steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
+        if i == len(self.knobs):
+            yield steps
+            return
+        knob = self.knobs[i]
+        for name, option in knob.options(context).items():
+            yield from self._all(i + 1, self._after(context, knob, name, option), steps + option.steps)
+
+
+def _first_guess(options: Options) -> str:
+    return max(options, key=lambda name: options[name].weight)
+
+
+def _keep(options: Options, name: str) -> str:
+    return name if name in options else _first_guess(options)
+
+
+def _draw(options: Options, rng: Generator) -> str:
+    point = rng.random() * sum(option.weight for option in options.values())
+    for name, option in options.items():
+        point -= option.weight
+        if point < 0:
+            return name
+    return list(options)[-1]

@@ -1,0 +1,123 @@
+"""The knobs that make loops: the vector axis, the register tile, the reduction, the tiles of the caches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from planish.loops.ir.schedule import loop_text
+from planish.loops.space.estimate import Tile, tiles
+from planish.loops.space.facts import Facts
+from planish.loops.space.knob import Context, Knob, Option, Options
+from planish.loops.steps import LoopStep, Reorder, Split, Unroll, Vectorize
+
+TILES_MAX = 80
+"""Register tiles that are offered for one vector axis: those of the fewest cycles by estimate."""
+UNROLLS = (2, 4, 8)
+CACHE_TILES = (2, 4, 8, 16)
+REDUCE_TILES = (64, 128, 256, 512)
+
+
+class Tiling:
+    """Makes the knobs of one program.
+
+    Args:
+        facts: of the program and the target.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self._tiles: dict[str, dict[str, tuple[Tile, float]]] = {}
+        self._options: dict[str, Options] = {}
+
+    def knobs(self) -> Iterator[Knob]:
+        """List the knobs, in the order of their steps."""
+        yield Knob("vector", self._vector, len(self.facts.size))
+        yield Knob("tile", self._tile, TILES_MAX)
+        yield Knob("unroll", _unroll, len(UNROLLS) + 2)
+        yield Knob("reduce", _reduce, len(REDUCE_TILES) + 1)
+        for axis in self.facts.parallel_axes:
+            yield Knob(f"cache {axis}", lambda c, a=axis: _cache(c, a), len(CACHE_TILES) + 1)
+
+    def tile_of(self, vector: str, name: str) -> Tile:
+        """Find a register tile by its name."""
+        return self._offered(vector)[name][0]
+
+    def _offered(self, vector: str) -> dict[str, tuple[Tile, float]]:
+        """Name to the best register tiles of a vector axis and their cycles, the best first."""
+        if vector not in self._tiles:
+            best = tiles(self.facts, vector)[:TILES_MAX]
+            self._tiles[vector] = {str(tile): (tile, cycles) for tile, cycles in best}
+        return self._tiles[vector]
+
+    def _vector(self, context: Context) -> Options:
+        """Offer every axis; one whose best register tile takes fewer cycles is more plausible."""
+        del context
+        cycles = {axis: next(iter(self._offered(axis).values()))[1] for axis in self.facts.size}
+        best = min(cycles.values())
+        return {axis: Option((Vectorize(axis),), (best / n) ** 4) for axis, n in cycles.items()}
+
+    def _tile(self, context: Context) -> Options:
+        """Offer register tiles, with the reduction around and all else outside; each order of loops once."""
+        vector = context.chosen["vector"]
+        if vector not in self._options:
+            offered = self._offered(vector).values()
+            best = min(cycles for _, cycles in offered)
+            found: dict[tuple[LoopStep, ...], tuple[str, Option]] = {}
+            for tile, cycles in offered:
+                steps = _tile_steps(self.facts, tile)
+                found.setdefault(steps, (str(tile), Option(steps, (best / cycles) ** 8)))
+            self._options[vector] = dict(found.values())
+        return self._options[vector]
+
+
+def _tile_steps(facts: Facts, tile: Tile) -> tuple[LoopStep, ...]:
+    axes = (*tile.rows, (tile.vector, tile.width))
+    part = {axis: n for axis, n in axes if n < facts.size[axis]}
+    inside = [(axis, 1) for axis, _ in axes]
+    outer = [(axis, part.get(axis, 1)) for axis in facts.parallel_axes]
+    reduced = [(axis, 1) for axis in facts.reduced_axes if axis != tile.vector]
+    if tile.vector in facts.nest.reduced and tile.vector in part:
+        reduced.append((tile.vector, tile.width))
+    order = (*(loop for loop in outer if loop not in inside), *reduced, *inside)
+    splits = tuple(Split(axis, n) for axis, n in part.items())
+    return (*splits, Reorder(tuple(map(loop_text, order)))) if len(order) > 1 else splits
+
+
+def _unroll(context: Context) -> Options:
+    """Offer to unroll the innermost reduction loop around the register tile, wholly or in part."""
+    options = {"none": Option((), 1.0)}
+    axes = [a for a in context.facts.reduced_axes if a != context.tile.vector]
+    if axes:
+        axis, extent = axes[-1], context.facts.size[axes[-1]]
+        if extent <= UNROLLS[-1]:
+            options["all"] = Option((Unroll(axis),), 0.1)
+        for factor in UNROLLS:
+            if factor < extent:
+                options[str(factor)] = Option((Split(axis, factor), Unroll(axis)), 0.1)
+    return options
+
+
+def _reduce(context: Context) -> Options:
+    """Offer to split the longest reduction for the cache, with the tiles around the other reductions."""
+    options = {"none": Option((), 1.0)}
+    facts = context.facts
+    axes = [a for a in facts.reduced_axes if a != context.tile.vector]
+    if axes:
+        axis = max(axes, key=lambda a: facts.size[a])
+        inner = [loop_text(loop) for loop in context.order if loop[0] in axes]
+        for factor in REDUCE_TILES:
+            if factor < facts.size[axis]:
+                order = (loop_text((axis, factor)), *inner)
+                options[str(factor)] = Option((Split(axis, factor), Reorder(order)), 0.15)
+    return options
+
+
+def _cache(context: Context, axis: str) -> Options:
+    """Offer to group the register tiles of an axis."""
+    options = {"none": Option((), 1.0)}
+    step = next((step for name, step in context.outer if name == axis), None)
+    if step is not None:
+        for times in CACHE_TILES:
+            if times * step < context.facts.size[axis]:
+                options[str(times)] = Option((Split(axis, times * step),), 0.04)
+    return options

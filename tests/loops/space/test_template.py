@@ -1,0 +1,216 @@
+"""The template space: that it is a space, that it holds the schedules that are known to be good."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planish.core import Candidate, ScheduleError, Space, Step, Target, rng
+from planish.loops.ir.interpret import interpret
+from planish.loops.lang.parse import parse
+from planish.loops.lang.program import Program
+from planish.loops.lower.lowering import lower
+from planish.loops.reference.reference import check, make_inputs, reference
+from planish.loops.space import STEPS, TemplateSpace, resolve
+from planish.loops.steps import Split, Unroll
+from planish.testing.programs import programs
+from planish.testing.spaces import SpaceConformance
+
+AVX512 = Target("a processor", frozenset({"x86-avx512"}))
+AVX2 = Target("a processor", frozenset({"x86-avx2"}))
+
+
+def matmul(m: int = 192, n: int = 192, k: int = 192) -> Program:
+    return parse("C[m,n] += A[m,k] * B[k,n]", {"m": m, "n": n, "k": k})
+
+
+def convolution() -> Program:
+    text = "O[k,y,x] += pad(I[c,y + r - 1,x + s - 1], 0) * W[k,c,r,s]"
+    sizes = {"k": 64, "c": 64, "y": 56, "x": 56, "r": 3, "s": 3}
+    return parse(text, sizes).with_constants(["W"])
+
+
+def depthwise() -> Program:
+    text = "O[c,y,x] += pad(I[c,y + r - 1,x + s - 1], 0) * W[c,r,s]"
+    return parse(text, {"c": 128, "y": 56, "x": 56, "r": 3, "s": 3}).with_constants(["W"])
+
+
+class TestTemplateSpace(SpaceConformance):
+    program = parse("y[i] = relu(a[i])", {"i": 40})
+
+    def space(self) -> Space:
+        return TemplateSpace(self.program, AVX512)
+
+    def known_steps(self) -> Mapping[str, type[Step]]:
+        return STEPS
+
+    def replay(self, space: Space, candidate: Candidate) -> None:
+        assert isinstance(space, TemplateSpace)
+        lower(resolve(self.program, candidate))
+        assert space.candidate(space.choices(candidate)) == candidate
+
+
+class TestTemplateSpaceOfAReduction(TestTemplateSpace):
+    program = parse("y[i] += A[i,k] * x[k]", {"i": 3, "k": 5})
+
+
+class TestTemplateSpaceOfAMatmul(TestTemplateSpace):
+    program = matmul(20, 40, 12)
+
+    def test_the_list_is_unique_and_in_a_fixed_order(self) -> None:
+        """Of 600 candidates; there are too many for the suite's own test."""
+        space = self.space()
+        assert isinstance(space, TemplateSpace)
+        listed = list(islice(space.candidates(), 600))
+        assert len(set(listed)) == 600
+        assert listed == list(islice(space.candidates(), 600))
+
+
+class TestTemplateSpaceOfAConvolution(TestTemplateSpaceOfAMatmul):
+    program = convolution()
+
+    def space(self) -> Space:
+        return TemplateSpace(self.program, Target("a processor", frozenset({"x86-avx2"}), cores=4))
+
+
+def text(program: Program, candidate: Candidate) -> list[str]:
+    return resolve(program, candidate).text.splitlines()
+
+
+@pytest.mark.parametrize(("rows", "width"), [(6, 64), (9, 48), (12, 32), (14, 32), (28, 16)], ids=str)
+def test_matmul_has_register_tiles_with_the_reduction_around(rows: int, width: int) -> None:
+    space = TemplateSpace(matmul(), AVX512)
+    candidate = space.candidate({"vector": "n", "tile": f"m={rows} n={width}", "pack B": f"n:{width}"})
+    assert space.choices(candidate)["tile"] == f"m={rows} n={width}"
+    assert text(matmul(), candidate) == [
+        f"C: n:{width}, m:{rows}, k, m, n",
+        f"pack B at n:{width} in C",
+    ]
+
+
+def test_matmul_has_the_loops_of_blis() -> None:
+    program = matmul(768, 768, 768)
+    choices = {
+        "vector": "n",
+        "tile": "m=12 n=32",
+        "reduce": "256",
+        "cache m": "8",
+        "order": "k:256 m:96 n:32 m:12",
+        "pack A": "m:96",
+        "pack B": "k:256",
+    }
+    space = TemplateSpace(program, AVX512)
+    candidate = space.candidate(choices)
+    assert {name: space.choices(candidate)[name] for name in choices} == choices
+    assert text(program, candidate) == [
+        "C: k:256, m:96, n:32, m:12, k, m, n",
+        "pack A at m:96 in C",
+        "pack B at k:256 in C",
+    ]
+
+
+def test_convolution_has_vectors_of_output_channels_with_weights_packed_ahead() -> None:
+    choices = {"vector": "k", "tile": "x=14 k=32", "pack W": "ahead", "pack O": "x:14"}
+    candidate = TemplateSpace(convolution(), AVX512).candidate(choices)
+    assert text(convolution(), candidate) == [
+        "O: k:32, y, x:14, c, r, s, x, k",
+        "pack O at x:14 in O",
+        "pack W at root in O ahead",
+    ]
+
+
+def test_convolution_has_vectors_of_the_image_with_weights_broadcast() -> None:
+    choices = {"vector": "x", "tile": "k=14 x=32", "order": "k:14 y x:32"}
+    candidate = TemplateSpace(convolution(), AVX512).candidate(choices)
+    assert text(convolution(), candidate) == ["O: k:14, y, x:32, c, r, s, k, x"]
+
+
+def test_depthwise_convolution_has_vectors_of_the_image_with_rows_of_it() -> None:
+    candidate = TemplateSpace(depthwise(), AVX512).candidate({"vector": "x", "tile": "y=4 x=56"})
+    assert text(depthwise(), candidate) == ["O: c, y:4, r, s, y, x"]
+
+
+@pytest.mark.parametrize(("target", "registers", "lanes"), [(AVX512, 28, 16), (AVX2, 12, 8)])
+def test_samples_keep_to_the_register_file(target: Target, registers: int, lanes: int) -> None:
+    space = TemplateSpace(matmul(), target)
+    for index in range(30):
+        choices = space.choices(space.sample(rng(0, index)))
+        sides = {axis: int(n) for axis, n in (word.split("=") for word in choices["tile"].split())}
+        width = sides.pop(choices["vector"])
+        rows = next(iter(sides.values()), 1)
+        assert rows * (1 if choices["vector"] == "k" else -(-width // lanes)) <= registers
+
+
+def test_the_first_guess_vectorises_what_lies_in_sequence_and_reuses_registers() -> None:
+    space = TemplateSpace(matmul(), AVX512)
+    choices = space.choices(space.start())
+    assert choices["vector"] == "n"
+    rows, width = (int(word.partition("=")[2]) for word in choices["tile"].split())
+    assert rows * width / 16 >= 20
+    assert choices["pack A"] == choices["pack B"] == choices["pack C"] == "none"
+
+
+def test_the_first_guess_packs_what_does_not_lie_in_sequence() -> None:
+    transposed = parse("C[m,n] += A[m,k] * B[n,k]", {"m": 256, "n": 256, "k": 256})
+    space = TemplateSpace(transposed, AVX512)
+    choices = space.choices(space.start())
+    assert choices["vector"] == "n"
+    assert choices["pack B"].startswith("n:")
+
+
+def test_a_matrix_vector_product_is_vectorised_along_the_rows_of_its_matrix() -> None:
+    program = parse("y[m] += A[m,k] * x[k]", {"m": 512, "k": 512})
+    assert TemplateSpace(program, AVX512).choices(TemplateSpace(program, AVX512).start())["vector"] == "k"
+
+
+def test_only_constants_are_packed_ahead() -> None:
+    named = TemplateSpace(matmul().with_constants(["B"]), AVX512)
+    assert named.choices(named.candidate({"pack B": "ahead"}))["pack B"] == "ahead"
+    free = TemplateSpace(matmul(), AVX512)
+    assert free.choices(free.candidate({"pack B": "ahead"}))["pack B"] != "ahead"
+
+
+def test_a_nest_that_follows_is_offered_to_walk_its_result_in_sequence() -> None:
+    program = parse("T[k,x] += I[c,x] * W[k,c]; O[k,x] = relu(T[k,x] + b[k])", {"k": 64, "x": 196, "c": 64})
+    program = program.with_constants(["W"])
+    space = TemplateSpace(program, AVX512)
+    candidate = space.candidate({"vector": "k", "tile": "x=14 k=32", "turn O": "turned"})
+    assert text(program, candidate)[:2] == ["T: k:32, x:14, c, x, k", "O: k:32, x:14, k, x"]
+
+
+def test_threads_are_offered_where_there_are_several_cores() -> None:
+    several = TemplateSpace(matmul(), Target("a processor", frozenset({"x86-avx512"}), cores=2))
+    assert text(matmul(), several.start())[0].startswith("C: n:64 parallel, ")
+    assert "parallel" not in [knob.name for knob in TemplateSpace(matmul(), AVX512).knobs]
+
+
+def test_a_foreign_candidate_is_refused() -> None:
+    space = TemplateSpace(matmul(), AVX512)
+    with pytest.raises(ScheduleError, match="is no step of this template"):
+        space.choices(space.start().then(Unroll("k")))
+    with pytest.raises(ScheduleError, match="is no step of this template"):
+        space.choices(Candidate((Split("m", 5),)))
+
+
+def test_a_program_without_loops_has_one_candidate() -> None:
+    space = TemplateSpace(parse("y[] = a[]", {}), AVX512)
+    assert list(space.candidates()) == [Candidate()]
+    assert space.size() == 1
+    assert space.mutate(Candidate(), rng(0)) == Candidate()
+
+
+@settings(max_examples=40, deadline=None)
+@given(programs(points=150), st.integers(0, 1000), st.sampled_from([AVX512, AVX2]))
+def test_samples_of_any_program_are_legal_and_compute_it(program: Program, seed: int, target: Target) -> None:
+    space = TemplateSpace(program, target)
+    inputs = make_inputs(program, 0)
+    answer = reference(program, inputs)
+    for candidate in (space.start(), space.sample(rng(seed)), space.mutate(space.start(), rng(seed))):
+        assert space.candidate(space.choices(candidate)) == candidate
+        outputs = interpret(lower(resolve(program, candidate)), inputs)
+        shaped = {n: a.reshape(program.type[n].shape) for n, a in outputs.items()}
+        assert check(program, shaped, answer) is None
