@@ -169,6 +169,38 @@ def test_at_the_end_answers_are_compared_on_inputs_that_the_search_did_not_see(
     assert len(set(kept)) == len(kept) > len(searched)
 
 
+def given(folder: Path, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> Task:
+    np.savez(folder / "in.npz", x=array)
+    return make(folder, inputs=str(folder / "in.npz"))
+
+
+def test_at_the_end_answers_are_compared_on_inputs_made_of_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pass makes a model that is right on the user's inputs alone."""
+
+    def overfit(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
+        made = apply_pass(model, name)
+        made.graph.node[0].input[0] = "seen"
+        made.graph.initializer.append(onnx.numpy_helper.from_array(seen, "seen"))
+        return made
+
+    seen = np.random.default_rng(0).standard_normal((1, 3, 8, 8)).astype(np.float32)
+    task = given(tmp_path, seen)
+    monkeypatch.setattr(workshop, "apply_pass", overfit)
+    candidate = Candidate((Rewrite("onnxscript.eliminate_identity"),))
+    measured(*evaluate(task, candidate))
+    (found,) = evaluate(task, candidate, remember=False)
+    assert isinstance(found, Failed)
+    assert (found.stage, found.reason) == ("verify", "wrong answer")
+
+
+def test_where_the_users_inputs_are_the_only_ones_it_is_told(tmp_path: Path) -> None:
+    said = recipe_of(given(tmp_path, np.ones((1, 3, 8, 8), np.float32)))().notes
+    assert said == ("candidates are compared on the given inputs alone: nothing in them may be moved",)
+    assert recipe_of(given(tmp_path, np.arange(192, dtype=np.float32).reshape(1, 3, 8, 8)))().notes == ()
+
+
 def test_a_broken_model_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def spoil(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
         made = apply_pass(model, name)

@@ -28,6 +28,8 @@ from planish.graph.running import (
     tolerance,
     weights_of,
 )
+from planish.graph.running.derived import derived
+from planish.graph.running.feeds import FURTHER
 from planish.graph.running.memory import peak_memory
 from planish.graph.shelf import Shelf
 from planish.graph.timed import Timed
@@ -91,6 +93,9 @@ class GraphEvaluator:
 class _Evaluator:
     """Evaluates selections of passes for one model.
 
+    Attributes:
+        notes: that there is no input but the user's.
+
     Raises:
         ProgramError: the runtime does not take the model as it came, or its answers are not finite.
     """
@@ -102,12 +107,30 @@ class _Evaluator:
         self._workshop = Workshop(recipe.program, Path(tempfile.mkdtemp()), shelf=recipe.shelf)
         self._feeds = make_feeds(recipe.program, self._workshop.original, further=not recipe.remember)
         self._labels = labelled(recipe.program)
-        self._expected = _reference(recipe, self._feeds)
+        self._compared = list(zip(self._feeds, _reference(recipe, self._feeds), strict=True))
+        self.notes: tuple[str, ...] = ()
+        if recipe.program.data is not None:
+            self._compare_further()
         self._known: dict[tuple[str, Selection], Outcome] = {}
         self._verified: set[Candidate] = set()
         self._timer = Timed(
             recipe.program.file, recipe.settings, recipe.timing, recipe.yardstick, self._feeds[0]
         )
+
+    def _compare_further(self) -> None:
+        """Compare at the end on inputs made of the given ones too, where the model as it came takes them."""
+        made = derived(self._feeds, FURTHER)
+        try:
+            answers = _reference(self._recipe, made)
+        except ProgramError as error:
+            made, answers = (), []
+            why = f"the model takes no others made of them ({error.message})"
+        else:
+            why = "nothing in them may be moved"
+        if not made:
+            self.notes = (f"candidates are compared on the given inputs alone: {why}",)
+        if not self._recipe.remember:
+            self._compared += zip(made, answers, strict=True)
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Rewrite the model, make a session, compare its answers with the original's, and measure."""
@@ -160,7 +183,7 @@ class _Evaluator:
 
     def _wrong(self, session: Session, chosen: Selection) -> str:
         allowed = tolerance(chosen.rewrites)
-        for feed, expected in zip(self._feeds, self._expected, strict=True):
+        for feed, expected in self._compared:
             said = difference(session.run(feed), expected, allowed)
             if said:
                 return said
