@@ -18,10 +18,10 @@ NO_VENV := $(PYTHON) has no venv module: apt-get install python3-venv
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint format docs fuzz faults bench golden lock peers clean
+.PHONY: help setup demo test lint format docs fuzz faults bench golden lock peers release-check clean
 
 help: ## List the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
 setup: $(READY) ## Make the environment in .venv (PYTHON=... chooses the interpreter)
 
@@ -80,6 +80,9 @@ peers: $(READY) ## Install what the benchmarks compare with (TORCH_INDEX=https:/
 		$(PIP) install $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) "$$peer" \
 			|| echo "$$peer cannot be had here: the benchmarks will leave it out" >&2; \
 	done
+
+release-check: $(READY) ## Build the distributions, check them, and try each in a fresh environment (docs/release.md)
+	@PYTHON=$(BIN)/python .ci/release-check
 
 clean: ## Remove the environment and all that was built
 	@rm -rf $(VENV) build dist out .pytest_cache .ruff_cache .hypothesis .import_linter_cache
