@@ -30,21 +30,27 @@ def use_one_core() -> None:
         os.execv(sys.executable, [sys.executable, *sys.argv])
 
 
-def interleaved(calls: Mapping[str, Call], seconds: float = 0.1, block_s: float = 3e-4) -> dict[str, float]:
+def interleaved(
+    calls: Mapping[str, Call],
+    seconds: float = 0.1,
+    block_s: float = 3e-4,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, float]:
     """Give the median seconds of a call, each measured in many short blocks by turns.
 
     Args:
         calls: name to what is timed.
         seconds: to spend on all of them.
         block_s: seconds that a block lasts at least.
+        clock: tells the seconds that count.
     """
-    counts = {name: _calls_in(call, block_s) for name, call in calls.items()}
+    counts = {name: _calls_in(call, block_s, clock) for name, call in calls.items()}
     samples: dict[str, list[float]] = {name: [] for name in calls}
     with exclusive():
         end = time.perf_counter() + seconds
         while time.perf_counter() < end or len(next(iter(samples.values()))) < 3:
             for name, call in calls.items():
-                samples[name].append(_block(call, counts[name]) / counts[name])
+                samples[name].append(_block(call, counts[name], clock) / counts[name])
     return {name: statistics.median(values) for name, values in samples.items()}
 
 
@@ -82,19 +88,19 @@ def rested(
     return {name: [taken[name] for taken in kept] for name in calls}, f"{len(calm)}/{len(rounds)}"
 
 
-def _calls_in(call: Call, block_s: float) -> int:
+def _calls_in(call: Call, block_s: float, clock: Callable[[], float] = time.perf_counter) -> int:
     call()
     count = 1
-    while (took := _block(call, count)) < block_s:
-        count = math.ceil(count * min(10, max(2, block_s / took)))
+    while (took := _block(call, count, clock)) < block_s:
+        count = math.ceil(count * min(10, max(2, block_s / max(took, 1e-9))))
     return count
 
 
-def _block(call: Call, count: int) -> float:
-    start = time.perf_counter()
+def _block(call: Call, count: int, clock: Callable[[], float] = time.perf_counter) -> float:
+    start = clock()
     for _ in range(count):
         call()
-    return time.perf_counter() - start
+    return clock() - start
 
 
 def geomean(values: Sequence[float]) -> float:

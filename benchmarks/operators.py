@@ -1,0 +1,138 @@
+"""Operators of neural networks beside torch and NumPy, on one core: one table of wins and losses alike.
+
+Each program is tuned for `--seconds`, its kernel is checked against the libraries' answers, and then all are
+timed by turns, by the processor's clock, so that other work on the machine counts little. `ratio` is the time
+of the best library over ours: above 1, ours is faster. Ours has its own result array, and so have the
+libraries where they take one. Weights of convolutions are constants, which ours may pack ahead; so torch also
+has them reordered ahead, and its channels-last layout, and the best of the three counts.
+
+`--cores 2` times the kernel tuned for two cores beside that for one, by the wall clock. `--save FILE` keeps
+each line, and leaves out what is there already. `--only WORD` takes the cases whose name has the word; it may
+be repeated. Run it on a quiet machine: `python benchmarks/operators.py --seconds 6`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from operator_cases import Array, Call, Case, cases
+from planish.budget import Budget
+from planish.loops.build import kernel_of, tree_of
+from planish.loops.library import library_of
+from planish.loops.reference.inputs import aligned, make_inputs
+from planish.result import Result
+from planish.settings import Settings
+from planish.store import Store, open_store
+from planish.tune import tune
+from side_by_side import geomean, interleaved, use_one_core
+
+Row = dict[str, Any]
+
+
+def main() -> None:
+    """Tune, time and print."""
+    parser = argparse.ArgumentParser(description="Operators beside torch and NumPy.")
+    parser.add_argument("--only", action="append", default=[], help="part of a case's name")
+    parser.add_argument("--seconds", type=float, default=6, help="search budget of each")
+    parser.add_argument("--cores", type=int, default=1, help="compare one core with so many")
+    parser.add_argument("--save", type=Path, help="a file of lines that are there already")
+    options = parser.parse_args()
+    use_one_core()
+    saved = read_rows(options.save)
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder, open_store(Path(folder) / "bench.db") as store:
+        for case in cases():
+            if options.only and not any(word in case.name for word in options.only):
+                continue
+            row = saved.get(case.name)
+            if row is None:
+                row = compared(case, store, options.seconds, options.cores)
+                if options.save:
+                    with options.save.open("a") as file:
+                        file.write(json.dumps(row) + "\n")
+            rows.append(row)
+            print(line(row), flush=True)
+    if rows:
+        print(f"{'geometric mean':<34}{geomean([row['ratio'] for row in rows]):>7.2f} of {len(rows)}")
+
+
+def read_rows(path: Path | None) -> dict[str, Row]:
+    """Read the lines of an earlier run, by their case."""
+    if path is None or not path.exists():
+        return {}
+    return {row["name"]: row for row in map(json.loads, path.read_text().splitlines())}
+
+
+def line(row: Row) -> str:
+    """Write a line of the table."""
+    times = "  ".join(f"{name} {1e6 * s:.1f}" for name, s in row["times"].items())
+    return f"{row['name']:<34}{row['ratio']:>7.2f}  {row['chosen']:<8}{times} us"
+
+
+def compared(case: Case, store: Store, seconds: float, cores: int) -> Row:
+    """Tune a case and time it."""
+    inputs = make_inputs(case.program)
+    outputs = {n: aligned(case.program.type[n]) for n in case.program.outputs}
+    found, ours = tuned(case, store, seconds, 1, inputs, outputs)
+    ours()
+    calls: dict[str, Call] = {"planish": ours}
+    chosen = library_of(found.exported) or "kernel"
+    if cores > 1:
+        calls[f"planish {cores}"] = tuned(case, store, seconds, cores, inputs, outputs)[1]
+    else:
+        calls |= libraries(case, inputs, outputs)
+    clock = time.perf_counter if cores > 1 else time.process_time
+    times = interleaved(calls, 1.0, clock=clock)
+    others = [s for name, s in times.items() if name != "planish"]
+    ratio = times["planish"] / min(others) if cores > 1 else min(others) / times["planish"]
+    return {"name": case.name, "ratio": ratio, "chosen": chosen, "times": times}
+
+
+def tuned(
+    case: Case,
+    store: Store,
+    seconds: float,
+    cores: int,
+    inputs: Mapping[str, Array],
+    outputs: Mapping[str, Array],
+) -> tuple[Result, Call]:
+    """Tune for so many cores, and give the best kernel, or its rival where NumPy is best."""
+    program = case.program
+    result = tune(program, budget=Budget(seconds=seconds), settings=Settings(cores=cores), store=store)
+    best = result.exported
+    if library_of(best):
+        return result, next(iter(case.numpy(inputs, next(iter(outputs.values()))).values()))
+    return result, kernel_of(program, best, result.task.target, tree_of(program, best)).bind(inputs, outputs)
+
+
+def libraries(case: Case, inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> dict[str, Call]:
+    """Give the libraries' calls, each checked against what ours has just left in the outputs."""
+    output = list(outputs.values())[-1]
+    expected = output.copy()
+    calls = case.numpy(inputs, np.empty_like(output))
+    torch: Any = import_module("torch")
+    torch.set_num_threads(1)
+    with torch.inference_mode():
+        tensors = {name: torch.from_numpy(array) for name, array in inputs.items()}
+        made = case.torch(torch, tensors, torch.empty(output.shape, dtype=tensors[next(iter(inputs))].dtype))
+    calls |= {name: torch.inference_mode()(call) for name, call in made.items()}
+    for name, call in calls.items():
+        result = call()
+        if result is not None:
+            given = np.asarray(result).reshape(output.shape)
+            error = np.max(np.abs(given - expected)) / np.max(np.abs(expected))
+            assert error < 1e-3, f"{case.name}: {name} answers otherwise, by {error:.2g}"
+    return calls
+
+
+if __name__ == "__main__":
+    main()
