@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Annotated
 
-from planish.core import Candidate, CanEvolve, Objective, rng
+from planish.core import Candidate, CanEvolve, CanSeed, Objective, rng
 from planish.search.drawing import changed, new_from, new_sample
 from planish.search.options import Option
 from planish.search.quality import quality
@@ -47,7 +47,8 @@ def genetic(space: CanEvolve, seed: int, population: int, elite: int, mutation: 
 
     The parents of a generation are the last one and the elite. As in AutoTVM, each child has two
     parents drawn in proportion to their fitness, and is changed until it is new. There a failure
-    is a parent of fitness 0; here it is none. With fewer than two parents, a generation is sampled.
+    is a parent of fitness 0; here it is none. With fewer than two parents, a generation is sampled. The
+    first one begins with what the space knows to be good.
 
     Args:
         space: where to search.
@@ -57,9 +58,12 @@ def genetic(space: CanEvolve, seed: int, population: int, elite: int, mutation: 
         mutation: the chance of each step of a child to be changed.
     """
     visited, parents, best = Visited(space), list[_Parent](), list[_Parent]()
+    known = space.seeds() if isinstance(space, CanSeed) else ()
+    sown = [seed for seed in known if visited.add(seed)]
     for first in count(0, population):
-        seeds = (rng(seed, first + place) for place in range(population))
-        generation = list(_breed(space, visited, parents, mutation, seeds))
+        seeds = (rng(seed, first + place) for place in range(len(sown), population))
+        generation = [*sown, *_breed(space, visited, parents, mutation, seeds)]
+        sown.clear()
         if not generation:
             return
         costs = yield generation

@@ -214,3 +214,26 @@ def test_samples_of_any_program_are_legal_and_compute_it(program: Program, seed:
         outputs = interpret(lower(resolve(program, candidate)), inputs)
         shaped = {n: a.reshape(program.type[n].shape) for n, a in outputs.items()}
         assert check(program, shaped, answer) is None
+
+
+def test_the_first_guess_packs_what_a_reduction_walks_page_by_page() -> None:
+    for n in (512, 1024, 2048, 4096):
+        choices = TemplateSpace(matmul(n, n, n), AVX512).choices(
+            TemplateSpace(matmul(n, n, n), AVX512).start()
+        )
+        assert choices["vector"] == "n"
+        assert choices["pack B"] == choices["order"].split()[0]
+    space = TemplateSpace(matmul(), AVX512)
+    assert space.choices(space.start())["pack B"] == "none"
+
+
+def test_the_first_guess_reads_a_matrix_that_is_used_once_by_rows() -> None:
+    program = parse("y[n] += x[k] * B[k,n]", {"n": 2048, "k": 2048})
+    space = TemplateSpace(program, AVX512)
+    choices = space.choices(space.start())
+    assert choices["order"].split()[0] == f"k:{choices['reduce']}"
+
+
+def test_the_first_guess_comes_first_in_a_search() -> None:
+    space = TemplateSpace(matmul(), AVX512)
+    assert list(space.seeds()) == [space.start()]

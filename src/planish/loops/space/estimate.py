@@ -13,6 +13,7 @@ from itertools import product
 from math import prod
 
 from planish.loops.space.facts import Facts, Moves
+from planish.loops.space.memory import conflicts, overflows
 
 COPY = 1.5
 """Cycles to copy an element where reading or writing is not in sequence."""
@@ -26,6 +27,10 @@ BROADCAST = 0.6
 """Loads for each element that is loaded into all lanes."""
 FAR = 0.02
 """Further loads of a vector for each row that has cache lines of its own: they get into each other's way."""
+CONFLICT = 0.15
+"""Cycles of a load from rows that drive each other from the cache."""
+SPILL = 0.1
+"""Cycles of a vector from a panel that is too large for the second cache."""
 LOAD = 0.003
 """Cycles of a load that operations hide; they decide between tiles that are equal otherwise."""
 SUM_LANES = 12.0
@@ -106,17 +111,19 @@ def _parts(extent: int, tile: int) -> list[tuple[int, int]]:
 
 def _step(facts: Facts, vector: str, rows: dict[str, int], vectors: int) -> float:
     """Count the cycles of all operations for one step of the reduction."""
-    loads = 0.0
+    loads = late = 0.0
     for operand in facts.operands:
         each = prod(n for axis, n in rows.items() if axis in operand.strides)
         if vector not in operand.strides:
             loads += each * BROADCAST
+            late += each * CONFLICT * conflicts(facts, operand, rows)
         elif _strided(operand, vector) and not is_copied(facts, operand, vector):
             loads += each * vectors * GATHER * facts.lanes
         else:
             far = any(operand.strides.get(axis, 0) >= facts.lanes for axis in rows)
             loads += each * vectors * (1 + FAR * each * far)
-    return max(prod(rows.values()) * vectors, loads) / 2 + loads * LOAD
+            late += vectors * SPILL * overflows(facts, operand, vector, vectors)
+    return max(prod(rows.values()) * vectors, loads) / 2 + loads * LOAD + late
 
 
 def _end(facts: Facts, tile: Tile, rows: dict[str, int], vectors: int) -> float:

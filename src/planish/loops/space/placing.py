@@ -11,6 +11,7 @@ from planish.loops.ir.schedule import Order, loop_text
 from planish.loops.space.estimate import COPY, is_copied
 from planish.loops.space.facts import Facts, Moves
 from planish.loops.space.knob import Context, Knob, Option, Options
+from planish.loops.space.memory import is_scattered, streamed
 from planish.loops.steps import Pack, Parallel, Reorder
 
 ORDERS_MAX = 24
@@ -36,7 +37,8 @@ def _order(context: Context) -> Options:
     """Offer orders of the loops around the register tile.
 
     The first guess has outside what moves the tensor that vectors are loaded from, so that its tile is used
-    again by the loops inside; and splits of a reduction inside.
+    again by the loops inside; and splits of a reduction inside. What is streamed is read row by row: there
+    the split of the reduction is outside.
     """
     outer = context.outer
     options: dict[str, Option] = {}
@@ -51,8 +53,11 @@ def _by_use(context: Context, loops: Order) -> Order:
     facts = context.facts
     loaded = [m for m in facts.operands if context.tile.vector in m.strides]
     leader = max(loaded, key=lambda m: m.elements, default=facts.output)
+    rows = streamed(facts, context.tile.vector)
 
     def rank(loop: tuple[str, int]) -> int:
+        if loop[0] == rows:
+            return -1
         return 2 if loop[0] in facts.nest.reduced else int(loop[0] not in leader.strides)
 
     return tuple(sorted(loops, key=rank))
@@ -76,13 +81,14 @@ def _pack(context: Context, moves: Moves) -> Options:
     facts, vector = context.facts, context.tile.vector
     is_output = moves.tensor == facts.output.tensor
     wanted = moves.strides.get(vector, 1) != 1 if is_output else is_copied(facts, moves, vector)
-    options = {"none": Option((), 0.02 if wanted else 1.0)}
+    scattered = not is_output and is_scattered(facts, moves, vector)
+    options = {"none": Option((), 0.02 if wanted else 0.3 if scattered else 1.0)}
     for depth in range(len(context.outer) + 1):
         around, inside = context.outer[:depth], context.order[depth:]
         weight = _output_weight(context, depth) if is_output else _copy_weight(context, moves, around)
         if weight and any(axis in moves.strides for axis, _ in inside):
             at = loop_text(around[-1]) if around else "root"
-            options[at] = Option((Pack(moves.tensor, at),), weight * (1.0 if wanted else 0.1))
+            options[at] = Option((Pack(moves.tensor, at),), weight * (1.0 if wanted or scattered else 0.1))
     if moves.tensor in facts.program.constants:
         options["ahead"] = Option((Pack(moves.tensor, "root", True),), 3.0 if wanted else 0.3)
     return options

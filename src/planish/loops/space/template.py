@@ -46,6 +46,10 @@ class TemplateSpace:
         """Give the first guess: the most plausible alternative of each knob."""
         return self._candidate(lambda _, options: _first_guess(options))
 
+    def seeds(self) -> tuple[Candidate, ...]:
+        """Give the first guess."""
+        return (self.start(),)
+
     def sample(self, rng: Generator) -> Candidate:
         """Draw each knob's alternative by its weight."""
         return self._candidate(lambda _, options: _draw(options, rng))

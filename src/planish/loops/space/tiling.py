@@ -8,6 +8,7 @@ from planish.loops.ir.schedule import loop_text
 from planish.loops.space.estimate import Tile, tiles
 from planish.loops.space.facts import Facts
 from planish.loops.space.knob import Context, Knob, Option, Options
+from planish.loops.space.memory import streamed
 from planish.loops.steps import LoopStep, Reorder, Split, Unroll, Vectorize
 
 TILES_MAX = 80
@@ -15,6 +16,8 @@ TILES_MAX = 80
 UNROLLS = (2, 4, 8)
 CACHE_TILES = (2, 4, 8, 16)
 REDUCE_TILES = (64, 128, 256, 512)
+STREAM_ROWS = 16
+"""Rows that are read side by side where a matrix is streamed."""
 
 
 class Tiling:
@@ -34,7 +37,7 @@ class Tiling:
         yield Knob("vector", self._vector, len(self.facts.size))
         yield Knob("tile", self._tile, TILES_MAX)
         yield Knob("unroll", _unroll, len(UNROLLS) + 2)
-        yield Knob("reduce", _reduce, len(REDUCE_TILES) + 1)
+        yield Knob("reduce", _reduce, len(REDUCE_TILES) + 2)
         for axis in self.facts.parallel_axes:
             yield Knob(f"cache {axis}", lambda c, a=axis: _cache(c, a), len(CACHE_TILES) + 1)
 
@@ -105,10 +108,12 @@ def _reduce(context: Context) -> Options:
     if axes:
         axis = max(axes, key=lambda a: facts.size[a])
         inner = [loop_text(loop) for loop in context.order if loop[0] in axes]
-        for factor in REDUCE_TILES:
+        rows = (STREAM_ROWS,) if streamed(facts, context.tile.vector) == axis else ()
+        for factor in (*rows, *REDUCE_TILES):
             if factor < facts.size[axis]:
                 order = (loop_text((axis, factor)), *inner)
-                options[str(factor)] = Option((Split(axis, factor), Reorder(order)), 0.15)
+                weight = 2.0 if factor in rows else 0.15
+                options[str(factor)] = Option((Split(axis, factor), Reorder(order)), weight)
     return options
 
 

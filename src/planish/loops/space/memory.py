@@ -1,0 +1,92 @@
+"""What memory makes of a nest: operands scattered over pages, streamed once, or in each other's way.
+
+As `planish.loops.space.estimate`, it only ranks and tells what to try first.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cache
+from math import gcd, prod
+from pathlib import Path
+
+from planish.loops.space.facts import Facts, Moves
+
+PAGE = 4096
+"""Bytes of a page; lines as far apart as that share a set of the first cache, too."""
+PAGES_NEAR = 96
+"""Pages that the processor finds at once."""
+WAYS = 10
+"""Lines of one set that stay in the first cache beside what flows through it."""
+REUSES = 16
+"""An operand that is used less often is not worth a copy."""
+
+
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+
+
+@cache
+def second_cache() -> int:
+    """Bytes of the second cache, as the system tells; a usual number where it does not."""
+    for index in sorted(CACHES.glob("index*")):
+        with suppress(OSError, ValueError):
+            if (index / "level").read_text().strip() == "2":
+                return int((index / "size").read_text().strip().removesuffix("K")) << 10
+    return 1 << 20
+
+
+def item_bytes(facts: Facts) -> int:
+    """Bytes of an element."""
+    return facts.vector_bytes // facts.lanes
+
+
+def is_scattered(facts: Facts, operand: Moves, vector: str) -> bool:
+    """Tell whether a reduction walks an operand over so many pages that a packed copy pays.
+
+    It is so for the rows of large matrices: each vector of a column of tiles lies on a page of its own.
+    """
+    if operand.strides.get(vector) != 1 or not operand.single or vector not in operand.alone:
+        return False
+    pages = 1.0
+    for axis in facts.reduced_axes:
+        apart = operand.strides.get(axis, 0) * item_bytes(facts)
+        if axis != vector and apart:
+            pages *= max(1.0, facts.size[axis] * min(1.0, apart / PAGE))
+    return pages > PAGES_NEAR and _reuses(facts, operand) >= REUSES
+
+
+def overflows(facts: Facts, operand: Moves, vector: str, vectors: int) -> bool:
+    """Tell whether the panel that a register tile reads fills half the second cache or more."""
+    if not is_scattered(facts, operand, vector):
+        return False
+    steps = prod(facts.size[axis] for axis in facts.reduced_axes if axis in operand.strides)
+    return 2 * steps * vectors * facts.vector_bytes >= second_cache()
+
+
+def streamed(facts: Facts, vector: str) -> str | None:
+    """Find the reduced axis to walk a few rows at a time, where a matrix that is used once is read by rows.
+
+    The results, which each row adds to, stay in a cache; a column of tiles would read a piece of every row.
+    """
+    for operand in facts.operands:
+        if operand.strides.get(vector) != 1 or _reuses(facts, operand) > 1:
+            continue
+        if operand.elements * item_bytes(facts) <= second_cache() or len(facts.reduced_axes) != 1:
+            continue
+        axis = facts.reduced_axes[0]
+        if axis != vector and operand.strides.get(axis, 0) * item_bytes(facts) >= PAGE // 4:
+            return axis
+    return None
+
+
+def conflicts(facts: Facts, operand: Moves, rows: dict[str, int]) -> bool:
+    """Tell whether the rows of a tile are so far apart that their lines drive each other from the cache."""
+    for axis, count in rows.items():
+        apart = operand.strides.get(axis, 0) * item_bytes(facts)
+        if apart >= PAGE and count > WAYS * (PAGE // gcd(apart, PAGE)):
+            return True
+    return False
+
+
+def _reuses(facts: Facts, operand: Moves) -> int:
+    return prod(facts.size.values()) // max(1, operand.elements)
