@@ -14,6 +14,7 @@ from planish.core import (
     AllFailedError,
     CanAnchor,
     Candidate,
+    CanRecall,
     Evaluation,
     EvaluatorFactory,
     Failed,
@@ -30,12 +31,12 @@ from planish.core import (
     usable_cores,
 )
 from planish.finals import Searched, finish
-from planish.indices import Indices
 from planish.measure import LocalExecutor, loss_notes
 from planish.progress import CanIntroduce, Listener, Progress
 from planish.result import Result
 from planish.settings import Settings
 from planish.store import Store
+from planish.trials import Trials
 
 BATCH = 16
 SLICE = 8
@@ -63,11 +64,10 @@ class Run:
         listener: is told how it goes.
         searcher: proposes candidates.
         progress: how far the search is.
-        known: the trials of this run that the store holds, by index: its beginning, which costs no budget.
         factory: makes the workers' evaluators.
+        trials: so far; what the store holds of this run is its beginning, which costs no budget.
         started: when, by the monotonic clock; what was spent on replaying is added.
         proposed: the hashes of what the searcher has proposed.
-        trials: so far, by hash.
         lost: those of which nothing is known, since they were lost with their workers, by hash.
         seconds: spent, by stage.
         stopped: whether Ctrl-C, or another signal that asks to stop, came.
@@ -84,21 +84,16 @@ class Run:
     listener: Listener
     searcher: Searcher
     progress: Progress
-    known: Sequence[Trial]
     factory: EvaluatorFactory
+    trials: Trials
     started: float = field(default_factory=time.monotonic)
     proposed: set[str] = field(default_factory=set[str])
-    trials: dict[str, Trial] = field(default_factory=dict[str, Trial])
     lost: dict[str, Trial] = field(default_factory=dict[str, Trial])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     stopped: bool = False
     stops: Stops = field(default_factory=Stops)
     notes: tuple[str, ...] = ()
     start_s: float = 0.0
-
-    def __post_init__(self) -> None:
-        self._indices = Indices(self.known)
-        self._stored = {trial.candidate.hash for trial in self.known}
 
     def execute(self, executor: LocalExecutor | None) -> Result:
         """Search, compare the best few with the baseline, and store what was found."""
@@ -131,7 +126,7 @@ class Run:
             self.settings,
             self.store,
             self.progress,
-            list(self.trials.values()),
+            self.trials,
             self.seconds,
             time.monotonic() - self.started,
             self.stopped,
@@ -155,7 +150,9 @@ class Run:
     def _search(self, executor: LocalExecutor) -> None:
         """Ask, evaluate, tell, until the budget is spent or the searcher is at its end."""
         if self.progress.growth is not None or isinstance(self.factory, CanAnchor):
-            self._measure_baseline(executor)
+            self._measure_baseline(executor)  # which has an index too: a proposal's is not its place then
+        elif isinstance(self.searcher, CanRecall):
+            self.searcher.recall(self.trials.proposed)
         barren = 0
         while not self._spent() and barren < BARREN_MAX:
             begun = time.monotonic()
@@ -170,15 +167,14 @@ class Run:
                 return
             with self._timed("search"):
                 self.searcher.tell(answered)
-            if all(candidate.hash in self._stored for candidate in asked):
+            if all(map(self.trials.is_old, asked)):
                 self.started += time.monotonic() - begun
 
     def _take_up(self) -> None:
         """Begin with what the store holds of this run; the searcher will propose it again, and be told."""
         begun = time.monotonic()
-        for trial in self.known:
-            if trial.candidate.hash not in self.trials:
-                self._add(replace(trial, cached=True), stored=True)
+        for trial in self.trials.take_up():
+            self._tell(replace(trial, cached=True))
         self.started += time.monotonic() - begun
 
     def _are_new(self, asked: Sequence[Candidate]) -> bool:
@@ -224,12 +220,13 @@ class Run:
 
     def _evaluate(self, executor: LocalExecutor, asked: Sequence[Candidate]) -> list[Trial]:
         """Give the trials of what was asked, in that order; fewer where the budget ends on the way."""
-        fresh = list({c.hash: c for c in asked if c.hash not in self.trials}.values())
+        fresh = list({c.hash: c for c in asked if not self.trials.has(c)}.values())
         fresh = fresh[: self.budget.trials_left(self._asked)]
-        place = {c.hash: self._indices.of(c) for c in fresh}
+        place = {c.hash: self.trials.index(c) for c in fresh}
         self._recall(fresh, place)
-        self._measure(executor, [c for c in fresh if c.hash not in self.trials], place)
-        found = [self.trials.get(c.hash, self.lost.get(c.hash)) for c in asked]
+        self._measure(executor, [c for c in fresh if not self.trials.has(c)], place)
+        known = {**self.lost, **self.trials.of(asked)}
+        found = [known.get(c.hash) for c in asked]
         return [t for t in found[: found.index(None) if None in found else None] if t is not None]
 
     def _recall(self, fresh: Sequence[Candidate], place: Mapping[str, int]) -> None:
@@ -243,7 +240,7 @@ class Run:
             if old is not None:
                 index, seed = place[candidate.hash], self.settings.seed
                 trial = Trial(candidate, old.outcome, index, seed, old.seconds, old.host, old.time, True)
-                self._add(trial, stored=False)
+                self._add(trial)
 
     def _measure(self, executor: LocalExecutor, fresh: Sequence[Candidate], place: Mapping[str, int]) -> None:
         """Measure, a few at a time, so that workers are idle when the budget ends and live on.
@@ -255,7 +252,7 @@ class Run:
         left = list(fresh)
         while left:
             claimed = self._claim(left, place)
-            some = [candidate for candidate in claimed if candidate.hash not in self.trials]
+            some = [candidate for candidate in claimed if not self.trials.has(candidate)]
             for answer in executor.submit(some):
                 self.start_s = self.start_s or time.monotonic() - begun
                 self._answered(some[answer.position], answer, place)
@@ -269,7 +266,7 @@ class Run:
                 time.sleep(POLL_S)
             left = [candidate for candidate in left if candidate not in claimed]
             self._recall(left, place)
-            left = [candidate for candidate in left if candidate.hash not in self.trials]
+            left = [candidate for candidate in left if not self.trials.has(candidate)]
 
     def _claim(self, left: Sequence[Candidate], place: Mapping[str, int]) -> Sequence[Candidate]:
         """Give the next few that nobody else is measuring; none where all are waited for."""
@@ -289,15 +286,17 @@ class Run:
             self.lost[candidate.hash] = trial
             self.progress.lost = len(self.lost)
         else:
-            self._add(trial, stored=False)
+            self._add(trial)
 
-    def _add(self, trial: Trial, *, stored: bool) -> None:
-        self.trials[trial.candidate.hash] = trial
+    def _add(self, trial: Trial) -> None:
         if self.lost.pop(trial.candidate.hash, None):
             self.progress.lost = len(self.lost)
-        if not stored:
-            with self._timed("store"):
-                self.store.add_trials(self.progress.run_id, [trial])
+        with self._timed("store"):
+            self.store.add_trials(self.progress.run_id, [trial])
+        self.trials.add(trial)
+        self._tell(trial)
+
+    def _tell(self, trial: Trial) -> None:
         self.progress.add(trial)
         self.listener.trial(trial, self.progress)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,7 +15,6 @@ from planish.core import (
     Objective,
     Program,
     Task,
-    Trial,
     unknown,
 )
 from planish.levels import level_named, load_program
@@ -28,6 +27,7 @@ from planish.search import make_searcher
 from planish.settings import Settings
 from planish.store import HeldError, Store, store_at
 from planish.store import Run as StoredRun
+from planish.trials import Trials
 
 DEFAULT_BUDGET = Budget(seconds=10)
 
@@ -141,7 +141,6 @@ def _begin(
     space = level.space(task, space_name)
     searcher = make_searcher(name, space, task.objectives, settings.seed, settings.searcher_options)
     factory = level.evaluator(task)  # may raise, and then no run has begun
-    known: Sequence[Trial] = ()
     if old is None:
         run_id = store.begin_run(
             task, searcher=name, space=space_name, seed=settings.seed, options=decides,
@@ -153,10 +152,11 @@ def _begin(
             store.resume_run(run_id)
         except HeldError:  # another process has taken it up just now; this one shares its trials
             return _begin(level, task, settings, budget, store, listener, began)
-        known = store.run_trials(run_id, level.steps)
+        store.check_trials(run_id)  # what is damaged is told before the run begins
     growth = Growth(task.objectives, level.baseline(task)) if len(task.objectives) > 1 else None
     progress = Progress(task, run_id, growth=growth, loading_s=time.monotonic() - began)
-    run = Run(level, task, settings, budget, store, listener, searcher, progress, known, factory)
+    trials = Trials(store, run_id, level.steps)
+    run = Run(level, task, settings, budget, store, listener, searcher, progress, factory, trials)
     run.seconds["load"] = progress.loading_s
     return run
 

@@ -1,11 +1,14 @@
 """Comparing by several costs: what dominates what, the Pareto front, and how much a front dominates."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from operator import itemgetter, le
 
 from planish.core.step import Candidate
 from planish.core.task import Objective
 from planish.core.trial import Trial, best_trial
+
+_AT_ONCE = 1000
 
 
 def dominates(costs: Sequence[float], others: Sequence[float]) -> bool:
@@ -33,26 +36,30 @@ def front_of(costs: Sequence[Sequence[float]]) -> list[int]:
     return front
 
 
-def pareto_front(trials: Sequence[Trial], objectives: Sequence[Objective]) -> list[Trial]:
+def pareto_front(trials: Iterable[Trial], objectives: Sequence[Objective]) -> list[Trial]:
     """Find the trials that no other dominates, sorted by cost; of equal ones the earliest.
 
     Args:
         trials: those that failed, or lack an objective, are passed over.
         objectives: what counts; at least one.
     """
-    known = [(trial, costs) for trial in trials if (costs := trial.costs(objectives)) is not None]
-    return [known[place][0] for place in front_of([costs for _, costs in known])]
+    known = ((trial, costs) for trial in trials if (costs := trial.costs(objectives)) is not None)
+    front: list[tuple[Trial, Sequence[float]]] = []
+    while some := list(islice(known, _AT_ONCE)):  # so the many that are dominated need not be kept
+        some = [*front, *some]
+        front = [some[place] for place in sorted(front_of([costs for _, costs in some]))]
+    return [trial for trial, _ in sorted(front, key=itemgetter(1))]
 
 
 def best_harmless(
-    trials: Sequence[Trial], objectives: Sequence[Objective], baseline: Candidate
+    trials: Iterable[Trial], objectives: Sequence[Objective], baseline: Candidate
 ) -> Trial | None:
     """Find the best trial by the first objective of those that are worse than the baseline in none.
 
     The best by one of several objectives may be of no use: the fastest network answers at random.
 
     Args:
-        trials: those that failed are passed over.
+        trials: those that failed are passed over; gone through more than once.
         objectives: at least one; with a single one the best of all is found.
         baseline: where it was not measured, the best of all is found too.
 
@@ -64,8 +71,8 @@ def best_harmless(
     start = next((t.costs(objectives) for t in trials if t.candidate.hash == baseline.hash), None)
     if start is None:
         return best_trial(trials, objectives[0])
-    known = [(trial, costs) for trial in trials if (costs := trial.costs(objectives)) is not None]
-    return best_trial([trial for trial, costs in known if all(map(le, costs, start))], objectives[0])
+    known = ((trial, costs) for trial in trials if (costs := trial.costs(objectives)) is not None)
+    return best_trial((trial for trial, costs in known if all(map(le, costs, start))), objectives[0])
 
 
 def hypervolume(costs: Sequence[Sequence[float]], reference: Sequence[float]) -> float:

@@ -6,7 +6,7 @@ protocols below (`CanSample`, `CanStep`, `CanEvolve`, ...), named in its `needs`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -148,6 +148,22 @@ class Searcher(Protocol):
 
         Where there are several objectives, the baseline is told first, without being asked for; the space
         need not have it.
+        """
+        ...
+
+
+@runtime_checkable
+class CanRecall(Searcher, Protocol):
+    """A searcher that need not find again what the same search proposed before.
+
+    What it proposes is the same, and so is what follows.
+    """
+
+    def recall(self, proposed: Callable[[int], Candidate | None]) -> None:
+        """Take what the same search has proposed before; to be called before it is asked or told anything.
+
+        Args:
+            proposed: gives the proposal of a place, from 0; None where it is not known.
         """
         ...
 

@@ -1,7 +1,7 @@
 """A trial: a candidate, what became of it, and where it came from."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from planish.core.outcome import Measured, Outcome
@@ -46,7 +46,7 @@ class Trial:
         return known if len(known) == len(costs) else None
 
 
-def best_trial(trials: Sequence[Trial], objective: Objective) -> Trial | None:
+def best_trial(trials: Iterable[Trial], objective: Objective) -> Trial | None:
     """Find the measured trial of least cost; the earliest of equals, None if all failed."""
-    measured = [t for t in trials if t.cost(objective) is not None]
+    measured = (t for t in trials if t.cost(objective) is not None)
     return min(measured, key=lambda t: t.cost(objective) or 0.0, default=None)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from heapq import nsmallest
 
 from planish.core import Candidate, Failed, Level, Task, Trial, pareto_front
 from planish.finals.telling import bounds, telling
@@ -12,7 +13,7 @@ FEW_OF_FRONT = 8
 
 
 def finalists(
-    level: Level, task: Task, trials: Sequence[Trial], count: int | None, first: Candidate
+    level: Level, task: Task, trials: Iterable[Trial], count: int | None, first: Candidate
 ) -> list[Candidate]:
     """Choose the best distinct candidates, the first guess, and the other ways to build the very best.
 
@@ -26,7 +27,7 @@ def finalists(
     Args:
         level: the task's.
         task: what was tuned.
-        trials: of the search.
+        trials: of the search; gone through more than once.
         count: how many of the best; None for the usual number.
         first: what the space begins with.
     """
@@ -39,20 +40,20 @@ def finalists(
     return list(dict.fromkeys((best[0], *_guess(trials, first), *best[1:], *variants)))
 
 
-def _guess(trials: Sequence[Trial], first: Candidate) -> list[Candidate]:
+def _guess(trials: Iterable[Trial], first: Candidate) -> list[Candidate]:
     """Give the first guess, if there is one and it is not known to fail."""
     failed = any(isinstance(trial.outcome, Failed) for trial in trials if trial.candidate.hash == first.hash)
     return [first] if first.steps and not failed else []
 
 
-def _best(task: Task, trials: Sequence[Trial], count: int) -> list[Candidate]:
-    measured = [
+def _best(task: Task, trials: Iterable[Trial], count: int) -> list[Candidate]:
+    measured = (
         (cost, t.index, t.candidate) for t in trials if (cost := t.cost(task.objectives[0])) is not None
-    ]
-    return [candidate for _, _, candidate in sorted(measured, key=lambda m: m[:2])[:count]]
+    )
+    return [candidate for _, _, candidate in nsmallest(count, measured, key=lambda m: m[:2])]
 
 
-def _of_front(level: Level, task: Task, trials: Sequence[Trial], count: int) -> list[Candidate]:
+def _of_front(level: Level, task: Task, trials: Iterable[Trial], count: int) -> list[Candidate]:
     """Choose of the front what is of use, the most telling first; the baseline where nothing is."""
     baseline, front = level.baseline(task), pareto_front(trials, task.objectives)
     start = next((t.costs(task.objectives) for t in trials if t.candidate.hash == baseline.hash), None)

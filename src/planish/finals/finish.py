@@ -161,7 +161,8 @@ def _compare(search: Searched, ending: Ending, chosen: Sequence[Minimised], allo
         return
     ending.baseline = found.baseline
     ending.notes += found.notes
-    known = {trial.candidate.hash: trial.outcome for trial in search.trials}
+    wanted = {each.searched.hash for each in chosen}
+    known = {t.candidate.hash: t.outcome for t in search.trials if t.candidate.hash in wanted}
     for each, standings in zip(chosen, found.others, strict=True):
         if standings[leading].verdict == "left out":
             continue
@@ -210,7 +211,9 @@ def _save(search: Searched, ending: Ending) -> None:
 
 def _result(search: Searched, ending: Ending, allowance: Allowance) -> Result:
     task, progress = search.task, search.progress
-    best = best_harmless(search.trials, task.objectives, search.level.baseline(task))
+    best = progress.best
+    if len(task.objectives) > 1:
+        best = best_harmless(search.trials, task.objectives, search.level.baseline(task))
     assert best is not None
     return Result(
         task=task,

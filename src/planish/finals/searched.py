@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from planish.core import Level, Space, Task, Trial
@@ -22,7 +22,7 @@ class Searched:
         settings: how.
         store: where the run is held for writing.
         progress: the run's state.
-        trials: all that have an outcome.
+        trials: all that have an outcome; those of a run are read from the store each time.
         seconds: where the time went, by stage.
         wall_s: how long the search took, in seconds.
         stopped: whether the user ended the search.
@@ -36,7 +36,7 @@ class Searched:
     settings: Settings
     store: Store
     progress: Progress
-    trials: Sequence[Trial]
+    trials: Iterable[Trial]
     seconds: dict[str, float]
     wall_s: float
     stopped: bool

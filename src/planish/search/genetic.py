@@ -11,6 +11,7 @@ from planish.core import Candidate, CanEvolve, CanSeed, Objective, rng
 from planish.search.drawing import changed, new_from, new_sample
 from planish.search.options import Option
 from planish.search.quality import quality
+from planish.search.recall import Recall
 from planish.search.rounds import Costs, Rounds, RoundSearcher
 from planish.search.visited import Visited
 
@@ -33,7 +34,8 @@ class Genetic(RoundSearcher):
         elite: Annotated[int, Option("best candidates so far that stay parents", least=0)] = 3,
         mutation: Annotated[float, Option("chance of each step to be changed", least=0, most=1)] = 0.1,
     ) -> None:
-        super().__init__(objectives, genetic(space, seed, population, elite, mutation))
+        recall = Recall()
+        super().__init__(objectives, genetic(space, seed, population, elite, mutation, recall), recall)
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,9 @@ class _Parent:
     cost: float
 
 
-def genetic(space: CanEvolve, seed: int, population: int, elite: int, mutation: float) -> Rounds:
+def genetic(
+    space: CanEvolve, seed: int, population: int, elite: int, mutation: float, recall: Recall | None = None
+) -> Rounds:
     """Breed generation after generation, no candidate twice, until nothing new is found.
 
     The parents of a generation are the last one and the elite. As in AutoTVM, each child has two
@@ -56,13 +60,14 @@ def genetic(space: CanEvolve, seed: int, population: int, elite: int, mutation: 
         population: candidates of each generation.
         elite: how many of the best so far stay parents.
         mutation: the chance of each step of a child to be changed.
+        recall: what was proposed before.
     """
-    visited, parents, best = Visited(space), list[_Parent](), list[_Parent]()
+    visited, parents, best = Visited(space, recall), list[_Parent](), list[_Parent]()
     known = space.seeds() if isinstance(space, CanSeed) else ()
     sown = [seed for seed in known if visited.add(seed)]
     for first in count(0, population):
-        seeds = (rng(seed, first + place) for place in range(len(sown), population))
-        generation = [*sown, *_breed(space, visited, parents, mutation, seeds)]
+        places = range(first + len(sown), first + population)
+        generation = [*sown, *_breed(space, visited, parents, mutation, seed, places)]
         sown.clear()
         if not generation:
             return
@@ -82,21 +87,32 @@ def _breed(
     visited: Visited,
     parents: Sequence[_Parent],
     mutation: float,
-    generators: Iterator[Generator],
+    seed: int,
+    places: range,
 ) -> Iterator[Candidate]:
-    """Make new candidates, one by each generator, until none is new."""
+    """Make new candidates, one for each place, until none is new."""
     fitness = _fitness(parents)
-    for generator in generators:
-        if len(parents) < 2:
-            new = new_sample(space, visited, generator)
-        else:
-            places = generator.choice(len(parents), 2, replace=False, p=fitness)
-            a, b = (parents[place].candidate for place in places)
-            child = _mutated(space, space.crossover(a, b, generator)[0], mutation, generator)
-            new = new_from(space, visited, child, generator)
+    for place in places:
+        new = visited.recalled() or _bred(space, visited, parents, fitness, mutation, rng(seed, place))
         if new is None:
             return
         yield new
+
+
+def _bred(
+    space: CanEvolve,
+    visited: Visited,
+    parents: Sequence[_Parent],
+    fitness: Sequence[float],
+    mutation: float,
+    generator: Generator,
+) -> Candidate | None:
+    if len(parents) < 2:
+        return new_sample(space, visited, generator)
+    chosen = generator.choice(len(parents), 2, replace=False, p=fitness)
+    a, b = (parents[number].candidate for number in chosen)
+    child = _mutated(space, space.crossover(a, b, generator)[0], mutation, generator)
+    return new_from(space, visited, child, generator)
 
 
 def _fitness(parents: Sequence[_Parent]) -> list[float]:

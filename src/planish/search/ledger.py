@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from planish.core import Candidate, Space
+from planish.search.recall import Recall
 from planish.search.rounds import Rounds
 from planish.search.visited import Visited
 
@@ -16,10 +17,11 @@ class Ledger:
     Args:
         space: what the candidates belong to; it tells which of them are the same.
         few: how many of the best are kept, from 1.
+        recall: what was proposed before.
     """
 
-    def __init__(self, space: Space, few: int = 1) -> None:
-        self.visited = Visited(space)
+    def __init__(self, space: Space, few: int = 1, recall: Recall | None = None) -> None:
+        self.visited = Visited(space, recall)
         self._few = few
         self._costs: dict[str, float | None] = {}
         self._best: list[tuple[float, Candidate]] = []

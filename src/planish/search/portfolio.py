@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Annotated, Protocol
 
@@ -12,6 +13,7 @@ from planish.search.drawing import changed, new_from, new_sample
 from planish.search.ledger import Ledger
 from planish.search.minimise import minimise
 from planish.search.options import Option
+from planish.search.recall import Recall
 from planish.search.rounds import Rounds, RoundSearcher
 
 if TYPE_CHECKING:
@@ -41,7 +43,8 @@ class Portfolio(RoundSearcher):
         few: Annotated[int, Option("best candidates that are varied", least=1)] = 8,
         explore: Annotated[float, Option("share of new candidates drawn afresh", least=0, most=1)] = 0.3,
     ) -> None:
-        super().__init__(objectives, portfolio(space, seed, Mixture(stage, few, explore)))
+        recall = Recall()
+        super().__init__(objectives, portfolio(space, seed, Mixture(stage, few, explore), recall), recall)
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class Mixture:
     explore: float
 
 
-def portfolio(space: Varied, seed: int, mixture: Mixture) -> Rounds:
+def portfolio(space: Varied, seed: int, mixture: Mixture, recall: Recall | None = None) -> Rounds:
     """Measure the space's seeds, then stages of samples and variations, until nothing new is found.
 
     At the end of a stage the best candidate is minimised, if it is a new one. A space that can be focused
@@ -69,14 +72,14 @@ def portfolio(space: Varied, seed: int, mixture: Mixture) -> Rounds:
         space: where to search.
         seed: the i-th new candidate is made with `rng(seed, i)`.
         mixture: what a stage is made of.
+        recall: what was proposed before.
     """
-    ledger, minimised = Ledger(space, mixture.few), None
+    ledger, minimised = Ledger(space, mixture.few, recall), None
     yield from ledger.measure_new(space.seeds())
     for first in count(0, mixture.stage):
         best = ledger.best()
-        variation = _Variation(_focused(space, best), best, mixture.explore)
-        generators = (rng(seed, first + place) for place in range(mixture.stage))
-        new = list(variation.draw(generators, ledger))
+        variation = _Variation(space, best, mixture.explore)
+        new = list(variation.draw(seed, range(first, first + mixture.stage), ledger))
         yield from ledger.measure(new)
         if ledger.best()[:1] not in ([], [minimised]):
             yield from minimise(space, ledger, ledger.best()[0])
@@ -93,14 +96,19 @@ def _focused(space: CanEvolve, best: Sequence[Candidate]) -> CanEvolve:
 class _Variation:
     """Makes new candidates by sampling, and from the best few."""
 
-    space: CanEvolve
+    whole: CanEvolve
     best: Sequence[Candidate]
     explore: float
 
-    def draw(self, generators: Iterator[Generator], ledger: Ledger) -> Iterator[Candidate]:
-        """Make one new candidate by each generator, until none is new."""
-        for generator in generators:
-            new = self._new(generator, ledger)
+    @cached_property
+    def space(self) -> CanEvolve:
+        """The space as it is drawn from; focusing it takes a while, and what is recalled does without."""
+        return _focused(self.whole, self.best)
+
+    def draw(self, seed: int, places: range, ledger: Ledger) -> Iterator[Candidate]:
+        """Make one new candidate for each place, until none is new."""
+        for place in places:
+            new = ledger.visited.recalled() or self._new(rng(seed, place), ledger)
             if new is None:
                 return
             yield new

@@ -9,6 +9,7 @@ from planish.search.drawing import new_sample
 from planish.search.ledger import Ledger
 from planish.search.minimise import minimise
 from planish.search.options import Option
+from planish.search.recall import Recall
 from planish.search.rounds import Rounds, RoundSearcher
 
 
@@ -29,10 +30,11 @@ class RandomMinimise(RoundSearcher):
         *,
         samples: Annotated[int, Option("random candidates before each minimisation", least=1)] = 1000,
     ) -> None:
-        super().__init__(objectives, random_minimise(space, seed, samples))
+        recall = Recall()
+        super().__init__(objectives, random_minimise(space, seed, samples, recall), recall)
 
 
-def random_minimise(space: Shrinkable, seed: int, samples: int) -> Rounds:
+def random_minimise(space: Shrinkable, seed: int, samples: int, recall: Recall | None = None) -> Rounds:
     """Sample, minimise the best so far, and begin again, until the space seems used up.
 
     The thesis samples for 780 seconds and minimises once; here the budget belongs to the loop, so a stage
@@ -42,8 +44,9 @@ def random_minimise(space: Shrinkable, seed: int, samples: int) -> Rounds:
         space: where to search.
         seed: the i-th sample is drawn by `rng(seed, i)`.
         samples: random candidates of each stage.
+        recall: what was proposed before.
     """
-    ledger = Ledger(space)
+    ledger = Ledger(space, recall=recall)
     for first in count(0, samples):
         drawn: list[Candidate] = []
         yield from ledger.measure(_draw(space, seed, range(first, first + samples), ledger, drawn))
@@ -58,7 +61,7 @@ def _draw(
 ) -> Iterator[Candidate]:
     """Draw new candidates, and note them, until none is new."""
     for place in places:
-        new = new_sample(space, ledger.visited, rng(seed, place))
+        new = ledger.visited.recalled() or new_sample(space, ledger.visited, rng(seed, place))
         if new is None:
             return
         drawn.append(new)

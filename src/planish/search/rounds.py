@@ -5,6 +5,7 @@ from itertools import islice
 from typing import ClassVar, Generic, TypeVar
 
 from planish.core import Candidate, Objective, Space, Trial
+from planish.search.recall import Proposed, Recall
 
 _Told = TypeVar("_Told")
 
@@ -31,6 +32,7 @@ class _Asking(Generic[_Told]):
     Args:
         rounds: the search; a round may be lazy, and an empty one is passed over.
         read: what the generator is sent of a trial.
+        recall: what the generator asks for what was proposed before.
     """
 
     needs: ClassVar[type] = Space
@@ -39,12 +41,19 @@ class _Asking(Generic[_Told]):
         self,
         rounds: Generator[Iterable[Candidate], Mapping[str, _Told | None], None],
         read: Callable[[Trial], _Told | None],
+        recall: Recall | None,
     ) -> None:
         self._rounds = rounds
         self._read = read
-        self._round = iter(next(rounds, ()))
+        self._recall = recall or Recall()
+        # A generator that can recall begins when it is asked: it is told what to recall before.
+        self._round = None if recall else iter(next(rounds, ()))
         self._told: dict[str, _Told | None] = {}
         self._waiting: set[str] = set()
+
+    def recall(self, proposed: Proposed) -> None:
+        """Take what the same search has proposed before; see `planish.core.CanRecall`."""
+        self._recall.begin(proposed)
 
     def ask(self, n: int) -> Sequence[Candidate]:
         """Propose up to n candidates; fewer at the end of a round, none at the end of the search.
@@ -55,6 +64,8 @@ class _Asking(Generic[_Told]):
         """
         if n < 1:
             raise ValueError(f"ask takes a positive number, not {n}")
+        if self._round is None:
+            self._round = iter(next(self._rounds, ()))
         while not (batch := list(islice(self._round, n))):
             if self._waiting:
                 raise RuntimeError(f"asked again before {len(self._waiting)} candidates were told")
@@ -84,14 +95,15 @@ class RoundSearcher(_Asking[float]):
     Args:
         objectives: at least one; the first leads.
         rounds: the search.
+        recall: what the search asks for what was proposed before; None where it draws all itself.
     """
 
-    def __init__(self, objectives: Sequence[Objective], rounds: Rounds) -> None:
+    def __init__(self, objectives: Sequence[Objective], rounds: Rounds, recall: Recall | None = None) -> None:
         def read(trial: Trial) -> float | None:
             costs = trial.costs(objectives[:1])
             return costs[0] if costs else None
 
-        super().__init__(rounds, read)
+        super().__init__(rounds, read, recall)
 
 
 class VectorRoundSearcher(_Asking[tuple[float, ...]]):
@@ -103,4 +115,4 @@ class VectorRoundSearcher(_Asking[tuple[float, ...]]):
     """
 
     def __init__(self, objectives: Sequence[Objective], rounds: VectorRounds) -> None:
-        super().__init__(rounds, lambda trial: trial.costs(objectives))
+        super().__init__(rounds, lambda trial: trial.costs(objectives), None)

@@ -5,6 +5,7 @@ from itertools import count
 
 from planish.core import Candidate, CanEnumerate, CanSample, Objective, rng
 from planish.search.drawing import new_sample
+from planish.search.recall import Recall
 from planish.search.rounds import Rounds, RoundSearcher
 from planish.search.visited import Visited
 
@@ -31,13 +32,14 @@ class Random(RoundSearcher):
     needs = CanSample
 
     def __init__(self, space: CanSample, objectives: Sequence[Objective], seed: int) -> None:
-        super().__init__(objectives, _one_round(_distinct(space, seed)))
+        recall = Recall()
+        super().__init__(objectives, _one_round(_distinct(space, seed, recall)), recall)
 
 
-def _distinct(space: CanSample, seed: int) -> Iterator[Candidate]:
+def _distinct(space: CanSample, seed: int, recall: Recall) -> Iterator[Candidate]:
     if isinstance(space, CanEnumerate) and space.size() <= SMALL:
         return _shuffled(space, seed)
-    return _samples(space, seed)
+    return _samples(space, seed, recall)
 
 
 def _one_round(candidates: Iterator[Candidate]) -> Rounds:
@@ -51,11 +53,11 @@ def _shuffled(space: CanEnumerate, seed: int) -> Iterator[Candidate]:
             yield listed[place]
 
 
-def _samples(space: CanSample, seed: int) -> Iterator[Candidate]:
+def _samples(space: CanSample, seed: int, recall: Recall) -> Iterator[Candidate]:
     """Draw different candidates until the space seems used up; the i-th is drawn by `rng(seed, i)`."""
-    visited = Visited(space)
+    visited = Visited(space, recall)
     for index in count():
-        candidate = new_sample(space, visited, rng(seed, index))
+        candidate = visited.recalled() or new_sample(space, visited, rng(seed, index))
         if candidate is None:
             return
         yield candidate

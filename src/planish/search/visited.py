@@ -3,15 +3,22 @@
 from collections.abc import Callable
 
 from planish.core import Candidate, CanName, Space
+from planish.search.recall import Recall
 
 PATIENCE = 1_000
 """Repeats in a row after which a space counts as used up."""
 
 
 class Visited:
-    """The candidates seen so far, by state where the space names states, else by hash."""
+    """The candidates proposed so far, by state where the space names states, else by hash.
 
-    def __init__(self, space: Space) -> None:
+    Args:
+        space: what they belong to.
+        recall: what was proposed before; the place of a proposal is how many were noted before it.
+    """
+
+    def __init__(self, space: Space, recall: Recall | None = None) -> None:
+        self._recall = recall or Recall()
         # Asked once: a look at a protocol costs as much as the search itself.
         self._state = space.state if isinstance(space, CanName) else None
         self._names: set[str] = set()
@@ -22,7 +29,12 @@ class Visited:
 
     def add(self, candidate: Candidate) -> bool:
         """Note a candidate; tells whether it is new."""
-        return self._note(self.name(candidate))
+        return self._note(self.name(candidate), candidate)
+
+    def recalled(self) -> Candidate | None:
+        """Give the next proposal as an earlier session made it, and note it; None where it must be drawn."""
+        known = self._recall.at(len(self._names))
+        return known if known is not None and self.add(known) else None
 
     def fresh(
         self, candidate: Candidate | None, change: Callable[[Candidate], Candidate | None]
@@ -42,7 +54,7 @@ class Visited:
             return None
         name = self.name(candidate)
         for _ in range(PATIENCE):
-            if self._note(name):
+            if self._note(name, candidate):
                 return candidate
             other = change(candidate)
             if other is None:
@@ -52,7 +64,9 @@ class Visited:
                 candidate, name = other, other_name
         return None
 
-    def _note(self, name: str) -> bool:
-        before = len(self._names)
+    def _note(self, name: str, candidate: Candidate) -> bool:
+        if name in self._names:
+            return False
+        self._recall.check(len(self._names), candidate)
         self._names.add(name)
-        return len(self._names) > before
+        return True

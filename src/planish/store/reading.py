@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Self
 
@@ -18,6 +18,7 @@ from planish.store.rows import (
     Record,
     Steps,
     check_run,
+    check_trials,
     finalists_from_rows,
     run_from_row,
     subject,
@@ -28,7 +29,7 @@ from planish.store.schema import results, runs, tasks, trials
 from planish.store.session import Session
 
 _Query = Select[*tuple[Any, ...]]
-_RUN, _HASH = 1 + TRIAL.index("run_id"), 1 + TRIAL.index("candidate_hash")  # after the row's number
+_RUN, _INDEX, _HASH = (1 + TRIAL.index(name) for name in ("run_id", "index", "candidate_hash"))
 _CHUNK = 500  # well below what a database takes in one statement
 
 _RUNS = select(runs).order_by(runs.c.started.desc(), runs.c.id)
@@ -135,6 +136,48 @@ class Reader:
         rows = self._whole(query, runs.c.id == run_id)
         return trials_from_rows(rows, steps, self._session.label)
 
+    def each_trial(self, run_id: str, steps: Steps) -> Iterator[Trial]:
+        """Read a run's trials by index, a few at a time; nobody may write to the run meanwhile.
+
+        Args:
+            run_id: the whole id.
+            steps: step name to class, as the level lists them.
+
+        Raises:
+            ProgramError: the level does not have a step.
+        """
+        for rows in self._each(run_id):
+            yield from trials_from_rows(rows, steps, self._session.label)
+
+    def check_trials(self, run_id: str) -> None:
+        """See that a run's trials are as they were written.
+
+        Args:
+            run_id: the whole id.
+
+        Raises:
+            StoreError: one is not, or is lost.
+        """
+        for rows in self._each(run_id):
+            check_trials(rows, self._session.label)
+
+    def trials_at(self, run_id: str, indices: Iterable[int], steps: Steps) -> list[Trial]:
+        """List those of a run's trials that have one of these indices.
+
+        Args:
+            run_id: the whole id.
+            indices: those that the run lacks are passed over.
+            steps: step name to class, as the level lists them.
+
+        Raises:
+            ProgramError: the level does not have a step.
+        """
+        rows: list[Record] = []
+        wanted = iter(indices)
+        while chunk := list(islice(wanted, _CHUNK)):
+            rows += self._rows(_TRIALS.where(trials.c.run_id == run_id, trials.c.index.in_(chunk)))
+        return trials_from_rows(rows, steps, self._session.label)
+
     def known(self, task_key: str, candidates: Iterable[Candidate]) -> dict[str, Trial]:
         """Tell what is known of candidates for a task.
 
@@ -220,26 +263,40 @@ class Reader:
 
     def _whole(self, query: _Query, which: ColumnElement[bool]) -> list[Record]:
         """Give rows of trials that are all of some runs; a row that is lost is noticed by the runs' sums."""
-        label = self._session.label
 
         def read(connection: Connection) -> list[Record]:
             rows = [tuple(row) for row in connection.execute(query)]
             found: dict[str, list[int]] = {}
             for row in rows:
                 found.setdefault(row[_RUN], []).append(row[-1] or 0)
-            for run in connection.execute(select(runs).where(which)).mappings():
-                sums = found.pop(run["id"], [])
-                if (len(sums), total(sums)) != (run["stored"], run["trials_sum"]):
-                    check_run(run, label)
-                    rows_of = (
-                        f"{len(sums)} trials of run {run['id']} are there, and {run['stored']} were stored"
-                    )
-                    raise damaged(label, rows_of, run["id"])
-            if found:
-                raise damaged(label, f"no row {min(found)} in table runs")
+            self._compare(connection, which, {run: (len(sums), total(sums)) for run, sums in found.items()})
             return rows
 
         return self._session.read(read)
+
+    def _each(self, run_id: str) -> Iterator[list[Record]]:
+        """Give the rows of a run's trials by index, a few at a time; then see that none is lost."""
+        query = _TRIALS.where(trials.c.run_id == run_id).order_by(trials.c.index).limit(_CHUNK)
+        last, count, sums = -1, 0, 0
+        while rows := self._rows(query.where(trials.c.index > last)):
+            yield rows
+            last, count, sums = rows[-1][_INDEX], count + len(rows), sums + total(row[-1] for row in rows)
+        found = {run_id: (count, sums)}
+        self._session.read(lambda connection: self._compare(connection, runs.c.id == run_id, found))
+
+    def _compare(
+        self, connection: Connection, which: ColumnElement[bool], found: Mapping[str, tuple[int, int]]
+    ) -> None:
+        """See that runs have as many trials as were stored, with the same sum of checksums."""
+        label, left = self._session.label, dict(found)
+        for run in connection.execute(select(runs).where(which)).mappings():
+            count, sums = left.pop(run["id"], (0, 0))
+            if (count, sums) != (run["stored"], run["trials_sum"]):
+                check_run(run, label)
+                what = f"{count} trials of run {run['id']} are there, and {run['stored']} were stored"
+                raise damaged(label, what, run["id"])
+        if left:
+            raise damaged(label, f"no row {min(left)} in table runs")
 
     def _run_row(self, connection: Connection, run_id: str) -> RowMapping:
         row = connection.execute(select(runs).where(runs.c.id == run_id)).mappings().one()

@@ -142,6 +142,17 @@ def trials_from_rows(rows: Iterable[Record], steps: Steps, label: str) -> list[T
     return found
 
 
+def check_trials(rows: Iterable[Record], label: str) -> None:
+    """See that rows of `TRIAL_COLUMNS` are as they were written.
+
+    Raises:
+        StoreError: one is not.
+    """
+    for row in rows:
+        if row[-1] != checksum(row[1:-1]):
+            raise damaged(label, f"row {row[0]} of table trials", row[2])
+
+
 def finalists_from_rows(rows: Iterable[Record], steps: Steps, label: str) -> list[Finalist]:
     """Read finalists back from rows of `FINALIST_COLUMNS`; raises as `trials_from_rows` does."""
     found: list[Finalist] = []
