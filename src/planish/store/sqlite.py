@@ -16,6 +16,7 @@ from planish.core import StoreError
 from planish.store.failures import explained
 from planish.store.locks import FileLocks
 from planish.store.session import Session
+from planish.store.wal import check_log
 
 # A text that is damaged is read all the same, so that its row can be named: the checksum tells.
 _TEXT = partial(str, encoding="utf-8", errors="surrogateescape")
@@ -36,6 +37,7 @@ def open_sqlite(path: Path, *, read_only: bool, timeout: float) -> Session:
     if path.is_dir():
         raise StoreError(f"the store {label} is a folder", f"Name a file: {path / 'planish.db'}.")
     with explained(label):
+        check_log(path.with_name(f"{path.name}-wal"), label)
         connection = _for_reading(path, timeout) if read_only else _for_writing(path, timeout)
     return Session(connection, FileLocks(path), label, read_only)
 
