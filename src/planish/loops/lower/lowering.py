@@ -11,6 +11,7 @@ from planish.loops.ir.tree import Call, Leaf, Loop, LoopTree, Node, Value
 from planish.loops.lang.program import IDENTITY, Const
 from planish.loops.lower.buffers import Memory
 from planish.loops.lower.copying import copy_nodes
+from planish.loops.lower.hoist import hoisted
 from planish.loops.lower.place import Place, Start
 
 _Kind = Literal["serial", "unroll", "parallel"]
@@ -21,13 +22,14 @@ def lower(schedule: Schedule) -> LoopTree:
 
     Differences from the thesis (3.5.3): a reduction has an explicit start, just outside its outermost
     reduction loop; padding is a copy whose edges have loops of their own; a buffer of one element that its
-    reader's body fills is no buffer, but part of the reader's expression.
+    reader's body fills is no buffer, but part of the reader's expression. Costly expressions leave the loops
+    that do not move them (`planish.loops.lower.hoist`).
 
     Returns:
         The tree. An intermediate tensor's buffer holds only what is computed and used inside the loops
         that its writers and readers share.
     """
-    return _Lowering(schedule).tree()
+    return hoisted(_Lowering(schedule).tree())
 
 
 _view_nodes = lru_cache(maxsize=256)(copy_nodes)
