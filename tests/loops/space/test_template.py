@@ -237,3 +237,9 @@ def test_the_first_guess_reads_a_matrix_that_is_used_once_by_rows() -> None:
 def test_the_first_guess_comes_first_in_a_search() -> None:
     space = TemplateSpace(matmul(), AVX512)
     assert list(space.seeds()) == [space.start()]
+
+
+def test_the_first_guess_passes_through_large_tensors_in_sequence() -> None:
+    program = parse("C[r,c] = A[r,c] + B[r,c]", {"r": 5000, "c": 5000})
+    space = TemplateSpace(program, AVX512)
+    assert space.choices(space.start())["order"].split()[0] == "r"

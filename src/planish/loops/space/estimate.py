@@ -13,7 +13,7 @@ from itertools import product
 from math import prod
 
 from planish.loops.space.facts import Facts, Moves
-from planish.loops.space.memory import conflicts, overflows
+from planish.loops.space.memory import conflicts, flows, is_large, spilled
 
 COPY = 1.5
 """Cycles to copy an element where reading or writing is not in sequence."""
@@ -29,8 +29,12 @@ FAR = 0.02
 """Further loads of a vector for each row that has cache lines of its own: they get into each other's way."""
 CONFLICT = 0.15
 """Cycles of a load from rows that drive each other from the cache."""
+ROWS_BESIDE = 0.1
+"""Cycles of an element of large tensors that flow through, where several rows are read side by side."""
 SPILL = 0.1
-"""Cycles of a vector from a panel that is too large for the second cache."""
+"""Cycles of a vector from a panel that takes all of the second cache."""
+AGAIN = 0.01
+"""Cycles of an element of a tensor that is larger than the second cache, and read again for each panel."""
 LOAD = 0.003
 """Cycles of a load that operations hide; they decide between tiles that are equal otherwise."""
 SUM_LANES = 12.0
@@ -93,7 +97,7 @@ def cycles(facts: Facts, tile: Tile) -> float:
     steps = prod(facts.size[axis] for axis in facts.reduced_axes if axis != tile.vector)
     outer = prod(facts.size[axis] for axis in facts.parallel_axes if axis not in inside)
     sides = [_parts(facts.size[axis], rows) for axis, rows in tile.rows]
-    total = 0.0
+    total = ROWS_BESIDE * prod(facts.size.values()) if tile.rows and flows(facts, tile.vector) else 0.0
     for (width, count), *rows in product(_parts(facts.size[tile.vector], tile.width), *sides):
         shape = {axis: n for (axis, _), (n, _) in zip(tile.rows, rows, strict=True)}
         times = outer * prod(n for _, n in rows)
@@ -116,13 +120,13 @@ def _step(facts: Facts, vector: str, rows: dict[str, int], vectors: int) -> floa
         each = prod(n for axis, n in rows.items() if axis in operand.strides)
         if vector not in operand.strides:
             loads += each * BROADCAST
-            late += each * CONFLICT * conflicts(facts, operand, rows)
+            late += each * (CONFLICT * conflicts(facts, operand, rows) + AGAIN * is_large(facts, operand))
         elif _strided(operand, vector) and not is_copied(facts, operand, vector):
             loads += each * vectors * GATHER * facts.lanes
         else:
             far = any(operand.strides.get(axis, 0) >= facts.lanes for axis in rows)
             loads += each * vectors * (1 + FAR * each * far)
-            late += vectors * SPILL * overflows(facts, operand, vector, vectors)
+            late += vectors * SPILL * spilled(facts, operand, vector, vectors)
     return max(prod(rows.values()) * vectors, loads) / 2 + loads * LOAD + late
 
 

@@ -18,6 +18,8 @@ PAGES_NEAR = 96
 """Pages that the processor finds at once."""
 WAYS = 10
 """Lines of one set that stay in the first cache beside what flows through it."""
+SHARE = 1 / 6
+"""Of the second cache, which a panel may take."""
 REUSES = 16
 """An operand that is used less often is not worth a copy."""
 
@@ -55,12 +57,17 @@ def is_scattered(facts: Facts, operand: Moves, vector: str) -> bool:
     return pages > PAGES_NEAR and _reuses(facts, operand) >= REUSES
 
 
-def overflows(facts: Facts, operand: Moves, vector: str, vectors: int) -> bool:
-    """Tell whether the panel that a register tile reads fills half the second cache or more."""
+def is_large(facts: Facts, operand: Moves) -> bool:
+    """Tell whether an operand does not fit the second cache."""
+    return operand.elements * item_bytes(facts) > second_cache()
+
+
+def spilled(facts: Facts, operand: Moves, vector: str, vectors: int) -> float:
+    """Give which share of the second cache a register tile's panel takes, beyond what does no harm."""
     if not is_scattered(facts, operand, vector):
-        return False
+        return 0.0
     steps = prod(facts.size[axis] for axis in facts.reduced_axes if axis in operand.strides)
-    return 2 * steps * vectors * facts.vector_bytes >= second_cache()
+    return max(0.0, steps * vectors * facts.vector_bytes / second_cache() - SHARE)
 
 
 def streamed(facts: Facts, vector: str) -> str | None:
@@ -71,12 +78,19 @@ def streamed(facts: Facts, vector: str) -> str | None:
     for operand in facts.operands:
         if operand.strides.get(vector) != 1 or _reuses(facts, operand) > 1:
             continue
-        if operand.elements * item_bytes(facts) <= second_cache() or len(facts.reduced_axes) != 1:
+        if not is_large(facts, operand) or len(facts.reduced_axes) != 1:
             continue
         axis = facts.reduced_axes[0]
         if axis != vector and operand.strides.get(axis, 0) * item_bytes(facts) >= PAGE // 4:
             return axis
     return None
+
+
+def flows(facts: Facts, vector: str) -> bool:
+    """Tell whether large tensors are passed through once, each in sequence, so that memory sets the pace."""
+    tensors = (facts.output, *facts.operands)
+    through = all(m.strides.get(vector, 1) == 1 and _reuses(facts, m) <= 1 for m in tensors)
+    return through and not facts.reduced_axes and is_large(facts, facts.output)
 
 
 def conflicts(facts: Facts, operand: Moves, rows: dict[str, int]) -> bool:

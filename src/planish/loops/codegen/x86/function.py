@@ -7,6 +7,7 @@ from iced_x86 import Code, Register
 from planish.loops.codegen.x86.assembler import JL, JLE, JNE, Assembler
 from planish.loops.codegen.x86.counting import Counting
 from planish.loops.codegen.x86.encoding import Imm, Mem
+from planish.loops.codegen.x86.fetching import fetch_ahead
 from planish.loops.codegen.x86.inside import RegionCode
 from planish.loops.codegen.x86.isa import Isa
 from planish.loops.codegen.x86.paths import Inside
@@ -16,6 +17,8 @@ from planish.loops.ir.extent import remaining
 from planish.loops.ir.tree import Loop, LoopTree, Node
 
 SAVED = tuple(int(getattr(Register, name)) for name in ("RBX", "RBP", "R12", "R13", "R14", "R15"))
+FLOWS_FROM = 1 << 22
+"""A buffer of fewer bytes, which is passed through once, is not asked for ahead of time."""
 ARGS, BEGIN, END = int(Register.RDI), int(Register.RSI), int(Register.RDX)
 
 
@@ -40,6 +43,7 @@ class Function:
         self.pointers = Pointers(nodes, self.isa.itemsize)
         self.masks: dict[int, int] = {}
         self._counting = Counting(self.asm, self.pointers, reserved=3)
+        self._flowing = {b.name for b in self.tree.buffers if b.size * self.isa.itemsize >= FLOWS_FROM}
 
     def code(self) -> bytes:
         """Write the function, with its entry at the first byte."""
@@ -84,10 +88,19 @@ class Function:
 
     # Loops over memory
 
-    def _nodes(self, nodes: tuple[Node, ...], inside: Inside, planned: Region | None = None) -> None:
+    def _nodes(
+        self,
+        nodes: tuple[Node, ...],
+        inside: Inside,
+        planned: Region | None = None,
+        around: Loop | None = None,
+    ) -> None:
+        """Write nodes; where they only pass data on, the loop around them asks early for its lines."""
         settled = self.pointers.settle(self.asm, nodes, spare=4)
         region = planned or self.analyser.region(nodes, inside)
         if region is not None:
+            if around is not None and not region.registers:
+                fetch_ahead(self.asm, self.pointers, around, self._flowing)
             code = RegionCode(region, self.analyser, self._counting, self.masks)
             code.write(nodes, inside)
         elif len(nodes) == 1 and isinstance(nodes[0], Loop):
@@ -110,7 +123,7 @@ class Function:
         full, tail = divmod(here, step)
         if full:
             inner = {**inside, loop.axis: step}
-            self._counting.repeat(moved, full, lambda: self._nodes(body, inner, region))
+            self._counting.repeat(moved, full, lambda: self._nodes(body, inner, region, moved))
         if tail:
             self.pointers.shift(loop, moved.id, full)
             self._nodes(body, {**inside, loop.axis: tail})

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from iced_x86 import Code
-
 from planish.loops.codegen.x86.block import REDUCE, Block
 from planish.loops.codegen.x86.counting import Counting
-from planish.loops.codegen.x86.encoding import Mem
 from planish.loops.codegen.x86.extremes import EXTREMES, extreme
+from planish.loops.codegen.x86.fetching import fetch_ahead
 from planish.loops.codegen.x86.horizontal import reduce_lanes
 from planish.loops.codegen.x86.isa import Isa
 from planish.loops.codegen.x86.items import Items
@@ -29,14 +27,8 @@ LOOP_WORK = 32
 UNROLL_WORK = 64
 """Such a loop is unrolled altogether if that gives no more operations than this."""
 
-LINE = 64
-"""Bytes of a cache line."""
-FETCH_FROM = 1 << 15
-"""A buffer of fewer bytes stays in the first cache."""
-FETCH_AHEAD = 2048
-"""How many bytes ahead lines are asked for."""
-FETCH_LINES = 8
-"""An iteration that walks more lines than this asks for none."""
+FETCHED_FROM = 1 << 15
+"""A buffer of fewer bytes stays in the first cache: its lines are not asked for."""
 
 Moved = Sequence[tuple[Pointer, int]]
 """The pointers that a loop moves, with the bytes per iteration."""
@@ -71,6 +63,7 @@ class RegionCode:
         self._items = Items(region, self._block, self._pointers, self._isa)
         self._unroller = Unroller(self._tree, self._pointers, self._items, self._isa.lanes)
         self._copies = region.copies
+        self._large = {b.name for b in self._tree.buffers if b.size * self._isa.itemsize >= FETCHED_FROM}
 
     def write(self, nodes: tuple[Node, ...], inside: Inside) -> None:
         """Load what is held, run the nodes, and store it."""
@@ -276,7 +269,7 @@ class RegionCode:
         group = self._pointers.inject(loop, times)
 
         def several() -> None:
-            self._fetch(group)
+            fetch_ahead(self._asm, self._pointers, group, self._large)
             self._unroll(loop, times, body)
             self._block.flush()
 
@@ -285,18 +278,6 @@ class RegionCode:
             self._pointers.shift(loop, group.id, count // times)
             self._unroll(loop, count % times, body)
             self._pointers.shift(loop, group.id, -(count // times))
-
-    def _fetch(self, group: Loop) -> None:
-        """Ask for the lines that later iterations of a loop read, where it walks a large buffer in sequence.
-
-        The processor's own prefetching stops at the end of each page.
-        """
-        for pointer, stride in self._pointers.moved(group, group.id):
-            large = self._tree.buffer[pointer.buffer].size * self._isa.itemsize >= FETCH_FROM
-            if pointer.register and large and LINE <= stride <= FETCH_LINES * LINE:
-                for line in range(0, stride, LINE):
-                    place = Mem(pointer.register, FETCH_AHEAD - pointer.drift + line)
-                    self._asm.emit(Code.PREFETCHT0_M8, place)
 
 
 def _repeat(write: Callable[[], None], moved: Moved, count: int) -> None:
