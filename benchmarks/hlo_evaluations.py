@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from planish.core import Candidate, CanSample, Failed, Measured, Task, rng, usable_cores
+from planish.core import Candidate, CanSample, Failed, Measured, Task, evaluate, rng, usable_cores
 from planish.hlo.level import HloLevel
 from planish.measure import LocalExecutor
 from planish.settings import Settings
@@ -44,10 +44,10 @@ def measure(level: HloLevel, task: Task, candidates: Sequence[Candidate], worker
     stages: Counter[str] = Counter()
     failed = 0
     with LocalExecutor(level.evaluator(task), workers=workers) as executor:
-        ready = [answer.outcome for answer in executor.submit([Candidate()] * workers)]
+        ready = [answer.outcome for answer in evaluate(executor, [Candidate()] * workers)]
         assert all(isinstance(outcome, Measured) for outcome in ready)
         start = time.monotonic()
-        for answer in executor.submit(candidates):
+        for answer in evaluate(executor, candidates):
             failed += isinstance(answer.outcome, Failed)
             stages.update({stage: spent / len(candidates) for stage, spent in answer.seconds.items()})
         rate = len(candidates) / (time.monotonic() - start)

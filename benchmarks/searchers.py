@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from planish.core import Objective, Space, Target, Task, registry
+from planish.core import Objective, Space, Target, Task, evaluate, registry
 from planish.search import (
     Recording,
     SimulationExecutor,
@@ -65,7 +65,7 @@ def ratios(scene: Scene, name: str, options: dict[str, int], seed: int, trials: 
     recording = scene.recording
     executor = SimulationExecutor(recording.outcomes, recording.seconds)
     searcher = make_searcher(name, scene.space, [recording.objective], seed, options)
-    run = drive(searcher, lambda candidate: next(executor.submit([candidate])).outcome, trials)
+    run = drive(searcher, lambda candidate: next(evaluate(executor, [candidate])).outcome, trials)
     optimum = recording.best()
     sign = 1 if optimum > 0 else -1
     best = best_so_far(run, recording.objective)

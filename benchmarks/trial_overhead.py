@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 
 from null_evaluator import NullEvaluator, candidates
-from planish.core import Executor, Trial
+from planish.core import Executor, Trial, evaluate
 from planish.measure import InlineExecutor, LocalExecutor
 from planish.store import Store, open_store
 from planish.testing.stored import make_task
@@ -24,14 +24,14 @@ GOAL_MS = 0.3
 
 def milliseconds(executor: Executor, batch: int) -> float:
     """Give the median over batches of milliseconds a trial."""
-    list(executor.submit(candidates(batch)))  # the workers start
+    list(evaluate(executor, candidates(batch)))  # the workers start
     return statistics.median(_once(executor, batch) for _ in range(TRIALS // batch))
 
 
 def _once(executor: Executor, batch: int) -> float:
     fresh = candidates(batch)
     start = time.perf_counter()
-    answers = list(executor.submit(fresh))
+    answers = list(evaluate(executor, fresh))
     return (time.perf_counter() - start) / len(answers) * 1e3
 
 
@@ -43,7 +43,7 @@ def stored_milliseconds(executor: Executor, batch: int, store: Store) -> float:
     def once() -> float:
         fresh = candidates(batch)
         start = time.perf_counter()
-        for answer in executor.submit(fresh):
+        for answer in evaluate(executor, fresh):
             candidate = fresh[answer.position]
             trial = Trial(candidate, answer.outcome, next(numbers), 0, answer.seconds, "here", time.time())
             store.add_trials(run, [trial])

@@ -56,8 +56,6 @@ def tune(level: Relative, folder: Path, **chosen: object) -> list[Trial]:
 @pytest.fixture(autouse=True)
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     class Here(InlineExecutor):
-        notes = ()
-
         def __init__(self, factory: Measuring, **_: object) -> None:
             super().__init__(factory())
 

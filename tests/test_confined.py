@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from confined import Attacker, Pids
-from planish.core import Candidate, EvaluatorFactory, Measured
+from planish.core import Candidate, EvaluatorFactory, Measured, evaluate
 from planish.levels import level_named
 from planish.measure import LocalExecutor, landlock, seccomp
 from planish.settings import Settings
@@ -80,7 +80,7 @@ def attacked(factory: EvaluatorFactory, candidate: Candidate, secret: Path) -> d
         port: int = server.getsockname()[1]
         attacker = Attacker(factory, secret, port, os.getpid())
         with LocalExecutor(attacker, lock=secret.with_name("lock")) as executor:
-            (answer,) = executor.submit([candidate])
+            (answer,) = evaluate(executor, [candidate])
             assert isinstance(answer.outcome, Measured), answer.outcome
             assert not [note for note in executor.notes if "confined" in note]
     return dict(answer.outcome.values)
@@ -92,13 +92,13 @@ def test_who_is_confined_otherwise_is_another_process(tmp_path: Path) -> None:
     same, open_elsewhere = Pids(), Pids((str(other),))
     with LocalExecutor(same, lock=tmp_path / "lock") as executor:
         first = pid_of(executor)
-        executor.restart_with(Pids())
+        executor.serve(Pids())
         assert pid_of(executor) == first
-        executor.restart_with(open_elsewhere)
+        executor.serve(open_elsewhere)
         assert pid_of(executor) != first
 
 
 def pid_of(executor: LocalExecutor) -> float:
-    (answer,) = executor.submit([Candidate()])
+    (answer,) = evaluate(executor, [Candidate()])
     assert isinstance(answer.outcome, Measured), answer.outcome
     return answer.outcome.values["pid"]

@@ -17,19 +17,21 @@ from hypothesis import strategies as st
 
 from finals.trading import Measuring, Plain, Text, Trade
 from planish.budget import Budget
-from planish.core import Candidate, EvaluatorFactory, Measured, Searcher, Trial
+from planish.core import Candidate, EvaluatorFactory, Executor, Measured, Searcher, Trial
 from planish.levels import load_program
-from planish.measure import Answer, InlineExecutor, LocalExecutor
+from planish.measure import Answer, InlineExecutor
 from planish.result import Result
 from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.store.checksums import sealed
 from planish.tune import tune_program
+from scripted import Scripted
 
 tune_module = import_module("planish.tune")
 run_module = import_module("planish.run")
 ALL = list(Trade().candidates())
 SMALL = Path(__file__).parents[1] / "examples" / "graph" / "small"
+
 QUICK = Settings(workers=1, searcher="random")
 
 
@@ -40,17 +42,15 @@ class Killed(BaseException):
 class Here(InlineExecutor):
     """Answers in any order; after so many answers the process is killed."""
 
-    notes = ()
-
     def __init__(self, shuffle: random.Random, most: float) -> None:
         super().__init__(Measuring(noise=0.0)())
         self._shuffle, self._most = shuffle, most
 
-    def restart_with(self, factory: Measuring) -> None:
+    def serve(self, factory: EvaluatorFactory) -> None:
         """Nothing is left of the last task."""
 
-    def submit(self, candidates: Sequence[Candidate]) -> Iterator[Answer]:
-        answers = list(super().submit(candidates))
+    def answers(self) -> Iterator[Answer]:
+        answers = list(super().answers())
         self._shuffle.shuffle(answers)
         for answer in answers:
             if self._most <= 0:
@@ -135,8 +135,8 @@ def test_seconds_are_for_new_work(tmp_path: Path) -> None:
     class Counted(Here):
         count = 0
 
-        def submit(self, candidates: Sequence[Candidate]) -> Iterator[Answer]:
-            for answer in super().submit(candidates):
+        def answers(self) -> Iterator[Answer]:
+            for answer in super().answers():
                 Counted.count += 1
                 time.sleep(0.02)
                 yield answer
@@ -160,28 +160,23 @@ def test_a_run_longer_than_any_barren_stretch_is_taken_up(
     assert [found[index].candidate for index in range(70)] == ALL[:70]
 
 
-class ByName(LocalExecutor):
+class ByName(Scripted):
     """Measures nothing: the hash decides, so that two searches see the same."""
 
-    def __init__(self) -> None:
-        super().__init__(Measuring())
-
-    def restart_with(self, factory: EvaluatorFactory) -> None:
-        del factory
-
-    def submit(self, candidates: Sequence[Candidate]) -> Generator[Answer, None, None]:
-        for position, candidate in enumerate(candidates):
-            yield Answer(position, Measured({"latency": 1 + int(candidate.hash[:8], 16)}), {})
+    def _answer(self, position: int, candidate: Candidate) -> Answer:
+        return Answer(position, Measured({"latency": 1 + int(candidate.hash[:8], 16)}), {})
 
 
 def tuned(
-    store: Store, name: str, trials: int, executor: LocalExecutor | None = None
+    store: Store, name: str, trials: int, executor: Executor | None = None
 ) -> tuple[Result, dict[int, Candidate]]:
     """Tune a small model; gives the result, and the candidates of its run by index."""
     level, program = load_program(str(SMALL / f"{name}.onnx"), "graph", {})
     chosen = Settings(workers=1, space="all")
     budget = Budget(trials=trials)
-    result = tune_program(level, program, budget=budget, settings=chosen, store=store, executor=executor)
+    result = tune_program(
+        level, program, budget=budget, settings=chosen, store=store, executor=executor, compares=False
+    )
     return result, {trial.index: trial.candidate for trial in store.run_trials(result.run_id, level.steps)}
 
 

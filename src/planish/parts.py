@@ -11,6 +11,7 @@ from planish.budget import Budget
 from planish.core import (
     AllFailedError,
     Candidate,
+    Executor,
     Failed,
     Level,
     Lost,
@@ -20,6 +21,7 @@ from planish.core import (
     Program,
     StoppedError,
     Task,
+    evaluate,
 )
 from planish.levels import load_program
 from planish.measure import LocalExecutor
@@ -162,7 +164,7 @@ def tune_parts(
     """
     chosen = settings or Settings()
     with store_at(store) as opened, ExitStack() as stack:
-        workers: LocalExecutor | None = None
+        workers: Executor | None = None
         for name, program in parts.items():
             task = task_of(level, program, chosen)
             _require_exact(task.objectives[0])
@@ -170,7 +172,7 @@ def tune_parts(
             if workers is None:
                 workers = stack.enter_context(LocalExecutor(factory, workers=count_workers(chosen)))
             else:
-                workers.restart_with(factory)
+                workers.serve(factory)
             found, stopped = _tuned(name, level, task, budget, chosen, opened, workers)
             yield found
             if stopped:
@@ -184,7 +186,7 @@ def _tuned(
     budget: Budget,
     settings: Settings,
     store: Store,
-    workers: LocalExecutor,
+    workers: Executor,
 ) -> tuple[Part | Unmeasured, bool]:
     """Tune one program; gives what came of it, and whether the user ended it."""
     ends = _ends(level, task, workers)
@@ -205,11 +207,11 @@ def _require_exact(objective: Objective) -> None:
         raise PlanishError(what, "Tune them one by one, or ask for another objective.")
 
 
-def _ends(level: Level, task: Task, workers: LocalExecutor) -> tuple[float, float] | Failed | Lost:
+def _ends(level: Level, task: Task, workers: Executor) -> tuple[float, float] | Failed | Lost:
     """Measure the unchanged program and the baseline."""
     ends = [Candidate(), level.baseline(task)]
     values: dict[int, float] = {}
-    for answer in workers.submit(ends):
+    for answer in evaluate(workers, ends):
         if not isinstance(answer.outcome, Measured):
             return answer.outcome
         values[answer.position] = answer.outcome.values[task.objectives[0].name]

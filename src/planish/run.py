@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import platform
 import time
 from collections.abc import Generator, Mapping, Sequence
@@ -17,6 +18,7 @@ from planish.core import (
     CanRecall,
     Evaluation,
     EvaluatorFactory,
+    Executor,
     Failed,
     Level,
     Lost,
@@ -27,6 +29,7 @@ from planish.core import (
     StoreError,
     Task,
     Trial,
+    evaluate,
     stoppable,
     usable_cores,
 )
@@ -95,12 +98,12 @@ class Run:
     notes: tuple[str, ...] = ()
     start_s: float = 0.0
 
-    def execute(self, executor: LocalExecutor | None) -> Result:
+    def execute(self, executor: Executor | None) -> Result:
         """Search, compare the best few with the baseline, and store what was found."""
         with stoppable() as self.stops:
             return self._executed(executor)
 
-    def _executed(self, executor: LocalExecutor | None) -> Result:
+    def _executed(self, executor: Executor | None) -> Result:
         try:
             self._introduce()
             self.listener.started(self.progress)
@@ -137,9 +140,9 @@ class Run:
         return finish(done, self.listener, at_once=self.stops.count > 1)
 
     @contextmanager
-    def _workers(self, executor: LocalExecutor | None) -> Generator[LocalExecutor]:
+    def _workers(self, executor: Executor | None) -> Generator[Executor]:
         if executor is not None:
-            executor.restart_with(self.factory)
+            executor.serve(self.factory)
             yield executor
             return
         with self._timed("workers"):
@@ -147,7 +150,7 @@ class Run:
         with closing(started):
             yield started
 
-    def _search(self, executor: LocalExecutor) -> None:
+    def _search(self, executor: Executor) -> None:
         """Ask, evaluate, tell, until the budget is spent or the searcher is at its end."""
         if self.progress.growth is not None or isinstance(self.factory, CanAnchor):
             self._measure_baseline(executor)  # which has an index too: a proposal's is not its place then
@@ -188,7 +191,7 @@ class Run:
         if isinstance(self.level, CanIntroduce):
             self.progress.introduction = self.level.introduction(self.task)
 
-    def _measure_baseline(self, executor: LocalExecutor) -> None:
+    def _measure_baseline(self, executor: Executor) -> None:
         """Measure what others are compared with, before there are any.
 
         Raises:
@@ -218,7 +221,7 @@ class Run:
         """How many candidates were evaluated; one that was lost keeps its place, and the budget's."""
         return len(self.trials) + len(self.lost)
 
-    def _evaluate(self, executor: LocalExecutor, asked: Sequence[Candidate]) -> list[Trial]:
+    def _evaluate(self, executor: Executor, asked: Sequence[Candidate]) -> list[Trial]:
         """Give the trials of what was asked, in that order; fewer where the budget ends on the way."""
         fresh = list({c.hash: c for c in asked if not self.trials.has(c)}.values())
         fresh = fresh[: self.budget.trials_left(self._asked)]
@@ -242,7 +245,7 @@ class Run:
                 trial = Trial(candidate, old.outcome, index, seed, old.seconds, old.host, old.time, True)
                 self._add(trial)
 
-    def _measure(self, executor: LocalExecutor, fresh: Sequence[Candidate], place: Mapping[str, int]) -> None:
+    def _measure(self, executor: Executor, fresh: Sequence[Candidate], place: Mapping[str, int]) -> None:
         """Measure, a few at a time, so that workers are idle when the budget ends and live on.
 
         The first candidate that can be measured is waited for, however long it takes. What another run for
@@ -253,13 +256,13 @@ class Run:
         while left:
             claimed = self._claim(left, place)
             some = [candidate for candidate in claimed if not self.trials.has(candidate)]
-            for answer in executor.submit(some):
+            for answer in evaluate(executor, some, self._deadline()):
                 self.start_s = self.start_s or time.monotonic() - begun
                 self._answered(some[answer.position], answer, place)
                 if self.budget.seconds_left(self.started) < -PATIENCE_S:
                     return
                 if self.progress.best is not None:
-                    executor.until = time.monotonic() + self.budget.seconds_left(self.started) + PATIENCE_S
+                    executor.submit((), self._deadline())
             if self.budget.seconds_left(self.started) <= 0 and (some or self.progress.best is not None):
                 return
             if not claimed:
@@ -267,6 +270,12 @@ class Run:
             left = [candidate for candidate in left if candidate not in claimed]
             self._recall(left, place)
             left = [candidate for candidate in left if not self.trials.has(candidate)]
+
+    def _deadline(self) -> float:
+        """Until when what is under way is waited for; what comes first has all the time that it takes."""
+        if self.progress.best is None:
+            return math.inf
+        return time.monotonic() + self.budget.seconds_left(self.started) + PATIENCE_S
 
     def _claim(self, left: Sequence[Candidate], place: Mapping[str, int]) -> Sequence[Candidate]:
         """Give the next few that nobody else is measuring; none where all are waited for."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from planish.budget import Budget
 from planish.core import (
+    Executor,
     Growth,
     Level,
     Objective,
@@ -18,7 +19,6 @@ from planish.core import (
     unknown,
 )
 from planish.levels import level_named, load_program
-from planish.measure import LocalExecutor
 from planish.past import teach
 from planish.progress import Listener, Progress, Silent
 from planish.result import Result
@@ -39,7 +39,7 @@ def tune(
     settings: Settings | None = None,
     store: Store | str | Path | None = None,
     listener: Listener | None = None,
-    executor: LocalExecutor | None = None,
+    executor: Executor | None = None,
     **options: str,
 ) -> Result:
     """Make a program faster (or smaller, or whatever the objective is) by search.
@@ -80,7 +80,7 @@ def tune_program(
     settings: Settings | None = None,
     store: Store | str | Path | None = None,
     listener: Listener | None = None,
-    executor: LocalExecutor | None = None,
+    executor: Executor | None = None,
     compares: bool = True,
 ) -> Result:
     """Do as `tune` with a program that a level has read; it may have been told of a back end then.

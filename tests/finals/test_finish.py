@@ -29,8 +29,6 @@ SETTINGS = Settings(objectives=("time", "error"), searcher="random", workers=1)
 class Here(InlineExecutor):
     """Evaluates in this process, where nothing has to be started."""
 
-    notes = ()
-
     def __init__(self, factory: EvaluatorFactory, **_: object) -> None:
         super().__init__(factory())
 

@@ -32,8 +32,6 @@ from planish.tune import tune_program
 class Here(InlineExecutor):
     """Evaluates in this process, where the generator can be broken."""
 
-    notes = ()
-
     def __init__(self, factory: EvaluatorFactory, **_: object) -> None:
         super().__init__(factory())
 

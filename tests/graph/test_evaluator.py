@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 from graph.models import convolutions, write
-from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Task
+from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Task, evaluate
 from planish.graph import evaluator, workshop
 from planish.graph.counters import counters
 from planish.graph.evaluator import within_three_sigma
@@ -35,9 +35,9 @@ def make(folder: Path, *objectives: str, shape: tuple[int | str, ...] = (1, 3, 8
     return task_of(level, level.load(str(file), options), Settings(objectives=objectives))
 
 
-def evaluate(task: Task, *candidates: Candidate, remember: bool = True) -> list[Outcome]:
+def outcomes_of(task: Task, *candidates: Candidate, remember: bool = True) -> list[Outcome]:
     evaluating = replace(recipe_of(task), timing=ONCE, remember=remember)()
-    return [answer.outcome for answer in InlineExecutor(evaluating).submit(candidates)]
+    return [answer.outcome for answer in evaluate(InlineExecutor(evaluating), candidates)]
 
 
 def measured(outcome: Outcome) -> Measured:
@@ -48,7 +48,7 @@ def measured(outcome: Outcome) -> Measured:
 def test_what_costs_nothing_more_is_always_measured(tmp_path: Path) -> None:
     task = make(tmp_path, shape=("n", 3, 8, 8), batch="4")
     chosen = selection(["onnxscript.fuse_batchnorm_into_conv"], ["NchwcTransformer"]).candidate
-    plain, folded, nothing = evaluate(task, Candidate(), chosen, unoptimised().candidate)
+    plain, folded, nothing = outcomes_of(task, Candidate(), chosen, unoptimised().candidate)
     values = measured(plain).values
     assert set(values) == {"latency", "throughput", "compile_time", "model_size"}
     assert values["throughput"] == pytest.approx(4 / values["latency"])
@@ -67,7 +67,7 @@ def test_what_takes_a_millisecond_is_timed_in_turns_with_the_baseline(
         recipe = replace(recipe_of(task), timing=ONCE)
         recipe.anchor(Measured({"latency": anchor}))
         batch = [Candidate(), unoptimised().candidate]
-        return [measured(answer.outcome) for answer in InlineExecutor(recipe()).submit(batch)]
+        return [measured(answer.outcome) for answer in evaluate(InlineExecutor(recipe()), batch)]
 
     for outcome in latencies(1e-9):  # alone
         assert outcome.values["latency"] > 1e-7
@@ -91,7 +91,7 @@ def test_a_model_s_size_has_its_weights_wherever_they_are(tmp_path: Path) -> Non
     level, file = GraphLevel(), tmp_path / "apart.onnx"
     onnx.save(convolutions(), file, save_as_external_data=True, location="apart.data", size_threshold=0)
     task = task_of(level, level.load(str(file), {}), Settings())
-    (found,) = evaluate(task, Candidate())
+    (found,) = outcomes_of(task, Candidate())
     apart = (tmp_path / "apart.data").stat().st_size
     assert apart > 0
     assert measured(found).values["model_size"] == file.stat().st_size + apart
@@ -106,21 +106,21 @@ def test_equal_models_are_measured_once_whatever_passes_made_them(tmp_path: Path
         )
     )
     task = make(tmp_path)
-    first, again = evaluate(task, one, other)
+    first, again = outcomes_of(task, one, other)
     assert first is again
-    first, again = evaluate(task, one, one, remember=False)
+    first, again = outcomes_of(task, one, one, remember=False)
     assert first is not again
 
 
 def test_offline_work_is_kept_and_loaded_as_it_is(tmp_path: Path) -> None:
     task = make(tmp_path, "compile_time")
-    (found,) = evaluate(task, selection(offline=True).candidate)
+    (found,) = outcomes_of(task, selection(offline=True).candidate)
     assert measured(found).values["offline_time"] > 0
     assert len(measured(found).samples["compile_time"]) == 5
 
 
 def test_memory_is_measured_where_it_is_asked_for(tmp_path: Path) -> None:
-    (found,) = evaluate(make(tmp_path, "peak_memory"), Candidate())
+    (found,) = outcomes_of(make(tmp_path, "peak_memory"), Candidate())
     assert 0 < measured(found).values["peak_memory"] < 1000
 
 
@@ -130,7 +130,7 @@ def test_a_failing_pass_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     task = make(tmp_path)
     monkeypatch.setattr(workshop, "apply_pass", fail)
-    bad, good = evaluate(task, Candidate((Rewrite("onnxscript.add_0"),)), Candidate())
+    bad, good = outcomes_of(task, Candidate((Rewrite("onnxscript.add_0"),)), Candidate())
     assert bad == Failed("transform", "a pass fails", "onnxscript.add_0 fails: on 11 nodes")
     assert isinstance(good, Measured)
 
@@ -144,7 +144,7 @@ def test_a_wrong_answer_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     task = make(tmp_path)
     monkeypatch.setattr(workshop, "apply_pass", spoil)
-    (found,) = evaluate(task, Candidate((Rewrite("onnxscript.eliminate_identity"),)))
+    (found,) = outcomes_of(task, Candidate((Rewrite("onnxscript.eliminate_identity"),)))
     assert isinstance(found, Failed)
     assert (found.stage, found.reason) == ("verify", "wrong answer")
     assert found.detail.startswith("output 0: off by")
@@ -162,7 +162,7 @@ def test_at_the_end_answers_are_compared_on_inputs_that_the_search_did_not_see(
     task = make(tmp_path)
     monkeypatch.setattr(evaluator, "make_feeds", seen)
     for remember in (True, False):
-        measured(*evaluate(task, Candidate(), remember=remember))
+        measured(*outcomes_of(task, Candidate(), remember=remember))
     searched, kept = ([feed["x"].tobytes() for feed in feeds] for feeds in made)
     assert len(searched) >= 2
     assert kept[: len(searched)] == searched
@@ -189,8 +189,8 @@ def test_at_the_end_answers_are_compared_on_inputs_made_of_the_users(
     task = given(tmp_path, seen)
     monkeypatch.setattr(workshop, "apply_pass", overfit)
     candidate = Candidate((Rewrite("onnxscript.eliminate_identity"),))
-    measured(*evaluate(task, candidate))
-    (found,) = evaluate(task, candidate, remember=False)
+    measured(*outcomes_of(task, candidate))
+    (found,) = outcomes_of(task, candidate, remember=False)
     assert isinstance(found, Failed)
     assert (found.stage, found.reason) == ("verify", "wrong answer")
 
@@ -209,14 +209,14 @@ def test_a_broken_model_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     task = make(tmp_path)
     monkeypatch.setattr(workshop, "apply_pass", spoil)
-    (found,) = evaluate(task, Candidate((Rewrite("onnxscript.eliminate_identity"),)))
+    (found,) = outcomes_of(task, Candidate((Rewrite("onnxscript.eliminate_identity"),)))
     assert isinstance(found, Failed)
     assert (found.stage, found.reason) == ("build", "refused by ONNX Runtime")
 
 
 def test_a_selection_that_is_not_canonical_is_a_row(tmp_path: Path) -> None:
     steps = (Disable("NchwcTransformer"), Rewrite("onnxscript.add_0"))
-    (found,) = evaluate(make(tmp_path), Candidate(steps))
+    (found,) = outcomes_of(make(tmp_path), Candidate(steps))
     assert isinstance(found, Failed)
     assert found.reason == "illegal step"
 
@@ -227,7 +227,7 @@ def test_accuracy_is_told_of_the_users_inputs_and_labels(tmp_path: Path) -> None
     np.save(tmp_path / "labels.npy", np.zeros(6, np.int64))
     options = {"inputs": str(tmp_path / "in.npz"), "labels": str(tmp_path / "labels.npy")}
     task = make(tmp_path, "latency", "accuracy", **options, shape=(2, 3, 8, 8))
-    (found,) = evaluate(task, Candidate())
+    (found,) = outcomes_of(task, Candidate())
     assert measured(found).values["accuracy"] in {n / 6 for n in range(7)}
 
 
@@ -248,10 +248,10 @@ def test_what_cannot_be_measured_is_told(
 def test_inputs_that_do_not_fit_are_told(tmp_path: Path) -> None:
     np.savez(tmp_path / "in.npz", x=np.zeros((1, 3, 8, 9), np.float32))
     with pytest.raises(PlanishError, match=r"is float32 \(1, 3, 8, 9\); the model takes x float32 1x3x8x8"):
-        evaluate(make(tmp_path, inputs=str(tmp_path / "in.npz")))
+        outcomes_of(make(tmp_path, inputs=str(tmp_path / "in.npz")))
     np.savez(tmp_path / "in.npz", z=np.zeros((1, 3, 8, 8), np.float32))
     with pytest.raises(PlanishError, match="differ in input 'x'"):
-        evaluate(make(tmp_path, inputs=str(tmp_path / "in.npz")))
+        outcomes_of(make(tmp_path, inputs=str(tmp_path / "in.npz")))
 
 
 def test_outliers_do_not_move_the_latency() -> None:

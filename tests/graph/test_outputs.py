@@ -15,7 +15,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from graph.models import weight, write
-from planish.core import Candidate, Measured
+from planish.core import Candidate, Measured, evaluate
 from planish.graph.level import GraphLevel
 from planish.graph.running.checking import Tolerance, difference, not_finite
 from planish.measure import InlineExecutor
@@ -72,7 +72,7 @@ def test_models_with_such_outputs_are_measured_and_exported(
     level = GraphLevel()
     program = level.load(str(write(make(), tmp_path / "net.onnx")), {})
     task = task_of(level, program, Settings(objectives=("latency",)))
-    (answer,) = InlineExecutor(level.evaluator(task)()).submit([Candidate()])
+    (answer,) = evaluate(InlineExecutor(level.evaluator(task)()), [Candidate()])
     assert isinstance(answer.outcome, Measured), answer.outcome
     script = level.export(task, Candidate(), tmp_path / "out")[-1]
     said = subprocess.run([sys.executable, str(script)], check=True, capture_output=True, text=True)

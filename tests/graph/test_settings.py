@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from graph.models import convolutions, write
-from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Task
+from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Task, evaluate
 from planish.graph import describe, evaluator
 from planish.graph.learned.records import Tried, records_of
 from planish.graph.level import GraphLevel
@@ -35,9 +35,9 @@ def make(folder: Path, *objectives: str, cores: int = 2, session: str = "search"
     return Task(program, replace(level.target(program, 1), cores=cores), wanted, level.version)
 
 
-def evaluate(task: Task, *candidates: Candidate) -> list[Outcome]:
+def outcomes_of(task: Task, *candidates: Candidate) -> list[Outcome]:
     executor = InlineExecutor(replace(recipe_of(task), timing=ONCE)())
-    return [answer.outcome for answer in executor.submit(candidates)]
+    return [answer.outcome for answer in evaluate(executor, candidates)]
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_candidates_run_with_their_settings(tmp_path: Path, opened: list[Any]) -
 
     settings = [PARALLEL, NO_ARENA, Set("optimization", "basic"), Set("threads", "2")]
     chosen = selection(settings=settings, offline=True).candidate
-    plain, changed = evaluate(make(tmp_path, "compile_time", cores=3), Candidate(), chosen)
+    plain, changed = outcomes_of(make(tmp_path, "compile_time", cores=3), Candidate(), chosen)
     assert isinstance(plain, Measured)
     assert isinstance(changed, Measured)
     reference, usual, *rest = opened
@@ -118,7 +118,7 @@ def test_memory_is_measured_with_a_candidate_s_settings(
         return 1.0
 
     monkeypatch.setattr(evaluator, "peak_memory", peak)
-    evaluate(make(tmp_path, "peak_memory"), Candidate(), selection(settings=[NO_ARENA]).candidate)
+    outcomes_of(make(tmp_path, "peak_memory"), Candidate(), selection(settings=[NO_ARENA]).candidate)
     assert [each.arena for each in seen] == [True, False]
 
 
@@ -127,7 +127,7 @@ def test_memory_is_measured_with_a_candidate_s_settings(
     [(Set("arena", "on"), "has arena=on already"), (Set("threads", "3"), "3 threads on 2 cores")],
 )
 def test_what_the_target_has_or_cannot_have_is_no_candidate(setting: Set, said: str, tmp_path: Path) -> None:
-    (found,) = evaluate(make(tmp_path), selection(settings=[setting]).candidate)
+    (found,) = outcomes_of(make(tmp_path), selection(settings=[setting]).candidate)
     assert isinstance(found, Failed)
     assert (found.stage, found.reason) == ("transform", "illegal step")
     assert said in found.detail

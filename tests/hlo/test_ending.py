@@ -18,6 +18,7 @@ from planish.core import (
     Opinion,
     Outcome,
     PlanishError,
+    evaluate,
 )
 from planish.hlo import cross, program_from
 from planish.hlo.backend.xla import XlaBackend, XlaExecutable
@@ -77,7 +78,7 @@ def test_the_original_form_is_measured_as_the_module_is(tmp_path: Path) -> None:
     assert reference is not None
     assert (reference.name, reference.candidate) == ("old.mlir", NOTHING)
     assert reference.factory is not None
-    (answer,) = InlineExecutor(reference.factory(), lock=tmp_path / "lock").submit([NOTHING])
+    (answer,) = evaluate(InlineExecutor(reference.factory(), lock=tmp_path / "lock"), [NOTHING])
     assert isinstance(answer.outcome, Measured)
     assert set(answer.outcome.values) == {"time_s", "error"}
     assert LEVEL.load(of.program.text, {}) == of.program
@@ -112,7 +113,7 @@ def test_at_the_end_a_module_is_compiled_once_and_timed_each_time(
 
     executor = InlineExecutor(recipe_of(of, final=True)(), lock=tmp_path / "lock")
     monkeypatch.setattr(XlaBackend, "compile", counted)
-    one, other, again = (answer.outcome for answer in executor.submit([NOTHING, WORSE, NOTHING]))
+    one, other, again = (answer.outcome for answer in evaluate(executor, [NOTHING, WORSE, NOTHING]))
     assert isinstance(one, Measured)
     assert isinstance(other, Measured)
     assert isinstance(again, Measured)

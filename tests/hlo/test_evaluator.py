@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hlo.workloads import INFERENCE, PREDICT, STEP, TRAINING, examples, task, write_all
-from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Task
+from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Task, evaluate
 from planish.hlo.edits import DeleteOp, MoveOp, ReplaceConstant, ReplaceOperand, ScaleConstant
 from planish.hlo.level import HloLevel
 from planish.hlo.recipe import recipe_of, scores_at_the_end
@@ -63,9 +63,9 @@ func.func public @main(%images: tensor<5x4xf32> loc("images")) -> tensor<5x3xf32
 """
 
 
-def evaluate(of: Task, *candidates: Candidate) -> list[Outcome]:
+def outcomes_of(of: Task, *candidates: Candidate) -> list[Outcome]:
     evaluator = replace(recipe_of(of), timing=ONCE)()
-    return [answer.outcome for answer in InlineExecutor(evaluator).submit(candidates)]
+    return [answer.outcome for answer in evaluate(InlineExecutor(evaluator), candidates)]
 
 
 def _nothing(name: str) -> None:
@@ -75,7 +75,7 @@ def _nothing(name: str) -> None:
 def in_worker(of: Task, candidates: Sequence[Candidate], limits: Limits) -> list[Outcome]:
     found: dict[int, Outcome] = {}
     with LocalExecutor(replace(recipe_of(of), timing=ONCE), limits=limits) as executor:
-        for answer in executor.submit(candidates):
+        for answer in evaluate(executor, candidates):
             found[answer.position] = answer.outcome
     return [found[i] for i in range(len(candidates))]
 
@@ -98,7 +98,7 @@ def test_the_error_of_a_prediction_is_the_share_of_wrong_answers(tmp_path: Path)
     answers = images.reshape(60, 4)[:, :3].argmax(axis=1)
     wanted = float((answers != labels)[drawn(0, 9)].mean())
     assert 0 < wanted < 1
-    assert error(evaluate(of, Candidate())[0]) == pytest.approx(wanted)
+    assert error(outcomes_of(of, Candidate())[0]) == pytest.approx(wanted)
 
 
 def test_a_training_takes_the_steps_that_numpy_takes(tmp_path: Path) -> None:
@@ -115,28 +115,28 @@ def test_a_training_takes_the_steps_that_numpy_takes(tmp_path: Path) -> None:
     assert 0 < wanted < 1
     slow, quick = (Timing(budget_s=s, block_s=0, fewest=n, most=n) for s, n in ((0.0, 1), (1.0, 100)))
     for timing in (slow, quick):  # whether fewer steps are timed than trained, or more
-        (answer,) = InlineExecutor(replace(recipe_of(of), timing=timing)()).submit([Candidate()])
+        (answer,) = evaluate(InlineExecutor(replace(recipe_of(of), timing=timing)()), [Candidate()])
         assert error(answer.outcome) == pytest.approx(wanted)
 
 
 def test_patches_that_compute_the_same_are_measured_once(tmp_path: Path) -> None:
     of = task(write_all(tmp_path, STEP, TRAINING))
     dead = Candidate((MoveOp("6", "0"),))
-    first, second, third = evaluate(of, Candidate(), dead, Candidate((ScaleConstant("3", 2.0),)))
+    first, second, third = outcomes_of(of, Candidate(), dead, Candidate((ScaleConstant("3", 2.0),)))
     assert first is second
     assert third != first
 
 
 def test_answers_that_are_not_finite_are_a_failure(tmp_path: Path) -> None:
     of = task(write_all(tmp_path, STEP, TRAINING))
-    (outcome,) = evaluate(of, Candidate((ScaleConstant("3", 1e30),)))
+    (outcome,) = outcomes_of(of, Candidate((ScaleConstant("3", 1e30),)))
     assert outcome == Failed("verify", "not finite", "none of 9 answers is finite")
 
 
 def test_an_edit_that_is_not_legal_is_a_failure(tmp_path: Path) -> None:
     of = task(write_all(tmp_path, STEP, TRAINING))
     missing = Candidate((DeleteOp("77", (("arg0", ()),)),))
-    (outcome,) = evaluate(of, missing)
+    (outcome,) = outcomes_of(of, missing)
     assert isinstance(outcome, Failed)
     assert (outcome.stage, outcome.reason) == ("transform", "not legal")
 
@@ -144,7 +144,7 @@ def test_an_edit_that_is_not_legal_is_a_failure(tmp_path: Path) -> None:
 def test_times_are_relative_to_what_an_earlier_run_found_of_the_baseline(tmp_path: Path) -> None:
     recipe = recipe_of(task(write_all(tmp_path, PREDICT, INFERENCE)))
     recipe.anchor(Measured({"time_s": 1000.0, "error": 0.5}))
-    (answer,) = InlineExecutor(recipe()).submit([Candidate()])
+    (answer,) = evaluate(InlineExecutor(recipe()), [Candidate()])
     assert isinstance(answer.outcome, Measured)
     assert 100 < answer.outcome.values["time_s"] < 10_000
 
@@ -174,7 +174,7 @@ def test_the_end_trains_longer_and_sees_the_other_parts(tmp_path: Path) -> None:
     (outcome,) = scores_at_the_end(of, [Candidate()])
     assert isinstance(outcome, Measured)
     assert set(outcome.values) == {"error", "error_validation", "error_final"}
-    (during,) = evaluate(of, Candidate())
+    (during,) = outcomes_of(of, Candidate())
     assert outcome.values["error"] != error(during)
 
 
@@ -201,7 +201,7 @@ def test_the_data_may_not_change_under_a_program(tmp_path: Path) -> None:
     of = task(write_all(tmp_path, PREDICT, INFERENCE))
     np.savez(tmp_path / "data" / "set.npz", images=examples(60)[0], labels=np.zeros(60, int))
     with pytest.raises(PlanishError, match="not what it was"):
-        evaluate(of, Candidate())
+        outcomes_of(of, Candidate())
 
 
 def test_without_data_there_are_made_examples_and_a_note(
@@ -213,5 +213,5 @@ def test_without_data_there_are_made_examples_and_a_note(
     evaluator = recipe_of(of)()
     assert evaluator.notes
     assert "made data" in evaluator.notes[0]
-    first, second = (evaluate(of, Candidate())[0] for _ in range(2))
+    first, second = (outcomes_of(of, Candidate())[0] for _ in range(2))
     assert error(first) == error(second) < 0.5

@@ -8,7 +8,7 @@ import pytest
 
 from llvm.modules import COUNTED, require_linker
 from llvm.test_evaluator import SMALL, make
-from planish.core import Measured
+from planish.core import Measured, evaluate
 from planish.llvm.recipe import recipe_of
 from planish.measure import LocalExecutor, landlock, seccomp
 
@@ -57,7 +57,7 @@ def test_a_program_that_attacks_reaches_nothing(tmp_path: Path) -> None:
         (tmp_path / "h.c").write_text(attacker)
         task = make(COUNTED, "time_s", harness=str(tmp_path / "h.c"))
         with LocalExecutor(recipe_of(task), lock=tmp_path / "lock") as executor:
-            (answer,) = executor.submit([SMALL])
+            (answer,) = evaluate(executor, [SMALL])
             assert executor.notes == ()
             assert isinstance(answer.outcome, Measured), answer.outcome
             assert f"sleep\x0061.{port}\0" not in _running(), "what lingers is gone before the worker is"

@@ -12,7 +12,7 @@ import pytest
 
 from llvm.modules import ASSEMBLY, COUNTED, ECHO, HARNESS, SUM, require_linker
 from llvm.unguarded import Unguarded
-from planish.core import Candidate, Failed, Lost, Measured, Outcome, Stage, TargetError, Task
+from planish.core import Candidate, Failed, Lost, Measured, Outcome, Stage, TargetError, Task, evaluate
 from planish.llvm import running
 from planish.llvm.backend import open_backend
 from planish.llvm.backend.elf import code_bytes
@@ -33,14 +33,14 @@ def make(text: str, *objectives: str, **options: str) -> Task:
     return task_of(level, level.load(text, options), Settings(objectives=objectives))
 
 
-def evaluate(task: Task, *candidates: Candidate) -> list[Outcome]:
+def outcomes_of(task: Task, *candidates: Candidate) -> list[Outcome]:
     evaluator = replace(recipe_of(task), timing=ONCE)()
-    return [answer.outcome for answer in InlineExecutor(evaluator).submit(candidates)]
+    return [answer.outcome for answer in evaluate(InlineExecutor(evaluator), candidates)]
 
 
 def test_counts_are_those_of_the_transformed_module() -> None:
     task = make(SUM, "instructions", "text_bytes")
-    start, small = evaluate(task, Candidate(), SMALL)
+    start, small = outcomes_of(task, Candidate(), SMALL)
     other = open_backend().parse(prepared(task))
     assert start == Measured({"instructions": 27.0, "text_bytes": float(code_bytes(other.object_code()))})
     other.run("default<Oz>")
@@ -52,7 +52,7 @@ def test_counts_are_those_of_the_transformed_module() -> None:
 
 def test_candidates_do_not_meet() -> None:
     task = make(SUM)
-    first, _, again = evaluate(task, SMALL, Candidate(), SMALL)
+    first, _, again = outcomes_of(task, SMALL, Candidate(), SMALL)
     assert first == again
 
 
@@ -76,7 +76,7 @@ def test_the_answer_is_the_unoptimised_programs(tmp_path: Path) -> None:
     require_linker()
     (tmp_path / "h.c").write_text(HARNESS)
     task = make(COUNTED, harness=str(tmp_path / "h.c"))
-    right, wrong = evaluate(task, candidate_of(["instsimplify"]), candidate_of(["early-cse"]))
+    right, wrong = outcomes_of(task, candidate_of(["instsimplify"]), candidate_of(["early-cse"]))
     assert isinstance(right, Measured)
     assert wrong == Failed("verify", "wrong answer", "the output differs from byte 1 on")
 
@@ -89,7 +89,7 @@ def test_a_harness_may_be_ir(tmp_path: Path) -> None:
         "define i32 @main() {\n  %c = call i32 @counted()\n  ret i32 %c\n}\n"
     )
     task = make(COUNTED, "time_s", harness=str(tmp_path / "h.ll"))
-    (outcome,) = evaluate(task, SMALL)
+    (outcome,) = outcomes_of(task, SMALL)
     assert isinstance(outcome, Measured)
     assert set(outcome.values) == {"instructions", "time_s"}
     assert 0 < outcome.values["time_s"] < 10
@@ -114,7 +114,7 @@ def test_code_that_was_run_is_not_run_again(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(Runner, "answer", counted)
     lists = [candidate_of(["sroa<modify-cfg>"]), candidate_of(["sroa<modify-cfg>", "dce"])]
-    first, second = evaluate(make(ECHO, args="x"), *lists)
+    first, second = outcomes_of(make(ECHO, args="x"), *lists)
     assert first == second
     assert len(runs) == 3  # two of the unoptimised program
 
@@ -125,7 +125,7 @@ def test_a_program_that_cannot_be_linked_is_checked_by_the_verifier_alone() -> N
     evaluator = recipe_of(make(text, run="yes"))()
     (note,) = evaluator.notes
     assert "nowhere" in note
-    (answer,) = InlineExecutor(evaluator).submit([SMALL])
+    (answer,) = evaluate(InlineExecutor(evaluator), [SMALL])
     assert answer.outcome == Measured({"instructions": 2.0})
     with pytest.raises(NotRunnableError, match="cannot be linked"):
         recipe_of(make(text, "time_s"))()
@@ -144,7 +144,7 @@ def test_without_a_compiler_sizes_are_measured_all_the_same(monkeypatch: pytest.
 
 def test_inline_assembly_is_carried_along() -> None:
     task = make(ASSEMBLY.replace("TEXT", "nop"), "instructions", "text_bytes")
-    (outcome,) = evaluate(task, SMALL)
+    (outcome,) = outcomes_of(task, SMALL)
     assert isinstance(outcome, Measured)
     assert outcome.values["instructions"] == 2
     assert outcome.values["text_bytes"] > 1
@@ -152,14 +152,14 @@ def test_inline_assembly_is_carried_along() -> None:
 
 def test_assembly_that_is_none_fails_where_code_is_made() -> None:
     text = ASSEMBLY.replace("TEXT", "no such instruction")
-    assert evaluate(make(text), SMALL) == [Measured({"instructions": 2.0})]
-    (outcome,) = evaluate(make(text, "text_bytes"), SMALL)
+    assert outcomes_of(make(text), SMALL) == [Measured({"instructions": 2.0})]
+    (outcome,) = outcomes_of(make(text, "text_bytes"), SMALL)
     assert isinstance(outcome, Failed)
     assert (outcome.stage, outcome.reason) == ("build", "no code is made of it")
 
 
 def test_an_unknown_pass_is_an_illegal_step() -> None:
-    (outcome,) = evaluate(make(SUM), candidate_of(["sroa<modify-cfg>", "newgwn"]))
+    (outcome,) = outcomes_of(make(SUM), candidate_of(["sroa<modify-cfg>", "newgwn"]))
     assert isinstance(outcome, Failed)
     assert (outcome.stage, outcome.reason) == ("transform", "illegal step")
     assert "Did you mean 'newgvn'" in outcome.detail
@@ -170,7 +170,7 @@ def test_an_llvm_that_ends_the_process_costs_one_candidate(tmp_path: Path) -> No
     factory = Unguarded(recipe_of(make(SUM)))
     lists = [["default<Oz>"], ["function(loop(licm))"], ["no-such-pass"], ["default<Oz>"]]
     with LocalExecutor(factory, lock=tmp_path / "lock") as executor:
-        answers = sorted(executor.submit([*map(candidate_of, lists)]), key=lambda answer: answer.position)
+        answers = sorted(evaluate(executor, [*map(candidate_of, lists)]), key=lambda answer: answer.position)
     first, crashed, refused, last = (answer.outcome for answer in answers)
     assert isinstance(first, Measured)
     assert first == last
@@ -194,7 +194,7 @@ def test_a_list_whose_code_may_vary_counts_where_it_does_not(monkeypatch: pytest
     """LLVM's gvn-sink goes by addresses in memory; here the printed code stands for what it made."""
     task, kind = make(SUM), type(open_backend().parse(SUM))
     varying, steady = candidate_of(["gvn-sink"]), candidate_of(["gvn-hoist"])
-    before = evaluate(task, varying, steady)
+    before = outcomes_of(task, varying, steady)
     assert all(isinstance(outcome, Measured) for outcome in before)
     printed = iter(["once", "once", "otherwise"])
 
@@ -202,7 +202,7 @@ def test_a_list_whose_code_may_vary_counts_where_it_does_not(monkeypatch: pytest
         return next(printed)
 
     monkeypatch.setattr(kind, "text", text)
-    failed, kept = evaluate(task, varying, steady)
+    failed, kept = outcomes_of(task, varying, steady)
     assert isinstance(failed, Failed)
     assert (failed.stage, failed.reason) == ("verify", "not reproducible")
     assert next(printed, None) is None
@@ -229,7 +229,7 @@ def test_a_program_that_somebody_kills_is_lost_and_not_wrong(
     )
     executor = InlineExecutor(replace(recipe_of(make(nap, "time_s")), timing=ONCE)())
     monkeypatch.setattr(subprocess, "Popen", Struck)
-    (lost, found) = (answer.outcome for answer in executor.submit([SMALL, SMALL]))
+    (lost, found) = (answer.outcome for answer in evaluate(executor, [SMALL, SMALL]))
     assert isinstance(lost, Lost)
     assert (lost.stage, lost.reason) == (stage, "killed")
     assert lost.detail.startswith("its program was killed by SIGKILL")

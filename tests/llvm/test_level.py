@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import subprocess
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,7 @@ from planish.llvm.backend import open_backend
 from planish.llvm.level import LlvmLevel
 from planish.llvm.passes import candidate_of, passes_of
 from planish.llvm.recipe import baseline_passes
-from planish.measure import Answer, LocalExecutor, Plan, ends_by
+from planish.measure import LocalExecutor, Plan, ends_by
 from planish.result import Result
 from planish.settings import Settings
 from planish.store import open_store
@@ -139,9 +140,9 @@ def test_describing_has_an_executor_that_ends_at_the_deadline(
     ends: list[float] = []
 
     class Watched(LocalExecutor):
-        def submit(self, candidates: Sequence[Candidate]) -> Generator[Answer, None, None]:
-            ends.append(self.until)
-            yield from super().submit(candidates)
+        def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
+            ends.append(deadline)
+            super().submit(candidates, deadline)
 
     monkeypatch.setattr(describe, "LocalExecutor", Watched)
     end = time.monotonic() + 600

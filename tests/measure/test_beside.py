@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from measure.actors import Finder
-from planish.core import Candidate, Measured, rng
+from planish.core import Candidate, Measured, evaluate, rng
 from planish.measure import Beside, Clocks, LocalExecutor, Runs, Samples, Timing, Yardstick
 
 TIMING = Timing(budget_s=0.1, block_s=1e-3, fewest=5, most=25, slow_factor=math.inf)
@@ -54,7 +54,7 @@ def test_a_machine_that_grows_slower_slows_nobody() -> None:
 
 def test_it_lives_as_long_as_the_workers_that_share_it() -> None:
     with LocalExecutor(Finder(), workers=2) as executor:
-        found = [answer.outcome for answer in executor.submit([Candidate()] * 8)]
+        found = [answer.outcome for answer in evaluate(executor, [Candidate()] * 8)]
     assert found == [Measured({"cost": 1.0})] * 8
 
 

@@ -1,6 +1,8 @@
 """The comparison at the end: fresh processes, rounds interleaved, noise is no gain."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 
@@ -9,7 +11,6 @@ import pytest
 from measure.processes import diary
 from planish.core import (
     Candidate,
-    Evaluator,
     EvaluatorFactory,
     Executor,
     Measured,
@@ -22,7 +23,7 @@ from planish.measure import Answer, Entrant, InlineExecutor, LocalExecutor, Plan
 from planish.testing.acting import Actor, Diary, act
 
 COST = Objective("cost")
-Start = Callable[[EvaluatorFactory], Executor]
+Start = Callable[[EvaluatorFactory], AbstractContextManager[Executor]]
 
 
 @pytest.fixture
@@ -114,19 +115,19 @@ def test_what_cannot_be_compared(
         remeasure(baseline, [], objective, plan, inline)
 
 
-class Backwards:
+class Backwards(InlineExecutor):
     """An executor that answers in the reverse order, and notes what it is asked."""
 
     def __init__(self, batches: list[Sequence[Candidate]], factory: EvaluatorFactory) -> None:
+        super().__init__(factory())
         self._batches = batches
-        self._evaluator: Evaluator = factory()
 
-    def submit(self, candidates: Sequence[Candidate]) -> Iterator[Answer]:
+    def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
         self._batches.append(candidates)
-        return reversed(list(InlineExecutor(self._evaluator).submit(candidates)))
+        super().submit(candidates, deadline)
 
-    def close(self) -> None:
-        pass
+    def answers(self) -> Iterator[Answer]:
+        yield from reversed(list(super().answers()))
 
 
 def test_rounds_are_interleaved_and_shuffled_by_seed() -> None:

@@ -1,7 +1,7 @@
 """Simulated comparisons of known ratios: their intervals cover the truth, and equals are seldom 'faster'."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -9,6 +9,7 @@ import pytest
 from planish.core import Candidate, EvaluatorFactory, Measured, Objective, rng
 from planish.measure import Answer, Entrant, Plan, Standing, remeasure
 from planish.testing.acting import Act, Actor, act
+from scripted import Scripted
 
 TIME = Objective("time_s", "s")
 
@@ -35,10 +36,11 @@ BUSY = Noise(0.005, 0.02, 0.1, 0.3)
 STORM = Noise(0.01, 0.05, 0.25, 0.5)
 
 
-class Machine:
+class Machine(Scripted):
     """Measures what candidates tell, with noise; each of its executors is another process."""
 
     def __init__(self, noise: Noise, seed: int) -> None:
+        super().__init__()
         self._noise, self._random, self.processes = noise, rng(seed), 0
 
     def __call__(self, factory: EvaluatorFactory) -> "Machine":
@@ -48,20 +50,16 @@ class Machine:
         self._drifts = dict[float, float]()
         return self
 
-    def submit(self, candidates: Sequence[Candidate]) -> Iterator[Answer]:
-        for position, candidate in enumerate(candidates):
-            _, step = candidate.steps
-            assert isinstance(step, Act)
-            true, noise, random = step.value, self._noise, self._random
-            offset = self._offsets.setdefault(true, random.normal(0, noise.process))
-            drift = self._drifts.get(true, 0.0) / 2 + random.normal(0, noise.step)
-            self._drifts[true] = drift
-            late = random.exponential(noise.long) if random.random() < noise.often else 0.0
-            seconds = true * math.exp(offset + drift) + late
-            yield Answer(position, Measured({"time_s": seconds}), {})
-
-    def close(self) -> None:
-        pass
+    def _answer(self, position: int, candidate: Candidate) -> Answer:
+        _, step = candidate.steps
+        assert isinstance(step, Act)
+        true, noise, random = step.value, self._noise, self._random
+        offset = self._offsets.setdefault(true, random.normal(0, noise.process))
+        drift = self._drifts.get(true, 0.0) / 2 + random.normal(0, noise.step)
+        self._drifts[true] = drift
+        late = random.exponential(noise.long) if random.random() < noise.often else 0.0
+        seconds = true * math.exp(offset + drift) + late
+        return Answer(position, Measured({"time_s": seconds}), {})
 
 
 def compared(noise: Noise, gains: Sequence[float], seed: int) -> tuple[list[Standing], int]:

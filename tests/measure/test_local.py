@@ -15,8 +15,8 @@ import pytest
 
 from measure.actors import Hasty, Telling
 from measure.processes import diary, dies_out, living
-from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, TargetError
-from planish.measure import Answer, Limits, LocalExecutor, exclusive
+from planish.core import Candidate, Evaluation, Failed, Measured, Outcome, PlanishError, TargetError, evaluate
+from planish.measure import Limits, LocalExecutor, exclusive
 from planish.testing.acting import Act, Actor, Diary, act
 from planish.testing.executors import Unmakeable
 
@@ -29,63 +29,63 @@ def limits() -> Limits:
     return LIMITS
 
 
-def _only(answers: Iterator[Answer]) -> Outcome:
+def _only(answers: Iterator[Evaluation]) -> Outcome:
     (answer,) = answers
     return answer.outcome
 
 
 def test_one_worker_keeps_the_order(executor: LocalExecutor) -> None:
     batch = [act("leave" if value == 20 else "measure", value) for value in range(50)]
-    assert [answer.position for answer in executor.submit(batch)] == list(range(50))
+    assert [answer.position for answer in evaluate(executor, batch)] == list(range(50))
 
 
 def test_a_crash_costs_its_candidate_only(executor: LocalExecutor, book: Path) -> None:
     batch = [act("crash" if value % 10 == 5 else "measure", value) for value in range(30)]
-    failed = [a.position for a in executor.submit(batch) if isinstance(a.outcome, Failed)]
+    failed = [a.position for a in evaluate(executor, batch) if isinstance(a.outcome, Failed)]
     assert failed == [5, 15, 25]
     assert [text for _, text in diary(book)] == [str(candidate) for candidate in batch]
 
 
 def test_several_workers_share_a_batch(tmp_path: Path, book: Path) -> None:
     with LocalExecutor(Diary(book), workers=2, lock=tmp_path / "lock") as executor:
-        list(executor.submit([act("sleep", 0.02)] * 40))
+        list(evaluate(executor, [act("sleep", 0.02)] * 40))
     assert len({pid for pid, _ in diary(book)}) == 2
 
 
 def test_a_limit_holds_for_the_sum_of_a_stage(executor: LocalExecutor) -> None:
-    outcome = _only(executor.submit([Candidate((Act("sleep", 0.1),) * 20)]))
+    outcome = _only(evaluate(executor, [Candidate((Act("sleep", 0.1),) * 20)]))
     assert outcome == Failed("build", "timeout", "over 0.5 s")
 
 
 def test_every_stage_has_its_own_limit(executor: LocalExecutor) -> None:
     steps = (Act("sleep", 0.3, "build"), Act("sleep", 0.3, "run"), Act("sleep", 0.3, "verify"))
-    assert isinstance(_only(executor.submit([Candidate(steps)])), Measured)
+    assert isinstance(_only(evaluate(executor, [Candidate(steps)])), Measured)
 
 
 def test_the_wait_for_the_machine_has_no_limit(executor: LocalExecutor, tmp_path: Path) -> None:
     descriptor = os.open(tmp_path / "lock", os.O_CREAT | os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
-    threading.Timer(0.8, os.close, [descriptor]).start()
-    (answer,) = executor.submit([act(stage="run")])
+    threading.Timer(1.6, os.close, [descriptor]).start()
+    (answer,) = evaluate(executor, [act(stage="run")])
     assert isinstance(answer.outcome, Measured)
     assert answer.seconds["wait"] > 0.4
 
 
 def test_timed_runs_of_two_workers_exclude_each_other(tmp_path: Path) -> None:
     with LocalExecutor(Actor, workers=2, lock=tmp_path / "lock") as executor:
-        answers = list(executor.submit([act("sleep", 0.05, stage="run")] * 6))
+        answers = list(evaluate(executor, [act("sleep", 0.05, stage="run")] * 6))
         assert sum(answer.seconds["wait"] for answer in answers) > 0.05
 
 
 def test_who_holds_the_machine_cannot_wait_for_workers(executor: LocalExecutor, tmp_path: Path) -> None:
     with exclusive(tmp_path / "lock"), pytest.raises(PlanishError, match="for ever"):
-        list(executor.submit([act()]))
+        list(evaluate(executor, [act()]))
 
 
 def test_nobody_is_blamed_for_a_slow_listener(executor: LocalExecutor) -> None:
     """A worker that prints much is blocked until we listen again; that is not its fault."""
     outcomes: list[Outcome] = []
-    for answer in executor.submit([act(), act("spew", 1.0), act("spew", 1.0)]):
+    for answer in evaluate(executor, [act(), act("spew", 1.0), act("spew", 1.0)]):
         outcomes.append(answer.outcome)
         time.sleep(0.8)
     assert [type(outcome) for outcome in outcomes] == [Measured] * 3
@@ -93,20 +93,20 @@ def test_nobody_is_blamed_for_a_slow_listener(executor: LocalExecutor) -> None:
 
 def test_children_die_with_a_worker_that_is_ended(executor: LocalExecutor, book: Path) -> None:
     forks_and_hangs = Candidate((Act("fork"), Act("spin")))
-    assert isinstance(_only(executor.submit([forks_and_hangs])), Failed)
+    assert isinstance(_only(evaluate(executor, [forks_and_hangs])), Failed)
     assert dies_out(diary(book)[0][0])
 
 
 def test_children_die_with_a_worker_that_crashed(executor: LocalExecutor, book: Path) -> None:
     """They hold its pipes open, so that its end does not show there."""
     forks_and_dies = Candidate((Act("fork"), Act("leave", 3)))
-    outcome = _only(executor.submit([forks_and_dies]))
+    outcome = _only(evaluate(executor, [forks_and_dies]))
     assert outcome == Failed("build", "crash", "exited with code 3\nleaving")
     assert dies_out(diary(book)[0][0])
 
 
 def test_children_die_at_close(executor: LocalExecutor, book: Path) -> None:
-    list(executor.submit([act("fork")]))
+    list(evaluate(executor, [act("fork")]))
     (group,) = {pid for pid, _ in diary(book)}
     assert len(living(group)) == 2
     executor.close()
@@ -121,38 +121,38 @@ def test_temporary_files_end_with_their_worker(
     place.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(place))
     with LocalExecutor(Actor, limits=LIMITS, lock=tmp_path / "lock") as executor:
-        list(executor.submit([Candidate((Act("litter"), Act(last)))]))
+        list(evaluate(executor, [Candidate((Act("litter"), Act(last)))]))
         assert len(list(place.glob("*/*/file"))) == (last == "measure")
     assert list(place.iterdir()) == []
 
 
 def test_what_an_evaluator_has_to_tell_is_known(tmp_path: Path) -> None:
     with LocalExecutor(Telling, workers=2, lock=tmp_path / "lock") as executor:
-        list(executor.submit([act("sleep", 0.02)] * 20))
+        list(evaluate(executor, [act("sleep", 0.02)] * 20))
         assert executor.notes == ("it is late",)
-        executor.restart_with(Actor)
-        list(executor.submit([act()]))
+        executor.serve(Actor)
+        list(evaluate(executor, [act()]))
         assert executor.notes == ()
 
 
 def test_a_worker_that_closes_its_pipes_is_replaced(executor: LocalExecutor) -> None:
-    mute, last = (answer.outcome for answer in executor.submit([act("mute"), act()]))
+    mute, last = (answer.outcome for answer in evaluate(executor, [act("mute"), act()]))
     assert isinstance(mute, Failed)
     assert mute.reason == "crash"
     assert isinstance(last, Measured)
 
 
 def test_a_worker_killed_while_idle_is_replaced_without_blame(executor: LocalExecutor, book: Path) -> None:
-    list(executor.submit([act()]))
+    list(evaluate(executor, [act()]))
     ((pid, _),) = diary(book)
     os.kill(pid, signal.SIGKILL)
     assert dies_out(pid)
-    assert isinstance(_only(executor.submit([act()])), Measured)
+    assert isinstance(_only(evaluate(executor, [act()])), Measured)
 
 
 def test_a_worker_is_replaced_at_the_end_of_its_life(tmp_path: Path, book: Path) -> None:
     with LocalExecutor(Diary(book), limits=Limits(lifetime=10), lock=tmp_path / "lock") as executor:
-        answers = [answer for _ in range(3) for answer in executor.submit([act()] * 32)]
+        answers = [answer for _ in range(3) for answer in evaluate(executor, [act()] * 32)]
     assert all(isinstance(answer.outcome, Measured) for answer in answers)
     lives = Counter(pid for pid, _ in diary(book))
     assert sum(lives.values()) == 96
@@ -162,9 +162,9 @@ def test_a_worker_is_replaced_at_the_end_of_its_life(tmp_path: Path, book: Path)
 
 def test_a_factory_may_ask_for_limits(tmp_path: Path, book: Path) -> None:
     with LocalExecutor(Hasty(book), lock=tmp_path / "lock") as executor:
-        assert _only(executor.submit([act("spin")])) == Failed("build", "timeout", "over 0.3 s")
-        executor.restart_with(Hasty(book, Limits(build=0.4)))
-        assert _only(executor.submit([act("spin")])) == Failed("build", "timeout", "over 0.4 s")
+        assert _only(evaluate(executor, [act("spin")])) == Failed("build", "timeout", "over 0.3 s")
+        executor.serve(Hasty(book, Limits(build=0.4)))
+        assert _only(evaluate(executor, [act("spin")])) == Failed("build", "timeout", "over 0.4 s")
 
 
 def test_limits_that_suffice_for_several() -> None:
@@ -174,49 +174,49 @@ def test_limits_that_suffice_for_several() -> None:
 
 
 def test_ctrl_c_is_left_to_the_parent(executor: LocalExecutor, book: Path) -> None:
-    list(executor.submit([act()]))
+    list(evaluate(executor, [act()]))
     ((pid, _),) = diary(book)
     threading.Timer(0.05, os.kill, [pid, signal.SIGINT]).start()
-    assert isinstance(_only(executor.submit([act("sleep", 0.2)])), Measured)
+    assert isinstance(_only(evaluate(executor, [act("sleep", 0.2)])), Measured)
 
 
 def test_an_interrupted_batch_ends_what_is_under_way(executor: LocalExecutor, book: Path) -> None:
-    answers = executor.submit([act(), act("spin")])
+    answers = evaluate(executor, [act(), act("spin")])
     next(answers)
     with pytest.raises(KeyboardInterrupt):
         answers.throw(KeyboardInterrupt)
     assert dies_out(diary(book)[0][0])
-    assert isinstance(_only(executor.submit([act()])), Measured)
+    assert isinstance(_only(evaluate(executor, [act()])), Measured)
 
 
 def test_a_batch_ends_at_its_time_whatever_is_under_way(executor: LocalExecutor, book: Path) -> None:
-    answers = executor.submit([act(), act("spin"), act()])
+    answers = evaluate(executor, [act(), act("spin"), act()])
     next(answers)
-    executor.until = time.monotonic()
+    executor.submit((), time.monotonic())
     assert list(answers) == []
     assert dies_out(diary(book)[0][0])
-    assert list(executor.submit([act()])) == []
-    executor.restart_with(Actor)
-    assert isinstance(_only(executor.submit([act()])), Measured)
+    assert list(evaluate(executor, [act()], time.monotonic())) == []
+    executor.serve(Actor)
+    assert isinstance(_only(evaluate(executor, [act()])), Measured)
 
 
 def test_processes_are_kept_for_another_task(executor: LocalExecutor, book: Path, tmp_path: Path) -> None:
-    list(executor.submit([act()]))
+    list(evaluate(executor, [act()]))
     other = tmp_path / "other"
-    executor.restart_with(Diary(other))
-    list(executor.submit([act()]))
+    executor.serve(Diary(other))
+    list(evaluate(executor, [act()]))
     assert diary(book) == diary(other)
 
 
 def test_another_task_may_follow_a_broken_one(tmp_path: Path) -> None:
     with LocalExecutor(BROKEN, lock=tmp_path / "lock") as executor:
-        executor.restart_with(Actor)
-        assert isinstance(_only(executor.submit([act()])), Measured)
-        executor.restart_with(BROKEN)
+        executor.serve(Actor)
+        assert isinstance(_only(evaluate(executor, [act()])), Measured)
+        executor.serve(BROKEN)
         with pytest.raises(PlanishError, match="LookupError: no such processor"):
-            list(executor.submit([act()]))
-        executor.restart_with(Actor)
-        assert isinstance(_only(executor.submit([act()])), Measured)
+            list(evaluate(executor, [act()]))
+        executor.serve(Actor)
+        assert isinstance(_only(evaluate(executor, [act()])), Measured)
 
 
 def test_a_worker_that_dies_before_it_has_an_evaluator_is_an_error(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_a_worker_that_dies_before_it_has_an_evaluator_is_an_error(tmp_path: Pat
         LocalExecutor(os.abort, lock=tmp_path / "lock") as executor,  # pyright: ignore[reportArgumentType]
         pytest.raises(PlanishError, match="killed by SIGABRT"),
     ):
-        list(executor.submit([act()]))
+        list(evaluate(executor, [act()]))
 
 
 def test_a_factory_that_takes_too_long_is_an_error(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_a_factory_that_takes_too_long_is_an_error(tmp_path: Path) -> None:
         LocalExecutor(signal.pause, limits=Limits(worker=1.0), lock=tmp_path / "lock") as executor,  # pyright: ignore[reportArgumentType]
         pytest.raises(PlanishError, match="over 1 s"),
     ):
-        list(executor.submit([act()]))
+        list(evaluate(executor, [act()]))
 
 
 def test_an_error_made_for_the_user_arrives_as_it_is(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_an_error_made_for_the_user_arrives_as_it_is(tmp_path: Path) -> None:
         ) as executor,
         pytest.raises(TargetError, match=r"no AVX2\. Ask for another") as caught,
     ):
-        list(executor.submit([act()]))
+        list(evaluate(executor, [act()]))
     assert caught.value.exit_code == TargetError.exit_code
 
 
@@ -252,27 +252,27 @@ def test_an_evaluator_that_needs_too_much_memory_asks_for_smaller_sizes(tmp_path
         LocalExecutor(greedy, limits=Limits(memory_bytes=256 << 20), lock=tmp_path / "lock") as executor,  # pyright: ignore[reportArgumentType]
         pytest.raises(TargetError, match=r"as much memory as this takes.* Give smaller sizes"),
     ):
-        list(executor.submit([act()]))
+        list(evaluate(executor, [act()]))
 
 
 def test_what_cannot_be_sent_is_an_error(executor: LocalExecutor) -> None:
     with pytest.raises(PlanishError, match="cannot be sent"):
-        executor.restart_with(lambda: Actor())  # noqa: PLW0108
+        executor.serve(lambda: Actor())  # noqa: PLW0108
 
 
 def test_one_batch_at_a_time(executor: LocalExecutor) -> None:
-    answers = executor.submit([act(), act()])
+    answers = evaluate(executor, [act(), act()])
     next(answers)
     with pytest.raises(PlanishError, match="under way"):
-        next(executor.submit([act()]))
+        next(evaluate(executor, [act()]))
     with pytest.raises(PlanishError, match="under way"):
-        executor.restart_with(Actor)
+        executor.serve(Actor)
 
 
 def test_a_closed_executor_says_so(executor: LocalExecutor) -> None:
     executor.close()
     with pytest.raises(PlanishError, match="closed"):
-        list(executor.submit([act()]))
+        list(evaluate(executor, [act()]))
 
 
 def test_no_workers_is_an_error() -> None:

@@ -1,7 +1,7 @@
 """A comparison goes on while it is open, by a clock that only the executor moves."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 
 import pytest
@@ -11,15 +11,17 @@ from hypothesis import strategies as st
 from planish.core import Candidate, EvaluatorFactory, Failed, Measured, Objective, Outcome, rng
 from planish.measure import Answer, Entrant, Plan, Standing, looks, remeasure, rounds, turns
 from planish.testing.acting import Act, Actor, act
+from scripted import Scripted
 
 COST = Objective("cost")
 OPEN, CLEAR, BROKEN = 1.0, 0.5, 0.0
 
 
-class Noisy:
+class Noisy(Scripted):
     """A machine with noise of 10 %, whose processes and evaluations take a second each."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._random = rng(0)
         self.now = 0.0
 
@@ -28,20 +30,16 @@ class Noisy:
         self.now += 1
         return self
 
-    def submit(self, candidates: Sequence[Candidate]) -> Iterator[Answer]:
-        for position, candidate in enumerate(candidates):
-            _, step = candidate.steps
-            assert isinstance(step, Act)
-            self.now += 1
-            yield Answer(position, self._outcome(step.value), {})
+    def _answer(self, position: int, candidate: Candidate) -> Answer:
+        _, step = candidate.steps
+        assert isinstance(step, Act)
+        self.now += 1
+        return Answer(position, self._outcome(step.value), {})
 
     def _outcome(self, value: float) -> Outcome:
         if value == BROKEN:
             return Failed("run", "broken")
         return Measured({"cost": value * math.exp(self._random.normal(0, 0.1))})
-
-    def close(self) -> None:
-        pass
 
 
 def compared(machine: Noisy, values: Sequence[float], plan: Plan) -> list[Standing]:

@@ -14,7 +14,7 @@ import pytest
 
 from measure.actors import Dying, Humble, Hurry
 from measure.processes import diary
-from planish.core import Candidate, Failed, Lost, Measured, PlanishError, Stage
+from planish.core import Candidate, Failed, Lost, Measured, PlanishError, Stage, evaluate
 from planish.measure import Limits, LocalExecutor
 from planish.testing.acting import Act, Mortal, act
 
@@ -50,7 +50,7 @@ def test_who_is_killed_in_a_stage_is_measured_by_another(
 ) -> None:
     candidate = Candidate((Act("sleep", 0.3, stage),))
     with striking(book, (0.1, number)):
-        (answer,) = executor.submit([candidate])
+        (answer,) = evaluate(executor, [candidate])
     assert isinstance(answer.outcome, Measured)
     assert len({pid for pid, _ in diary(book)}) == 2
     assert [cause.startswith(f"killed by {number.name}") for cause in executor.losses] == [True]
@@ -58,13 +58,13 @@ def test_who_is_killed_in_a_stage_is_measured_by_another(
 
 def test_a_pause_shorter_than_the_limit_costs_nothing(executor: LocalExecutor, book: Path) -> None:
     with striking(book, (0.3, signal.SIGSTOP), (0.5, signal.SIGCONT)):
-        (answer,) = executor.submit([Candidate((Act("sleep", 0.8),))])
+        (answer,) = evaluate(executor, [Candidate((Act("sleep", 0.8),))])
     assert isinstance(answer.outcome, Measured)
 
 
 def test_who_is_stopped_for_long_is_measured_by_another(executor: LocalExecutor, book: Path) -> None:
     with striking(book, (0.0, signal.SIGSTOP)):
-        (answer,) = executor.submit([Candidate((Act("sleep", 0.3),))])
+        (answer,) = evaluate(executor, [Candidate((Act("sleep", 0.3),))])
     assert isinstance(answer.outcome, Measured)
     assert executor.losses == {"its worker was stopped": 1}
 
@@ -72,21 +72,21 @@ def test_who_is_stopped_for_long_is_measured_by_another(executor: LocalExecutor,
 def test_a_failure_after_a_stop_is_not_believed(tmp_path: Path, book: Path) -> None:
     with LocalExecutor(Hurry(book), lock=tmp_path / "lock") as executor:
         with striking(book, (0.05, signal.SIGSTOP), (1.6, signal.SIGCONT)):
-            (answer,) = executor.submit([Candidate((Act("sleep", 0.3),))])
+            (answer,) = evaluate(executor, [Candidate((Act("sleep", 0.3),))])
         assert isinstance(answer.outcome, Measured)
-        (late,) = executor.submit([Candidate((Act("sleep", 1.6),))])
+        (late,) = evaluate(executor, [Candidate((Act("sleep", 1.6),))])
         assert isinstance(late.outcome, Failed)
 
 
 def test_who_is_stopped_each_time_is_lost(tmp_path: Path) -> None:
     stopping = Mortal(tmp_path / "age", 99, signal.SIGSTOP)
     with LocalExecutor(stopping, limits=Limits(build=0.3), lock=tmp_path / "lock") as executor:
-        (answer,) = executor.submit([act()])
+        (answer,) = evaluate(executor, [act()])
     assert answer.outcome == Lost("build", "stopped", "its worker was stopped")
 
 
 def test_a_hang_is_no_excuse(executor: LocalExecutor) -> None:
-    outcomes = [answer.outcome for answer in executor.submit([act("spin in C"), act("spin")])]
+    outcomes = [answer.outcome for answer in evaluate(executor, [act("spin in C"), act("spin")])]
     assert outcomes == [Failed("build", "timeout", "over 1 s")] * 2
 
 
@@ -101,7 +101,7 @@ def test_who_gets_no_processor_is_lost_and_no_failure(tmp_path: Path) -> None:
         try:
             assert burning.stdout is not None
             burning.stdout.readline()
-            (answer,) = executor.submit([act("spin")])
+            (answer,) = evaluate(executor, [act("spin")])
         finally:
             burning.kill()
     assert answer.outcome == Lost("build", "starved", "its worker was starved")
@@ -109,7 +109,7 @@ def test_who_gets_no_processor_is_lost_and_no_failure(tmp_path: Path) -> None:
 
 def test_workers_that_are_killed_as_they_start_are_replaced(tmp_path: Path) -> None:
     with LocalExecutor(Dying(tmp_path / "age", 2), lock=tmp_path / "lock") as executor:
-        (answer,) = executor.submit([act()])
+        (answer,) = evaluate(executor, [act()])
     assert isinstance(answer.outcome, Measured)
 
 
@@ -118,4 +118,4 @@ def test_but_not_for_ever(tmp_path: Path) -> None:
         LocalExecutor(Dying(tmp_path / "age", 99), lock=tmp_path / "lock") as executor,
         pytest.raises(PlanishError, match="cannot make its evaluator: killed by SIGKILL"),
     ):
-        list(executor.submit([act()]))
+        list(evaluate(executor, [act()]))

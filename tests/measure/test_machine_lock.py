@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from measure.actors import Finder
-from planish.core import Candidate, Measured, PlanishError, cache_folder, private_folder
+from planish.core import Candidate, Measured, PlanishError, cache_folder, evaluate, private_folder
 from planish.measure import LocalExecutor, exclusion, exclusive, waits
 from planish.measure.machine_lock import holder_of, machine_lock, opened_lock
 
@@ -147,7 +147,7 @@ def test_an_executor_shows_who_keeps_the_machine_from_its_workers(
     with held(tmp_path / "lock") as process, caplog.at_level(logging.WARNING, "planish"):
         executor = LocalExecutor(Finder(), lock=tmp_path / "lock")
         threading.Timer(1.0, process.kill).start()
-        for answer in executor.submit([Candidate()]):
+        for answer in evaluate(executor, [Candidate()]):
             assert isinstance(answer.outcome, Measured)
         executor.close()
     (note,) = executor.notes

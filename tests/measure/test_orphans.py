@@ -11,13 +11,13 @@ from measure.processes import diary, dies_out, living
 PARENT = """
 import sys
 from pathlib import Path
-from planish.core import Candidate
+from planish.core import Candidate, evaluate
 from planish.measure import LocalExecutor
 from planish.testing.acting import Act, Diary
 diary, lock, *names = sys.argv[1:]
 executor = LocalExecutor(Diary(Path(diary)), lock=Path(lock))
-print("answered", *executor.submit([Candidate()]), flush=True)
-print(*executor.submit([Candidate(tuple(Act(name) for name in names))]), flush=True)
+print("answered", *evaluate(executor, [Candidate()]), flush=True)
+print(*evaluate(executor, [Candidate(tuple(Act(name) for name in names))]), flush=True)
 input()
 """
 

@@ -11,11 +11,12 @@ from planish.core import Candidate, EvaluatorFactory, Measured, Objective
 from planish.measure import Answer, CutShortError, Entrant, Plan, remeasure, rounds, turns
 from planish.measure.panel import Turn
 from planish.testing.acting import Actor, act
+from scripted import Scripted
 
 COST = Objective("cost")
 
 
-class Slow:
+class Slow(Scripted):
     """A machine on which a process takes some seconds to start, and each evaluation some.
 
     Args:
@@ -24,6 +25,7 @@ class Slow:
     """
 
     def __init__(self, start: float, each: Sequence[float]) -> None:
+        super().__init__()
         self.now, self.processes = 0.0, 0
         self.turns: list[tuple[int, int]] = []
         self._start, self._each = start, each
@@ -34,16 +36,12 @@ class Slow:
         self.processes += 1
         return self
 
-    def submit(self, candidates: Sequence[Candidate]) -> Iterator[Answer]:
-        for position, candidate in enumerate(candidates):
-            turn = candidate.steps[0]
-            assert isinstance(turn, Turn)
-            self.now += self._each[turn.entrant]
-            self.turns.append((self.processes, turn.entrant))
-            yield Answer(position, Measured({"cost": 1.0 + turn.entrant}), {})
-
-    def close(self) -> None:
-        pass
+    def _answer(self, position: int, candidate: Candidate) -> Answer:
+        turn = candidate.steps[0]
+        assert isinstance(turn, Turn)
+        self.now += self._each[turn.entrant]
+        self.turns.append((self.processes, turn.entrant))
+        return Answer(position, Measured({"cost": 1.0 + turn.entrant}), {})
 
 
 def measured(
@@ -104,8 +102,8 @@ def test_a_batch_that_is_ended_early_ends_the_comparison_if_two_processes_are_do
     most: int, processes: int
 ) -> None:
     class Cut(Slow):
-        def submit(self, candidates: Sequence[Candidate]) -> Iterator[Answer]:
-            for answer in super().submit(candidates):
+        def answers(self) -> Iterator[Answer]:
+            for answer in super().answers():
                 if len(self.turns) > most:
                     return
                 yield answer
@@ -115,8 +113,8 @@ def test_a_batch_that_is_ended_early_ends_the_comparison_if_two_processes_are_do
 
 def test_a_batch_that_is_ended_before_two_processes_are_done_tells_nothing() -> None:
     class Cut(Slow):
-        def submit(self, candidates: Sequence[Candidate]) -> Iterator[Answer]:
-            yield from list(super().submit(candidates))[: 3 - len(self.turns)]
+        def answers(self) -> Iterator[Answer]:
+            yield from list(super().answers())[: 3 - len(self.turns)]
 
     with pytest.raises(CutShortError):
         measured(Cut(1, [1, 1]), 1, seconds=9)
@@ -146,8 +144,8 @@ def test_what_is_exact_is_measured_once_while_there_is_time(seconds: float, verd
 
 def test_an_executor_that_ends_at_the_deadline_costs_the_late_ones_alone() -> None:
     class Ending(Slow):
-        def submit(self, candidates: Sequence[Candidate]) -> Iterator[Answer]:
-            yield from (answer for answer in super().submit(candidates) if self.now <= 4.5)
+        def answers(self) -> Iterator[Answer]:
+            yield from (answer for answer in super().answers() if self.now <= 4.5)
 
     machine = Ending(1, [1, 1, 1, 9])
     exact = Objective("cost", exact=True)

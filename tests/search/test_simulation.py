@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from planish.core import Candidate, Failed, Measured, Objective, StoreError
+from planish.core import Candidate, Failed, Measured, Objective, StoreError, evaluate
 from planish.search import (
     Recording,
     SimulationExecutor,
@@ -35,7 +35,7 @@ RECORDING = Recording(
 
 def test_it_answers_from_the_table_in_order() -> None:
     executor = SimulationExecutor(RECORDING.outcomes, RECORDING.seconds)
-    answers = list(executor.submit([SECOND, FIRST]))
+    answers = list(evaluate(executor, [SECOND, FIRST]))
     assert [(a.position, a.outcome, a.seconds) for a in answers] == [
         (0, Failed("run", "x", "y"), {}),
         (1, RECORDING.outcomes[FIRST.hash], {"build": 0.5}),
@@ -45,7 +45,7 @@ def test_it_answers_from_the_table_in_order() -> None:
 
 
 def test_what_is_not_recorded_has_failed() -> None:
-    (answer,) = SimulationExecutor({}, {}).submit([Candidate((Set(0, 1),))])
+    (answer,) = evaluate(SimulationExecutor({}, {}), [Candidate((Set(0, 1),))])
     assert answer.outcome == Failed(
         "run", "not recorded", "Set(knob=0, value=1) is not in the recorded table"
     )
@@ -58,7 +58,7 @@ def test_a_recorded_space_is_searched_as_the_space_itself() -> None:
     assert recording.best() == LATTICE.optimum()
     replayed = SimulationExecutor(recording.outcomes, recording.seconds)
     searcher = make_searcher("greedy2", LATTICE, [LATTICE.objective], 0)
-    trials = drive(searcher, lambda candidate: next(replayed.submit([candidate])).outcome, 200)
+    trials = drive(searcher, lambda candidate: next(evaluate(replayed, [candidate])).outcome, 200)
     assert min(cost for t in trials if (cost := t.cost(LATTICE.objective)) is not None) == LATTICE.optimum()
 
 

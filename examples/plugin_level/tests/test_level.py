@@ -6,7 +6,7 @@ import pytest
 
 import planish
 from planish.budget import Budget
-from planish.core import Candidate, Failed, ProgramError
+from planish.core import Candidate, Failed, ProgramError, evaluate
 from planish.levels import level_of
 from planish.measure import InlineExecutor
 from planish_sql.evaluator import SqlEvaluator
@@ -34,7 +34,7 @@ def test_an_index_is_found_and_taken_home(tmp_path: Path) -> None:
 def test_an_index_that_cannot_be_is_a_failure() -> None:
     program = SqlLevel().load(ORDERS, {})
     executor = InlineExecutor(SqlEvaluator(program)())
-    (answer,) = executor.submit([Candidate((Index("orders", ("colour",)),))])
+    (answer,) = evaluate(executor, [Candidate((Index("orders", ("colour",)),))])
     assert isinstance(answer.outcome, Failed)
     assert answer.outcome.stage == "transform"
 

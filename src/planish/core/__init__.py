@@ -28,6 +28,7 @@ from planish.core.errors import (
     did_you_mean,
     unknown,
 )
+from planish.core.evaluating import evaluate
 from planish.core.front import best_harmless, dominates, front_of, hypervolume, pareto_front
 from planish.core.growth import Costs, Growth, growth_of, reference_point
 from planish.core.locked import is_locked
@@ -138,6 +139,7 @@ __all__ = [
     "content_hash",
     "did_you_mean",
     "dominates",
+    "evaluate",
     "front_of",
     "growth_of",
     "held_back",

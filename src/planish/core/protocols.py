@@ -6,6 +6,8 @@ protocols below (`CanSample`, `CanStep`, `CanEvolve`, ...), named in its `needs`
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -193,7 +195,7 @@ class Evaluation(Protocol):
 
     @property
     def position(self) -> int:
-        """The candidate's place in the batch."""
+        """The candidate's place among what was submitted since the executor last had nothing to do."""
         ...
 
     @property
@@ -206,12 +208,67 @@ class Evaluation(Protocol):
         """Seconds by stage."""
         ...
 
+    @property
+    def host(self) -> str:
+        """The name of the machine that measured; empty where nobody knows."""
+        ...
+
 
 class Executor(Protocol):
-    """Where evaluations run."""
+    """Where evaluations run; `planish.core.evaluate` has it evaluate one batch.
 
-    def submit(self, candidates: Sequence[Candidate]) -> Iterator[Evaluation]:
-        """Evaluate a batch; answers come as they finish, one for each candidate, in any order."""
+    Whoever evaluates is handed one, and the loop knows nothing else of where and how it happens. It belongs
+    to one thread.
+    """
+
+    @property
+    def capacity(self) -> int:
+        """How many candidates under way keep it busy; it may change with what they cost."""
+        ...
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the evaluators have to tell the user so far."""
+        ...
+
+    @property
+    def losses(self) -> Counter[str]:
+        """How many evaluations were lost with their workers so far, each attempt counted, by cause."""
+        ...
+
+    def serve(self, factory: EvaluatorFactory) -> None:
+        """Evaluate by another evaluator from now on; nothing may be under way.
+
+        Raises:
+            PlanishError: something is under way, or the executor is closed.
+        """
+        ...
+
+    def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
+        """Have candidates evaluated, after those that were submitted before.
+
+        Args:
+            candidates: none where only the deadline changes.
+            deadline: when all that is still under way is given up, by the monotonic clock.
+
+        Raises:
+            PlanishError: the executor is closed.
+        """
+        ...
+
+    def answers(self) -> Iterator[Evaluation]:
+        """Give the answers as they come, one for each candidate, in any order.
+
+        It ends once nothing is under way, or at the deadline. To leave it early changes nothing: more may be
+        submitted, and it is called again.
+
+        Raises:
+            PlanishError: the evaluator cannot be made.
+        """
+        ...
+
+    def cancel(self) -> None:
+        """Give up all that is under way, and answers that were not taken."""
         ...
 
     def close(self) -> None:

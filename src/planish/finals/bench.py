@@ -8,7 +8,7 @@ import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 
-from planish.core import Candidate, Measured, Objective, Outcome, rng
+from planish.core import Candidate, Executor, Measured, Objective, Outcome, evaluate, rng
 from planish.finals.searched import Searched
 from planish.measure import NOTICED, LocalExecutor, noise
 
@@ -34,7 +34,7 @@ class Bench:
         end: when no more is measured, by the monotonic clock; `OutOfTimeError` is raised then.
     """
 
-    def __init__(self, executor: LocalExecutor, seed: int = 0) -> None:
+    def __init__(self, executor: Executor, seed: int = 0) -> None:
         self.end = math.inf
         self._executor, self._seed, self._batches = executor, seed, 0
 
@@ -64,8 +64,7 @@ class Bench:
     def _outcomes(self, batch: Sequence[Candidate]) -> list[Outcome]:
         outcomes: dict[int, Outcome] = {}
         if time.monotonic() < self.end:
-            self._executor.until = self.end
-            for answer in self._executor.submit(batch):
+            for answer in evaluate(self._executor, batch, self.end):
                 outcomes[answer.position] = answer.outcome
         if len(outcomes) < len(batch):
             raise OutOfTimeError

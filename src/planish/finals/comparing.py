@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,7 +16,6 @@ from planish.measure import (
     LocalExecutor,
     Plan,
     Standing,
-    deadline,
     remeasure_all,
     seconds_left,
 )
@@ -60,7 +60,7 @@ def compare(search: Searched, candidates: Sequence[Candidate], end: float) -> Co
     baseline = Entrant("baseline", unchanged, factory)
     plan = Plan(seed=search.settings.seed, seconds=max(0.0, end - time.monotonic()))
     noisy = not all(objective.exact for objective in task.objectives)
-    start = _fresh if search.executor is None or noisy else partial(_lent, search.executor)
+    start = LocalExecutor if search.executor is None or noisy else partial(_lent, search.executor)
     base, *found = remeasure_all(baseline, list(entrants.values()), task.objectives, plan, start)
     by_candidate = {unchanged: base, **dict(zip(entrants, found, strict=True))}
     leading = task.objectives[0].name
@@ -123,7 +123,7 @@ def compare_reference(search: Searched, reference: Reference, known: Standings) 
     baseline = Entrant("baseline", level.baseline(task), own)
     entrant = Entrant(reference.name, reference.candidate, reference.factory or own)
     plan = Plan(processes=1, seed=search.settings.seed, seconds=seconds_left(REFERENCE_S))
-    _, found = remeasure_all(baseline, [entrant], task.objectives, plan, _fresh)
+    _, found = remeasure_all(baseline, [entrant], task.objectives, plan)
     for standing in found.values():
         if standing.failures:
             failure = standing.failures[0]
@@ -139,23 +139,8 @@ def _told(objective: Objective, standing: Standing, known: Standing) -> float:
     return known.median * standing.ratio.value
 
 
-def _fresh(factory: EvaluatorFactory) -> Executor:
-    executor = LocalExecutor(factory)
-    executor.until = deadline()
-    return executor
-
-
-def _lent(executor: LocalExecutor, factory: EvaluatorFactory) -> Executor:
-    executor.restart_with(factory)
-    executor.until = deadline()
-    return _Lent(executor)
-
-
-class _Lent:
-    """Somebody else's executor: it is not ours to close."""
-
-    def __init__(self, executor: LocalExecutor) -> None:
-        self.submit = executor.submit
-
-    def close(self) -> None:
-        """Do nothing."""
+@contextmanager
+def _lent(executor: Executor, factory: EvaluatorFactory) -> Generator[Executor]:
+    """Use somebody else's executor, which is not ours to close."""
+    executor.serve(factory)
+    yield executor

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from planish.core import Level, Space, Task, Trial
-from planish.measure import LocalExecutor
+from planish.core import Executor, Level, Space, Task, Trial
 from planish.progress import Progress
 from planish.settings import Settings
 from planish.store import Store
@@ -41,7 +40,7 @@ class Searched:
     wall_s: float
     stopped: bool
     notes: tuple[str, ...] = ()
-    executor: LocalExecutor | None = None
+    executor: Executor | None = None
     start_s: float = 0.0
 
     def space(self) -> Space:

@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from planish.core import Candidate, Measured, Task, cache_folder, content_hash
+from planish.core import Candidate, Measured, Task, cache_folder, content_hash, evaluate
 from planish.graph.machine import this_machine
 from planish.graph.passes import Disable, Offline, Selection, selection_of
 from planish.graph.recipe import recipe_of
@@ -74,10 +74,9 @@ def _measure(task: Task, wanted: Sequence[Selection], patience_s: float) -> Foun
     samples: dict[Selection, list[Values]] = {each: [] for each in wanted}
     recipe = replace(recipe_of(task, final=True), objectives=frozenset({"latency"}))
     with closing(LocalExecutor(recipe)) as workers:
-        workers.until = deadline()
         for _ in range(ROUNDS):
             batch = list(samples)
-            for answer in workers.submit([each.candidate for each in batch]):
+            for answer in evaluate(workers, [each.candidate for each in batch], deadline()):
                 if isinstance(answer.outcome, Measured):
                     samples[batch[answer.position]].append(answer.outcome.values)
                 if time.monotonic() > end:

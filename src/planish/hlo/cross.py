@@ -10,7 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.core import Candidate, Failed, Measured, Opinion, Outcome, ScheduleError, StageClock, Task
+from planish.core import (
+    Candidate,
+    Failed,
+    Measured,
+    Opinion,
+    Outcome,
+    ScheduleError,
+    StageClock,
+    Task,
+    evaluate,
+)
 from planish.hlo.backend import BackendError, compute, open_backend
 from planish.hlo.installed import BACKENDS, versions
 from planish.hlo.ir import entry_text
@@ -48,8 +58,7 @@ def cross_check(task: Task, candidates: Sequence[Candidate], tolerance: float = 
         versions(name)
     found: list[Outcome] = [Failed("worker", "not measured")] * len(candidates)
     with closing(LocalExecutor(Comparing(scored_program(task.program), tolerance))) as executor:
-        executor.until = deadline()
-        for answer in executor.submit(candidates):
+        for answer in evaluate(executor, candidates, deadline()):
             found[answer.position] = answer.outcome
     return found
 

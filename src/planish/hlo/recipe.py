@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from planish.core import Candidate, Failed, Outcome, ProgramError, Reference, Task, unnamed
+from planish.core import Candidate, Failed, Outcome, ProgramError, Reference, Task, evaluate, unnamed
 from planish.hlo.evaluator import END_LIMITS, LAST_TIMING, TIMING, HloEvaluator
 from planish.hlo.program import read_program
 from planish.hlo.scored import ScoredProgram, scored_program
@@ -62,8 +62,7 @@ def scores_at_the_end(
     """
     found: list[Outcome] = [Failed("worker", "not measured")] * len(candidates)
     with closing(LocalExecutor(end_recipe(task, parts))) as executor:
-        executor.until = deadline()
-        for answer in executor.submit(candidates):
+        for answer in evaluate(executor, candidates, deadline()):
             found[answer.position] = answer.outcome
     return found
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from planish.core import Candidate, Failed, Measured, Outcome, Task
+from planish.core import Candidate, Failed, Measured, Outcome, Task, evaluate
 from planish.llvm.commands import commands
 from planish.llvm.passes import candidate_of, passes_of
 from planish.llvm.program import ir_program
@@ -46,7 +46,7 @@ def described(task: Task, candidate: Candidate) -> Mapping[str, str]:
         return _told(task, found, passes, shorter, leads)
     with closing(LocalExecutor(recipe)) as executor:
         for what in _WHAT:
-            executor.restart_with(replace(recipe, objectives=frozenset({what})))
+            executor.serve(replace(recipe, objectives=frozenset({what})))
             lists = [(), base, passes, *(shorter if what == leads else ())]
             found[what] = _measured(executor, list(dict.fromkeys(lists)))
     return _told(task, found, passes, shorter, leads)
@@ -65,10 +65,9 @@ def _told(
 
 def _measured(executor: LocalExecutor, lists: Sequence[Passes]) -> Found:
     """Measure what each list leaves, as long as there is patience, and by the deadline in any case."""
-    executor.until = deadline()
     end = time.monotonic() + seconds_left(PATIENCE_S)
     found: dict[Passes, Outcome] = {}
-    for answer in executor.submit([candidate_of(passes) for passes in lists]):
+    for answer in evaluate(executor, [candidate_of(passes) for passes in lists], deadline()):
         found[lists[answer.position]] = answer.outcome
         if time.monotonic() > end and len(found) >= _ENDS:
             break

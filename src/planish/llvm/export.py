@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from planish.core import Candidate, Evaluator, Measured, Outcome, PlanishError, StageClock, Task
+from planish.core import Candidate, Evaluator, Measured, Outcome, PlanishError, StageClock, Task, evaluate
 from planish.llvm.backend import open_backend
 from planish.llvm.commands import OBJECT, OPTIMISED, PREPARED, commands
 from planish.llvm.passes import passes_of, print_pipeline
@@ -40,7 +40,7 @@ def export_module(task: Task, candidate: Candidate, path: Path) -> Sequence[Path
     (path / PIPELINE).write_text(print_pipeline(passes) + "\n")
     (path / READ_ME).write_text(_read_me(task, passes))
     with closing(LocalExecutor(_Writer(before, task.target.toolchain["backend"], path.absolute()))) as worker:
-        (answer,) = worker.submit([candidate])
+        (answer,) = evaluate(worker, [candidate])
     if not isinstance(answer.outcome, Measured):
         failed = answer.outcome
         raise PlanishError(f"cannot make {path / OPTIMISED}: {failed.reason}: {failed.detail}")

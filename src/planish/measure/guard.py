@@ -1,6 +1,7 @@
 """One bad candidate is a row, not an end: whatever an evaluator does becomes an answer."""
 
 import math
+import platform
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from planish.core import (
 )
 from planish.measure.clock import Clock
 
+HOST = platform.node()
 _DETAIL = 1000
 
 
@@ -30,11 +32,13 @@ class Answer:
         position: the candidate's place in the batch, from 0.
         outcome: measured, failed or lost.
         seconds: seconds by stage, "wait" for the wait for the machine, "worker" for the rest.
+        host: the name of the machine that measured.
     """
 
     position: int
     outcome: Outcome
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+    host: str = HOST
 
 
 def answer(evaluator: Evaluator, position: int, candidate: Candidate, clock: Clock) -> Answer:

@@ -3,7 +3,7 @@
 import math
 import pickle
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -54,9 +54,7 @@ class LocalExecutor:
         notes: what the evaluators have to tell the user: texts of their attribute `notes`, where they have
             one. Known once a candidate was answered for.
         losses: how many evaluations were lost with their workers so far, each attempt counted, by cause.
-        until: when a batch ends, by the monotonic clock, without the answers that are still missing; what is
-            under way then is ended. Another task has no such time.
-        deadline: the same for every batch of every task.
+        deadline: when all that is under way is given up, by the monotonic clock, whatever `submit` said.
 
     Raises:
         PlanishError: fewer than 1 worker, the factory cannot be pickled, or the system starts no more
@@ -82,14 +80,15 @@ class LocalExecutor:
         self._serial = 1
         self.notes: tuple[str, ...] = ()
         self.losses: Counter[str] = Counter()
-        self.until = self.deadline = math.inf
+        self.deadline = self._until = math.inf
         self._crew = Crew(workers, self._limits.memory_bytes, lock)
         self._pace = _CHUNK_S / 4  # seconds that a candidate takes, lately
         self._next_look = 0.0
         self._unmade = 0  # evaluators in a row that were lost before they were there
-        self._submitting = False
-        self._closed = False
-        self._feed(Batch())
+        self._answering = self._closed = False
+        self._batch = Batch()
+        self._ready: deque[Answer] = deque()
+        self._feed()
 
     def __enter__(self) -> Self:
         return self
@@ -99,64 +98,93 @@ class LocalExecutor:
     ) -> None:
         self.close()
 
-    def restart_with(self, factory: EvaluatorFactory) -> None:
+    @property
+    def capacity(self) -> int:
+        """Enough for all workers, that the pipe's round trip is lost in it twice."""
+        return 2 * self._crew.count * self._chunk()
+
+    def serve(self, factory: EvaluatorFactory) -> None:
         """Evaluate for another task from now on, in the same processes: it saves their start.
 
         Where candidates are to be confined otherwise, they are other processes.
 
         Raises:
-            PlanishError: a batch is under way, the executor is closed, or the factory cannot be pickled.
+            PlanishError: something is under way, the executor is closed, or the factory cannot be pickled.
         """
-        self._check_free()
+        self._check_open()
+        if self._batch.unanswered or self._answering:
+            raise PlanishError("a batch is under way", "Take all its answers, or cancel it, first.")
         self._owner, self._factory, self._cage = factory, _pickled(factory), Cage.of(factory)
         self._crew.keep(self._cage)
         self._limits = self._given or Limits.of(factory)
         self._serial += 1
-        self.notes, self.until = (), math.inf
-        self._feed(Batch())
+        self.notes = ()
+        self._feed()
 
-    def submit(self, candidates: Sequence[Candidate]) -> Generator[Answer, None, None]:
-        """Evaluate a batch; answers come as they finish, one for each candidate until the end, in any order.
-
-        To leave the iterator early ends what is under way.
+    def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
+        """Have candidates evaluated; see `planish.core.Executor`.
 
         Raises:
-            PlanishError: the evaluator cannot be made; a batch is under way; the executor is closed;
-                this process holds the machine, so that its workers would wait for ever.
+            PlanishError: the executor is closed; this process holds the machine, so that its workers would
+                wait for ever.
         """
-        self._check_free()
+        self._check_open()
         if is_held(self._lock):
             raise PlanishError("workers would wait for this process for ever", "Leave `exclusive()` first.")
-        self._submitting = True
+        if not self._batch.unanswered and not self._ready:
+            self._batch = Batch(self._limits.attempts)
+        self._batch.add(candidates)
+        self._until = deadline
+
+    def answers(self) -> Generator[Answer, None, None]:
+        """Give the answers as they come; see `planish.core.Executor`.
+
+        Raises:
+            PlanishError: the evaluator cannot be made; somebody else is taking the answers.
+        """
+        if self._answering:
+            raise PlanishError("a batch is under way", "Take all its answers, or cancel it, first.")
+        self._answering = True
         try:
-            yield from self._evaluate(candidates)
+            yield from self._evaluate()
+        except GeneratorExit:
+            raise
+        except BaseException:
+            self.cancel()
+            raise
         finally:
-            self._submitting = False
-            for worker in [w for w in self._crew.workers if w.pending]:
-                self._crew.fire(worker)
+            self._answering = False
+
+    def cancel(self) -> None:
+        """Give up what is under way; the workers that are at it are ended."""
+        self._batch = Batch(self._limits.attempts)
+        self._ready.clear()
+        for worker in [w for w in self._crew.workers if w.pending]:
+            self._crew.fire(worker)
 
     def close(self) -> None:
         """End the workers; harmless when called twice."""
         self._closed = True
         self._crew.close()
 
-    def _check_free(self) -> None:
+    def _check_open(self) -> None:
         if self._closed:
             raise PlanishError("the executor is closed", "Make a new one.")
-        if self._submitting:
-            raise PlanishError("a batch is under way", "Take all its answers, or close its iterator, first.")
 
-    def _evaluate(self, candidates: Sequence[Candidate]) -> Iterator[Answer]:
-        batch = Batch(candidates, self._limits.attempts)
-        left = len(candidates)
+    def _evaluate(self) -> Iterator[Answer]:
         self._next_look = time.monotonic() + _TICK_S
-        while left and time.monotonic() < min(self.until, self.deadline):
-            self._feed(batch)
-            for answer in self._listen(batch):
-                left -= 1
+        while self._ready or self._batch.unanswered:
+            if self._ready:
                 before = time.monotonic()
-                yield answer
+                yield self._ready.popleft()
                 self._forgive(time.monotonic() - before)
+            elif time.monotonic() >= min(self._until, self.deadline):
+                self.cancel()
+            else:
+                self._feed()
+                for answer in self._listen():
+                    self._batch.answered(answer.position)
+                    self._ready.append(answer)
 
     def _forgive(self, pause: float) -> None:
         """Nobody listened for so many seconds; a worker may have waited for that."""
@@ -164,8 +192,9 @@ class LocalExecutor:
         for worker in self._crew.workers:
             worker.slack += pause
 
-    def _feed(self, batch: Batch) -> None:
+    def _feed(self) -> None:
         """Give work to every worker that has none; one that has lived long enough is replaced first."""
+        batch = self._batch
         if batch and self._limits.lifetime is not None:
             self._crew.retire(self._limits.lifetime)
         self._crew.complete()
@@ -178,19 +207,22 @@ class LocalExecutor:
     def _chunk_size(self, queued: int) -> int:
         """Few enough that the workers end together, enough that the pipe's round trip is lost in it."""
         share = queued if self._crew.count == 1 else -(-queued // (2 * self._crew.count))
-        return max(1, min(share, _CHUNK_MOST, int(_CHUNK_S / self._pace)))
+        return max(1, min(share, self._chunk()))
 
-    def _listen(self, batch: Batch) -> list[Answer]:
+    def _chunk(self) -> int:
+        return max(1, min(_CHUNK_MOST, int(_CHUNK_S / self._pace)))
+
+    def _listen(self) -> list[Answer]:
         answers: list[Answer] = []
         for worker in self._crew.speaking(_TICK_S):
             self._catch_up()
-            answers += self._hear(worker, batch)
+            answers += self._hear(worker)
         self._catch_up()
         if time.monotonic() >= self._next_look:
             self._next_look = time.monotonic() + _TICK_S
             self._look_at_waits()
             for worker in [w for w in self._crew.workers if w.busy]:
-                answers += self._look_after(worker, batch)
+                answers += self._look_after(worker)
         return answers
 
     def _catch_up(self) -> None:
@@ -202,7 +234,7 @@ class LocalExecutor:
                 worker.withheld.stopped += late
                 worker.slack -= late
 
-    def _hear(self, worker: WorkerProcess, batch: Batch) -> list[Answer]:
+    def _hear(self, worker: WorkerProcess) -> list[Answer]:
         answers: list[Answer] = []
         doubtful = worker.withheld.stopped > _DOUBT_S
         try:
@@ -214,21 +246,21 @@ class LocalExecutor:
                         reply.position
                     )  # what it remembers is not to be believed either
                     lost = Lost(reply.outcome.stage, "stopped", "its worker was stopped")
-                    return [*answers, *self._end(worker, batch, lost)]
+                    return [*answers, *self._end(worker, lost)]
                 else:
                     doubtful = False
                     self._pace += (sum(reply.seconds.values()) - self._pace) / 8
-                    answers += self._checked(reply, batch)
+                    answers += self._checked(reply)
         except EOFError:
-            answers += self._bury(worker, batch, worker.autopsy())
+            answers += self._bury(worker, worker.autopsy())
         return answers
 
-    def _checked(self, reply: Answer, batch: Batch) -> list[Answer]:
+    def _checked(self, reply: Answer) -> list[Answer]:
         """Give the answer, unless the candidate is evaluated again."""
         if not isinstance(reply.outcome, Lost):
             return [reply]
         self.losses[reply.outcome.detail] += 1
-        return [] if batch.lose(reply.position) else [reply]
+        return [] if self._batch.lose(reply.position) else [reply]
 
     def _welcome(self, worker: WorkerProcess, reply: Made) -> None:
         if reply.error is None:
@@ -247,30 +279,30 @@ class LocalExecutor:
             found = self._waits.look(time.monotonic() - since, pids) if phase == "wait" else ()
             self.notes = tuple(dict.fromkeys((*self.notes, *found)))
 
-    def _look_after(self, worker: WorkerProcess, batch: Batch) -> list[Answer]:
+    def _look_after(self, worker: WorkerProcess) -> list[Answer]:
         """End a worker that is over a limit, or that died while a child holds its pipe open."""
         phase, since = worker.dial.phase()
         limit = self._limits.seconds(phase)
         worker.withheld.look()
         if worker.is_overdue(since, limit):
-            return self._end(worker, batch, Failed(_stage(phase), "timeout", f"over {limit:g} s"))
+            return self._end(worker, Failed(_stage(phase), "timeout", f"over {limit:g} s"))
         if why := worker.withheld.exceeds(min(limit, self._limits.worker)):
-            return self._end(worker, batch, Lost(_stage(phase), why, f"its worker was {why}"))
+            return self._end(worker, Lost(_stage(phase), why, f"its worker was {why}"))
         if worker.is_alive():
             return []
-        answers = self._hear(worker, batch)
+        answers = self._hear(worker)
         if not answers and worker in self._crew.workers:
-            return self._bury(worker, batch, worker.autopsy())
+            return self._bury(worker, worker.autopsy())
         return answers
 
-    def _bury(self, worker: WorkerProcess, batch: Batch, end: End) -> list[Answer]:
+    def _bury(self, worker: WorkerProcess, end: End) -> list[Answer]:
         """Let go of a worker that died."""
         stage = _stage(worker.dial.phase()[0])
         if end.from_outside:
-            return self._end(worker, batch, Lost(stage, "killed", end.cause))
-        return self._end(worker, batch, Failed(stage, "crash", end.detail))
+            return self._end(worker, Lost(stage, "killed", end.cause))
+        return self._end(worker, Failed(stage, "crash", end.detail))
 
-    def _end(self, worker: WorkerProcess, batch: Batch, outcome: Failed | Lost) -> list[Answer]:
+    def _end(self, worker: WorkerProcess, outcome: Failed | Lost) -> list[Answer]:
         """End a worker for what became of its candidate; the candidates after it go back."""
         phase, since = worker.dial.phase()
         seconds = {**worker.dial.seconds(), phase: time.monotonic() - max(since, worker.heard)}
@@ -280,8 +312,8 @@ class LocalExecutor:
         if not worker.pending:
             return []
         position, *others = worker.pending
-        batch.put_back(others)
-        return self._checked(Answer(position, outcome, seconds), batch)
+        self._batch.put_back(others)
+        return self._checked(Answer(position, outcome, seconds))
 
     def _count_unmade(self, outcome: Failed | Lost) -> None:
         """An evaluator was not made; those that are lost are made again, some times in a row."""

@@ -6,11 +6,11 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from planish.core import Candidate, Executor, Failed, Lost, Outcome, rng
+from planish.core import Candidate, Executor, Failed, Lost, Outcome, evaluate, rng
+from planish.measure.deadline import deadline
 from planish.measure.losses import LostError
 from planish.measure.panel import Panel, Turn
 from planish.measure.plan import Entrant, Plan, Round, Start
@@ -123,7 +123,7 @@ def measured(turns: Turns, start: Start, losses: Losses) -> Done:
 def _process(turns: Turns, start: Start, losses: Losses) -> Done:
     everybody, found = turns.everybody, list[Round]()
     took, began, later = 0.0, time.monotonic(), turns.plan.processes - turns.process - 1
-    with closing(start(Panel(tuple(entrant.factory for entrant in everybody)))) as executor:
+    with start(Panel(tuple(entrant.factory for entrant in everybody))) as executor:
         starting = time.monotonic() - began
         while len(found) < turns.rounds and (not found or _fits(took, later * (starting + took), turns.ends)):
             began = time.monotonic()
@@ -209,7 +209,7 @@ def _round(executor: Executor, everybody: Sequence[Entrant], order: Sequence[int
     batch = [Candidate((Turn(place), *everybody[place].candidate.steps)) for place in places]
     answers: dict[int, Outcome] = {place: given_up[place] for place in order if place in given_up}
     lost: _ProcessLostError | None = None
-    for evaluation in executor.submit(batch):
+    for evaluation in evaluate(executor, batch, deadline()):
         place, outcome = places[evaluation.position], evaluation.outcome
         if isinstance(outcome, Lost):
             lost = _ProcessLostError(place, outcome)

@@ -1,10 +1,21 @@
 """Replaying a recorded table of a whole space, so that searchers are compared in seconds."""
 
+import math
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from planish.core import Candidate, CanEnumerate, Executor, Failed, Objective, Outcome
+from planish.core import (
+    Candidate,
+    CanEnumerate,
+    EvaluatorFactory,
+    Executor,
+    Failed,
+    Objective,
+    Outcome,
+    evaluate,
+)
 from planish.search.recording import Recording
 
 
@@ -15,6 +26,7 @@ class Replayed:
     position: int
     outcome: Outcome
     seconds: Mapping[str, float]
+    host: str = ""
 
 
 class SimulationExecutor:
@@ -25,16 +37,38 @@ class SimulationExecutor:
         seconds: candidate hash to seconds by stage.
     """
 
+    capacity = 64
+    notes: Sequence[str] = ()
+
     def __init__(self, table: Mapping[str, Outcome], seconds: Mapping[str, Mapping[str, float]]) -> None:
         self._table = table
         self._seconds = seconds
+        self._queue: deque[Replayed] = deque()
+        self._submitted = 0
+        self.losses: Counter[str] = Counter()
 
-    def submit(self, candidates: Sequence[Candidate]) -> Iterator[Replayed]:
-        """Look a batch up; the answers come in its order."""
-        for position, candidate in enumerate(candidates):
+    def serve(self, factory: EvaluatorFactory) -> None:
+        """Answer from the same table."""
+        del factory
+
+    def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
+        """Look candidates up; they cost no time, so there is no deadline that they miss."""
+        del deadline
+        self._submitted = self._submitted if self._queue else 0
+        for position, candidate in enumerate(candidates, self._submitted):
             unknown = Failed("run", "not recorded", f"{candidate} is not in the recorded table")
             outcome = self._table.get(candidate.hash, unknown)
-            yield Replayed(position, outcome, self._seconds.get(candidate.hash, {}))
+            self._queue.append(Replayed(position, outcome, self._seconds.get(candidate.hash, {})))
+        self._submitted += len(candidates)
+
+    def answers(self) -> Iterator[Replayed]:
+        """Give what was found, in the order of submission."""
+        while self._queue:
+            yield self._queue.popleft()
+
+    def cancel(self) -> None:
+        """Forget what was submitted."""
+        self._queue.clear()
 
     def close(self) -> None:
         """Do nothing: there are no workers."""
@@ -57,7 +91,7 @@ def record(
     seconds: dict[str, Mapping[str, float]] = {}
     candidates = space.candidates()
     while some := list(islice(candidates, batch)):
-        for answer in executor.submit(some):
+        for answer in evaluate(executor, some):
             outcomes[some[answer.position].hash] = answer.outcome
             seconds[some[answer.position].hash] = answer.seconds
     return Recording(task, name, objective, outcomes, seconds)

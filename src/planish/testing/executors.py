@@ -19,6 +19,7 @@ from planish.core import (
     Measured,
     Outcome,
     PlanishError,
+    evaluate,
 )
 from planish.testing.acting import Act, Actor, Mortal, act
 
@@ -46,7 +47,7 @@ class ExecutorConformance:
         executor.close()
 
     def test_every_candidate_is_answered_once(self, actors: Executor) -> None:
-        answers = list(actors.submit([act(value=value) for value in range(50)]))
+        answers = list(evaluate(actors, [act(value=value) for value in range(50)]))
         assert sorted(answer.position for answer in answers) == list(range(50))
 
     def test_an_answer_belongs_to_its_candidate(self, actors: Executor) -> None:
@@ -62,7 +63,7 @@ class ExecutorConformance:
         assert here == there
 
     def test_an_empty_batch_has_no_answers(self, actors: Executor) -> None:
-        assert list(actors.submit([])) == []
+        assert list(evaluate(actors, [])) == []
 
     def test_batches_follow_each_other(self, actors: Executor) -> None:
         for value in range(5):
@@ -70,7 +71,7 @@ class ExecutorConformance:
 
     def test_seconds_are_by_stage(self, actors: Executor) -> None:
         steps = (Act(stage="build"), Act("sleep", 0.01, "verify"))
-        (answer,) = actors.submit([Candidate(steps)])
+        (answer,) = evaluate(actors, [Candidate(steps)])
         assert {"build", "verify", "worker"} <= set(answer.seconds)
         assert answer.seconds["verify"] >= 0.01
 
@@ -148,7 +149,7 @@ class ExecutorConformance:
         assert outcomes == [_cost(1.0), *(_cost(value) for value in range(20))] * 2
 
     def test_a_batch_may_be_left(self, actors: Executor) -> None:
-        answers = iter(actors.submit([act(value=value) for value in range(40)]))
+        answers = iter(evaluate(actors, [act(value=value) for value in range(40)]))
         next(answers)
         del answers
         assert self._outcomes(actors, [act(value=7.0)]) == [_cost(7.0)]
@@ -158,12 +159,12 @@ class ExecutorConformance:
         executor = self.executor(Unmakeable(LookupError("no such processor")))
         for _ in range(2):
             with pytest.raises(PlanishError, match="no such processor"):
-                list(executor.submit([act()]))
+                list(evaluate(executor, [act()]))
         executor.close()
 
     def test_close_is_harmless_when_repeated(self) -> None:
         executor = self.executor(Actor)
-        list(executor.submit([act()]))
+        list(evaluate(executor, [act()]))
         executor.close()
         executor.close()
 
@@ -172,7 +173,7 @@ class ExecutorConformance:
             pytest.skip("this executor does not isolate")
 
     def _outcomes(self, executor: Executor, batch: Sequence[Candidate]) -> list[Outcome]:
-        answers = sorted(executor.submit(batch), key=lambda answer: answer.position)
+        answers = sorted(evaluate(executor, batch), key=lambda answer: answer.position)
         return [answer.outcome for answer in answers]
 
 

@@ -1,0 +1,18 @@
+"""An executor whose answers a test writes: nothing is evaluated."""
+
+from planish.core import Candidate, EvaluatorFactory
+from planish.measure import Answer, InlineExecutor
+from planish.testing.acting import Actor
+
+
+class Scripted(InlineExecutor):
+    """Answers as `_answer` says, which a subclass overrides, by whatever evaluator it is to serve."""
+
+    def __init__(self) -> None:
+        super().__init__(Actor())
+
+    def serve(self, factory: EvaluatorFactory) -> None:
+        del factory
+
+    def _answer(self, position: int, candidate: Candidate) -> Answer:
+        raise NotImplementedError
