@@ -243,3 +243,9 @@ def test_the_first_guess_passes_through_large_tensors_in_sequence() -> None:
     program = parse("C[r,c] = A[r,c] + B[r,c]", {"r": 5000, "c": 5000})
     space = TemplateSpace(program, AVX512)
     assert space.choices(space.start())["order"].split()[0] == "r"
+
+
+@pytest.mark.parametrize(("n", "chosen"), [(32, "none"), (64, "none"), (256, "outermost")])
+def test_the_first_guess_shares_work_among_cores_where_there_is_enough(n: int, chosen: str) -> None:
+    space = TemplateSpace(matmul(n, n, n), Target("a processor", frozenset({"x86-avx512"}), cores=2))
+    assert space.choices(space.start())["parallel"] == chosen

@@ -8,7 +8,7 @@ from math import prod
 
 from planish.loops.ir.graph import plain_axis
 from planish.loops.ir.schedule import Order, loop_text
-from planish.loops.space.estimate import COPY, is_copied
+from planish.loops.space.estimate import COPY, cycles, is_copied
 from planish.loops.space.facts import Facts, Moves
 from planish.loops.space.knob import Context, Knob, Option, Options
 from planish.loops.space.memory import is_scattered, streamed
@@ -16,6 +16,8 @@ from planish.loops.steps import Pack, Parallel, Reorder
 
 ORDERS_MAX = 24
 """Orders of the outer loops that are offered; with more than four loops these are not all."""
+PARALLEL_CYCLES = 30_000
+"""Threads that are waiting take some thousands of cycles to begin and to end."""
 COPIES_MAX = 0.5
 """Copies that would take more than this share of the operations' time are not offered."""
 
@@ -113,10 +115,12 @@ def _copy_weight(context: Context, moves: Moves, around: Order) -> float:
 
 
 def _parallel(context: Context) -> Options:
-    """Offer to share the outermost loop among the cores."""
-    options = {"none": Option((), 0.1)}
+    """Offer to share the outermost loop among the cores, first of all where there is work enough."""
+    enough = cycles(context.facts, context.tile) > PARALLEL_CYCLES
+    options = {"none": Option((), 0.1 if enough else 1.0)}
     if context.order[0][0] not in context.facts.nest.reduced:
-        options["outermost"] = Option((Parallel(loop_text(context.order[0])),), 1.0)
+        step = Parallel(loop_text(context.order[0]))
+        options["outermost"] = Option((step,), 1.0 if enough else 0.1)
     return options
 
 

@@ -15,7 +15,7 @@ TILES_MAX = 80
 """Register tiles that are offered for one vector axis: those of the fewest cycles by estimate."""
 UNROLLS = (2, 4, 8)
 CACHE_TILES = (2, 4, 8, 16)
-REDUCE_TILES = (64, 128, 256, 512)
+REDUCE_TILES = (64, 128, 256, 512, 1024)
 STREAM_ROWS = 16
 """Rows that are read side by side where a matrix is streamed."""
 

@@ -43,7 +43,7 @@ class Function:
         self.pointers = Pointers(nodes, self.isa.itemsize)
         self.masks: dict[int, int] = {}
         self._counting = Counting(self.asm, self.pointers, reserved=3)
-        self._flowing = {b.name for b in self.tree.buffers if b.size * self.isa.itemsize >= FLOWS_FROM}
+        self._flowing = analyser.buffers_from(FLOWS_FROM)
 
     def code(self) -> bytes:
         """Write the function, with its entry at the first byte."""

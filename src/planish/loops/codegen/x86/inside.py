@@ -63,7 +63,7 @@ class RegionCode:
         self._items = Items(region, self._block, self._pointers, self._isa)
         self._unroller = Unroller(self._tree, self._pointers, self._items, self._isa.lanes)
         self._copies = region.copies
-        self._large = {b.name for b in self._tree.buffers if b.size * self._isa.itemsize >= FETCHED_FROM}
+        self._large = analyser.buffers_from(FETCHED_FROM)
 
     def write(self, nodes: tuple[Node, ...], inside: Inside) -> None:
         """Load what is held, run the nodes, and store it."""

@@ -56,6 +56,7 @@ class Analyser:
         self._moves: dict[int, bool] = {}
         self._unrolls: dict[int, bool] = {}
         self._scopes: dict[tuple[int, ...], Scope] = {}
+        self._sized: dict[int, frozenset[str]] = {}
         for leaf in leaves((*tree.body, *tree.ahead)):
             for ref in leaf.refs:
                 self._uses[ref.buffer] = self._uses.get(ref.buffer, 0) + 1
@@ -63,6 +64,13 @@ class Analyser:
     def moves_target(self, loop: Loop) -> bool:
         """Whether some leaf below writes along the loop; if not, the loop only reduces."""
         return self._moves[id(loop)]
+
+    def buffers_from(self, size: int) -> frozenset[str]:
+        """The buffers of so many bytes or more."""
+        if size not in self._sized:
+            itemsize = self.isa.itemsize
+            self._sized[size] = frozenset([b.name for b in self.tree.buffers if b.size * itemsize >= size])
+        return self._sized[size]
 
     def unrolls(self, node: Node) -> bool:
         """Whether no loop of the node only reduces."""
