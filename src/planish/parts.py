@@ -13,6 +13,7 @@ from planish.core import (
     Candidate,
     Executor,
     Failed,
+    HasParts,
     Level,
     Lost,
     Measured,
@@ -132,10 +133,9 @@ def load_parts(source: str, level: str, options: Mapping[str, str]) -> tuple[Lev
         PlanishError: it cannot be read, or programs of its level have no parts.
     """
     found, program = load_program(source, level, options)
-    split = getattr(found, "parts", None)
-    if split is None:
+    if not isinstance(found, HasParts):
         raise PlanishError(f"programs of level '{found.name}' have no functions", "Leave --per-function out.")
-    return found, split(program)
+    return found, found.parts(program)
 
 
 def tune_parts(

@@ -5,38 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
-from planish.core import Candidate, Level, Objective, Step, Target, Task, Trial, candidate_from_json
+from planish.core import (
+    Candidate,
+    CanLearn,
+    Level,
+    Objective,
+    Outcomes,
+    Step,
+    Target,
+    Task,
+    Trial,
+    candidate_from_json,
+)
 from planish.store import Reader, Run, StoredTask
 
 MOST_TRIALS = 4000
 """No further program is read once so many trials were: a search is not to wait for the past."""
 MOST_PROGRAMS = 24
-
-Outcomes = Sequence[tuple[Candidate, float | None]]
-"""Candidates with their cost over the baseline's; None where they failed."""
-
-
-@runtime_checkable
-class CanLearn(Protocol):
-    """A level whose spaces begin better where it knows what became of other programs."""
-
-    def learn(self, task: Task, tried: Mapping[str, Outcomes]) -> Sequence[Candidate]:
-        """Learn for a task from other programs.
-
-        Args:
-            task: what is to be tuned.
-            tried: canonical text of another program to what was tried on it.
-
-        Returns:
-            What a search for the task begins with, the best first.
-        """
-        ...
-
-    def begin_with(self, task: Task, candidates: Sequence[Candidate]) -> None:
-        """Have the spaces of a task that are made from now on begin with what was learned."""
-        ...
 
 
 @dataclass(frozen=True)

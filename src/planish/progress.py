@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from planish.core import Failed, Growth, Measured, Objective, Task, Trial
 
@@ -63,18 +63,6 @@ class Progress:
         if self.best is None or not isinstance(self.best.outcome, Measured):
             return None
         return self.best.outcome.values[self.objective.name]
-
-
-@runtime_checkable
-class CanIntroduce(Protocol):
-    """A level that tells what it sees in a program before the search is over."""
-
-    def introduction(self, task: Task) -> Sequence[str]:
-        """List what is known of a task's program by now, in lines; it finds out nothing that takes time.
-
-        It is asked when a run begins, and again while the search goes on: lines are added, and none changes.
-        """
-        ...
 
 
 class Listener(Protocol):

@@ -15,6 +15,7 @@ from planish.core import (
     AllFailedError,
     CanAnchor,
     Candidate,
+    CanIntroduce,
     CanRecall,
     Evaluation,
     EvaluatorFactory,
@@ -35,7 +36,7 @@ from planish.core import (
 )
 from planish.finals import Searched, finish
 from planish.measure import LocalExecutor, loss_notes
-from planish.progress import CanIntroduce, Listener, Progress
+from planish.progress import Listener, Progress
 from planish.result import Result
 from planish.settings import Settings
 from planish.store import Store

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from graph.models import convolutions, write
-from planish.core import Candidate, Task
+from planish.core import Candidate, CanIntroduce, Task
 from planish.graph import describe
 from planish.graph.effects import parts
 from planish.graph.level import GraphLevel
@@ -17,7 +17,6 @@ from planish.graph.program import graph_program
 from planish.graph.recipe import settings_of
 from planish.graph.relevance import Relevance, remembered
 from planish.graph.tables import aligned, times
-from planish.progress import CanIntroduce
 from planish.settings import Settings
 from planish.tune import task_of
 

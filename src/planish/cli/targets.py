@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from planish.cli import options as given
@@ -28,7 +28,6 @@ def targets(form: given.Format = "text") -> None:
 
 def _machine(level: Level) -> Mapping[str, str]:
     """Ask the level; one that has nothing particular to tell runs on the processor."""
-    from planish.core import processor
+    from planish.core import KnowsMachine, processor
 
-    machine: Callable[[], Mapping[str, str]] | None = getattr(level, "machine", None)
-    return {"processor": processor()} if machine is None else machine()
+    return level.machine() if isinstance(level, KnowsMachine) else {"processor": processor()}

@@ -109,6 +109,7 @@ def _tell(store: Store, result: Result, form: given.Form, report: Path | None, e
     from planish.cli.documents import result_document
     from planish.cli.output import document, say
     from planish.cli.summary import show_notes, show_result, show_winner
+    from planish.core import HasHighlights
     from planish.levels import level_named
     from planish.measure import ends_by
     from planish.report.story import read_story
@@ -118,7 +119,7 @@ def _tell(store: Store, result: Result, form: given.Form, report: Path | None, e
         story = read_story(store, result.run_id, level)
     if form == "text":
         show_result(story)
-        show_winner(story, getattr(level, "telling", ()))
+        show_winner(story, level.telling if isinstance(level, HasHighlights) else ())
         show_notes(result.notes)
     files = _files(store, result, report, export)
     if form == "json":

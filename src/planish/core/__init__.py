@@ -1,21 +1,37 @@
 """The vocabulary and the protocols of planish; imports nothing else of it."""
 
 from planish.core.canonical import canonical_json, content_hash
-from planish.core.cores import processor, usable_cores
-from planish.core.ending import (
-    HELD_BACK,
+from planish.core.capabilities import (
+    CanAnchor,
     CanCall,
     CanDecline,
     CanDeliver,
     CanDoubt,
+    CanEnumerate,
+    CanEvolve,
+    CanFocus,
     CanIdentify,
+    CanIntroduce,
+    CanLearn,
+    CanName,
+    CanRecall,
     CanRefer,
+    CanSample,
     CanScore,
-    Effect,
-    Opinion,
-    Reference,
-    held_back,
+    CanSeed,
+    CanSelect,
+    CanShrink,
+    CanStep,
+    HasFiles,
+    HasHighlights,
+    HasParts,
+    HasUsualObjectives,
+    KnowsMachine,
+    Outcomes,
+    RunsPrograms,
 )
+from planish.core.cores import processor, usable_cores
+from planish.core.ending import HELD_BACK, Effect, Opinion, Reference, held_back
 from planish.core.errors import (
     AllFailedError,
     MismatchError,
@@ -32,7 +48,7 @@ from planish.core.evaluating import evaluate
 from planish.core.front import best_harmless, dominates, front_of, hypervolume, pareto_front
 from planish.core.growth import Costs, Growth, growth_of, reference_point
 from planish.core.locked import is_locked
-from planish.core.named import HasFiles, place_of, remember, unnamed
+from planish.core.named import place_of, remember, unnamed
 from planish.core.outcome import (
     STAGES,
     Failed,
@@ -45,23 +61,11 @@ from planish.core.outcome import (
 )
 from planish.core.private import cache_folder, private_folder
 from planish.core.protocols import (
-    CanAnchor,
-    CanEnumerate,
-    CanEvolve,
-    CanFocus,
-    CanName,
-    CanRecall,
-    CanSample,
-    CanSeed,
-    CanSelect,
-    CanShrink,
-    CanStep,
     Evaluation,
     Evaluator,
     EvaluatorFactory,
     Executor,
     Level,
-    RunsPrograms,
     Searcher,
     Space,
     StageClock,
@@ -87,6 +91,8 @@ __all__ = [
     "CanEvolve",
     "CanFocus",
     "CanIdentify",
+    "CanIntroduce",
+    "CanLearn",
     "CanName",
     "CanRecall",
     "CanRefer",
@@ -106,6 +112,10 @@ __all__ = [
     "Failed",
     "Growth",
     "HasFiles",
+    "HasHighlights",
+    "HasParts",
+    "HasUsualObjectives",
+    "KnowsMachine",
     "Level",
     "Lost",
     "Measured",
@@ -113,6 +123,7 @@ __all__ = [
     "Objective",
     "Opinion",
     "Outcome",
+    "Outcomes",
     "PlanishError",
     "Program",
     "ProgramError",

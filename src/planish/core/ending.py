@@ -1,20 +1,12 @@
-"""What a level may add at the end of a run: scores on unseen data, a second opinion, another baseline.
-
-A level has the methods of those protocols that make sense for it; nothing else is asked of it.
-"""
+"""What is known at the end of a run besides measurements: opinions, effects, another baseline."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
 
-from planish.core.outcome import Outcome
 from planish.core.protocols import EvaluatorFactory
 from planish.core.step import Candidate
-from planish.core.task import Task
 
 
 @dataclass(frozen=True)
@@ -73,96 +65,3 @@ HELD_BACK = "validation"
 def held_back(objective: str, scores: Mapping[str, float]) -> float | None:
     """Give an objective's value on the examples that were held back; None where it was not scored on any."""
     return scores.get(f"{objective}_{HELD_BACK}")
-
-
-@runtime_checkable
-class CanScore(Protocol):
-    """A level that has examples which no search sees.
-
-    A score named after an objective and `HELD_BACK` is that objective on examples that may decide who is the
-    best of a front; whatever else is scored is only reported.
-    """
-
-    def scores(self, task: Task, candidates: Sequence[Candidate]) -> Sequence[Outcome]:
-        """Score candidates once the search is over, in workers; one outcome for each, in their order.
-
-        Raises:
-            PlanishError: the examples are missing, or do not fit.
-        """
-        ...
-
-
-@runtime_checkable
-class CanIdentify(Protocol):
-    """A level that can tell, without measuring, whether two candidates make the same."""
-
-    def identities(self, task: Task) -> AbstractContextManager[Callable[[Candidate], str]]:
-        """Give what names a candidate by what it makes of a task's program; it is used within the block.
-
-        Equal names mean that the task's objectives cannot tell the two apart.
-        """
-        ...
-
-
-@runtime_checkable
-class CanDoubt(Protocol):
-    """A level that has another way to run a candidate."""
-
-    def second_opinion(self, task: Task, candidates: Sequence[Candidate]) -> Sequence[Opinion]:
-        """Run candidates in the other way and compare the answers; one opinion for each, in their order.
-
-        Raises:
-            TargetError: the other way is not installed.
-        """
-        ...
-
-
-@runtime_checkable
-class CanRefer(Protocol):
-    """A level that may know another baseline."""
-
-    def reference(self, task: Task) -> Reference | None:
-        """Give what is measured beside the baseline at the end, to be told and not to be judged by.
-
-        Raises:
-            PlanishError: it cannot be read.
-        """
-        ...
-
-
-@runtime_checkable
-class CanCall(Protocol):
-    """A level whose candidates can be called from Python; `Result` and `StoredResult` offer it."""
-
-    def function(self, task: Task, candidate: Candidate) -> Callable[..., Any]:
-        """Make what is called with the program's inputs, in their order, and gives its outputs.
-
-        Raises:
-            PlanishError: the machine lacks what the candidate needs.
-        """
-        ...
-
-
-@runtime_checkable
-class CanDecline(Protocol):
-    """A level some of whose candidates cannot be exported: a library's call has no files."""
-
-    def exportable(self, candidate: Candidate) -> bool:
-        """Whether `export` writes it."""
-        ...
-
-
-@runtime_checkable
-class CanDeliver(Protocol):
-    """A level whose winners are files that people go on with."""
-
-    def deliver(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
-        """Write what `planish tune` leaves in the folder where it is run, unless `--export` names another.
-
-        Returns:
-            The files.
-
-        Raises:
-            OSError: a file cannot be written.
-        """
-        ...

@@ -11,25 +11,11 @@ import os
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from planish.core.errors import ProgramError
 
 _DIGEST = re.compile("[0-9a-f]{32,64}")
 _named: dict[str, str] = {}
-
-
-@runtime_checkable
-class HasFiles(Protocol):
-    """A level whose programs refer to files."""
-
-    def digest(self, path: Path) -> str:
-        """Name a file or folder by its content, as the level's programs do.
-
-        Raises:
-            ProgramError: it cannot be read.
-        """
-        ...
 
 
 def remember(digest: str, path: Path | str) -> None:

@@ -1,25 +1,23 @@
 """The interfaces between the parts of the loop; each small, each with one job.
 
-A space offers only what makes sense for it. What a searcher needs is one of the capability
-protocols below (`CanSample`, `CanStep`, `CanEvolve`, ...), named in its `needs`.
+Only what everybody must have is here. A space offers what makes sense for it: what a searcher needs is one
+of the protocols of `planish.core.capabilities` (`CanSample`, `CanStep`, `CanEvolve`, ...), named in its
+`needs`.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol
 
 from planish.core.outcome import Outcome, Stage
 from planish.core.step import Candidate, Step
 from planish.core.task import Objective, Program, Target, Task
 from planish.core.trial import Trial
-
-if TYPE_CHECKING:
-    from numpy.random import Generator
 
 
 class Space(Protocol):
@@ -27,110 +25,6 @@ class Space(Protocol):
 
     def start(self) -> Candidate:
         """Give the candidate that every search may begin from."""
-        ...
-
-
-@runtime_checkable
-class CanSample(Space, Protocol):
-    """A space that draws at random."""
-
-    def sample(self, rng: Generator) -> Candidate:
-        """Draw a legal candidate.
-
-        Raises:
-            ScheduleError: none was found; a searcher draws again.
-        """
-        ...
-
-
-@runtime_checkable
-class CanName(Space, Protocol):
-    """A space that knows when two candidates are the same program."""
-
-    def state(self, candidate: Candidate) -> str:
-        """Name the state that a candidate reaches: equal names mean equal programs and equal next steps."""
-        ...
-
-
-@runtime_checkable
-class CanStep(CanName, Protocol):
-    """A space that is walked one step at a time."""
-
-    def steps(self, candidate: Candidate) -> Sequence[Step]:
-        """List every legal next step; empty at the end of the road."""
-        ...
-
-    def extend(self, candidate: Candidate, step: Step) -> Candidate:
-        """Apply one of `steps(candidate)`.
-
-        Different ways to the same state may give different candidates; `state` tells.
-        """
-        ...
-
-
-@runtime_checkable
-class CanEvolve(CanSample, Protocol):
-    """A space whose candidates have neighbours and children."""
-
-    def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
-        """Give a legal neighbour: one small random change.
-
-        Raises:
-            ScheduleError: none was found; a searcher turns elsewhere.
-        """
-        ...
-
-    def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
-        """Give two legal children of two parents."""
-        ...
-
-
-@runtime_checkable
-class CanSeed(Space, Protocol):
-    """A space that knows where to begin."""
-
-    def seeds(self) -> Sequence[Candidate]:
-        """List legal candidates that are known to be good for other programs, the best first."""
-        ...
-
-
-@runtime_checkable
-class CanShrink(Space, Protocol):
-    """A space whose candidates can lose steps."""
-
-    def shorter(self, candidate: Candidate) -> Sequence[Candidate]:
-        """List the legal candidates that lack one step of this one; empty when there are none."""
-        ...
-
-
-@runtime_checkable
-class CanSelect(Space, Protocol):
-    """A space whose candidates can lose several steps at once."""
-
-    def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate | None:
-        """Give the candidate of these steps alone, in their order; None where they are not legal alone."""
-        ...
-
-
-@runtime_checkable
-class CanFocus(CanEvolve, Protocol):
-    """A space that can prefer the steps of some candidates."""
-
-    def focused(self, candidates: Sequence[Candidate]) -> CanEvolve:
-        """Give a space of the same candidates that draws the steps of these ones more often."""
-        ...
-
-
-@runtime_checkable
-class CanEnumerate(Space, Protocol):
-    """A finite space, listed."""
-
-    def size(self) -> int:
-        """Count the candidates, or bound the count from above."""
-        ...
-
-    def candidates(self) -> Iterator[Candidate]:
-        """List every legal candidate once, in a fixed order."""
         ...
 
 
@@ -150,22 +44,6 @@ class Searcher(Protocol):
 
         Where there are several objectives, the baseline is told first, without being asked for; the space
         need not have it.
-        """
-        ...
-
-
-@runtime_checkable
-class CanRecall(Searcher, Protocol):
-    """A searcher that need not find again what the same search proposed before.
-
-    What it proposes is the same, and so is what follows.
-    """
-
-    def recall(self, proposed: Callable[[int], Candidate | None]) -> None:
-        """Take what the same search has proposed before; to be called before it is asked or told anything.
-
-        Args:
-            proposed: gives the proposal of a place, from 0; None where it is not known.
         """
         ...
 
@@ -287,33 +165,10 @@ class EvaluatorFactory(Protocol):
         ...
 
 
-@runtime_checkable
-class CanAnchor(EvaluatorFactory, Protocol):
-    """A factory whose evaluators measure relative to the baseline."""
-
-    def anchor(self, baseline: Outcome) -> None:
-        """Take what the baseline was measured as, perhaps by an earlier run; it comes before all others."""
-        ...
-
-
-@runtime_checkable
-class RunsPrograms(Protocol):
-    """A level whose programs are code that may do anything its user may, and not only compute."""
-
-    def runs(self, task: Task) -> bool:
-        """Whether candidates of a task are run; what a store has is run only where the user asks for it."""
-        ...
-
-
 class Level(Protocol):
     """A kind of program, with all that is particular to it.
 
-    A level may also have `machine()` (name to fact of this machine, for `planish targets`), `telling` (the
-    titles of `describe` that are shown at the end of a run), `usual_objectives` (names of those that are
-    taken where none is asked for, instead of the first) and `parts(program)` (name to program, for
-    programs that fall into parts which can be tuned alone); `introduction` of `planish.progress`, which tells
-    what it sees in a program as a run begins; and the methods of `planish.core.ending`, which add to the end
-    of a run: `scores`, `second_opinion`, `reference`, `deliver`.
+    What a level may offer besides is in `planish.core.capabilities`.
     """
 
     @property

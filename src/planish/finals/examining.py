@@ -1,4 +1,4 @@
-"""What else is to be known of the finalists: what a level has methods for (`planish.core.ending`)."""
+"""What else is to be known of the finalists: what a level has methods for (`planish.core.capabilities`)."""
 
 from __future__ import annotations
 

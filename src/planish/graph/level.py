@@ -126,7 +126,7 @@ class GraphLevel:
     def learn(
         self, task: Task, tried: Mapping[str, Sequence[tuple[Candidate, float | None]]]
     ) -> Sequence[Candidate]:
-        """Learn from other models with what a search for this one begins; see `planish.past.CanLearn`."""
+        """Learn from other models with what a search for this one begins; see `planish.core.CanLearn`."""
         from planish.graph.learned import known_list
         from planish.graph.program import graph_program
         from planish.graph.starting import recognition_of
@@ -137,7 +137,7 @@ class GraphLevel:
         return known.ranked[:LEARNT] if known else ()
 
     def begin_with(self, task: Task, candidates: Sequence[Candidate]) -> None:
-        """Have the spaces of a task begin with what was learnt; see `planish.past.CanLearn`."""
+        """Have the spaces of a task begin with what was learnt; see `planish.core.CanLearn`."""
         self._learnt[task.key] = tuple(candidates)
 
     def evaluator(self, task: Task, *, final: bool = False) -> GraphEvaluator:

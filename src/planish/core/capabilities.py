@@ -1,0 +1,418 @@
+"""What spaces, searchers, evaluators and levels may offer beyond what is asked of each of them.
+
+Whoever wants a capability asks by `isinstance`; a plug-in has the methods of those that make sense for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from planish.core.ending import Opinion, Reference
+from planish.core.outcome import Outcome
+from planish.core.protocols import EvaluatorFactory, Searcher, Space
+from planish.core.step import Candidate, Step
+from planish.core.task import Program, Task
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+Outcomes = Sequence[tuple[Candidate, float | None]]
+"""Candidates with their cost over the baseline's; None where they failed."""
+
+
+@runtime_checkable
+class CanSample(Space, Protocol):
+    """A space that draws at random.
+
+    Offered by every space of the four levels; used by `random`, `genetic`, `annealing`, `portfolio`, `nsga2`.
+    """
+
+    def sample(self, rng: Generator) -> Candidate:
+        """Draw a legal candidate.
+
+        Raises:
+            ScheduleError: none was found; a searcher draws again.
+        """
+        ...
+
+
+@runtime_checkable
+class CanName(Space, Protocol):
+    """A space that knows when two candidates are the same program.
+
+    Offered by the cursor space of `loops`, and the spaces of `llvm`, `hlo` and `graph`; used by
+    searchers, to propose no program twice, and minimising at the end of a run.
+    """
+
+    def state(self, candidate: Candidate) -> str:
+        """Name the state that a candidate reaches: equal names mean equal programs and equal next steps."""
+        ...
+
+
+@runtime_checkable
+class CanStep(CanName, Protocol):
+    """A space that is walked one step at a time.
+
+    Offered by the cursor space of `loops`; used by `greedy1`, `greedy2`, `beam-dfs`, `beam-bfs`.
+    """
+
+    def steps(self, candidate: Candidate) -> Sequence[Step]:
+        """List every legal next step; empty at the end of the road."""
+        ...
+
+    def extend(self, candidate: Candidate, step: Step) -> Candidate:
+        """Apply one of `steps(candidate)`.
+
+        Different ways to the same state may give different candidates; `state` tells.
+        """
+        ...
+
+
+@runtime_checkable
+class CanEvolve(CanSample, Protocol):
+    """A space whose candidates have neighbours and children.
+
+    Offered by the template space of `loops`, and the spaces of `llvm`, `hlo` and `graph`; used by
+    `genetic`, `annealing`, `portfolio`, `nsga2`.
+    """
+
+    def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
+        """Give a legal neighbour: one small random change.
+
+        Raises:
+            ScheduleError: none was found; a searcher turns elsewhere.
+        """
+        ...
+
+    def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
+        """Give two legal children of two parents."""
+        ...
+
+
+@runtime_checkable
+class CanSeed(Space, Protocol):
+    """A space that knows where to begin.
+
+    Offered by the template space of `loops`, and the spaces of `llvm` and `graph`; used by searchers
+    that begin with what is known.
+    """
+
+    def seeds(self) -> Sequence[Candidate]:
+        """List legal candidates that are known to be good for other programs, the best first."""
+        ...
+
+
+@runtime_checkable
+class CanShrink(Space, Protocol):
+    """A space whose candidates can lose steps.
+
+    Offered by the spaces of `llvm`, `hlo` and `graph`; used by `portfolio`, `random-minimise`, and
+    minimising at the end of a run.
+    """
+
+    def shorter(self, candidate: Candidate) -> Sequence[Candidate]:
+        """List the legal candidates that lack one step of this one; empty when there are none."""
+        ...
+
+
+@runtime_checkable
+class CanSelect(Space, Protocol):
+    """A space whose candidates can lose several steps at once.
+
+    Offered by the space of `hlo`, whose patches are long; used by minimising fronts at the end of a run.
+    """
+
+    def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate | None:
+        """Give the candidate of these steps alone, in their order; None where they are not legal alone."""
+        ...
+
+
+@runtime_checkable
+class CanFocus(CanEvolve, Protocol):
+    """A space that can prefer the steps of some candidates.
+
+    Offered by the spaces of `llvm`; used by `portfolio`.
+    """
+
+    def focused(self, candidates: Sequence[Candidate]) -> CanEvolve:
+        """Give a space of the same candidates that draws the steps of these ones more often."""
+        ...
+
+
+@runtime_checkable
+class CanEnumerate(Space, Protocol):
+    """A finite space, listed.
+
+    Offered by the template space of `loops`, where it is small; used by `exhaustive`, `random`.
+    """
+
+    def size(self) -> int:
+        """Count the candidates, or bound the count from above."""
+        ...
+
+    def candidates(self) -> Iterator[Candidate]:
+        """List every legal candidate once, in a fixed order."""
+        ...
+
+
+@runtime_checkable
+class CanRecall(Searcher, Protocol):
+    """A searcher that need not find again what the same search proposed before.
+
+    What it proposes is the same, and so is what follows.
+
+    Offered by searchers written as generators of rounds; used by the loop, when it takes a run up again.
+    """
+
+    def recall(self, proposed: Callable[[int], Candidate | None]) -> None:
+        """Take what the same search has proposed before; to be called before it is asked or told anything.
+
+        Args:
+            proposed: gives the proposal of a place, from 0; None where it is not known.
+        """
+        ...
+
+
+@runtime_checkable
+class CanAnchor(EvaluatorFactory, Protocol):
+    """A factory whose evaluators measure relative to the baseline.
+
+    Offered by the evaluators of `hlo` and `graph`; used by the loop, before anything else is measured.
+    """
+
+    def anchor(self, baseline: Outcome) -> None:
+        """Take what the baseline was measured as, perhaps by an earlier run; it comes before all others."""
+        ...
+
+
+@runtime_checkable
+class RunsPrograms(Protocol):
+    """A level whose programs are code that may do anything its user may, and not only compute.
+
+    Offered by `llvm`; used by `planish validate`, `show` and `export`.
+    """
+
+    def runs(self, task: Task) -> bool:
+        """Whether candidates of a task are run; what a store has is run only where the user asks for it."""
+        ...
+
+
+@runtime_checkable
+class HasFiles(Protocol):
+    """A level whose programs refer to files.
+
+    Offered by `hlo` and `graph`; used by `--file` of `planish validate`, `show` and `export`.
+    """
+
+    def digest(self, path: Path) -> str:
+        """Name a file or folder by its content, as the level's programs do.
+
+        Raises:
+            ProgramError: it cannot be read.
+        """
+        ...
+
+
+@runtime_checkable
+class CanLearn(Protocol):
+    """A level whose spaces begin better where it knows what became of other programs.
+
+    Offered by `graph`; used by the beginning of a run.
+    """
+
+    def learn(self, task: Task, tried: Mapping[str, Outcomes]) -> Sequence[Candidate]:
+        """Learn for a task from other programs.
+
+        Args:
+            task: what is to be tuned.
+            tried: canonical text of another program to what was tried on it.
+
+        Returns:
+            What a search for the task begins with, the best first.
+        """
+        ...
+
+    def begin_with(self, task: Task, candidates: Sequence[Candidate]) -> None:
+        """Have the spaces of a task that are made from now on begin with what was learned."""
+        ...
+
+
+@runtime_checkable
+class CanIntroduce(Protocol):
+    """A level that tells what it sees in a program before the search is over.
+
+    Offered by `graph`; used by the loop and its display.
+    """
+
+    def introduction(self, task: Task) -> Sequence[str]:
+        """List what is known of a task's program by now, in lines; it finds out nothing that takes time.
+
+        It is asked when a run begins, and again while the search goes on: lines are added, and none changes.
+        """
+        ...
+
+
+@runtime_checkable
+class CanScore(Protocol):
+    """A level that has examples which no search sees.
+
+    A score named after an objective and `HELD_BACK` is that objective on examples that may decide who is the
+    best of a front; whatever else is scored is only reported.
+
+    Offered by `hlo`; used by the end of a run.
+    """
+
+    def scores(self, task: Task, candidates: Sequence[Candidate]) -> Sequence[Outcome]:
+        """Score candidates once the search is over, in workers; one outcome for each, in their order.
+
+        Raises:
+            PlanishError: the examples are missing, or do not fit.
+        """
+        ...
+
+
+@runtime_checkable
+class CanIdentify(Protocol):
+    """A level that can tell, without measuring, whether two candidates make the same.
+
+    Offered by `graph`; used by the end of a run, which drops steps that do nothing.
+    """
+
+    def identities(self, task: Task) -> AbstractContextManager[Callable[[Candidate], str]]:
+        """Give what names a candidate by what it makes of a task's program; it is used within the block.
+
+        Equal names mean that the task's objectives cannot tell the two apart.
+        """
+        ...
+
+
+@runtime_checkable
+class CanDoubt(Protocol):
+    """A level that has another way to run a candidate.
+
+    Offered by `hlo`; used by the end of a run.
+    """
+
+    def second_opinion(self, task: Task, candidates: Sequence[Candidate]) -> Sequence[Opinion]:
+        """Run candidates in the other way and compare the answers; one opinion for each, in their order.
+
+        Raises:
+            TargetError: the other way is not installed.
+        """
+        ...
+
+
+@runtime_checkable
+class CanRefer(Protocol):
+    """A level that may know another baseline.
+
+    Offered by `hlo`, where a workload names the original, and `graph`; used by the end of a run.
+    """
+
+    def reference(self, task: Task) -> Reference | None:
+        """Give what is measured beside the baseline at the end, to be told and not to be judged by.
+
+        Raises:
+            PlanishError: it cannot be read.
+        """
+        ...
+
+
+@runtime_checkable
+class CanCall(Protocol):
+    """A level whose candidates can be called from Python; `Result` and `StoredResult` offer it.
+
+    Offered by `loops`; used by results, which are called.
+    """
+
+    def function(self, task: Task, candidate: Candidate) -> Callable[..., Any]:
+        """Make what is called with the program's inputs, in their order, and gives its outputs.
+
+        Raises:
+            PlanishError: the machine lacks what the candidate needs.
+        """
+        ...
+
+
+@runtime_checkable
+class CanDecline(Protocol):
+    """A level some of whose candidates cannot be exported: a library's call has no files.
+
+    Offered by `loops`; used by `planish export`.
+    """
+
+    def exportable(self, candidate: Candidate) -> bool:
+        """Whether `export` writes it."""
+        ...
+
+
+@runtime_checkable
+class CanDeliver(Protocol):
+    """A level whose winners are files that people go on with.
+
+    Offered by `graph`; used by `planish tune`.
+    """
+
+    def deliver(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+        """Write what `planish tune` leaves in the folder where it is run, unless `--export` names another.
+
+        Returns:
+            The files.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
+        ...
+
+
+@runtime_checkable
+class HasUsualObjectives(Protocol):
+    """A level that takes others than its first objective where none is asked for.
+
+    Offered by `hlo`, where a module that answers at random would win by time alone; used by `tune`.
+    """
+
+    @property
+    def usual_objectives(self) -> Sequence[str]:
+        """Their names."""
+        ...
+
+
+@runtime_checkable
+class HasHighlights(Protocol):
+    """A level some titles of whose `describe` tell the most.
+
+    Offered by `llvm`, `hlo` and `graph`; used by `planish tune`, which shows them at the end of a run.
+    """
+
+    @property
+    def telling(self) -> Sequence[str]:
+        """The titles."""
+        ...
+
+
+@runtime_checkable
+class KnowsMachine(Protocol):
+    """A level that knows more of this machine than its processor.
+
+    Offered by all four levels; used by `planish targets`.
+    """
+
+    def machine(self) -> Mapping[str, str]:
+        """Tell what it knows: name to fact."""
+        ...
+
+
+@runtime_checkable
+class HasParts(Protocol):
+    """A level whose programs fall into parts that can be tuned alone.
+
+    Offered by `llvm`: a module's functions; used by `planish tune --per-function`.
+    """
+
+    def parts(self, program: Program) -> Mapping[str, Program]:
+        """Give the parts: name to program."""
+        ...

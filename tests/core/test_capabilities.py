@@ -1,0 +1,37 @@
+"""The catalogue of capabilities: each says who offers it and who uses it, and somebody does."""
+
+import inspect
+import re
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+from planish.core import capabilities
+
+ALL = {
+    name: found
+    for name, found in vars(capabilities).items()
+    if inspect.isclass(found) and found.__module__ == capabilities.__name__
+}
+SOURCE = Path(capabilities.__file__).parents[1]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_each_says_who_offers_and_who_uses_it(name: str) -> None:
+    told = " ".join((ALL[name].__doc__ or "").split())
+    assert re.search(r"Offered by .+; used by .+\.$", told)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_each_is_asked_for_somewhere(name: str) -> None:
+    others = (file.read_text() for file in SOURCE.rglob("*.py") if file.parent != SOURCE / "core")
+    assert any(re.search(rf"\b{name}\b", text) for text in others)
+
+
+def test_levels_offer_what_the_catalogue_says() -> None:
+    for level in entry_points(group="planish.levels"):
+        for name in ("HasHighlights", "HasParts", "RunsPrograms", "CanCall", "HasFiles"):
+            offers = isinstance(level.load()(), ALL[name])
+            told = (ALL[name].__doc__ or "").partition("; used by")[0]
+            assert offers == (f"`{level.name}`" in told), (level.name, name)
