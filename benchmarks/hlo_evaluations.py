@@ -17,7 +17,7 @@ from planish.core import Candidate, CanSample, Failed, Measured, Task, evaluate,
 from planish.hlo.level import HloLevel
 from planish.measure import LocalExecutor
 from planish.settings import Settings
-from planish.tune import task_of
+from planish.tuning.api import task_of
 
 MODULE = Path(__file__).parents[1] / "examples" / "hlo" / "2fcnet.mlir"
 

@@ -39,7 +39,7 @@ from planish.loops.workloads import matmul, thesis_split
 from planish.measure import LocalExecutor
 from planish.settings import Settings
 from planish.store import Store, open_store
-from planish.tune import tune_program
+from planish.tuning.api import tune_program
 from side_by_side import geomean, interleaved, use_one_core
 
 FACTORS = (1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0)

@@ -29,10 +29,10 @@ from planish.budget import Budget
 from planish.loops.build import kernel_of, tree_of
 from planish.loops.library import library_of
 from planish.loops.reference.inputs import aligned, make_inputs
-from planish.result import Result
+from planish.results.result import Result
 from planish.settings import Settings
 from planish.store import Store, open_store
-from planish.tune import tune
+from planish.tuning.api import tune
 from side_by_side import geomean, interleaved, use_one_core
 
 Row = dict[str, Any]

@@ -22,7 +22,7 @@ from planish.loops.reference.inputs import aligned, make_inputs
 from planish.loops.workloads import RESNET18, workload
 from planish.settings import Settings
 from planish.store import Store, open_store
-from planish.tune import tune
+from planish.tuning.api import tune
 from side_by_side import geomean, interleaved, use_one_core
 
 Call = Callable[[], object]

@@ -22,11 +22,11 @@ from planish.budget import Budget
 from planish.core import Candidate, EvaluatorFactory, Measured, Outcome, StageClock, Trial
 from planish.levels import load_program
 from planish.measure import InlineExecutor
-from planish.progress import Listener, Progress, Silent
-from planish.result import Result
+from planish.results.result import Result
 from planish.settings import Settings
 from planish.store import Store, open_store
-from planish.tune import tune_program
+from planish.tuning.api import tune_program
+from planish.tuning.progress import Listener, Progress, Silent
 
 PROGRAM = "C[m,n] += A[m,k] * B[k,n]"
 SIZES = {"size": "m=192,n=192,k=192"}

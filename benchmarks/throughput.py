@@ -15,7 +15,7 @@ from planish.loops.level import LoopsLevel
 from planish.loops.workloads import matmul
 from planish.settings import Settings
 from planish.store import open_store
-from planish.tune import tune_program
+from planish.tuning.api import tune_program
 
 
 def main() -> None:

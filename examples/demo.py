@@ -9,7 +9,7 @@ from pathlib import Path
 import planish
 from planish.budget import Budget
 from planish.loops.workloads import matmul, workload
-from planish.result import Result
+from planish.results.result import Result
 from planish.store import open_store
 
 OUT = Path("out/demo")

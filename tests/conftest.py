@@ -7,7 +7,7 @@ import pytest
 from hypothesis import settings
 
 from golden_text import Golden
-from planish.finals import allowance
+from planish.tuning.final import allowance
 
 # What is started in the background ignores Ctrl-C, and so would all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -12,7 +12,7 @@ from planish.core import Candidate, EvaluatorFactory, Measured, evaluate
 from planish.levels import level_named
 from planish.measure import LocalExecutor, landlock, seccomp
 from planish.settings import Settings
-from planish.tune import task_of
+from planish.tuning.api import task_of
 
 needs_all = pytest.mark.skipif(
     landlock.abi() < landlock.SCOPED or not seccomp.is_there(),

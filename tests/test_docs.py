@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from planish import bench
 from planish.core import PlanishError
 from planish.einsum.planning import BudgetError
 from planish.graph.relevance import ExaminerError
@@ -16,6 +15,7 @@ from planish.llvm import running
 from planish.loops.codegen.x86.registers import NoRegisterError
 from planish.measure.losses import LostError
 from planish.store.failures import LostConnectionError
+from planish.tuning import regressions
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("experiments/**/*.md")])
@@ -44,7 +44,7 @@ def test_every_error_is_documented_with_its_exit_code() -> None:
 
 def test_errors_of_modules_that_load_late_are_known() -> None:
     late: set[type[PlanishError]] = {
-        bench.RegressionError,
+        regressions.RegressionError,
         running.NotRunnableError,
         ExaminerError,
         RefusedError,

@@ -12,7 +12,7 @@ from planish.levels import load_program
 from planish.past import teach, tried_elsewhere
 from planish.settings import Settings
 from planish.store import open_store
-from planish.tune import task_of
+from planish.tuning.api import task_of
 
 pytest.importorskip("onnxruntime", reason="the level graph is not installed")
 

@@ -32,7 +32,7 @@ from planish.graph.starting import recognition_of
 from planish.past import past
 from planish.settings import Settings
 from planish.store import Reader, open_store
-from planish.tune import task_of
+from planish.tuning.api import task_of
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "graph"))
 

@@ -11,10 +11,10 @@ from planish import tune
 from planish.budget import Budget
 from planish.core import Candidate, Measured, Trial, growth_of
 from planish.levels import level_named, load_program
-from planish.result import Ranked, Result
+from planish.results.result import Ranked, Result
 from planish.settings import Settings
 from planish.store import Store, open_store
-from planish.tune import tune_program
+from planish.tuning.api import tune_program
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "hlo"
 OBJECTIVES = ("time_s", "error")

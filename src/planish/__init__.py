@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planish.einsum import einsum, kernel
-    from planish.result import Result
-    from planish.tune import tune
-    from planish.validate import validate
+    from planish.results.result import Result
+    from planish.results.validate import validate
+    from planish.tuning.api import tune
 
 __version__ = "0.1.0"
 __all__ = ["Result", "__version__", "einsum", "kernel", "tune", "validate"]
@@ -21,9 +21,9 @@ __all__ = ["Result", "__version__", "einsum", "kernel", "tune", "validate"]
 _LAZY = {
     "einsum": "planish.einsum",
     "kernel": "planish.einsum",
-    "Result": "planish.result",
-    "tune": "planish.tune",
-    "validate": "planish.validate",
+    "Result": "planish.results.result",
+    "tune": "planish.tuning.api",
+    "validate": "planish.results.validate",
 }
 
 
@@ -35,7 +35,7 @@ def __getattr__(name: str) -> Any:
 
 
 class _Front(ModuleType):
-    """Importing `planish.tune` must not put that module in the place of the function `planish.tune`."""
+    """Importing `planish.einsum` must not put that package in the place of the function `planish.einsum`."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (name in _LAZY and isinstance(value, ModuleType)):

@@ -14,7 +14,7 @@ from cli import lattices
 from planish.budget import Budget
 from planish.cli import app
 from planish.store import open_store
-from planish.tune import tune
+from planish.tuning.api import tune
 
 PROGRAM = "lattice 6x4x4"
 
@@ -53,7 +53,7 @@ def lattice(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def uncompared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have searches end without a comparison, as one that is stopped twice does."""
-    module = import_module("planish.tune")
+    module = import_module("planish.tuning.api")
     monkeypatch.setattr(module, "Progress", partial(module.Progress, compares=False))
 
 

@@ -5,9 +5,9 @@ import pytest
 from planish.budget import Budget
 from planish.cli.board import Board
 from planish.core import Candidate, Failed, Growth, Measured, Objective, Outcome, Trial
-from planish.progress import Progress
 from planish.report.wording import amount, multiple
 from planish.testing.stored import make_candidate, make_task
+from planish.tuning.progress import Progress
 
 GFLOPS = Objective("gflops", "GFLOPS", "up")
 

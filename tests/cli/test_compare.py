@@ -7,9 +7,9 @@ import pytest
 
 from cli.conftest import PROGRAM, Kept, Planish
 from planish.cli.contest import marks
-from planish.compare import Contestant, Curves, compare_results, compare_searches
 from planish.core import Objective, PlanishError, StoreError
 from planish.settings import Settings
+from planish.tuning.compare import Contestant, Curves, compare_results, compare_searches
 
 TIME = Objective("time_s", "s")
 BOTH = "--searcher", "random", "--searcher", "genetic:population=8,mutation=0.5"

@@ -16,10 +16,10 @@ from planish.cli.board import Board
 from planish.cli.front import show_front, show_members
 from planish.cli.watching import Display
 from planish.core import Candidate, Growth
-from planish.progress import Progress
 from planish.report.front_table import FrontTable
 from planish.report.story import Story, read_story
 from planish.store import open_store
+from planish.tuning.progress import Progress
 from report.fronts import BOTH, FRONT
 from report.planks import Planks, measured, save_run, task_of
 

@@ -10,7 +10,7 @@ from planish.core import Candidate, Failed, Measured, Outcome, ProgramError, Sto
 from planish.levels import load_program
 from planish.settings import Settings
 from planish.store import open_store
-from planish.tune import task_of
+from planish.tuning.api import task_of
 
 pytest.importorskip("onnxruntime", reason="the level graph is not installed")
 

@@ -13,8 +13,8 @@ from planish.budget import Budget
 from planish.cli.board import Board
 from planish.cli.watching import Display
 from planish.core import Task
-from planish.progress import Progress
 from planish.testing.stored import make_task
+from planish.tuning.progress import Progress
 
 SHORT = "--trials", 20, "--finalists", 1
 KNOWN = ["a lattice: it has three axes", "relevant: 2 of 3 axes"]

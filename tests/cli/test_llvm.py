@@ -11,9 +11,9 @@ import pytest
 
 from cli.conftest import Planish
 from llvm.modules import ECHO, SUM, require_linker
-from planish.bench import RegressionError
 from planish.core import AllFailedError, PlanishError, ProgramError
 from planish.store import open_store
+from planish.tuning.regressions import RegressionError
 
 FEW = "--trials", 8, "--workers", 1
 

@@ -157,7 +157,7 @@ STOPPED = {
     "planish.corpus.packages_of": ("corpus", "build", "out", "--ir", "nowhere"),
     "planish.corpus.labelling.label_corpus": ("corpus", "label", "corpus", "out"),
     "planish.cli.parts.tune_parts": ("tune", "module.ll", "--per-function"),
-    "planish.parts.tune_parts": ("bench-passes", "module.ll", "--trials", "1"),
+    "planish.tuning.batch.tune_parts": ("bench-passes", "module.ll", "--trials", "1"),
 }
 
 

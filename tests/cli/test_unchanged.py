@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from cli.conftest import Planish, Said
-from planish.finals import comparing
 from planish.measure import Entrant, Plan, Standing, remeasure_all
+from planish.results.stored import stored_result
 from planish.store import open_store
-from planish.stored import stored_result
+from planish.tuning.final import comparing
 
 SHORT = ("--trials", 4, "--workers", 1)
 MATMUL = ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=8,n=8,k=8")

@@ -18,7 +18,7 @@ from planish.graph.recipe import settings_of
 from planish.graph.relevance import Relevance, remembered
 from planish.graph.tables import aligned, times
 from planish.settings import Settings
-from planish.tune import task_of
+from planish.tuning.api import task_of
 
 CHOSEN = selection(
     ["onnxscript.fuse_batchnorm_into_conv", "onnxscript.no_op_cast"], ["NchwcTransformer", "AttentionFusion"]

@@ -24,7 +24,7 @@ from planish.graph.rewriting import RewriteError, apply_pass
 from planish.graph.running import Feed, Tolerance, difference, make_feeds, tolerance
 from planish.measure import InlineExecutor, Timing, by_processor_time
 from planish.settings import Settings
-from planish.tune import task_of
+from planish.tuning.api import task_of
 
 ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=3, most=3)
 

@@ -15,15 +15,15 @@ from graph.models import convolutions, write
 from planish import tune
 from planish.budget import Budget
 from planish.core import Candidate, PlanishError
-from planish.finals import comparing
 from planish.graph.level import GraphLevel
 from planish.graph.passes import selection
 from planish.levels import level_of
 from planish.measure import Plan
-from planish.result import Result
+from planish.results.result import Result
+from planish.results.stored import stored_result
 from planish.settings import Settings
 from planish.store import open_store
-from planish.stored import stored_result
+from planish.tuning.final import comparing
 
 QUICK = Settings(workers=1, finalists=1)
 

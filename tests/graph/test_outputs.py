@@ -20,7 +20,7 @@ from planish.graph.level import GraphLevel
 from planish.graph.running.checking import Tolerance, difference, not_finite
 from planish.measure import InlineExecutor
 from planish.settings import Settings
-from planish.tune import task_of
+from planish.tuning.api import task_of
 
 ROWS = [4, 6]
 

@@ -9,14 +9,14 @@ import pytest
 
 from graph.models import convolutions, write
 from planish.core import Candidate, Task
-from planish.finals.idle import without_idle
-from planish.finals.searched import Searched
 from planish.graph.level import GraphLevel
 from planish.graph.passes import Selection, selection
-from planish.progress import Progress
 from planish.settings import Settings
 from planish.store import open_store
-from planish.tune import task_of
+from planish.tuning.api import task_of
+from planish.tuning.final.outcome import SearchOutcome
+from planish.tuning.final.prune import without_idle
+from planish.tuning.progress import Progress
 
 FOLD, IDLE = "onnxscript.fuse_batchnorm_into_conv", "onnxscript.no_op_cast"
 
@@ -44,7 +44,7 @@ def test_winners_lose_what_does_nothing(tmp_path: Path) -> None:
     task = make(tmp_path, "latency")
     winner = Selection((IDLE, FOLD), frozenset({"AttentionFusion", "NchwcTransformer"}))
     with open_store(tmp_path / "store.db") as store:
-        search = Searched(
+        search = SearchOutcome(
             GraphLevel(), task, Settings(), store, Progress(task, "run"), [], {}, wall_s=100.0, stopped=False
         )
         first, second = without_idle(search, GraphLevel(), [winner.candidate, Candidate()], math.inf)

@@ -20,7 +20,7 @@ from planish.graph.shapes import parse_shapes
 from planish.graph.source import read_model, read_text
 from planish.measure import InlineExecutor
 from planish.settings import Settings
-from planish.tune import task_of
+from planish.tuning.api import task_of
 
 
 @pytest.mark.parametrize("source", ["", "C[m] += A[m]"])

@@ -18,7 +18,6 @@ from hlo.workloads import INFERENCE, PREDICT, STEP, TRAINING, WEIGHTS, write_all
 from planish import tune
 from planish.budget import Budget
 from planish.core import Candidate, PlanishError, ProgramError, candidate_from_json
-from planish.finals import comparing
 from planish.hlo import read_program, recipe
 from planish.hlo.describe import difference
 from planish.hlo.edits import EDITS, CopyOp, DeleteOp, ScaleConstant
@@ -29,11 +28,12 @@ from planish.hlo.machine import this_machine
 from planish.hlo.patch import original, replay
 from planish.levels import level_of
 from planish.measure import Plan
-from planish.result import Result
+from planish.results.result import Result
+from planish.results.stored import stored_result
 from planish.settings import Settings
 from planish.store import open_store
-from planish.stored import stored_result
-from planish.tune import task_of
+from planish.tuning.api import task_of
+from planish.tuning.final import comparing
 
 QUICK = Settings(objectives=("time", "error"), searcher="random", workers=1, finalists=1)
 BRIEF = replace(LAST_TIMING, budget_s=0.01, fewest=1)

@@ -8,7 +8,7 @@ import numpy as np
 from planish.core import Task
 from planish.hlo.level import HloLevel
 from planish.settings import Settings
-from planish.tune import task_of
+from planish.tuning.api import task_of
 
 PREDICT = """
 func.func public @main(%w: tensor<4x3xf32> loc("w"), %images: tensor<5x4xf32> loc("images"))

@@ -22,7 +22,7 @@ from planish.llvm.recipe import prepared, recipe_of
 from planish.llvm.running import Answer, NotRunnableError, Runner
 from planish.measure import InlineExecutor, LocalExecutor, Timing
 from planish.settings import Settings
-from planish.tune import task_of
+from planish.tuning.api import task_of
 
 SMALL = candidate_of(["default<Oz>"])
 ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=1, most=1)

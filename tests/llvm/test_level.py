@@ -17,7 +17,6 @@ from llvm.modules import ASSEMBLY, ECHO, SUM, lacking, require_linker
 from planish import tune, validate
 from planish.budget import Budget
 from planish.core import Candidate, Measured, PlanishError, ProgramError
-from planish.finals import comparing
 from planish.levels import level_of
 from planish.llvm import describe
 from planish.llvm.backend import open_backend
@@ -25,10 +24,11 @@ from planish.llvm.level import LlvmLevel
 from planish.llvm.passes import candidate_of, passes_of
 from planish.llvm.recipe import baseline_passes
 from planish.measure import LocalExecutor, Plan, ends_by
-from planish.result import Result
+from planish.results.result import Result
 from planish.settings import Settings
 from planish.store import open_store
-from planish.tune import task_of
+from planish.tuning.api import task_of
+from planish.tuning.final import comparing
 
 QUICK = Settings(workers=1, finalists=2)
 

@@ -143,10 +143,10 @@ def test_what_is_exact_is_measured_once_while_there_is_time(seconds: float, verd
 
 
 def test_an_executor_that_ends_at_the_deadline_costs_the_late_ones_alone() -> None:
-    class Ending(Slow):
+    class FinalState(Slow):
         def answers(self) -> Iterator[Answer]:
             yield from (answer for answer in super().answers() if self.now <= 4.5)
 
-    machine = Ending(1, [1, 1, 1, 9])
+    machine = FinalState(1, [1, 1, 1, 9])
     exact = Objective("cost", exact=True)
     assert measured(machine, 3, 4.5, exact) == (["slower", "slower", "left out"], (1, 1))

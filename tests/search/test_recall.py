@@ -18,7 +18,7 @@ from planish.search import fitting_searchers, make_searcher
 from planish.settings import Settings
 from planish.testing.driving import drive
 from planish.testing.lattice import Lattice
-from planish.tune import task_of
+from planish.tuning.api import task_of
 from search.test_factory import OURS
 
 TIME = Objective("time_s", "s")

@@ -11,9 +11,9 @@ import typer
 from planish.cli import options as given
 
 if TYPE_CHECKING:
-    from planish.bench import Change
     from planish.cli.parts import Found
     from planish.cli.request import Request
+    from planish.tuning.regressions import Change
 
 TRIALS = 200
 
@@ -67,12 +67,12 @@ def _carry_out(
     store: str | None,
     form: given.Form,
 ) -> None:
-    from planish.bench import changes, load_files, read_record, require_no_loss, write_record
     from planish.cli.failing import writing
     from planish.cli.parts import gather, require_all
     from planish.core import StoppedError
-    from planish.parts import Part, tune_parts
     from planish.store import open_store
+    from planish.tuning.batch import Part, tune_parts
+    from planish.tuning.regressions import changes, load_files, read_record, require_no_loss, write_record
 
     before = read_record(against) if against else None
     _, options, settings, budget = requests[0]

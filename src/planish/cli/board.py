@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from planish.budget import Budget
 from planish.core import Growth
-from planish.finals import LEAST_S
-from planish.progress import Progress
 from planish.report.standings import work_of
 from planish.report.wording import MINUTE_S, amount, duration, label, multiple, number
+from planish.tuning.final import LEAST_S
+from planish.tuning.progress import Progress
 
 _SOON_S = 10
 _TOLD_S = 1.0

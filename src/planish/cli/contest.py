@@ -13,12 +13,12 @@ from planish.cli.documents import run_document
 from planish.cli.options import Form
 from planish.cli.output import document, one_line, say, table
 from planish.cli.watching import watching
-from planish.compare import Contestant, Curves, Rematch, compare_results, compare_searches
 from planish.core import Objective
 from planish.report.wording import amount, improvement, label, multiple, saving, title, words
 from planish.search import split_settings
 from planish.settings import Settings
 from planish.store import open_store
+from planish.tuning.compare import Contestant, Curves, Rematch, compare_results, compare_searches
 
 _MARKS = (1, 2, 5)
 

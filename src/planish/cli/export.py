@@ -17,8 +17,8 @@ def export(
     from planish.cli.failing import writing
     from planish.cli.output import document, say
     from planish.cli.summary import tell_stand_in
+    from planish.results.stored import stored_result
     from planish.store import open_store
-    from planish.stored import stored_result
 
     with open_store(store, read_only=True) as opened:
         result = stored_result(opened, run_id, pick, file or ())

@@ -29,7 +29,7 @@ def inspect(
     from planish.cli.request import level_options, names
     from planish.levels import load_program
     from planish.settings import Settings
-    from planish.tune import task_of
+    from planish.tuning.api import task_of
 
     level, model = load_program(program, "graph", level_options(None, shape, option))
     task = task_of(level, model, Settings("graph", names(objective), cores=cores))

@@ -12,9 +12,9 @@ from planish.cli.options import Form
 from planish.cli.output import document, one_line, remark, say, table
 from planish.cli.request import Request
 from planish.core import AllFailedError, StoppedError, stoppable
-from planish.parts import Part, Unmeasured, load_parts, totals, tune_parts
 from planish.report.wording import amount, label
 from planish.store import open_store
+from planish.tuning.batch import Part, Unmeasured, load_parts, totals, tune_parts
 
 LINE_S = 1.0
 _LIST = 90

@@ -26,7 +26,7 @@ def passes(
     from planish.levels import load_program
     from planish.llvm.passes import candidate_of, parse_pipeline
     from planish.settings import Settings
-    from planish.tune import task_of
+    from planish.tuning.api import task_of
 
     candidate = candidate_of(parse_pipeline(pipeline))
     level, module = load_program(program, "llvm", level_options(None, None, option))

@@ -10,7 +10,7 @@ from planish.budget import Budget
 from planish.core import PlanishError
 from planish.search import split_settings
 from planish.settings import Settings
-from planish.tune import DEFAULT_BUDGET, tune
+from planish.tuning.api import DEFAULT_BUDGET, tune
 
 
 class Request(NamedTuple):

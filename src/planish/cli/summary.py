@@ -27,8 +27,8 @@ from planish.report.wording import (
 )
 
 if TYPE_CHECKING:
-    from planish.result import Result
-    from planish.stored import StoredResult
+    from planish.results.result import Result
+    from planish.results.stored import StoredResult
 
 _SHOWN = 5
 

@@ -9,7 +9,7 @@ from planish.cli import options as given
 
 if TYPE_CHECKING:
     from planish.cli.request import Request
-    from planish.result import Result
+    from planish.results.result import Result
     from planish.store import Store
 
 
@@ -50,10 +50,10 @@ def tune(
     goes on where the last one ended. Ctrl-C ends the search and keeps the best.
     """
     from planish.cli.request import Request, budget_of, level_options, names
-    from planish.parts import DEFAULT_BUDGET as OF_EACH
     from planish.search import split_settings
     from planish.settings import Settings
-    from planish.tune import DEFAULT_BUDGET as OF_ONE
+    from planish.tuning.api import DEFAULT_BUDGET as OF_ONE
+    from planish.tuning.batch import DEFAULT_BUDGET as OF_EACH
 
     named = {
         "dtype": dtype,

@@ -19,7 +19,7 @@ def validate(
     exit code 7 where one of them does not.
     """
     from planish.cli.output import document, one_line, table
-    from planish.validate import validate as tried
+    from planish.results.validate import validate as tried
 
     found = tried(run_id, pick=pick, run=run, files=file or (), store=store)
     if form == "json":

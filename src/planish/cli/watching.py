@@ -18,10 +18,10 @@ from planish.cli.options import Form
 from planish.cli.output import one_line, remark
 from planish.cli.scatter import ASCII, FULL, WIDTH, scatter
 from planish.core import Trial
-from planish.progress import Listener, Progress, Silent
 from planish.report.wording import title
+from planish.results.stored import known_baseline
 from planish.store import Reader
-from planish.stored import known_baseline
+from planish.tuning.progress import Listener, Progress, Silent
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -11,14 +11,14 @@ from planish.core import Candidate, Task
 from planish.einsum.contraction import Contraction
 from planish.einsum.deciding import Choice
 from planish.einsum.ways import Way, compile_kernel
-from planish.finals.ending import Ending
-from planish.finals.storing import stored_finalist
 from planish.loops.level import LoopsLevel
 from planish.loops.library import Library
 from planish.measure.interval import ratio
 from planish.measure.standing import Standing
-from planish.result import Ranked
+from planish.results.result import Ranked
 from planish.store import Finalist, Store
+from planish.tuning.final.state import FinalState
+from planish.tuning.final.storing import stored_finalist
 
 NUMPY = Candidate((Library("numpy"),))
 ATTEMPTS = 3
@@ -90,4 +90,4 @@ def _finalist(task: Task, way: Way, samples: Mapping[Way, Sequence[float]]) -> F
     base = Standing("baseline", (tuple(theirs),), tuple(theirs), (), None, "no difference")
     standing = Standing("#1", (tuple(own),), tuple(own), (), over, over.verdict(objective))
     member = Ranked(way.candidate or NUMPY, standing, {objective.name: standing})
-    return stored_finalist(member, Ending(baseline={objective.name: base}), task)
+    return stored_finalist(member, FinalState(baseline={objective.name: base}), task)

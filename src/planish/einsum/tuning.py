@@ -15,7 +15,7 @@ from planish.loops.space import TemplateSpace
 from planish.measure import LocalExecutor
 from planish.settings import Settings
 from planish.store import Store
-from planish.tune import tune_program
+from planish.tuning.api import tune_program
 
 FAR = 2.0
 """No luck of measuring makes so much."""

@@ -1,0 +1,227 @@
+"""Does a stored result still hold? Replay, answer and value are judged apart."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from planish.core import Measured, MismatchError, Objective, PlanishError, ProgramError, RunsPrograms
+from planish.levels import level_named, name_files
+from planish.measure import Entrant, Plan, Standing, remeasure_all
+from planish.results.stored import Gain, StoredResult, stored_result
+from planish.store import Reader, open_store
+
+LUCK = 0.1
+"""How far apart two honest measurements may be, beyond their intervals: clocks, neighbours, memory."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question asked of a result.
+
+    Args:
+        name: the question.
+        verdict: "not done" where an earlier question was answered with no.
+        detail: what was found.
+    """
+
+    name: Literal["replay", "answer", "value"]
+    verdict: Literal["holds", "differs", "not done"]
+    detail: str
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What became of the three questions.
+
+    Args:
+        run_id: the run whose winner was tried.
+        replay: do the stored texts read back as the same program and candidate, and can its steps be applied?
+        answer: does it build, and is what it computes right?
+        value: is its value within the noise of the recorded one?
+    """
+
+    run_id: str
+    replay: Check
+    answer: Check
+    value: Check
+
+    @property
+    def checks(self) -> tuple[Check, Check, Check]:
+        """All three, in the order asked."""
+        return self.replay, self.answer, self.value
+
+    @property
+    def holds(self) -> bool:
+        """Whether all three hold."""
+        return all(check.verdict == "holds" for check in self.checks)
+
+    def require(self) -> None:
+        """Raise MismatchError unless the result holds."""
+        for check in self.checks:
+            if check.verdict != "holds":
+                what = f"run {self.run_id} does not reproduce: {check.name}: {check.detail}"
+                raise MismatchError(what, "See what changed: processor, versions, or code.")
+
+
+@dataclass(frozen=True)
+class _Span:
+    """A quantity between two ends, which noise alone explains."""
+
+    low: float
+    high: float
+
+    def meets(self, other: _Span, luck: float) -> bool:
+        return self.low <= other.high * (1 + luck) and other.low <= self.high * (1 + luck)
+
+    def __str__(self) -> str:
+        return f"{self.low:.4g} to {self.high:.4g}"
+
+
+def validate(
+    run_id: str,
+    *,
+    pick: int = 1,
+    run: bool = False,
+    files: Iterable[Path] = (),
+    store: Reader | str | Path | None = None,
+) -> Validation:
+    """Try the winner of a run again.
+
+    Args:
+        run_id: the run's id, or a unique beginning of it.
+        pick: which of the finalists, from 1, in the order that they are shown.
+        run: whether code may be run that stands in the store, with this user's rights.
+        files: as `planish.results.stored.stored_result` takes them.
+        store: an open store, or where it is; None for the user's own.
+
+    Returns:
+        The three checks; `require` raises where one fails.
+
+    Raises:
+        PlanishError: there is no such run or finalist, it has no result, or the baseline fails; to validate
+            it is to run code of the store, and `run` is not set.
+        TargetError: this machine has fewer cores than the run used.
+    """
+    if not isinstance(store, Reader):
+        with open_store(store, read_only=True) as opened:
+            return validate(run_id, pick=pick, run=run, files=files, store=opened)
+    record = store.run(run_id)
+    name_files(level_named(store.task(record.task_key).level), files)
+    try:
+        result = stored_result(store, record.id, pick)
+    except ProgramError as error:
+        return _not_replayed(record.id, str(error))
+    if result.task.key != record.task_key:
+        return _not_replayed(record.id, "the stored program reads back as another")
+    if not _is_recorded(result, store):
+        return _not_replayed(record.id, "the stored candidate reads back as another")
+    if not run and isinstance(result.level, RunsPrograms) and result.level.runs(result.task):
+        what = f"to validate run {record.id} is to run the program that stands in the store"
+        raise PlanishError(what, "If you trust who stored it: --run.")
+    return _judged(result, _measured(result))
+
+
+def _is_recorded(result: StoredResult, store: Reader) -> bool:
+    """Whether the winner as read back has the hash that it was stored with."""
+    candidate = result.candidate
+    if result.finalist is not None:
+        return result.finalist.data["hash"] == candidate.hash
+    return bool(store.known(result.run.task_key, [candidate]))
+
+
+def _measured(result: StoredResult) -> Mapping[str, Standing]:
+    """Measure the winner beside the baseline, as at the end of a run; gives how it did by each objective."""
+    result.level.target(result.task.program, result.task.target.cores)  # raises where there are not so many
+    factory = result.level.evaluator(result.task, final=True)
+    baseline = Entrant("baseline", result.level.baseline(result.task), factory)
+    winner = Entrant("winner", result.candidate, factory)
+    plan = Plan(seed=result.run.seed)
+    return remeasure_all(baseline, [winner], result.task.objectives, replace(plan, most=plan.processes))[1]
+
+
+def _judged(result: StoredResult, standings: Mapping[str, Standing]) -> Validation:
+    standing = standings[result.objective.name]
+    steps = (
+        f"{len(result.candidate.steps)} steps of level {result.task.level}, version {result.level_version}"
+    )
+    replay = Check("replay", "holds", steps)
+    if not standing.failures:
+        answer = Check("answer", "holds", "built, verified against the reference")
+        return Validation(result.run.id, replay, answer, _values(result, standings))
+    failure = standing.failures[0]
+    what = f"{failure.stage}: {failure.reason}: {failure.detail}"
+    if failure.stage == "transform":
+        return _not_replayed(result.run.id, what)
+    skipped = Check("value", "not done", "nothing to measure")
+    return Validation(result.run.id, replay, Check("answer", "differs", what), skipped)
+
+
+def _not_replayed(run_id: str, why: str) -> Validation:
+    skipped = Check("answer", "not done", "nothing to run"), Check("value", "not done", "nothing to measure")
+    return Validation(run_id, Check("replay", "differs", why), *skipped)
+
+
+def _values(result: StoredResult, standings: Mapping[str, Standing]) -> Check:
+    """Compare every objective that is on record."""
+    pairs = [
+        (objective, _spans(result, objective, standings[objective.name]))
+        for objective in result.task.objectives
+    ]
+    known = [(objective, spans) for objective, spans in pairs if spans is not None]
+    told = "; ".join(f"{what}: {now} now, {then} recorded" for _, (then, now, what) in known)
+    if all(then.meets(now, 0.0 if objective.exact else LUCK) for objective, (then, now, _) in known):
+        return Check("value", "holds", told)
+    return Check("value", "differs", f"{told}{_changes(result)}")
+
+
+def _spans(result: StoredResult, objective: Objective, standing: Standing) -> tuple[_Span, _Span, str] | None:
+    """Give a value as recorded and as measured now, and what it is; None where it is not on record.
+
+    The ratio to a baseline of the same minutes is what can be compared between days; without a
+    comparison on record, the samples themselves must do.
+    """
+    name, ratio = objective.name, standing.ratio
+    assert ratio is not None
+    if result.finalist is None:
+        return _beside_trial(result, objective, standing)
+    data: Mapping[str, Any] = result.finalist.data
+    others: Mapping[str, Any] = data.get("objectives", {}).get(name, {})
+    recorded = data["ratio"] if objective == result.objective else others.get("ratio")
+    if recorded is None:
+        return None
+    now = ratio.value, ratio.low, ratio.high
+    then, new = (Gain.of(each, objective) for each in (recorded, now))
+    what = "times better than the baseline"
+    what = f"{name}, {what}" if len(result.task.objectives) > 1 else what
+    return _Span(then.low, then.high), _Span(new.low, new.high), what
+
+
+def _beside_trial(
+    result: StoredResult, objective: Objective, standing: Standing
+) -> tuple[_Span, _Span, str] | None:
+    assert result.best is not None
+    assert isinstance(result.best.outcome, Measured)
+    value = result.best.outcome.values.get(objective.name)
+    if value is None:
+        return None
+    recorded = result.best.outcome.samples.get(objective.name) or (value,)
+    rows = [statistics.median(row) for row in standing.values]
+    return _Span(min(recorded), max(recorded)), _Span(min(rows), max(rows)), objective.name
+
+
+def _changes(result: StoredResult) -> str:
+    """Say how this machine is not the one of the record; empty where it is."""
+    then = result.task.target
+    now = result.level.target(result.task.program, then.cores)
+    changed = [] if then.processor == now.processor else [f"{then.processor} then, {now.processor} now"]
+    tools = sorted({*then.toolchain, *now.toolchain})
+    for tool in tools:
+        old, new = (target.toolchain.get(tool, "none") for target in (then, now))
+        changed += [f"{tool} {old} then, {new} now"] if old != new else []
+    if result.level.version != result.level_version:
+        changed.append(f"level version {result.level_version} then, {result.level.version} now")
+    return f" ({'; '.join(changed)})" if changed else ""

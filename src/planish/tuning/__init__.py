@@ -1,0 +1,1 @@
+"""Tuning: the loop, what comes after it, and runs of many programs."""

@@ -1,0 +1,172 @@
+"""Tuning: where levels, spaces, searchers, executors and the store meet."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+
+from planish.budget import Budget
+from planish.core import (
+    Executor,
+    Growth,
+    HasUsualObjectives,
+    Level,
+    Objective,
+    Program,
+    Task,
+    unknown,
+)
+from planish.levels import level_named, load_program
+from planish.past import teach
+from planish.results.result import Result
+from planish.search import make_searcher
+from planish.settings import Settings
+from planish.store import HeldError, Store, store_at
+from planish.store import Run as StoredRun
+from planish.tuning.loop import Run
+from planish.tuning.progress import Listener, Progress, Silent
+from planish.tuning.trials import Trials
+
+DEFAULT_BUDGET = Budget(seconds=10)
+
+
+def tune(
+    program: str | Program,
+    *,
+    budget: Budget = DEFAULT_BUDGET,
+    settings: Settings | None = None,
+    store: Store | str | Path | None = None,
+    listener: Listener | None = None,
+    executor: Executor | None = None,
+    **options: str,
+) -> Result:
+    """Make a program faster (or smaller, or whatever the objective is) by search.
+
+    The same call on the same store goes on where the last one ended: trials are replayed from the store,
+    and only what is new is measured. Ctrl-C ends the search and keeps the best.
+
+    Args:
+        program: a file, a program's text, or a program object.
+        budget: when the search ends.
+        settings: which objective, searcher and space; seed, cores and workers.
+        store: an open store, or where it is; None for the user's own.
+        listener: is told how it goes.
+        executor: live workers to use again, which saves their start; None starts some and ends them.
+        options: how to read the program, as on the command line (`size="m=192,n=192,k=192"`).
+
+    Returns:
+        The best candidates, measured again beside the baseline.
+
+    Raises:
+        PlanishError: the program, an option or a name is wrong, or the store cannot be used.
+        AllFailedError: no candidate could be measured.
+        StoppedError: Ctrl-C came before anything was measured.
+    """
+    began = time.monotonic()
+    chosen = settings or Settings()
+    level, read = _read(program, chosen, options)
+    with store_at(store) as opened:
+        run = _begin(level, task_of(level, read, chosen), chosen, budget, opened, listener or Silent(), began)
+        return run.execute(executor)
+
+
+def tune_program(
+    level: Level,
+    program: Program,
+    *,
+    budget: Budget = DEFAULT_BUDGET,
+    settings: Settings | None = None,
+    store: Store | str | Path | None = None,
+    listener: Listener | None = None,
+    executor: Executor | None = None,
+    compares: bool = True,
+) -> Result:
+    """Do as `tune` with a program that a level has read; it may have been told of a back end then.
+
+    Without `compares` nothing is measured again at the end, for those who measure by themselves what was
+    found: the result is the best as the search measured it, which may be the luckiest.
+    """
+    began = time.monotonic()
+    chosen = settings or Settings()
+    task = task_of(level, program, chosen)
+    with store_at(store) as opened:
+        run = _begin(level, task, chosen, budget, opened, listener or Silent(), began)
+        run.progress.compares = compares
+        return run.execute(executor)
+
+
+def _read(program: str | Program, settings: Settings, options: Mapping[str, str]) -> tuple[Level, Program]:
+    if isinstance(program, str):
+        return load_program(program, settings.level, options)
+    return level_named(program.level), program
+
+
+def task_of(level: Level, program: Program, settings: Settings) -> Task:
+    """Make the task that settings ask for.
+
+    Raises:
+        PlanishError: the level has no such objective, or the machine lacks what is asked of it.
+    """
+    usual = level.usual_objectives if isinstance(level, HasUsualObjectives) else tuple(level.objectives)[:1]
+    names = settings.objectives or usual
+    objectives = tuple(_objective(level, name) for name in names)
+    return Task(program, level.target(program, settings.cores), objectives, level.version)
+
+
+def _objective(level: Level, name: str) -> Objective:
+    """Find an objective; its unit may be left out: `time` is `time_s`."""
+    found = {known.rpartition("_")[0]: objective for known, objective in level.objectives.items()}
+    found |= level.objectives
+    if name not in found or not name:
+        raise unknown("unknown objective", name, level.objectives)
+    return found[name]
+
+
+def _begin(
+    level: Level,
+    task: Task,
+    settings: Settings,
+    budget: Budget,
+    store: Store,
+    listener: Listener,
+    began: float,
+) -> Run:
+    """Begin a run, or take up the one that began in the same way; its program began to be read at `began`."""
+    name, space_name = settings.searcher or level.searchers[0], settings.space or level.spaces[0]
+    decides = {k: str(v) for k, v in settings.searcher_options.items()}
+    old = None if settings.remeasure else _same_run(store, task, name, space_name, settings.seed, decides)
+    taught = teach(store, level, task, old)
+    space = level.space(task, space_name)
+    searcher = make_searcher(name, space, task.objectives, settings.seed, settings.searcher_options)
+    factory = level.evaluator(task)  # may raise, and then no run has begun
+    if old is None:
+        run_id = store.begin_run(
+            task, searcher=name, space=space_name, seed=settings.seed, options=decides,
+            versions={"planish": version("planish"), "python": platform.python_version()}, taught=taught,
+        )  # fmt: skip
+    else:
+        run_id = old.id
+        try:
+            store.resume_run(run_id)
+        except HeldError:  # another process has taken it up just now; this one shares its trials
+            return _begin(level, task, settings, budget, store, listener, began)
+        store.check_trials(run_id)  # what is damaged is told before the run begins
+    growth = Growth(task.objectives, level.baseline(task)) if len(task.objectives) > 1 else None
+    progress = Progress(task, run_id, growth=growth, loading_s=time.monotonic() - began)
+    trials = Trials(store, run_id, level.steps)
+    run = Run(level, task, settings, budget, store, listener, searcher, progress, factory, trials)
+    run.seconds["load"] = progress.loading_s
+    return run
+
+
+def _same_run(
+    store: Store, task: Task, searcher: str, space: str, seed: int, options: Mapping[str, str]
+) -> StoredRun | None:
+    wanted = (searcher, space, seed, dict(options))
+    for run in store.runs(task.key):
+        if (run.searcher, run.space, run.seed, dict(run.options)) == wanted and run.status != "running":
+            return run
+    return None

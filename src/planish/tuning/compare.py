@@ -1,0 +1,198 @@
+"""Side by side: searchers by what they find in so many trials, stored winners by measuring in one run."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from pathlib import Path
+
+from planish.budget import Budget
+from planish.core import Objective, PlanishError, Trial
+from planish.levels import level_named, load_program
+from planish.measure import Entrant, Plan, Standing, judged, remeasure
+from planish.results.result import Result
+from planish.results.stored import Gain, StoredResult, stored_result
+from planish.settings import Settings
+from planish.store import Reader, Store, open_store
+from planish.tuning.api import tune_program
+from planish.tuning.progress import Listener
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One way to tune a program.
+
+    Args:
+        name: for people.
+        program: a file, or a program's text.
+        settings: how it is tuned; its seed is the first of several.
+        options: how to read the program, as on the command line.
+    """
+
+    name: str
+    program: str
+    settings: Settings = field(default_factory=Settings)
+    options: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True)
+class Curves:
+    """How a contestant's best value went with the number of trials, once for each seed.
+
+    Args:
+        contestant: whose.
+        objective: what was improved.
+        runs: the runs' ids in the store, by seed.
+        best: by seed, then by trial: the best value so far; not a number before the first measured one.
+    """
+
+    contestant: Contestant
+    objective: Objective
+    runs: tuple[str, ...]
+    best: tuple[tuple[float, ...], ...]
+
+    def after(self, trials: int) -> tuple[float, ...]:
+        """List the best values after so many trials, by seed; a search that ended earlier keeps its last."""
+        return tuple(row[min(trials, len(row)) - 1] for row in self.best)
+
+    def median(self, trials: int) -> float:
+        """Give the median over the seeds after so many trials; not a number if a seed had none by then."""
+        values = self.after(trials)
+        return math.nan if any(map(math.isnan, values)) else statistics.median(values)
+
+    @property
+    def winner(self) -> str:
+        """The run that found the best value of all seeds."""
+        last = [self.objective.cost(row[-1]) for row in self.best]
+        return self.runs[last.index(min(last))]
+
+
+def compare_searches(
+    contestants: Sequence[Contestant],
+    *,
+    trials: int = 100,
+    seeds: int = 3,
+    store: Store | str | Path | None = None,
+    listener: Listener | None = None,
+) -> list[Curves]:
+    """Tune by each contestant's way, once for each seed, and give the best values against the trials.
+
+    All runs are stored. A candidate that several searches propose is measured once, so that luck favours
+    none of them.
+
+    Args:
+        contestants: one at least.
+        trials: the budget of each run.
+        seeds: how many runs each contestant has.
+        store: an open store, or where it is; None for the user's own.
+        listener: is told how each run goes.
+
+    Raises:
+        PlanishError: fewer than one contestant or seed, or one cannot be tuned.
+    """
+    if not contestants or seeds < 1:
+        raise PlanishError("nothing to compare", "Name one contestant and one seed at least.")
+    if not isinstance(store, Store):
+        with open_store(store) as opened:
+            return compare_searches(contestants, trials=trials, seeds=seeds, store=opened, listener=listener)
+    budget = Budget(trials=trials)
+    return [_curves(each, budget, seeds, store, listener) for each in contestants]
+
+
+def _curves(
+    contestant: Contestant, budget: Budget, seeds: int, store: Store, listener: Listener | None
+) -> Curves:
+    results: list[Result] = []
+    for number in range(seeds):
+        settings = replace(contestant.settings, seed=contestant.settings.seed + number)
+        level, program = load_program(contestant.program, settings.level, contestant.options)
+        results.append(
+            tune_program(
+                level,
+                program,
+                budget=budget,
+                settings=settings,
+                store=store,
+                listener=listener,
+                compares=False,
+            )
+        )
+        if results[-1].stopped:
+            raise KeyboardInterrupt
+    objective = results[0].objective
+    steps = level_named(results[0].task.level).steps
+    best = (_best_so_far(store.run_trials(r.run_id, steps)[: budget.trials], objective) for r in results)
+    return Curves(contestant, objective, tuple(r.run_id for r in results), tuple(best))
+
+
+def _best_so_far(trials: Sequence[Trial], objective: Objective) -> tuple[float, ...]:
+    costs = (math.inf if (cost := trial.cost(objective)) is None else cost for trial in trials)
+    best = accumulate(costs, min)
+    return tuple(math.nan if math.isinf(cost) else objective.cost(cost) for cost in best)
+
+
+@dataclass(frozen=True)
+class Rematch:
+    """A stored winner, measured again beside others.
+
+    Args:
+        result: the winner's run.
+        standing: how it did; its ratio is to the baseline of its own task.
+        baseline: how that baseline did in the same run.
+    """
+
+    result: StoredResult
+    standing: Standing
+    baseline: Standing
+
+    @property
+    def gain(self) -> Gain | None:
+        """How many times better than the baseline; None where it failed."""
+        over = self.standing.ratio
+        return None if over is None else Gain.of((over.value, over.low, over.high), self.result.objective)
+
+
+def compare_results(
+    run_ids: Sequence[str], *, store: Reader | str | Path | None = None, plan: Plan | None = None
+) -> list[Rematch]:
+    """Measure the winners of runs again, interleaved in one run, beside the baselines of their tasks.
+
+    Args:
+        run_ids: ids of runs, or unique beginnings.
+        store: an open store, or where it is; None for the user's own.
+        plan: how much is measured.
+
+    Returns:
+        One for each id, in their order.
+
+    Raises:
+        PlanishError: a run has no result, a baseline fails, or the runs' leading objectives differ.
+    """
+    if not isinstance(store, Reader):
+        with open_store(store, read_only=True) as opened:
+            return compare_results(run_ids, store=opened, plan=plan)
+    results = [stored_result(store, run_id) for run_id in run_ids]
+    objective = _common_objective(results)
+    plan = plan or Plan()
+    tasks = {result.task.key: result for result in results}
+    factories = {key: r.level.evaluator(r.task, final=True) for key, r in tasks.items()}
+    baselines = [Entrant("baseline", r.level.baseline(r.task), factories[key]) for key, r in tasks.items()]
+    winners = [Entrant(r.run.id, r.candidate, factories[r.task.key]) for r in results]
+    standings = remeasure(baselines[0], [*baselines[1:], *winners], objective, plan)
+    base = dict(zip(tasks, standings, strict=False))
+    again = standings[len(tasks) :]
+    return [
+        Rematch(r, judged(s, base[r.task.key], objective), base[r.task.key])
+        for r, s in zip(results, again, strict=True)
+    ]
+
+
+def _common_objective(results: Sequence[StoredResult]) -> Objective:
+    objectives = list(dict.fromkeys(result.objective for result in results))
+    if len(objectives) != 1:
+        names = " and ".join(objective.name for objective in objectives) or "nothing"
+        raise PlanishError(f"cannot compare {names}", "Name runs with the same leading objective.")
+    return objectives[0]

@@ -1,0 +1,146 @@
+"""Measuring the finalists again, beside the baseline."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from planish.core import Candidate, EvaluatorFactory, Executor, Objective, PlanishError, Reference
+from planish.measure import (
+    Entrant,
+    LocalExecutor,
+    Plan,
+    Standing,
+    remeasure_all,
+    seconds_left,
+)
+from planish.tuning.final.outcome import SearchOutcome
+
+REFERENCE_S = 10.0
+"""Another baseline is measured so long at most."""
+
+Standings = Mapping[str, Standing]
+"""How somebody did, by the objectives' names."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What came of a comparison.
+
+    Args:
+        baseline: how it did.
+        others: how each candidate did, in their order; the verdict of some may be "left out".
+        notes: how the time that there was made it smaller than usual.
+    """
+
+    baseline: Standings
+    others: Sequence[Standings]
+    notes: Sequence[str] = ()
+
+
+def compare(search: SearchOutcome, candidates: Sequence[Candidate], end: float) -> Compared:
+    """Measure the baseline and candidates by all objectives, interleaved, while there is time.
+
+    Args:
+        search: whose end it is.
+        candidates: the most telling first. The baseline may be one of them; it is measured once.
+        end: when it is to be over, by the monotonic clock; it may take longer, up to the deadline of all.
+
+    Raises:
+        CutShortError: even the least that tells something was not over by the deadline.
+        PlanishError: the baseline fails.
+    """
+    level, task = search.level, search.task
+    factory, unchanged = level.evaluator(task, final=True), level.baseline(task)
+    entrants = {c: Entrant(f"#{i}", c, factory) for i, c in enumerate(candidates, 1) if c != unchanged}
+    baseline = Entrant("baseline", unchanged, factory)
+    plan = Plan(seed=search.settings.seed, seconds=max(0.0, end - time.monotonic()))
+    noisy = not all(objective.exact for objective in task.objectives)
+    start = LocalExecutor if search.executor is None or noisy else partial(_lent, search.executor)
+    base, *found = remeasure_all(baseline, list(entrants.values()), task.objectives, plan, start)
+    by_candidate = {unchanged: base, **dict(zip(entrants, found, strict=True))}
+    leading = task.objectives[0].name
+    others = [each[leading] for each in found]
+    notes = _notes(base[leading], others, plan) if noisy else _left_out(others)
+    return Compared(base, [by_candidate[c] for c in candidates], notes)
+
+
+def _notes(base: Standing, found: Sequence[Standing], plan: Plan) -> Sequence[str]:
+    """Say what a comparison with noise lacks: rounds, or candidates."""
+    times = sum(map(len, base.values))
+    notes: list[str] = []
+    if times < plan.processes * plan.rounds:
+        notes.append(
+            f"measured again {times} times in place of {plan.processes * plan.rounds}: "
+            f"the time for it, {plan.seconds:.0f} s, was short"
+        )
+    return [*notes, *_left_out(found), *_clocked(found)]
+
+
+def _left_out(found: Sequence[Standing]) -> Sequence[str]:
+    """Say how many there was no time for."""
+    out = sum(each.verdict == "left out" for each in found)
+    return [f"{out} of {len(found)} were not measured again: the time for it was over"] if out else []
+
+
+def _clocked(found: Sequence[Standing]) -> Sequence[str]:
+    """Say which gains processor time tells, and which it disputes."""
+    evidence = [each.evidence for each in found if each.evidence is not None]
+    by_processor = [each for each in evidence if each.by_processor and each.processor is not None]
+    notes: list[str] = []
+    if by_processor:
+        times = statistics.median(e.wall.width / e.processor.width for e in by_processor if e.processor)
+        notes.append(
+            f"the machine was busy: {len(by_processor)} of {len(found)} were compared by processor time, "
+            f"{times:.0f} times as precise as the clock"
+        )
+    if disputed := sum(each.disputed for each in evidence):
+        notes.append(f"disputed: processor time does not bear out what the clock says of {disputed}")
+    return notes
+
+
+def compare_reference(search: SearchOutcome, reference: Reference, known: Standings) -> Mapping[str, float]:
+    """Measure another baseline in turns with the baseline; gives its values by objective.
+
+    It may be several times slower, and it is not judged; so one process is enough. What has noise is told by
+    its ratio to the baseline, since the machine may be faster or slower now than in the comparison.
+
+    Args:
+        search: whose baseline it is measured with.
+        reference: the other one.
+        known: how the baseline did in the comparison.
+
+    Raises:
+        CutShortError: it was not over by the deadline.
+        PlanishError: one of them fails.
+    """
+    level, task = search.level, search.task
+    own = level.evaluator(task, final=True)
+    baseline = Entrant("baseline", level.baseline(task), own)
+    entrant = Entrant(reference.name, reference.candidate, reference.factory or own)
+    plan = Plan(processes=1, seed=search.settings.seed, seconds=seconds_left(REFERENCE_S))
+    _, found = remeasure_all(baseline, [entrant], task.objectives, plan)
+    for standing in found.values():
+        if standing.failures:
+            failure = standing.failures[0]
+            raise PlanishError(
+                f"{reference.name} failed: {failure.stage}: {failure.reason}: {failure.detail}"
+            )
+    return {o.name: _told(o, found[o.name], known[o.name]) for o in task.objectives}
+
+
+def _told(objective: Objective, standing: Standing, known: Standing) -> float:
+    if objective.exact or standing.ratio is None:
+        return standing.median
+    return known.median * standing.ratio.value
+
+
+@contextmanager
+def _lent(executor: Executor, factory: EvaluatorFactory) -> Generator[Executor]:
+    """Use somebody else's executor, which is not ours to close."""
+    executor.serve(factory)
+    yield executor

@@ -1,0 +1,148 @@
+"""What each step of a finalist does alone, and what each two do together (GEVO-ML, section 6.1)."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+
+from planish.core import Candidate, CanSelect, CanShrink, Effect, Objective, Task
+from planish.measure import deadline
+from planish.results.result import Ranked
+from planish.search import selected
+from planish.tuning.final.outcome import SearchOutcome
+from planish.tuning.final.paired import OutOfTimeError, PairedMeasurement, Values, open_bench
+from planish.tuning.final.state import FinalState
+
+MOST_STEPS = 6
+"""Of longer candidates nothing is measured: there would be too many pairs."""
+_ROUNDS = 3
+
+_AT_ONCE = 4
+
+Steps = tuple[int, ...]
+Known = dict[Candidate, Mapping[str, float]]
+"""Candidate to its values beside the baseline's; empty where it failed."""
+
+
+def tell_effects(search: SearchOutcome, state: FinalState) -> None:
+    """Measure the effect of each step of each finalist, then of each pair, until the deadline.
+
+    What a whole finalist does is known from the comparison, so nothing is measured of those with one step.
+    """
+    task, space = search.task, search.space()
+    few = [place for place, m in enumerate(state.members) if len(m.candidate.steps) <= MOST_STEPS]
+    if not isinstance(space, CanShrink | CanSelect) or not few:
+        return
+    with open_bench(search) as bench:
+        bench.end = deadline()
+        known = {m.candidate: _compared_values(m, state, task) for m in state.members}
+        meter = _Meter(bench, search.level.baseline(task), task.objectives, known)
+        for count in (1, 2):
+            for place in few:
+                member = state.members[place]
+                effects = _effects(member.candidate, count, space, meter)
+                told = (
+                    {"alone": effects} if count == 1 else {"pairs": _compared(member, effects, state, task)}
+                )
+                state.members[place] = replace(member, **told)
+    if meter.late:
+        state.notes.append("not all effects of single steps and of pairs are known: the time for it was over")
+
+
+@dataclass
+class _Meter:
+    """Measures candidates beside the baseline, none twice.
+
+    Attributes:
+        known: what was measured.
+        late: whether the time is over.
+    """
+
+    bench: PairedMeasurement
+    baseline: Candidate
+    objectives: Sequence[Objective]
+    known: Known = field(default_factory=Known)
+    late: bool = False
+
+    def measure(self, candidates: Iterable[Candidate]) -> None:
+        """Measure what is not known yet, a few at once, while there is time."""
+        new = [c for c in dict.fromkeys(candidates) if c not in self.known]
+        try:
+            for first in range(0, len(new), _AT_ONCE):
+                some = new[first : first + _AT_ONCE]
+                base, *found = self.bench.measure([self.baseline, *some], _ROUNDS)
+                for candidate, values in zip(some, found, strict=True):
+                    self.known[candidate] = _beside(values, base, self.objectives)
+        except OutOfTimeError:
+            self.late = True
+
+
+def _beside(
+    values: Sequence[Values], base: Sequence[Values], objectives: Sequence[Objective]
+) -> Mapping[str, float]:
+    """Give ratios to the baseline, or differences from it where measuring is exact; empty for a failure."""
+    pairs = [(v, b) for v, b in zip(values, base, strict=True) if v is not None and b is not None]
+    if len(pairs) < len(values):
+        return {}
+    found: dict[str, float] = {}
+    for name, exact in ((objective.name, objective.exact) for objective in objectives):
+        if exact:
+            found[name] = statistics.median(v[name] - b[name] for v, b in pairs)
+        elif all(b[name] for _, b in pairs):
+            found[name] = statistics.median(v[name] / b[name] for v, b in pairs)
+    return found
+
+
+def _compared_values(member: Ranked, state: FinalState, task: Task) -> Mapping[str, float]:
+    """Give what the comparison found, as `_beside` does."""
+    found: dict[str, float] = {}
+    for objective in task.objectives:
+        standing = member.standings[objective.name]
+        if objective.exact:
+            found[objective.name] = standing.median - state.baseline[objective.name].median
+        elif standing.ratio is not None:
+            found[objective.name] = standing.ratio.value
+    return found
+
+
+def _effects(
+    candidate: Candidate, count: int, space: CanShrink | CanSelect, meter: _Meter
+) -> tuple[Effect, ...]:
+    """Give the effects of so many steps each; those that there was no time for are left out."""
+    chosen = {s: selected(space, candidate, s) for s in combinations(range(len(candidate.steps)), count)}
+    meter.measure(c for c in chosen.values() if c is not None)
+    return tuple(
+        _effect(steps, only, meter.known)
+        for steps, only in chosen.items()
+        if only is None or only in meter.known
+    )
+
+
+def _effect(steps: Steps, chosen: Candidate | None, known: Known) -> Effect:
+    if chosen is None:
+        return Effect(steps, why="not legal without the others")
+    return Effect(steps, known[chosen], why="" if known[chosen] else "it fails")
+
+
+def _compared(member: Ranked, pairs: Sequence[Effect], state: FinalState, task: Task) -> tuple[Effect, ...]:
+    """Tell of each pair whether its steps do together what each does alone, one after the other."""
+    alone = {effect.steps[0]: effect.values for effect in member.alone}
+
+    def additive(pair: Effect) -> Mapping[str, bool]:
+        parts = [alone.get(step, {}) for step in pair.steps]
+        known = [o for o in task.objectives if all(o.name in values for values in (*parts, pair.values))]
+        return {o.name: _is_additive(o, pair.values, parts, state.noise_of(o)) for o in known}
+
+    return tuple(replace(pair, additive=additive(pair)) for pair in pairs)
+
+
+def _is_additive(
+    objective: Objective, both: Mapping[str, float], parts: Sequence[Mapping[str, float]], noise: float
+) -> bool:
+    name = objective.name
+    if objective.exact:
+        return math.isclose(both[name], sum(part[name] for part in parts), abs_tol=1e-9)
+    return abs(both[name] / math.prod(part[name] for part in parts) - 1) <= noise

@@ -1,0 +1,48 @@
+"""A run whose search is over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from planish.core import Executor, Level, Space, Task, Trial
+from planish.settings import Settings
+from planish.store import Store
+from planish.tuning.progress import Progress
+
+
+@dataclass
+class SearchOutcome:
+    """A run whose search is over.
+
+    Args:
+        level: the task's level.
+        task: what was tuned.
+        settings: how.
+        store: where the run is held for writing.
+        progress: the run's state.
+        trials: all that have an outcome; those of a run are read from the store each time.
+        seconds: where the time went, by stage.
+        wall_s: how long the search took, in seconds.
+        stopped: whether the user ended the search.
+        notes: what the evaluators have to tell the user.
+        executor: live workers for a comparison that has no noise; None has fresh ones started.
+        start_s: how long it took from starting the workers until the first of them had an answer.
+    """
+
+    level: Level
+    task: Task
+    settings: Settings
+    store: Store
+    progress: Progress
+    trials: Iterable[Trial]
+    seconds: dict[str, float]
+    wall_s: float
+    stopped: bool
+    notes: tuple[str, ...] = ()
+    executor: Executor | None = None
+    start_s: float = 0.0
+
+    def space(self) -> Space:
+        """Make the space that was searched."""
+        return self.level.space(self.task, self.settings.space or self.level.spaces[0])

@@ -1,0 +1,129 @@
+"""Measuring candidates in turns while there is time: for questions that are asked by the dozen."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing, contextmanager
+
+from planish.core import Candidate, Executor, Measured, Objective, Outcome, evaluate, rng
+from planish.measure import NOTICED, LocalExecutor, noise
+from planish.tuning.final.outcome import SearchOutcome
+
+Values = Mapping[str, float] | None
+"""Objective name to value; None where the candidate failed."""
+
+LEAST_NOISE = NOTICED
+_AGAIN = 7
+
+
+class OutOfTimeError(Exception):
+    """The time for a step of the end is over."""
+
+
+class PairedMeasurement:
+    """Measures candidates in turns, in one process.
+
+    Args:
+        executor: evaluates a batch in its order, as at the end of a run.
+        seed: of the orders.
+
+    Attributes:
+        end: when no more is measured, by the monotonic clock; `OutOfTimeError` is raised then.
+    """
+
+    def __init__(self, executor: Executor, seed: int = 0) -> None:
+        self.end = math.inf
+        self._executor, self._seed, self._batches = executor, seed, 0
+
+    def measure(self, candidates: Sequence[Candidate], rounds: int = 1) -> list[list[Values]]:
+        """Measure candidates, in each round each once, in a shuffled order.
+
+        Returns:
+            The values of each by round; of fewer rounds where the time ends, but of one at least.
+
+        Raises:
+            OutOfTimeError: there is no time left, not even for one round.
+        """
+        self._batches += 1
+        found: list[list[Values]] = [[] for _ in candidates]
+        for number in range(rounds):
+            order = rng(self._seed, self._batches, number).permutation(len(candidates)).tolist()
+            try:
+                outcomes = self._outcomes([candidates[place] for place in order])
+            except OutOfTimeError:
+                if number == 0:
+                    raise
+                break
+            for place, outcome in zip(order, outcomes, strict=True):
+                found[place].append(outcome.values if isinstance(outcome, Measured) else None)
+        return found
+
+    def _outcomes(self, batch: Sequence[Candidate]) -> list[Outcome]:
+        outcomes: dict[int, Outcome] = {}
+        if time.monotonic() < self.end:
+            for answer in evaluate(self._executor, batch, self.end):
+                outcomes[answer.position] = answer.outcome
+        if len(outcomes) < len(batch):
+            raise OutOfTimeError
+        return [outcomes[position] for position in range(len(batch))]
+
+    def noise(
+        self, baseline: Candidate, others: Sequence[Candidate], objectives: Sequence[Objective]
+    ) -> Mapping[str, float]:
+        """Measure the baseline again and again between the others; gives by how much it differs from itself.
+
+        Returns:
+            Objective name to a share; 0 for exact ones, else 1 % at least.
+
+        Raises:
+            OutOfTimeError: there is no time left.
+        """
+        floors = {objective.name: 0.0 if objective.exact else LEAST_NOISE for objective in objectives}
+        if all(objective.exact for objective in objectives):
+            return floors
+        found: list[Values] = []
+        for number in range(_AGAIN):
+            between = others[number % len(others)] if others else baseline
+            found.append(self.measure([baseline])[0][0])
+            self.measure([between])
+        for objective in objectives:
+            values = [v[objective.name] for v in found if v is not None and objective.name in v]
+            if not objective.exact and len(values) > 2:
+                floors[objective.name] = max(LEAST_NOISE, noise(values, self._seed))
+        return floors
+
+
+@contextmanager
+def open_bench(search: SearchOutcome) -> Generator[PairedMeasurement]:
+    """Start a bench in a fresh process; it ends with the block."""
+    factory = search.level.evaluator(search.task, final=True)
+    with closing(LocalExecutor(factory)) as executor:
+        yield PairedMeasurement(executor, search.settings.seed)
+
+
+def times_worse(objective: Objective, values: Sequence[Values], others: Sequence[Values]) -> float:
+    """Give how many times worse something is than something else, round by round; the median.
+
+    Args:
+        objective: by which; its values are not negative.
+        values: of the one, by round.
+        others: of the other.
+
+    Returns:
+        1 for equals; infinite where the one fails, or alone is not 0 (or alone is, where more is better).
+    """
+    return statistics.median(_times(objective, v, o) for v, o in zip(values, others, strict=True))
+
+
+def _times(objective: Objective, value: Values, other: Values) -> float:
+    if value is None or other is None:
+        return math.inf
+    one, base = value[objective.name], other[objective.name]
+    if objective.direction == "up":
+        one, base = base, one
+    if one == base:
+        return 1.0
+    return one / base if base else math.inf

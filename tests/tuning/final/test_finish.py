@@ -1,0 +1,364 @@
+"""The end of a run with several objectives: minimised, measured again, doubted, scored, explained, stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planish.budget import Budget
+from planish.core import Candidate, EvaluatorFactory, PlanishError, TargetError, Task
+from planish.measure import CutShortError, Entrant, InlineExecutor, Plan, Standing, remeasure_all
+from planish.results.result import Ranked, Result
+from planish.settings import Settings
+from planish.store import Finalist, open_store
+from planish.testing.lattice import Set
+from planish.tuning.api import tune_program
+from planish.tuning.final import allowance, comparing, effects, minimising
+from tuning.final.trading import Full, Plain, Text, Trade, first
+
+SETTINGS = Settings(objectives=("time", "error"), searcher="random", workers=1)
+
+
+class Here(InlineExecutor):
+    """Evaluates in this process, where nothing has to be started."""
+
+    def __init__(self, factory: EvaluatorFactory, **_: object) -> None:
+        super().__init__(factory())
+
+
+@pytest.fixture(autouse=True)
+def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparing, "Plan", partial(Plan, processes=1))
+    for module in ("loop", "final.paired", "final.comparing"):
+        monkeypatch.setattr(import_module(f"planish.tuning.{module}"), "LocalExecutor", Here)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A result, what is stored of it, and how the run ended."""
+
+    result: Result
+    stored: list[Finalist]
+    status: str
+
+
+def ended(folder: Path, level: Plain, settings: Settings = SETTINGS, trials: int = 60) -> Ended:
+    """Tune; gives what came of it."""
+    with open_store(folder / "store.db") as store:
+        result = tune_program(level, Text(), budget=Budget(trials=trials), settings=settings, store=store)
+        found = store.finalists(result.run_id, level.steps)
+        return Ended(result, list(found), store.run(result.run_id).status)
+
+
+def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave no time for the end, however long the search took."""
+    monkeypatch.setattr(allowance.Allowance, "__post_init__", over)
+
+
+def over(allowance: allowance.Allowance) -> None:
+    """Let the time be over."""
+    allowance.seconds, allowance.ends = 0.0, allowance.now()
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(comparing, "Plan", partial(Plan, processes=1))
+        return ended(tmp_path_factory.mktemp("full"), Full())
+
+
+def by_knob(result: Result) -> dict[int, Ranked]:
+    """Give the members of the front by the value of knob 0."""
+    return {first(member.candidate): member for member in result.ranked}
+
+
+def test_the_finalists_are_the_front_and_minimal(full: Ended) -> None:
+    space = Trade()
+    assert {space.position(member.candidate) for member in full.result.ranked} == {
+        (0, 3, 0, 0),
+        (1, 3, 0, 0),
+        (2, 3, 0, 0),
+        (3, 3, 0, 0),
+    }
+    assert all(member.searched >= len(member.candidate.steps) for member in full.result.ranked)
+    assert any(member.searched > len(member.candidate.steps) for member in full.result.ranked)
+
+
+def test_they_are_judged_by_every_objective(full: Ended) -> None:
+    members = by_knob(full.result)
+    assert [members[knob].verdict("error") for knob in (0, 1, 2)] == ["faster"] * 3
+    assert [members[knob].verdict("time_s") for knob in (0, 1, 2)] == ["no difference", "faster", "faster"]
+    assert full.result.baselines["error"].median == pytest.approx(0.5)
+    assert members[1].standings["error"].median == pytest.approx(0.25)
+    assert members[1].trial["error"] == pytest.approx(0.25)
+
+
+def test_what_the_second_opinion_denies_is_no_win_and_comes_last(full: Ended) -> None:
+    assert [first(member.candidate) for member in full.result.ranked] == [2, 1, 0, 3]
+    denied = full.result.ranked[-1]
+    assert denied.opinion.why == "far apart"
+    assert {denied.verdict("time_s"), denied.verdict("error")} == {"disputed"}
+    assert full.result.candidate != denied.candidate
+
+
+def test_scores_are_those_of_unseen_data(full: Ended) -> None:
+    members = by_knob(full.result)
+    assert full.result.baseline_scores == {"error_final": pytest.approx(0.51)}
+    assert members[1].scores == {"error_final": pytest.approx(0.26)}
+    assert members[2].scores == {}
+    assert members[2].notes == ("cannot be scored on unseen data: not finite: none is",)
+
+
+def test_another_baseline_is_measured_too(full: Ended) -> None:
+    assert full.result.reference is not None
+    assert full.result.reference.name == "slow"
+    assert full.result.reference.objectives["time_s"] == pytest.approx(2e-3, rel=0.01)
+
+
+def test_another_baseline_is_told_by_its_ratio_to_the_baseline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(baseline: Entrant, entrants: list[Entrant], *others: Any) -> list[Mapping[str, Standing]]:
+        times = 3.0 if entrants[0].name == "slow" else 1.0
+        found = remeasure_all(baseline, entrants, *others)
+        return [{name: slowed(standing, times) for name, standing in each.items()} for each in found]
+
+    def slowed(standing: Standing, times: float) -> Standing:
+        return replace(standing, values=tuple(tuple(times * v for v in row) for row in standing.values))
+
+    monkeypatch.setattr(comparing, "remeasure_all", busy)
+    found = ended(tmp_path, Full()).result
+    assert found.reference is not None
+    assert found.reference.objectives["time_s"] == pytest.approx(2e-3, rel=0.01)
+
+
+def test_effects_are_told_of_each_step_and_pair(full: Ended) -> None:
+    member = by_knob(full.result)[2]
+    assert list(member.candidate.steps) == [Set(0, 2), Set(1, 3)]
+    one, other = member.alone
+    (pair,) = member.pairs
+    assert one.values == {"time_s": pytest.approx(0.8, rel=0.01), "error": 0}
+    assert other.values == {"time_s": pytest.approx(1, rel=0.01), "error": pytest.approx(-0.3)}
+    assert pair.values == {"time_s": pytest.approx(0.8, rel=0.01), "error": pytest.approx(-0.2)}
+    assert pair.additive == {"time_s": True, "error": False}
+
+
+def test_the_store_keeps_all_of_it(full: Ended) -> None:
+    assert full.status == "finished"
+    assert [f.candidate for f in full.stored] == [m.candidate for m in full.result.ranked]
+    data: Mapping[str, Any] = full.stored[1].data
+    member = full.result.ranked[1]
+    ratio = member.standings["error"].ratio
+    assert ratio is not None
+    assert json.loads(json.dumps(dict(data))) == {
+        "hash": member.candidate.hash,
+        "verdict": "faster",
+        "median": member.standing.median,
+        "samples": [],
+        "ratio": data["objectives"]["time_s"]["ratio"],
+        "baseline": {"median": full.result.baselines["time_s"].median, "samples": []},
+        "objectives": {
+            "time_s": data["objectives"]["time_s"],
+            "error": {
+                "median": member.standings["error"].median,
+                "ratio": [ratio.value, ratio.low, ratio.high],
+                "verdict": "faster",
+                "baseline": full.result.baselines["error"].median,
+            },
+        },
+        "scores": member.scores,
+        "baseline_scores": full.result.baseline_scores,
+        "second_opinion": {"agrees": True, "difference": 1e-6, "why": ""},
+        "edits": {"searched": member.searched, "left": 2},
+        "effects": {
+            "alone": [{"step": e.steps[0], "values": e.values} for e in member.alone],
+            "pairs": [{"steps": [0, 1], "additive": e.additive, "values": e.values} for e in member.pairs],
+        },
+        "noise": {"time_s": 0.01, "error": 0.0},
+        "reference": {"name": "slow", "objectives": full.result.reference.objectives},  # type: ignore[union-attr]
+        "trial": member.trial,
+        "notes": [],
+        "run_notes": [],
+    }
+
+
+def test_time_is_split_by_steps(full: Ended) -> None:
+    assert {"minimise", "compare", "doubt", "score", "effects"} <= {*full.result.seconds}
+
+
+def test_a_level_needs_none_of_it(tmp_path: Path) -> None:
+    plain = ended(tmp_path, Plain())
+    assert len(plain.result.ranked) == 4
+    assert {member.opinion.agrees for member in plain.result.ranked} == {None}
+    assert "reference" not in plain.stored[0].data
+    assert plain.result.notes == ()
+
+
+def test_one_objective_is_as_ever(tmp_path: Path) -> None:
+    one = ended(tmp_path, Plain(), Settings(objectives=("time",), searcher="random", workers=1))
+    assert len(one.result.ranked) == 3
+    assert all(member.searched == len(member.candidate.steps) for member in one.result.ranked)
+    assert one.stored[0].data["effects"] == {"alone": [], "pairs": []}
+    assert not {"minimise", "doubt", "score", "effects"} & {*one.result.seconds}
+
+
+@dataclass
+class Careful(Plain):
+    """The level where the baseline, and something else that is as good, are compared with the winner too."""
+
+    def variants(self, task: Task, candidate: Candidate) -> Sequence[Candidate]:
+        """Give them."""
+        del task, candidate
+        return Candidate(), Candidate((Set(3, 2),))
+
+
+def test_the_baseline_is_the_result_where_nothing_is_better(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    idle = Candidate((Set(3, 1),))
+    monkeypatch.setattr(Trade, "candidates", lambda _: iter([idle]))  # type: ignore[reportUnknownLambdaType]
+    one = Settings(objectives=("time",), searcher="exhaustive", workers=1)
+    found = ended(tmp_path, Careful(), one)
+    assert found.result.candidate == Candidate()
+    assert found.stored[0].candidate == Candidate()
+    assert {member.candidate for member in found.result.ranked} == {
+        Candidate(),
+        idle,
+        Candidate((Set(3, 2),)),
+    }
+
+
+def test_who_is_left_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_time(monkeypatch)
+    one = Settings(objectives=("time",), searcher="random", workers=1)
+    found = ended(tmp_path, Plain(), one)
+    assert len(found.result.ranked) == 1
+    assert found.result.notes == (
+        "measured again 1 times in place of 3: the time for it, 0 s, was short",
+        "2 of 3 were not measured again: the time for it was over",
+    )
+    assert found.stored[0].data["run_notes"] == [*found.result.notes]
+
+
+@pytest.mark.parametrize(
+    ("method", "note"),
+    [
+        ("second_opinion", "no second opinion: iree is not there. Install it"),
+        ("scores", "no scores on unseen data: iree is not there. Install it"),
+        ("reference", "nothing to refer to: iree is not there. Install it"),
+    ],
+)
+def test_what_cannot_be_done_is_said_once(tmp_path: Path, method: str, note: str) -> None:
+    level = Full(trouble=method, error=TargetError("iree is not there", "Install it."))
+    found = ended(tmp_path, level)
+    assert found.result.notes == (note,)
+    assert [finalist.data["run_notes"] for finalist in found.stored] == [[note]] * 4
+    why = found.stored[0].data["second_opinion"]["why"]
+    assert why == (note if method == "second_opinion" else "")
+
+
+@pytest.mark.parametrize("method", ["second_opinion", "scores", "reference"])
+def test_ctrl_c_keeps_what_is_known(tmp_path: Path, method: str) -> None:
+    found = ended(tmp_path, Full(trouble=method, error=KeyboardInterrupt()))
+    assert found.status == "stopped"
+    assert found.result.stopped
+    assert len(found.stored) == 4
+    assert bool(found.result.baseline_scores) == (method == "reference")
+
+
+def test_ctrl_c_while_minimising_leaves_the_search_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(minimising, "shrink", interrupted)
+    found = ended(tmp_path, Full())
+    assert (found.status, found.stored, found.result.ranked) == ("stopped", [], ())
+
+
+def test_no_time_leaves_finalists_as_they_are_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_time(monkeypatch)
+    monkeypatch.setattr(Trade, "state", lambda _, candidate: candidate.hash)  # type: ignore[reportUnknownLambdaType]
+    found = ended(tmp_path, Plain())
+    notes = {note for member in found.result.ranked for note in member.notes}
+    assert notes == {"not minimised to the end: the time for it was over"}
+
+
+def test_effects_that_there_is_no_time_for_are_left_out_and_it_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(effects, "deadline", lambda: 0.0)
+    found = ended(tmp_path, Plain())
+    members = by_knob(found.result)
+    short, long = members[0], members[2]
+    values = {name: standing.ratio for name, standing in long.standings.items()}
+    assert [effect.steps for effect in short.alone] == [(0,)], "the comparison measured it"
+    assert [(e.steps, e.values) for e in long.alone] == [((1,), short.alone[0].values)], "it is a member too"
+    assert values["time_s"] is not None
+    assert [e.values["time_s"] for e in long.pairs] == [values["time_s"].value]
+    assert long.pairs[0].additive == {}, "for that each alone must be known"
+    assert found.result.notes == (
+        "not all effects of single steps and of pairs are known: the time for it was over",
+    )
+
+
+def test_a_front_of_idle_steps_is_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    idle = Candidate((Set(3, 2),))
+    monkeypatch.setattr(Trade, "candidates", lambda _: iter([idle]))  # type: ignore[reportUnknownLambdaType]
+    found = ended(tmp_path, Plain(), replace(SETTINGS, searcher="exhaustive"))
+    assert found.result.notes == ("1 of the front: no different from the baseline, once minimised",)
+    assert [member.verdict("error") for member in found.result.ranked] == ["no difference"]
+
+
+def test_a_front_that_is_the_baseline_is_compared_with_it(tmp_path: Path) -> None:
+    found = ended(tmp_path, Plain(), trials=1)
+    assert [member.verdict("time_s") for member in found.result.ranked] == ["no difference"]
+
+
+def test_a_baseline_that_fails_is_an_error_and_the_search_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    baselines = iter([Candidate(), Candidate()])  # the search's; later ones are illegal
+    broken = Candidate((Set(9, 9),))
+    monkeypatch.setattr(Plain, "baseline", lambda *_: next(baselines, broken))  # type: ignore[reportUnknownLambdaType]
+    with pytest.raises(PlanishError, match="the baseline failed"):
+        ended(tmp_path, Plain())
+    with open_store(tmp_path / "store.db", read_only=True) as store:
+        assert store.runs()[0].status == "finished"
+
+
+def test_what_there_is_no_time_for_is_said_and_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_time(monkeypatch)
+    found = ended(tmp_path, Full())
+    late = "the time for it was over"
+    assert set(found.result.notes) >= {
+        f"no second opinion: {late}",
+        f"no scores on unseen data: {late}",
+        f"nothing to refer to: {late}",
+        f"no effects of single steps: {late}",
+    }
+    assert found.stored[0].data["run_notes"] == [*found.result.notes]
+    assert (found.status, found.result.baseline_scores) == ("finished", {})
+
+
+def test_a_comparison_that_does_not_end_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cut_short(*_: object) -> None:
+        raise CutShortError
+
+    monkeypatch.setattr(comparing, "remeasure_all", cut_short)
+    found = ended(tmp_path, Full())
+    assert found.result.notes == ("not compared with the baseline: the time for it was over",)
+    assert (found.stored, found.result.ranked, found.result.gain) == ([], (), None)
+    assert found.result.candidate == found.result.best.candidate

@@ -1,0 +1,91 @@
+"""What is kept at the end of a run is verified once more, and the next best takes the place of what fails."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loops.mutants import mutants
+from planish.budget import Budget
+from planish.core import Candidate, EvaluatorFactory, Target
+from planish.loops import evaluator
+from planish.loops.build import kernel_of
+from planish.loops.ir.tree import LoopTree
+from planish.loops.lang.program import Program
+from planish.loops.level import LoopsLevel
+from planish.loops.library import schedule_steps
+from planish.loops.runtime.kernels import Kernel
+from planish.loops.workloads import matmul
+from planish.measure import InlineExecutor, Plan
+from planish.results.result import Result
+from planish.settings import Settings
+from planish.store import open_store
+from planish.tuning.api import tune_program
+from planish.tuning.final import comparing
+from planish.tuning.progress import Progress, Silent
+
+
+class Here(InlineExecutor):
+    """Evaluates in this process, where the generator can be broken."""
+
+    def __init__(self, factory: EvaluatorFactory, **_: object) -> None:
+        super().__init__(factory())
+
+
+class Breaking(Silent):
+    """Names what the generator makes wrong kernels of, once the search is over.
+
+    Args:
+        everything: all of it, or only what was best in the search.
+    """
+
+    def __init__(self, *, everything: bool) -> None:
+        self._everything = everything
+        self.best: Candidate | None = None
+
+    def ending(self, progress: Progress, what: str) -> None:
+        del what
+        assert progress.best is not None
+        self.best = progress.best.candidate
+
+    def breaks(self, candidate: Candidate) -> bool:
+        return self.best is not None and (self._everything or schedule_steps(candidate) == self.best)
+
+
+def tuned(folder: Path, monkeypatch: pytest.MonkeyPatch, listener: Breaking) -> Result:
+    def compiled(program: Program, candidate: Candidate, target: Target, tree: LoopTree) -> Kernel:
+        wrong = dict(mutants(tree))["iterations repeated"]
+        return kernel_of(program, candidate, target, wrong if listener.breaks(candidate) else tree)
+
+    monkeypatch.setattr(evaluator, "kernel_of", compiled)
+    monkeypatch.setattr(comparing, "Plan", partial(Plan, processes=1, most=1))
+    for module in ("loop", "final.comparing"):
+        monkeypatch.setattr(import_module(f"planish.tuning.{module}"), "LocalExecutor", Here)
+    settings = Settings(workers=1, searcher="random", space="template")
+    budget, program = Budget(trials=6), matmul(24, 24, 24)
+    with open_store(folder / "a.db") as store:
+        return tune_program(
+            LoopsLevel(), program, budget=budget, settings=settings, store=store, listener=listener
+        )
+
+
+def test_the_next_best_takes_the_place_of_a_winner_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listener = Breaking(everything=False)
+    result = tuned(tmp_path, monkeypatch, listener)
+    assert result.best.candidate == listener.best
+    kept: list[Any] = [schedule_steps(member.candidate) for member in result.ranked]
+    assert kept
+    assert listener.best not in kept
+    assert result.candidate != listener.best
+    assert "one of the best failed when it was measured again: verify: wrong answer" in result.notes
+
+
+def test_where_all_fail_the_result_is_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = tuned(tmp_path, monkeypatch, Breaking(everything=True))
+    assert result.candidate == LoopsLevel().baseline(result.task)

@@ -1,0 +1,108 @@
+"""Which members of a front are measured again first: those that tell the most, and none that is of no use."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planish.core import Candidate, Costs, Measured, Objective, Target, Task, Trial, front_of
+from planish.testing.lattice import Set
+from planish.tuning.final.select import finalists
+from planish.tuning.final.telling import bounds, telling
+from tuning.final.trading import ERROR, TIME, Plain, Text
+
+SHARE = Objective("error", exact=True, share=True)
+BOTH = (TIME, SHARE)
+FRONT = st.lists(
+    st.tuples(st.integers(1, 40), st.integers(0, 40), st.integers(0, 40)),
+    min_size=1,
+    max_size=16,
+    unique=True,
+)
+
+# What a few seconds of search left of three networks: seconds and error. The fastest are destroyed.
+NINE_OF_TEN = (
+    (0.011, 0.902), (0.018, 0.886), (0.031, 0.771), (0.058, 0.412), (0.077, 0.131), (0.083, 0.094),
+    (0.091, 0.069), (0.102, 0.066), (0.119, 0.064),
+)  # fmt: skip
+A_NINTH = (
+    (0.004, 0.9), (0.011, 0.871), (0.025, 0.303), (0.029, 0.171), (0.036, 0.124), (0.041, 0.109),
+    (0.055, 0.1),
+)  # fmt: skip
+HALF = ((0.002, 0.9), (0.006, 0.884), (0.013, 0.8), (0.021, 0.69), (0.033, 0.548), (0.04, 0.52))
+
+
+@pytest.mark.parametrize(
+    ("front", "baseline", "of_use"),
+    [(NINE_OF_TEN, (0.1, 0.069), 5), (A_NINTH, (0.05, 0.11), 4), (HALF, (0.035, 0.55), 3)],
+)
+def test_little_time_goes_to_the_best_and_none_to_destroyed_networks(
+    front: tuple[Costs, ...], baseline: Costs, of_use: int
+) -> None:
+    useful = front[-of_use:]
+    order = telling(front, bounds(baseline, BOTH), baseline)
+    assert sorted(order) == list(range(len(front) - of_use, len(front)))
+    fastest, least = min(useful), min(useful, key=lambda costs: costs[1])
+    assert [front[place] for place in order[:2]] == [fastest, least]
+    time, error = front[order[2]]
+    assert (time, error) <= baseline
+    assert error <= baseline[1], "the third is what may be called better"
+
+
+@given(FRONT, st.tuples(st.integers(1, 40), st.integers(0, 40), st.integers(0, 40)))
+def test_however_few_fit_they_are_the_most_telling(
+    costs: list[tuple[int, int, int]], baseline: tuple[int, int, int]
+) -> None:
+    front = [costs[place] for place in front_of(costs)]
+    worst = bounds(baseline, (Objective("a"), Objective("b"), Objective("c")))
+    useful = [p for p, vector in enumerate(front) if all(c <= w for c, w in zip(vector, worst, strict=True))]
+    order = telling(front, worst, baseline)
+    assert sorted(order) == useful
+    for axis in range(3):
+        least = min((front[place][axis] for place in useful), default=math.inf)
+        assert not useful or least in [front[place][axis] for place in order[:3]]
+
+
+def test_what_is_worse_in_nothing_comes_right_after_the_ends() -> None:
+    front = [(1, 19), (3, 12), (4, 11), (9, 9), (19, 1)]
+    assert [front[place] for place in telling(front, (20, 20), (10, 10))][:3] == [(1, 19), (19, 1), (9, 9)]
+    assert [front[place] for place in telling(front, (20, 20), (2, 2))][:3] == [(1, 19), (19, 1), (4, 11)]
+
+
+def test_without_a_baseline_all_are_of_use_and_lie_apart() -> None:
+    front = [(x, 100 - x) for x in (0, 1, 2, 49, 50, 51, 98, 99, 100)]
+    order = telling(front, None, None)
+    assert sorted(order) == list(range(len(front)))
+    assert [front[place][0] for place in order[:3]] == [0, 100, 50]
+    assert telling([], None, None) == []
+
+
+def test_twice_as_bad_is_the_bound_and_of_a_share_half_as_good_too() -> None:
+    plain = (TIME, ERROR)
+    assert bounds((1.0, 0.1), plain) == (2.0, 0.2)
+    assert bounds((1.0, 0.1), BOTH) == (2.0, 0.2)
+    assert bounds((1.0, 0.55), BOTH) == (2.0, pytest.approx(0.775)), "45 % right at the baseline"
+    assert bounds((1.0, 0.0), BOTH) == (2.0, 0.5)
+
+
+def chosen(values: dict[int, Costs], count: int) -> list[int]:
+    """Give the knobs of the finalists of a search that measured these; 0 is the baseline."""
+    trials = [
+        Trial(Candidate((Set(0, knob),) if knob else ()), Measured({"time_s": time, "error": error}))
+        for knob, (time, error) in values.items()
+    ]
+    task = Task(Text(), Target("abacus"), (TIME, ERROR), "1")
+    found = finalists(Plain(), task, trials, count, Candidate())
+    return [step.value for c in found for step in (c.steps or (Set(0, 0),)) if isinstance(step, Set)]
+
+
+def test_finalists_come_in_that_order() -> None:
+    values = {0: (1.0, 0.1), 1: (0.1, 0.9), 2: (0.9, 0.15), 3: (0.5, 0.18), 4: (0.99, 0.05)}
+    assert [chosen(values, count) for count in (1, 2, 3, 8)] == [[3], [3, 4], [3, 4, 2], [3, 4, 2]]
+
+
+def test_where_all_is_destroyed_the_baseline_is_left() -> None:
+    assert chosen({0: (1.0, 0.1), 1: (0.1, 0.9), 2: (0.5, 0.3)}, 8) == [0]

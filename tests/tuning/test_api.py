@@ -1,0 +1,232 @@
+"""The loop: budgets, resuming, failures, and what is left behind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from planish.budget import Budget
+from planish.core import (
+    AllFailedError,
+    Candidate,
+    Failed,
+    Growth,
+    Measured,
+    PlanishError,
+    Program,
+    Target,
+    Trial,
+    growth_of,
+    usable_cores,
+)
+from planish.loops.lang.parse import parse
+from planish.loops.level import LoopsLevel
+from planish.measure import LocalExecutor
+from planish.results.result import Result
+from planish.settings import Settings
+from planish.store import Store, open_store
+from planish.tuning.api import tune_program
+from planish.tuning.loop import count_workers
+from planish.tuning.progress import Progress, Silent
+
+LEVEL = LoopsLevel()
+run_module = import_module("planish.tuning.loop")
+MATMUL = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 24, "n": 32, "k": 16})
+QUICK = Settings(workers=1)
+
+
+class Diary(Silent):
+    """Keeps the trials, and whether they came from the store."""
+
+    def __init__(self) -> None:
+        self.trials: list[Trial] = []
+
+    def trial(self, trial: Trial, progress: Progress) -> None:
+        del progress
+        self.trials.append(trial)
+
+
+def run(
+    store: Store | Path, trials: int, settings: Settings = QUICK, level: LoopsLevel = LEVEL
+) -> tuple[Result, list[Trial]]:
+    """Tune the matmul; gives the result and the trials in order."""
+    diary = Diary()
+    result = tune_program(
+        level,
+        MATMUL,
+        budget=Budget(trials=trials),
+        settings=settings,
+        store=store,
+        listener=diary,
+        compares=False,
+    )
+    return result, diary.trials
+
+
+@pytest.mark.parametrize("seconds", [None, 1e4])
+def test_what_is_under_way_is_cut_by_the_clock_once_something_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float | None
+) -> None:
+    ends: list[float] = []
+
+    class Watched(LocalExecutor):
+        def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
+            ends.append(deadline)
+            super().submit(candidates, deadline)
+
+    monkeypatch.setattr(run_module, "LocalExecutor", Watched)
+    tune_program(
+        LEVEL,
+        MATMUL,
+        budget=Budget(trials=3, seconds=seconds),
+        settings=QUICK,
+        compares=False,
+        store=tmp_path / "a.db",
+    )
+    assert math.isinf(ends[0])
+    assert {math.isinf(end) for end in ends[1:]} == {seconds is None}
+
+
+@pytest.mark.parametrize("searcher", ["random", "genetic", "annealing"])
+def test_fifty_trials_are_twenty_five_and_twenty_five_resumed(tmp_path: Path, searcher: str) -> None:
+    """A search that outcomes steer goes the same way again, because the store gives it the same outcomes."""
+    settings = Settings(workers=1, searcher=searcher, seed=3)
+    first, _ = run(tmp_path / "a.db", 25, settings)
+    second, resumed = run(tmp_path / "a.db", 50, settings)
+    assert first.run_id == second.run_id
+    assert [t.cached for t in resumed] == [True] * 25 + [False] * 25
+    again, replayed = run(tmp_path / "a.db", 50, settings)
+    assert [t.candidate for t in replayed] == [t.candidate for t in resumed]
+    assert all(t.cached for t in replayed)
+    assert again.best.candidate == second.best.candidate
+    if searcher == "random":
+        _, straight = run(tmp_path / "b.db", 50, settings)
+        assert [t.candidate for t in straight] == [t.candidate for t in resumed]
+
+
+def test_what_another_run_measured_is_not_measured_again(tmp_path: Path) -> None:
+    with open_store(tmp_path / "a.db") as store:
+        run(store, 12)
+        other, trials = run(store, 12, Settings(workers=1, searcher="random", space="template"))
+        known = {t.candidate.hash for t in store.trials(other.task.key, LoopsLevel().steps)}
+        assert len(store.runs(other.task.key)) == 2
+        assert len(known) == len(store.trials(other.task.key, LoopsLevel().steps))
+        assert {t.candidate.hash for t in trials} <= known
+
+
+def test_remeasuring_begins_a_run_of_its_own(tmp_path: Path) -> None:
+    first, _ = run(tmp_path / "a.db", 6)
+    second, trials = run(tmp_path / "a.db", 6, Settings(workers=1, remeasure=True))
+    assert first.run_id != second.run_id
+    assert not any(t.cached for t in trials)
+
+
+def test_a_target_value_ends_the_search(tmp_path: Path) -> None:
+    budget = Budget(trials=200, value=1.0)
+    result = tune_program(
+        LEVEL, MATMUL, budget=budget, settings=QUICK, compares=False, store=tmp_path / "a.db"
+    )
+    assert result.trials < 50
+
+
+def test_the_winner_is_compared_with_numpy_and_stored(tmp_path: Path) -> None:
+    with open_store(tmp_path / "a.db") as store:
+        result = tune_program(
+            LEVEL, MATMUL, budget=Budget(trials=10), settings=Settings(finalists=2, workers=1), store=store
+        )
+        assert result.baseline is not None
+        assert result.gain is not None
+        assert result.gain > 0
+        stored = store.finalists(result.run_id, LoopsLevel().steps)
+        assert [f.candidate for f in stored] == [r.candidate for r in result.ranked]
+        assert store.run(result.run_id).status == "finished"
+    files = result.export(tmp_path / "out")
+    assert {f.suffix for f in files} == {".s", ".h", ".json"}
+    assert "iter" in result.describe()["loop tree"]
+
+
+def test_live_workers_serve_one_task_after_another(tmp_path: Path) -> None:
+    other = parse("C[m] += A[m,k]", {"m": 24, "k": 40})
+    level = LoopsLevel()
+    task = tune_program(
+        LEVEL, MATMUL, budget=Budget(trials=2), settings=QUICK, compares=False, store=tmp_path / "a.db"
+    ).task
+    with LocalExecutor(level.evaluator(task)) as executor, open_store(tmp_path / "b.db") as store:
+        for program in (MATMUL, other, MATMUL):
+            budget = Budget(trials=5)
+            result = tune_program(
+                LEVEL, program, budget=budget, settings=QUICK, compares=False, store=store, executor=executor
+            )
+            assert result.trials == 5
+
+
+def test_both_spaces_and_any_fitting_searcher(tmp_path: Path) -> None:
+    for searcher in ("greedy1", "greedy2", "beam-bfs", "beam-dfs", "random"):
+        settings = Settings(workers=1, space="steps", searcher=searcher)
+        result, _ = run(tmp_path / "a.db", 20, settings)
+        assert result.trials
+    with pytest.raises(PlanishError, match=r"Searchers that fit: beam-bfs, beam-dfs, greedy1"):
+        run(tmp_path / "a.db", 5, Settings(space="steps", searcher="genetic"))
+
+
+def test_if_everything_fails_there_is_no_result(tmp_path: Path) -> None:
+    class Broken(LoopsLevel):
+        def target(self, program: Program, cores: int) -> Target:
+            return replace(super().target(program, cores), toolchain={"backend": "none"})
+
+    with open_store(tmp_path / "a.db") as store:
+        with pytest.raises(AllFailedError, match="none of 4 candidates could be measured"):
+            run(store, 4, level=Broken())
+        assert store.runs()[0].status == "failed"
+
+
+@pytest.mark.parametrize("wrong", [{"trials": 0}, {"seconds": -1.0}, {"seconds": float("inf")}])
+def test_budgets_that_allow_nothing_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(PlanishError, match="allows nothing"):
+        Budget(**wrong)  # pyright: ignore[reportArgumentType]
+
+
+def test_outcomes_are_types() -> None:
+    trial = Trial(Candidate(), Failed("run", "timeout"))
+    assert trial.cost(LoopsLevel.objectives["time_s"]) is None
+    assert Trial(Candidate(), Measured({"gflops": 2.0})).cost(LoopsLevel.objectives["gflops"]) == -2.0
+
+
+def test_with_several_objectives_the_baseline_comes_first_and_the_front_grows_from_it(tmp_path: Path) -> None:
+    class Watcher(Diary):
+        growth: Growth | None = None
+
+        def trial(self, trial: Trial, progress: Progress) -> None:
+            super().trial(trial, progress)
+            self.growth = progress.growth
+
+    settings, watcher = replace(QUICK, objectives=("time_s", "gflops"), searcher="random"), Watcher()
+    with open_store(tmp_path / "a.db") as store:
+        result = tune_program(
+            LEVEL,
+            MATMUL,
+            budget=Budget(trials=6),
+            settings=settings,
+            store=store,
+            listener=watcher,
+            compares=False,
+        )
+        stored = store.run_trials(result.run_id, LoopsLevel().steps)
+    baseline = LoopsLevel().baseline(result.task)
+    assert (len(stored), stored[0].candidate) == (6, baseline)
+    assert watcher.growth is not None
+    assert watcher.growth == growth_of(stored, result.task.objectives, baseline)
+    assert watcher.growth.volumes[0] == (1, 1.0)
+
+
+def test_there_are_no_more_workers_than_cores(caplog: pytest.LogCaptureFixture) -> None:
+    cores = usable_cores()
+    assert count_workers(Settings(workers=cores)) == cores
+    assert not caplog.records
+    assert count_workers(Settings(workers=100_000)) == cores
+    assert f"100000 workers were asked for: there are as many as cores, {cores}" in caplog.text

@@ -1,0 +1,235 @@
+"""A run that is resumed: indices, what it was taught, and what it costs."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import tempfile
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planish.budget import Budget
+from planish.core import Candidate, EvaluatorFactory, Executor, Measured, Searcher, Trial
+from planish.levels import load_program
+from planish.measure import Answer, InlineExecutor
+from planish.results.result import Result
+from planish.settings import Settings
+from planish.store import Store, open_store
+from planish.store.checksums import sealed
+from planish.tuning.api import tune_program
+from scripted import Scripted
+from tuning.final.trading import Measuring, Plain, Text, Trade
+
+tune_module = import_module("planish.tuning.api")
+run_module = import_module("planish.tuning.loop")
+ALL = list(Trade().candidates())
+SMALL = Path(__file__).parents[2] / "examples" / "graph" / "small"
+
+QUICK = Settings(workers=1, searcher="random")
+
+
+class Killed(BaseException):
+    """Ends a session where a kill would."""
+
+
+class Here(InlineExecutor):
+    """Answers in any order; after so many answers the process is killed."""
+
+    def __init__(self, shuffle: random.Random, most: float) -> None:
+        super().__init__(Measuring(noise=0.0)())
+        self._shuffle, self._most = shuffle, most
+
+    def serve(self, factory: EvaluatorFactory) -> None:
+        """Nothing is left of the last task."""
+
+    def answers(self) -> Iterator[Answer]:
+        answers = list(super().answers())
+        self._shuffle.shuffle(answers)
+        for answer in answers:
+            if self._most <= 0:
+                raise Killed
+            self._most -= 1
+            yield answer
+
+
+class Script:
+    """Proposes what it is told to."""
+
+    def __init__(self, proposals: Sequence[Candidate]) -> None:
+        self._left = list(proposals)
+
+    def ask(self, n: int) -> Sequence[Candidate]:
+        asked, self._left = self._left[:n], self._left[n:]
+        return asked
+
+    def tell(self, trials: Sequence[Trial]) -> None:
+        assert all(isinstance(trial, Trial) for trial in trials)
+
+
+@contextmanager
+def proposing(searcher: Searcher) -> Generator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tune_module, "make_searcher", lambda *_: searcher)  # pyright: ignore[reportUnknownLambdaType]
+        yield
+
+
+def session(place: Path, proposals: Sequence[int], trials: int, executor: Here) -> dict[int, Trial]:
+    """Go on with the one run of a store; gives its trials by index."""
+    with open_store(place) as store:
+        with proposing(Script([ALL[number] for number in proposals])), suppress(Killed):
+            tune_program(Plain(), Text(), budget=Budget(trials=trials), settings=QUICK, store=store,
+                         executor=executor, compares=False)  # type: ignore[arg-type]  # fmt: skip
+        (run,) = store.runs()
+        stored = store.run_trials(run.id, Plain().steps)
+    assert len({trial.index for trial in stored}) == len({trial.candidate for trial in stored}) == len(stored)
+    return {trial.index: trial for trial in stored}
+
+
+numbers = st.lists(st.integers(0, 39), min_size=1, max_size=40)
+sessions = st.lists(st.tuples(numbers, st.integers(1, 40), st.integers(0, 40)), min_size=1, max_size=5)
+
+
+@given(sessions, st.randoms(use_true_random=False))
+@settings(max_examples=40)
+def test_a_stored_trial_keeps_its_index_however_proposals_change(
+    history: list[tuple[list[int], int, int]], shuffle: random.Random
+) -> None:
+    before: dict[int, Trial] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for proposals, trials, killed_after in history:
+            after = session(Path(folder) / "a.db", proposals, trials, Here(shuffle, killed_after))
+            assert before.items() <= after.items()
+            assert len(after) <= max(trials, len(before))
+            before = after
+
+
+@given(
+    st.permutations(range(60)), st.lists(st.integers(0, 12), max_size=4), st.randoms(use_true_random=False)
+)
+@settings(max_examples=30)
+def test_a_run_killed_and_resumed_ends_as_the_uninterrupted_one(
+    proposals: list[int], kills: list[int], shuffle: random.Random
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        found: dict[int, Trial] = {}
+        for most in [*kills, 60]:
+            found = session(Path(folder) / "a.db", proposals, 40, Here(shuffle, most))
+    assert [found[index].candidate for index in range(40)] == [ALL[number] for number in proposals[:40]]
+    assert len(found) == 40
+
+
+def test_seconds_are_for_new_work(tmp_path: Path) -> None:
+    """Replaying that takes longer than the budget leaves all of it to what is new."""
+
+    class Slow(Script):
+        def tell(self, trials: Sequence[Trial]) -> None:
+            time.sleep(0.01 * len(trials))
+
+    class Counted(Here):
+        count = 0
+
+        def answers(self) -> Iterator[Answer]:
+            for answer in super().answers():
+                Counted.count += 1
+                time.sleep(0.02)
+                yield answer
+
+    executor = Counted(random.Random(0), float("inf"))
+    first = ALL[:64]
+    session(tmp_path / "a.db", range(64), 64, Here(random.Random(0), float("inf")))
+    with open_store(tmp_path / "a.db") as store, proposing(Slow([*first, *ALL[64:]])):
+        result = tune_program(Plain(), Text(), budget=Budget(seconds=0.3), settings=QUICK, store=store,
+                              executor=executor, compares=False)  # type: ignore[arg-type]  # fmt: skip
+    assert Counted.count > 0
+    assert result.trials == 64 + Counted.count
+
+
+def test_a_run_longer_than_any_barren_stretch_is_taken_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_module, "BARREN_MAX", 2)
+    session(tmp_path / "a.db", range(64), 64, Here(random.Random(0), float("inf")))
+    found = session(tmp_path / "a.db", range(70), 70, Here(random.Random(0), float("inf")))
+    assert [found[index].candidate for index in range(70)] == ALL[:70]
+
+
+class ByName(Scripted):
+    """Measures nothing: the hash decides, so that two searches see the same."""
+
+    def _answer(self, position: int, candidate: Candidate) -> Answer:
+        return Answer(position, Measured({"latency": 1 + int(candidate.hash[:8], 16)}), {})
+
+
+def tuned(
+    store: Store, name: str, trials: int, executor: Executor | None = None
+) -> tuple[Result, dict[int, Candidate]]:
+    """Tune a small model; gives the result, and the candidates of its run by index."""
+    level, program = load_program(str(SMALL / f"{name}.onnx"), "graph", {})
+    chosen = Settings(workers=1, space="all")
+    budget = Budget(trials=trials)
+    result = tune_program(
+        level, program, budget=budget, settings=chosen, store=store, executor=executor, compares=False
+    )
+    return result, {trial.index: trial.candidate for trial in store.run_trials(result.run_id, level.steps)}
+
+
+@pytest.fixture
+def by_name() -> Generator[ByName]:
+    pytest.importorskip("onnxruntime", reason="the level graph is not installed")
+    with ByName() as executor:
+        yield executor
+
+
+def test_a_run_is_taught_the_same_when_resumed(tmp_path: Path, by_name: ByName) -> None:
+    """A similar model is tuned in between, and others before: 50 are 25 and 25 all the same."""
+    with open_store(tmp_path / "a.db") as store, open_store(tmp_path / "b.db") as other:
+        for each in (store, other):
+            tuned(each, "resnet50-small-dynamo-raw", 30, by_name)
+        first, _ = tuned(store, "resnet50-small-torchscript", 25, by_name)
+        tuned(store, "vgg16-small-torchscript", 40, by_name)
+        tuned(store, "resnet50-small-dynamo-raw", 60, by_name)
+        second, found = tuned(store, "resnet50-small-torchscript", 50, by_name)
+        _, straight = tuned(other, "resnet50-small-torchscript", 50, by_name)
+        assert first.run_id == second.run_id
+        assert found == straight
+        assert store.run(first.run_id).taught == other.runs()[0].taught
+        assert store.run(first.run_id).taught
+
+
+def test_a_model_is_tuned_on_after_a_similar_one(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="the level graph is not installed")
+    with open_store(tmp_path / "a.db") as store:
+        first, begun = tuned(store, "cnn-small-torchscript", 8)
+        tuned(store, "cnn-small-dynamo-raw", 8)
+        second, found = tuned(store, "cnn-small-torchscript", 14)
+    assert first.run_id == second.run_id
+    assert begun.items() <= found.items()
+    assert set(found) == set(range(14))
+
+
+def test_a_run_of_an_older_planish_is_taught_what_the_store_had_when_it_began(
+    tmp_path: Path, by_name: ByName
+) -> None:
+    with open_store(tmp_path / "a.db") as store:
+        tuned(store, "resnet50-small-dynamo-raw", 30, by_name)
+        _, straight = tuned(store, "resnet50-small-torchscript", 50, by_name)
+    with open_store(tmp_path / "b.db") as store:
+        tuned(store, "resnet50-small-dynamo-raw", 30, by_name)
+        tuned(store, "resnet50-small-torchscript", 25, by_name)
+        tuned(store, "vgg16-small-torchscript", 40, by_name)
+        tuned(store, "resnet50-small-dynamo-raw", 60, by_name)
+    with closing(sqlite3.connect(tmp_path / "b.db", isolation_level=None)) as connection:
+        connection.row_factory = sqlite3.Row
+        for row in connection.execute("SELECT * FROM runs").fetchall():
+            seal = sealed("runs", {**row, "taught": None})["checksum"]
+            connection.execute("UPDATE runs SET taught = NULL, checksum = ? WHERE id = ?", [seal, row["id"]])
+    with open_store(tmp_path / "b.db") as store:
+        _, found = tuned(store, "resnet50-small-torchscript", 50, by_name)
+    assert found == straight
