@@ -32,6 +32,7 @@ $(READY): pyproject.toml requirements.lock
 	@$(BIN)/python -c 'import pip' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
 	@$(PIP) install --require-hashes --requirement requirements.lock
 	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q src/planish # confined workers cannot write bytecode
 	@touch $@
 
 demo: $(READY) ## Tune a matrix multiplication and a convolution, beside NumPy (seconds)

@@ -16,6 +16,7 @@ from planish.core import Candidate, PlanishError, ProgramError, Task
 from planish.einsum import contraction_of
 from planish.einsum.deciding import Choice
 from planish.einsum.decision import record
+from planish.einsum.multiplication import multiplication
 from planish.einsum.planning import task_of
 from planish.einsum.ways import Way, compile_kernel
 from planish.levels import function_of, level_named
@@ -88,3 +89,14 @@ def test_what_einsum_decided_is_shown(chosen: str, tmp_path: Path) -> None:
     for command in (["show", run], ["report", run, "--output", str(tmp_path / "page.html")]):
         done = CliRunner().invoke(app, [*command, "--store", str(place)])
         assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize("size", [8, 80])
+def test_multiplications_report_no_overflow_as_einsum_reports_none(size: int) -> None:
+    huge = np.full((size, size), 1e38, np.float32)
+    way = multiplication(contraction_of("ij,jk->ik", [huge, huge]))
+    assert way is not None
+    with np.errstate(all="raise"):
+        assert np.isinf(way(huge, huge)).all()
+        with pytest.raises(FloatingPointError):
+            np.matmul(huge, huge)

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from planish.store import Finalist, Store
 
 Array = NDArray[Any]
-LOADING = 0.7
+LOADING = 0.5
 """Of the budget so much may go to importing libraries and opening the store; what they take beyond it comes
 on top."""
 END = 0.35
 """Of the time that is left then, so much goes to compiling, verifying and comparing whole calls."""
-GRACE = 0.25
+GRACE = 0.4
 """Of the budget so much more is waited for the first candidate."""
 PATIENCE = 0.25
 """Of the budget so much is waited for others who time something; calls are compared beside them then."""
