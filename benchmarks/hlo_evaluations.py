@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from planish.core import Candidate, CanSample, Failed, Measured, Task, evaluate, rng, usable_cores
+from planish.executors import LocalExecutor
 from planish.hlo.level import HloLevel
-from planish.measure import LocalExecutor
 from planish.settings import Settings
 from planish.tuning.api import task_of
 

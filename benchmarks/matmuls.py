@@ -27,6 +27,7 @@ import numpy as np
 import peer_halide
 import peer_tvm
 from planish.budget import Budget
+from planish.executors import LocalExecutor
 from planish.loops.build import compile_with, tree_of
 from planish.loops.evaluator import LoopsEvaluator
 from planish.loops.lang.program import Program
@@ -36,7 +37,6 @@ from planish.loops.reference.inputs import aligned, make_inputs
 from planish.loops.runtime.kernels import Kernel
 from planish.loops.target import this_machine
 from planish.loops.workloads import matmul, thesis_split
-from planish.measure import LocalExecutor
 from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program

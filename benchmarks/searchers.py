@@ -1,7 +1,7 @@
 """Compare the searchers on a recorded table: best found / optimum by number of trials, median over seeds.
 
 Run `python benchmarks/searchers.py` for the synthetic lattice, or give the path of a recording that
-`planish.search.save_recording` wrote; its space is then made by the level that its task names.
+`planish.executors.save_recording` wrote; its space is then made by the level that its task names.
 """
 
 import argparse
@@ -13,13 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planish.core import Objective, Space, Target, Task, evaluate, registry
-from planish.search import (
-    Recording,
-    SimulationExecutor,
-    fitting_searchers,
-    load_recording,
-    make_searcher,
-)
+from planish.executors import Recording, ReplayExecutor, load_recording
+from planish.search import fitting_searchers, make_searcher
 from planish.testing.driving import best_so_far, drive
 from planish.testing.lattice import Lattice
 
@@ -63,7 +58,7 @@ def recorded(path: Path) -> Scene:
 def ratios(scene: Scene, name: str, options: dict[str, int], seed: int, trials: int) -> list[float]:
     """Run one searcher; gives best found / optimum after each trial, infinite while all have failed."""
     recording = scene.recording
-    executor = SimulationExecutor(recording.outcomes, recording.seconds)
+    executor = ReplayExecutor(recording.outcomes, recording.seconds)
     searcher = make_searcher(name, scene.space, [recording.objective], seed, options)
     run = drive(searcher, lambda candidate: next(evaluate(executor, [candidate])).outcome, trials)
     optimum = recording.best()

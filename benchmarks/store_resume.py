@@ -20,8 +20,8 @@ from pathlib import Path
 
 from planish.budget import Budget
 from planish.core import Candidate, EvaluatorFactory, Measured, Outcome, StageClock, Trial
+from planish.executors import InlineExecutor
 from planish.levels import load_program
-from planish.measure import InlineExecutor
 from planish.results.result import Result
 from planish.settings import Settings
 from planish.store import Store, open_store

@@ -1,7 +1,8 @@
 """An executor whose answers a test writes: nothing is evaluated."""
 
 from planish.core import Candidate, EvaluatorFactory
-from planish.measure import Answer, InlineExecutor
+from planish.executors import InlineExecutor
+from planish.measure import Answer
 from planish.testing.acting import Actor
 
 

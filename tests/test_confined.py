@@ -9,8 +9,9 @@ import pytest
 
 from confined import Attacker, Pids
 from planish.core import Candidate, EvaluatorFactory, Measured, evaluate
+from planish.executors import LocalExecutor
 from planish.levels import level_named
-from planish.measure import LocalExecutor, landlock, seccomp
+from planish.measure import landlock, seccomp
 from planish.settings import Settings
 from planish.tuning.api import task_of
 

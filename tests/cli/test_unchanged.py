@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from cli.conftest import Planish, Said
-from planish.measure import Entrant, Plan, Standing, remeasure_all
+from planish.executors import remeasure_all
+from planish.measure import Entrant, Plan, Standing
 from planish.results.stored import stored_result
 from planish.store import open_store
 from planish.tuning.final import comparing

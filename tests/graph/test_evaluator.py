@@ -13,6 +13,7 @@ import pytest
 
 from graph.models import convolutions, write
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Task, evaluate
+from planish.executors import InlineExecutor
 from planish.graph import evaluator, workshop
 from planish.graph.counters import counters
 from planish.graph.evaluator import within_three_sigma
@@ -22,7 +23,7 @@ from planish.graph.program import GraphProgram
 from planish.graph.recipe import recipe_of, unoptimised
 from planish.graph.rewriting import RewriteError, apply_pass
 from planish.graph.running import Feed, Tolerance, difference, make_feeds, tolerance
-from planish.measure import InlineExecutor, Timing, by_processor_time
+from planish.measure import Timing, by_processor_time
 from planish.settings import Settings
 from planish.tuning.api import task_of
 

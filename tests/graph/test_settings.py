@@ -13,6 +13,7 @@ import pytest
 
 from graph.models import convolutions, write
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Task, evaluate
+from planish.executors import InlineExecutor
 from planish.graph import describe, evaluator
 from planish.graph.learned.records import Tried, records_of
 from planish.graph.level import GraphLevel
@@ -20,7 +21,7 @@ from planish.graph.passes import Selection, Set, selection, selection_of
 from planish.graph.program import graph_program, program_from
 from planish.graph.recipe import recipe_of, seeds_of, settable, settings_of, space_of, widest_settings
 from planish.graph.running import Session, Settings, open_session
-from planish.measure import InlineExecutor, Timing
+from planish.measure import Timing
 
 ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=3, most=3)
 PARALLEL, NO_ARENA = Set("execution", "parallel"), Set("arena", "off")

@@ -13,12 +13,12 @@ from onnx.external_data_helper import set_external_data
 
 from graph.models import constant, convolutions, model, one_node, tokens, write
 from planish.core import PlanishError, ProgramError
+from planish.executors import InlineExecutor
 from planish.graph import source
 from planish.graph.level import GraphLevel
 from planish.graph.program import GraphProgram, Port
 from planish.graph.shapes import parse_shapes
 from planish.graph.source import read_model, read_text
-from planish.measure import InlineExecutor
 from planish.settings import Settings
 from planish.tuning.api import task_of
 

@@ -20,6 +20,7 @@ from planish.core import (
     PlanishError,
     evaluate,
 )
+from planish.executors import InlineExecutor
 from planish.hlo import cross, program_from
 from planish.hlo.backend.xla import XlaBackend, XlaExecutable
 from planish.hlo.describe import where
@@ -29,7 +30,6 @@ from planish.hlo.patch import original
 from planish.hlo.recipe import recipe_of
 from planish.hlo.scored import scored_program
 from planish.hlo.space import PatchSpace
-from planish.measure import InlineExecutor
 
 LEVEL = HloLevel()
 NOTHING = Candidate()

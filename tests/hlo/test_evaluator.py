@@ -11,12 +11,13 @@ import pytest
 
 from hlo.workloads import INFERENCE, PREDICT, STEP, TRAINING, examples, task, write_all
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Task, evaluate
+from planish.executors import InlineExecutor, LocalExecutor
 from planish.hlo.edits import DeleteOp, MoveOp, ReplaceConstant, ReplaceOperand, ScaleConstant
 from planish.hlo.level import HloLevel
 from planish.hlo.recipe import recipe_of, scores_at_the_end
 from planish.hlo.scored import scored_program
 from planish.hlo.workload import Parts, fit
-from planish.measure import InlineExecutor, Limits, LocalExecutor, Timing
+from planish.measure import Limits, Timing
 
 ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=1, most=1)
 

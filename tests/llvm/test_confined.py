@@ -9,8 +9,9 @@ import pytest
 from llvm.modules import COUNTED, require_linker
 from llvm.test_evaluator import SMALL, make
 from planish.core import Measured, evaluate
+from planish.executors import LocalExecutor
 from planish.llvm.recipe import recipe_of
-from planish.measure import LocalExecutor, landlock, seccomp
+from planish.measure import landlock, seccomp
 
 ATTACKER = """
 #include <arpa/inet.h>

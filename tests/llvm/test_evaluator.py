@@ -13,6 +13,7 @@ import pytest
 from llvm.modules import ASSEMBLY, COUNTED, ECHO, HARNESS, SUM, require_linker
 from llvm.unguarded import Unguarded
 from planish.core import Candidate, Failed, Lost, Measured, Outcome, Stage, TargetError, Task, evaluate
+from planish.executors import InlineExecutor, LocalExecutor
 from planish.llvm import running
 from planish.llvm.backend import open_backend
 from planish.llvm.backend.elf import code_bytes
@@ -20,7 +21,7 @@ from planish.llvm.level import LlvmLevel
 from planish.llvm.passes import candidate_of
 from planish.llvm.recipe import prepared, recipe_of
 from planish.llvm.running import Answer, NotRunnableError, Runner
-from planish.measure import InlineExecutor, LocalExecutor, Timing
+from planish.measure import Timing
 from planish.settings import Settings
 from planish.tuning.api import task_of
 

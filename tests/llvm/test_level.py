@@ -17,13 +17,14 @@ from llvm.modules import ASSEMBLY, ECHO, SUM, lacking, require_linker
 from planish import tune, validate
 from planish.budget import Budget
 from planish.core import Candidate, Measured, PlanishError, ProgramError
+from planish.executors import LocalExecutor
 from planish.levels import level_of
 from planish.llvm import describe
 from planish.llvm.backend import open_backend
 from planish.llvm.level import LlvmLevel
 from planish.llvm.passes import candidate_of, passes_of
 from planish.llvm.recipe import baseline_passes
-from planish.measure import LocalExecutor, Plan, ends_by
+from planish.measure import Plan, ends_by
 from planish.results.result import Result
 from planish.settings import Settings
 from planish.store import open_store

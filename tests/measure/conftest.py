@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from planish.measure import Limits, LocalExecutor
+from planish.executors import LocalExecutor
+from planish.measure import Limits
 from planish.testing.acting import Diary
 
 

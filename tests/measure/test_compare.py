@@ -19,7 +19,8 @@ from planish.core import (
     PlanishError,
     StageClock,
 )
-from planish.measure import Answer, Entrant, InlineExecutor, LocalExecutor, Plan, remeasure, remeasure_all
+from planish.executors import InlineExecutor, LocalExecutor, remeasure, remeasure_all
+from planish.measure import Answer, Entrant, Plan
 from planish.testing.acting import Actor, Diary, act
 
 COST = Objective("cost")

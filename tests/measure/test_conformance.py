@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from planish.core import EvaluatorFactory, Executor
-from planish.measure import InlineExecutor, Limits, LocalExecutor
+from planish.executors import InlineExecutor, LocalExecutor
+from planish.measure import Limits
 from planish.testing.executors import ExecutorConformance
 
 LIMITS = Limits(build=0.5, worker=10.0, memory_bytes=512 << 20)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from planish.core import Candidate, EvaluatorFactory, Measured, Objective, rng
-from planish.measure import Answer, Entrant, Plan, Standing, remeasure
+from planish.executors import remeasure
+from planish.measure import Answer, Entrant, Plan, Standing
 from planish.testing.acting import Act, Actor, act
 from scripted import Scripted
 

@@ -3,8 +3,9 @@
 import pytest
 
 from planish.core import Candidate, Measured, Objective, Outcome, StageClock, rng
-from planish.measure import Entrant, Evidence, Plan, Ratio, by_processor_time, remeasure
-from planish.measure.inline import InlineExecutor
+from planish.executors import remeasure
+from planish.executors.inline import InlineExecutor
+from planish.measure import Entrant, Evidence, Plan, Ratio, by_processor_time
 from planish.testing.acting import Act, act
 
 TIME = Objective("time_s", "s")

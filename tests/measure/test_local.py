@@ -16,7 +16,8 @@ import pytest
 from measure.actors import Hasty, Telling
 from measure.processes import diary, dies_out, living
 from planish.core import Candidate, Evaluation, Failed, Measured, Outcome, PlanishError, TargetError, evaluate
-from planish.measure import Limits, LocalExecutor, exclusive
+from planish.executors import LocalExecutor
+from planish.measure import Limits, exclusive
 from planish.testing.acting import Act, Actor, Diary, act
 from planish.testing.executors import Unmakeable
 

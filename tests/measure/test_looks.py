@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planish.core import Candidate, EvaluatorFactory, Failed, Measured, Objective, Outcome, rng
-from planish.measure import Answer, Entrant, Plan, Standing, looks, remeasure, rounds, turns
+from planish.executors import remeasure
+from planish.measure import Answer, Entrant, Plan, Standing, interleave, looks, rounds
 from planish.testing.acting import Act, Actor, act
 from scripted import Scripted
 
@@ -45,7 +46,7 @@ class Noisy(Scripted):
 def compared(machine: Noisy, values: Sequence[float], plan: Plan) -> list[Standing]:
     everybody = [Entrant(str(value), act(value=value), Actor) for value in (1.0, *values)]
     with pytest.MonkeyPatch.context() as patch:
-        for module in (turns, rounds, looks):
+        for module in (interleave, rounds, looks):
             patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: machine.now))
         return remeasure(everybody[0], everybody[1:], COST, plan, machine)
 

@@ -14,7 +14,8 @@ import pytest
 from measure.actors import Signed
 from measure.processes import diary
 from planish.core import Objective
-from planish.measure import Entrant, LocalExecutor, LostError, Plan, remeasure
+from planish.executors import LocalExecutor, remeasure
+from planish.measure import Entrant, LostError, Plan
 from planish.testing.acting import Actor, act
 
 COST = Objective("cost")

@@ -13,7 +13,8 @@ import pytest
 
 from measure.actors import Finder
 from planish.core import Candidate, Measured, PlanishError, cache_folder, evaluate, private_folder
-from planish.measure import LocalExecutor, exclusion, exclusive, waits
+from planish.executors import LocalExecutor
+from planish.measure import exclusion, exclusive, waits
 from planish.measure.machine_lock import holder_of, machine_lock, opened_lock
 
 HOLDER = """

@@ -12,7 +12,7 @@ PARENT = """
 import sys
 from pathlib import Path
 from planish.core import Candidate, evaluate
-from planish.measure import LocalExecutor
+from planish.executors import LocalExecutor
 from planish.testing.acting import Act, Diary
 diary, lock, *names = sys.argv[1:]
 executor = LocalExecutor(Diary(Path(diary)), lock=Path(lock))

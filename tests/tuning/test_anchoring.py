@@ -10,7 +10,7 @@ import pytest
 
 from planish.budget import Budget
 from planish.core import Candidate, Measured, Outcome, Task, Trial
-from planish.measure import InlineExecutor
+from planish.executors import InlineExecutor
 from planish.search import Nsga2
 from planish.settings import Settings
 from planish.store import open_store

@@ -24,9 +24,9 @@ from planish.core import (
     growth_of,
     usable_cores,
 )
+from planish.executors import LocalExecutor
 from planish.loops.lang.parse import parse
 from planish.loops.level import LoopsLevel
-from planish.measure import LocalExecutor
 from planish.results.result import Result
 from planish.settings import Settings
 from planish.store import Store, open_store

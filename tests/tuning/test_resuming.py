@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from planish.budget import Budget
 from planish.core import Candidate, EvaluatorFactory, Executor, Measured, Searcher, Trial
+from planish.executors import InlineExecutor
 from planish.levels import load_program
-from planish.measure import Answer, InlineExecutor
+from planish.measure import Answer
 from planish.results.result import Result
 from planish.settings import Settings
 from planish.store import Store, open_store

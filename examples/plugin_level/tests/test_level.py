@@ -7,8 +7,8 @@ import pytest
 import planish
 from planish.budget import Budget
 from planish.core import Candidate, Failed, ProgramError, evaluate
+from planish.executors import InlineExecutor
 from planish.levels import level_of
-from planish.measure import InlineExecutor
 from planish_sql.evaluator import SqlEvaluator
 from planish_sql.level import SqlLevel
 from planish_sql.program import SqlProgram

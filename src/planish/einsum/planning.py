@@ -17,6 +17,7 @@ from planish.einsum.contraction import Contraction, contraction_of
 from planish.einsum.deciding import Choice, fastest
 from planish.einsum.request import Request
 from planish.einsum.ways import Way, compile_kernel, numpy_ways
+from planish.executors import LocalExecutor
 from planish.loops.compiled import CompiledKernel
 from planish.loops.evaluator import LoopsEvaluator
 from planish.loops.level import LoopsLevel
@@ -24,7 +25,7 @@ from planish.loops.library import library_of
 from planish.loops.space import TemplateSpace
 from planish.loops.verifying import verify_again
 from planish.loops.workloads import matmul
-from planish.measure import LocalExecutor, exclusive
+from planish.measure import exclusive
 
 if TYPE_CHECKING:
     from planish.store import Finalist, Store

@@ -9,10 +9,10 @@ from contextlib import suppress
 
 from planish.budget import Budget
 from planish.core import AllFailedError, Candidate, Task
+from planish.executors import LocalExecutor
 from planish.loops.lang.program import Program
 from planish.loops.level import LoopsLevel
 from planish.loops.space import TemplateSpace
-from planish.measure import LocalExecutor
 from planish.settings import Settings
 from planish.store import Store
 from planish.tuning.api import tune_program

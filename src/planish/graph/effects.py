@@ -11,10 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from planish.core import Candidate, Measured, Task, cache_folder, content_hash, evaluate
+from planish.executors import LocalExecutor
 from planish.graph.machine import this_machine
 from planish.graph.passes import Disable, Offline, Selection, selection_of
 from planish.graph.recipe import recipe_of
-from planish.measure import LocalExecutor, deadline, seconds_left
+from planish.measure import deadline, seconds_left
 
 PATIENCE_S = 10.0
 """Seconds after which what is not yet measured stays unmeasured."""

@@ -21,13 +21,14 @@ from planish.core import (
     Task,
     evaluate,
 )
+from planish.executors import LocalExecutor
 from planish.hlo.backend import BackendError, compute, open_backend
 from planish.hlo.installed import BACKENDS, versions
 from planish.hlo.ir import entry_text
 from planish.hlo.patch import replay
 from planish.hlo.scored import ScoredProgram, scored_program
 from planish.hlo.workload import Call, Parts, first_parameters, fit, labels_as
-from planish.measure import Limits, LocalExecutor, deadline
+from planish.measure import Limits, deadline
 from planish.measure.cage import Cage
 
 TOLERANCE = 1e-3

@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from planish.core import Candidate, Failed, Outcome, ProgramError, Reference, Task, evaluate, unnamed
+from planish.executors import LocalExecutor
 from planish.hlo.evaluator import END_LIMITS, LAST_TIMING, TIMING, HloEvaluator
 from planish.hlo.program import read_program
 from planish.hlo.scored import ScoredProgram, scored_program
 from planish.hlo.workload import Part, fit
 from planish.hlo.workload.data import digest_of
-from planish.measure import LocalExecutor, Yardstick, deadline
+from planish.measure import Yardstick, deadline
 
 END_PARTS: tuple[Part, ...] = ("search", "validation", "final")
 

@@ -9,11 +9,12 @@ from contextlib import closing
 from dataclasses import replace
 
 from planish.core import Candidate, Failed, Measured, Outcome, Task, evaluate
+from planish.executors import LocalExecutor
 from planish.llvm.commands import commands
 from planish.llvm.passes import candidate_of, passes_of
 from planish.llvm.program import ir_program
 from planish.llvm.recipe import baseline_passes, is_run, recipe_of
-from planish.measure import LocalExecutor, deadline, seconds_left
+from planish.measure import deadline, seconds_left
 from planish.measure.cage import told
 
 PATIENCE_S = 10.0

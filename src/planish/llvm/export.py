@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planish.core import Candidate, Evaluator, Measured, Outcome, PlanishError, StageClock, Task, evaluate
+from planish.executors import LocalExecutor
 from planish.llvm.backend import open_backend
 from planish.llvm.commands import OBJECT, OPTIMISED, PREPARED, commands
 from planish.llvm.passes import passes_of, print_pipeline
 from planish.llvm.recipe import prepared
-from planish.measure import LocalExecutor
 
 PIPELINE, READ_ME = "pipeline.txt", "README.txt"
 

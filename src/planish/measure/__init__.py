@@ -1,20 +1,17 @@
-"""Where candidates are evaluated: workers, limits, timing, and the comparison at the end."""
+"""Measuring: workers and their limits, timing, and how answers are compared."""
 
-from planish.measure.beside import Beside, Yardstick
 from planish.measure.blocks import Clocks, Runs, repeated
-from planish.measure.compare import remeasure, remeasure_all
 from planish.measure.deadline import deadline, ends_by, seconds_left
 from planish.measure.delays import delayed_since
 from planish.measure.endings import ending_of, is_from_outside
 from planish.measure.evidence import Evidence
 from planish.measure.exclusion import exclusive
 from planish.measure.guard import Answer
-from planish.measure.inline import InlineExecutor
 from planish.measure.interval import NOTICED, Ratio, Verdict
 from planish.measure.limits import Limits
-from planish.measure.local import LocalExecutor
 from planish.measure.losses import LostError, loss_notes
 from planish.measure.noise import noise
+from planish.measure.paired import Beside, Yardstick
 from planish.measure.plan import Entrant, Plan
 from planish.measure.resting import rest
 from planish.measure.rounds import CutShortError
@@ -32,9 +29,7 @@ __all__ = [
     "CutShortError",
     "Entrant",
     "Evidence",
-    "InlineExecutor",
     "Limits",
-    "LocalExecutor",
     "LostError",
     "Plan",
     "Ratio",
@@ -55,8 +50,6 @@ __all__ = [
     "judged",
     "loss_notes",
     "noise",
-    "remeasure",
-    "remeasure_all",
     "repeated",
     "rest",
     "seconds_left",

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from planish.measure.interleave import in_turns
 from planish.measure.plan import Entrant, Plan, Round, Start
-from planish.measure.turns import in_turns
 
 Table = list[list[Round]]
 """Outcomes by entrant, then by process, then by round; of who is settled early the first processes."""

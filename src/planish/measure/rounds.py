@@ -12,7 +12,7 @@ from functools import partial
 from planish.core import Candidate, Executor, Failed, Lost, Outcome, evaluate, rng
 from planish.measure.deadline import deadline
 from planish.measure.losses import LostError
-from planish.measure.panel import Panel, Turn
+from planish.measure.multiplex import Panel, Turn
 from planish.measure.plan import Entrant, Plan, Round, Start
 
 _LEAST = 2

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from planish.core import Measured, MismatchError, Objective, PlanishError, ProgramError, RunsPrograms
+from planish.executors import remeasure_all
 from planish.levels import level_named, name_files
-from planish.measure import Entrant, Plan, Standing, remeasure_all
+from planish.measure import Entrant, Plan, Standing
 from planish.results.stored import Gain, StoredResult, stored_result
 from planish.store import Reader, open_store
 

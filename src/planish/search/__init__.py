@@ -10,9 +10,7 @@ from planish.search.nsga2 import Nsga2
 from planish.search.options import Option, OptionInfo, OptionValue, split_settings
 from planish.search.portfolio import Portfolio
 from planish.search.random_minimise import RandomMinimise
-from planish.search.recording import Recording, load_recording, save_recording
 from planish.search.rounds import Costs, CostVectors, Rounds, RoundSearcher, VectorRounds, VectorRoundSearcher
-from planish.search.simulation import SimulationExecutor, record
 from planish.search.unguided import Exhaustive, Random
 
 __all__ = [
@@ -32,21 +30,16 @@ __all__ = [
     "Portfolio",
     "Random",
     "RandomMinimise",
-    "Recording",
     "RoundSearcher",
     "Rounds",
     "SearcherInfo",
-    "SimulationExecutor",
     "VectorRoundSearcher",
     "VectorRounds",
     "WillDo",
     "ddmin",
     "describe_searcher",
     "fitting_searchers",
-    "load_recording",
     "make_searcher",
-    "record",
-    "save_recording",
     "selected",
     "shrink",
     "split_settings",

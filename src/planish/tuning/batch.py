@@ -24,8 +24,8 @@ from planish.core import (
     Task,
     evaluate,
 )
+from planish.executors import LocalExecutor
 from planish.levels import load_program
-from planish.measure import LocalExecutor
 from planish.results.result import Result
 from planish.settings import Settings
 from planish.store import Store, store_at

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from planish.budget import Budget
 from planish.core import Objective, PlanishError, Trial
+from planish.executors import remeasure
 from planish.levels import level_named, load_program
-from planish.measure import Entrant, Plan, Standing, judged, remeasure
+from planish.measure import Entrant, Plan, Standing, judged
 from planish.results.result import Result
 from planish.results.stored import Gain, StoredResult, stored_result
 from planish.settings import Settings

@@ -34,7 +34,8 @@ from planish.core import (
     stoppable,
     usable_cores,
 )
-from planish.measure import LocalExecutor, loss_notes
+from planish.executors import LocalExecutor
+from planish.measure import loss_notes
 from planish.results.result import Result
 from planish.settings import Settings
 from planish.store import Store

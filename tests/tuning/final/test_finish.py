@@ -14,7 +14,8 @@ import pytest
 
 from planish.budget import Budget
 from planish.core import Candidate, EvaluatorFactory, PlanishError, TargetError, Task
-from planish.measure import CutShortError, Entrant, InlineExecutor, Plan, Standing, remeasure_all
+from planish.executors import InlineExecutor, remeasure_all
+from planish.measure import CutShortError, Entrant, Plan, Standing
 from planish.results.result import Ranked, Result
 from planish.settings import Settings
 from planish.store import Finalist, open_store

@@ -12,6 +12,7 @@ import pytest
 from loops.mutants import mutants
 from planish.budget import Budget
 from planish.core import Candidate, EvaluatorFactory, Target
+from planish.executors import InlineExecutor
 from planish.loops import evaluator
 from planish.loops.build import kernel_of
 from planish.loops.ir.tree import LoopTree
@@ -20,7 +21,7 @@ from planish.loops.level import LoopsLevel
 from planish.loops.library import schedule_steps
 from planish.loops.runtime.kernels import Kernel
 from planish.loops.workloads import matmul
-from planish.measure import InlineExecutor, Plan
+from planish.measure import Plan
 from planish.results.result import Result
 from planish.settings import Settings
 from planish.store import open_store

@@ -10,14 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from planish.core import Candidate, EvaluatorFactory, Executor, Objective, PlanishError, Reference
-from planish.measure import (
-    Entrant,
-    LocalExecutor,
-    Plan,
-    Standing,
-    remeasure_all,
-    seconds_left,
-)
+from planish.executors import LocalExecutor, remeasure_all
+from planish.measure import Entrant, Plan, Standing, seconds_left
 from planish.tuning.final.outcome import SearchOutcome
 
 REFERENCE_S = 10.0

@@ -9,7 +9,8 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 
 from planish.core import Candidate, Executor, Measured, Objective, Outcome, evaluate, rng
-from planish.measure import NOTICED, LocalExecutor, noise
+from planish.executors import LocalExecutor
+from planish.measure import NOTICED, noise
 from planish.tuning.final.outcome import SearchOutcome
 
 Values = Mapping[str, float] | None

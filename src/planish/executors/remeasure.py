@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from planish.core import Objective, Outcome, PlanishError
-from planish.measure.local import LocalExecutor
+from planish.executors.local import LocalExecutor
 from planish.measure.looks import Table, until_settled
 from planish.measure.plan import Entrant, Plan, Start
 from planish.measure.standing import Standing, judged, tally

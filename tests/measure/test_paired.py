@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from measure.actors import Finder
 from planish.core import Candidate, Measured, evaluate, rng
-from planish.measure import Beside, Clocks, LocalExecutor, Runs, Samples, Timing, Yardstick
+from planish.executors import LocalExecutor
+from planish.measure import Beside, Clocks, Runs, Samples, Timing, Yardstick
 
 TIMING = Timing(budget_s=0.1, block_s=1e-3, fewest=5, most=25, slow_factor=math.inf)
 

@@ -8,8 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from planish.core import Candidate, EvaluatorFactory, Measured, Objective
-from planish.measure import Answer, CutShortError, Entrant, Plan, remeasure, rounds, turns
-from planish.measure.panel import Turn
+from planish.executors import remeasure
+from planish.measure import Answer, CutShortError, Entrant, Plan, interleave, rounds
+from planish.measure.multiplex import Turn
 from planish.testing.acting import Actor, act
 from scripted import Scripted
 
@@ -50,7 +51,7 @@ def measured(
     """Compare so many entrants; gives the verdicts, and processes and rounds of the baseline."""
     everybody = [Entrant(str(place), act(), Actor) for place in range(count + 1)]
     with pytest.MonkeyPatch.context() as patch:
-        for module in (turns, rounds):
+        for module in (interleave, rounds):
             patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: machine.now))
         base, *others = remeasure(everybody[0], everybody[1:], objective, Plan(seconds=seconds), machine)
     return [standing.verdict for standing in others], (len(base.values), len(base.values[0]))

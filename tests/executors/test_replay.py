@@ -8,14 +8,8 @@ from typing import Any
 import pytest
 
 from planish.core import Candidate, Failed, Measured, Objective, StoreError, evaluate
-from planish.search import (
-    Recording,
-    SimulationExecutor,
-    load_recording,
-    make_searcher,
-    record,
-    save_recording,
-)
+from planish.executors import Recording, ReplayExecutor, load_recording, record, save_recording
+from planish.search import make_searcher
 from planish.testing.driving import drive
 from planish.testing.lattice import Lattice, Set
 
@@ -34,7 +28,7 @@ RECORDING = Recording(
 
 
 def test_it_answers_from_the_table_in_order() -> None:
-    executor = SimulationExecutor(RECORDING.outcomes, RECORDING.seconds)
+    executor = ReplayExecutor(RECORDING.outcomes, RECORDING.seconds)
     answers = list(evaluate(executor, [SECOND, FIRST]))
     assert [(a.position, a.outcome, a.seconds) for a in answers] == [
         (0, Failed("run", "x", "y"), {}),
@@ -45,18 +39,18 @@ def test_it_answers_from_the_table_in_order() -> None:
 
 
 def test_what_is_not_recorded_has_failed() -> None:
-    (answer,) = evaluate(SimulationExecutor({}, {}), [Candidate((Set(0, 1),))])
+    (answer,) = evaluate(ReplayExecutor({}, {}), [Candidate((Set(0, 1),))])
     assert answer.outcome == Failed(
         "run", "not recorded", "Set(knob=0, value=1) is not in the recorded table"
     )
 
 
 def test_a_recorded_space_is_searched_as_the_space_itself() -> None:
-    executor = SimulationExecutor(LATTICE.table(), {})
+    executor = ReplayExecutor(LATTICE.table(), {})
     recording = record("task", LATTICE, "lattice", LATTICE.objective, executor, batch=7)
     assert recording.outcomes == LATTICE.table()
     assert recording.best() == LATTICE.optimum()
-    replayed = SimulationExecutor(recording.outcomes, recording.seconds)
+    replayed = ReplayExecutor(recording.outcomes, recording.seconds)
     searcher = make_searcher("greedy2", LATTICE, [LATTICE.objective], 0)
     trials = drive(searcher, lambda candidate: next(evaluate(replayed, [candidate])).outcome, 200)
     assert min(cost for t in trials if (cost := t.cost(LATTICE.objective)) is not None) == LATTICE.optimum()

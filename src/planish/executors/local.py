@@ -12,13 +12,13 @@ from typing import Self
 from planish.core import STAGES, Candidate, EvaluatorFactory, Failed, Lost, PlanishError, Stage
 from planish.measure.batch import Batch
 from planish.measure.cage import Cage
-from planish.measure.crew import Crew
 from planish.measure.endings import End
 from planish.measure.exclusion import is_held
 from planish.measure.guard import Answer
 from planish.measure.limits import Limits
 from planish.measure.losses import LostError
 from planish.measure.machine_lock import machine_lock
+from planish.measure.pool import Crew
 from planish.measure.process import WorkerProcess
 from planish.measure.waits import Waits
 from planish.measure.wire import Made

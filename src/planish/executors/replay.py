@@ -16,7 +16,7 @@ from planish.core import (
     Outcome,
     evaluate,
 )
-from planish.search.recording import Recording
+from planish.executors.recording import Recording
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Replayed:
     host: str = ""
 
 
-class SimulationExecutor:
+class ReplayExecutor:
     """Answers from a recorded table, at once; a candidate that is not in it has failed.
 
     Args:
