@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,10 +29,14 @@ SETTINGS = Settings(objectives=("time", "error"), searcher="random", workers=1)
 
 
 class Here(InlineExecutor):
-    """Evaluates in this process, where nothing has to be started."""
+    """Evaluates in this process, where nothing has to be started; it leaves deadlines to who asks it."""
 
     def __init__(self, factory: EvaluatorFactory, **_: object) -> None:
         super().__init__(factory())
+
+    def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
+        del deadline
+        super().submit(candidates)
 
 
 @pytest.fixture(autouse=True)
