@@ -29,7 +29,7 @@ import peer_tvm
 from planish.budget import Budget
 from planish.executors import LocalExecutor
 from planish.loops.build import compile_with, tree_of
-from planish.loops.evaluator import LoopsEvaluator
+from planish.loops.evaluator import LoopsEvaluatorSpec
 from planish.loops.lang.program import Program
 from planish.loops.level import LoopsLevel
 from planish.loops.peak import measured_peak
@@ -187,7 +187,7 @@ def main() -> None:
     settings = Settings(searcher=options.searcher)
     cases: list[Case] = []
     with tempfile.TemporaryDirectory() as folder, open_store(Path(folder) / "bench.db") as store:
-        executor = LocalExecutor(LoopsEvaluator(matmul(8, 8, 8), this_machine(1)), workers=2)
+        executor = LocalExecutor(LoopsEvaluatorSpec(matmul(8, 8, 8), this_machine(1)), workers=2)
         for i, sizes in enumerate(thesis_split()[1][: options.count]):
             if i % 10 == 0:
                 measured_peak.cache_clear()

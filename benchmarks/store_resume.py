@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from planish.budget import Budget
-from planish.core import Candidate, EvaluatorFactory, Measured, Outcome, StageClock, Trial
+from planish.core import Candidate, EvaluatorSpec, Measured, Outcome, StageClock, Trial
 from planish.executors import InlineExecutor
 from planish.levels import load_program
 from planish.results.result import Result
@@ -52,7 +52,7 @@ class Table(InlineExecutor):
     def __init__(self) -> None:
         super().__init__(ByHash())
 
-    def serve(self, factory: EvaluatorFactory) -> None:
+    def serve(self, factory: EvaluatorSpec) -> None:
         """Answer for any task."""
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from planish.core import Candidate, Evaluator, EvaluatorFactory, Measured, Outcome, StageClock
+from planish.core import Candidate, Evaluator, EvaluatorSpec, Measured, Outcome, StageClock
 from planish.measure import Limits
 from planish.measure.cage import Cage
 
@@ -27,7 +27,7 @@ class Attacker:
         parent: who started the worker.
     """
 
-    inner: EvaluatorFactory
+    inner: EvaluatorSpec
     secret: Path
     port: int
     parent: int

@@ -1,6 +1,6 @@
 """An executor whose answers a test writes: nothing is evaluated."""
 
-from planish.core import Candidate, EvaluatorFactory
+from planish.core import Candidate, EvaluatorSpec
 from planish.executors import InlineExecutor
 from planish.measure import Answer
 from planish.testing.acting import Actor
@@ -12,7 +12,7 @@ class Scripted(InlineExecutor):
     def __init__(self) -> None:
         super().__init__(Actor())
 
-    def serve(self, factory: EvaluatorFactory) -> None:
+    def serve(self, factory: EvaluatorSpec) -> None:
         del factory
 
     def _answer(self, position: int, candidate: Candidate) -> Answer:

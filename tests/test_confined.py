@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from confined import Attacker, Pids
-from planish.core import Candidate, EvaluatorFactory, Measured, evaluate
+from planish.core import Candidate, EvaluatorSpec, Measured, evaluate
 from planish.executors import LocalExecutor
 from planish.levels import level_named
 from planish.measure import landlock, seccomp
@@ -21,21 +21,21 @@ needs_all = pytest.mark.skipif(
 )
 
 
-def loops(folder: Path) -> tuple[EvaluatorFactory, Candidate]:
+def loops(folder: Path) -> tuple[EvaluatorSpec, Candidate]:
     del folder
     level = level_named("loops")
     task = task_of(level, level.load("C[m,n] += A[m,k] * B[k,n]", {"size": "m=8,n=8,k=8"}), Settings())
     return level.evaluator(task), Candidate()
 
 
-def hlo(folder: Path) -> tuple[EvaluatorFactory, Candidate]:
+def hlo(folder: Path) -> tuple[EvaluatorSpec, Candidate]:
     from hlo.workloads import INFERENCE, PREDICT, task, write_all
 
     module = write_all(folder / "in", PREDICT, INFERENCE)
     return level_named("hlo").evaluator(task(module)), Candidate()
 
 
-def graph(folder: Path) -> tuple[EvaluatorFactory, Candidate]:
+def graph(folder: Path) -> tuple[EvaluatorSpec, Candidate]:
     from graph.models import convolutions, write
 
     level = level_named("graph")
@@ -44,7 +44,7 @@ def graph(folder: Path) -> tuple[EvaluatorFactory, Candidate]:
     return level.evaluator(task_of(level, level.load(str(file), {}), wanted)), Candidate()
 
 
-def llvm(folder: Path) -> tuple[EvaluatorFactory, Candidate]:
+def llvm(folder: Path) -> tuple[EvaluatorSpec, Candidate]:
     from llvm.modules import COUNTED
 
     level = level_named("llvm")
@@ -76,7 +76,7 @@ def test_a_candidate_that_attacks_reaches_nothing(name: str, tmp_path: Path) -> 
     assert secret.read_text() == "key"
 
 
-def attacked(factory: EvaluatorFactory, candidate: Candidate, secret: Path) -> dict[str, float]:
+def attacked(factory: EvaluatorSpec, candidate: Candidate, secret: Path) -> dict[str, float]:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port: int = server.getsockname()[1]
         attacker = Attacker(factory, secret, port, os.getpid())

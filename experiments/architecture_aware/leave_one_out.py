@@ -25,8 +25,8 @@ from planish import tune
 from planish.budget import Budget
 from planish.core import Candidate, Measured, Stage, Task, rng
 from planish.graph.architecture import starting_list
-from planish.graph.learned import ClassList, Tried, learn_lists, learned_list, records_of
 from planish.graph.level import GraphLevel
+from planish.graph.prior import ClassList, Tried, learn_lists, learned_list, records_of
 from planish.graph.program import graph_program, program_from
 from planish.graph.starting import recognition_of
 from planish.past import past

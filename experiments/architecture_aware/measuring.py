@@ -20,12 +20,12 @@ from planish.graph.counters import Meter, counters
 from planish.graph.evaluator import within_three_sigma
 from planish.graph.passes import Selection
 from planish.graph.program import GraphProgram
+from planish.graph.rewrite_cache import RewriteCache
 from planish.graph.rewriting import rewrite
 from planish.graph.running import Settings, difference, make_feeds, open_session, tolerance
 from planish.graph.running.memory import peak_memory
 from planish.graph.source import read_model
 from planish.graph.starting import recognition_of
-from planish.graph.workshop import Workshop
 
 QUICK = 20
 
@@ -85,7 +85,7 @@ def measure(path: Path, effort: Effort) -> dict[str, Any]:
     program = read_model(path, {})
     recognition, settings = recognition_of(program), Settings(cores=effort.cores)
     with tempfile.TemporaryDirectory() as folder:
-        workshop = Workshop(program, Path(folder))
+        workshop = RewriteCache(program, Path(folder))
         made: dict[str, dict[str, Any]] = {}
         ready: list[Ready] = []
         for configuration in configurations(recognition, effort.seed, effort.tries):
@@ -105,7 +105,7 @@ def measure(path: Path, effort: Effort) -> dict[str, Any]:
 
 
 def _fastest(
-    configuration: Configuration, workshop: Workshop, program: GraphProgram, settings: Settings
+    configuration: Configuration, workshop: RewriteCache, program: GraphProgram, settings: Settings
 ) -> Selection:
     """Take the fastest order of a random list, by a few runs of each; the first where all fail."""
     feed = make_feeds(program, workshop.original)[0]
@@ -122,7 +122,7 @@ def _fastest(
 def _prepared(
     name: str,
     chosen: Selection,
-    workshop: Workshop,
+    workshop: RewriteCache,
     program: GraphProgram,
     settings: Settings,
     processes: int,

@@ -22,10 +22,10 @@ from pathlib import Path
 from planish.core import PlanishError
 from planish.graph.passes import Selection
 from planish.graph.program import GraphProgram
+from planish.graph.rewrite_cache import RewriteCache
 from planish.graph.running import Feed, Session, Settings, difference, make_feeds, open_session, tolerance
 from planish.graph.source import read_model
 from planish.graph.starting import GOOD_LISTS, class_lists
-from planish.graph.workshop import Workshop
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "graph"))
 
@@ -68,7 +68,7 @@ def measured(path: Path, rounds: int) -> None:
     """Measure a model, and print its rows."""
     program = read_model(path, {})
     with tempfile.TemporaryDirectory() as folder:
-        workshop = Workshop(program, Path(folder))
+        workshop = RewriteCache(program, Path(folder))
         feed = make_feeds(program, workshop.original)[0]
         opens = _opens(program, workshop, feed)
         spent = {name: Spent([], []) for name in opens}
@@ -81,7 +81,7 @@ def measured(path: Path, rounds: int) -> None:
         print(f"| {path.stem} | {name} | {' | '.join(cells)} |", flush=True)
 
 
-def _opens(program: GraphProgram, workshop: Workshop, feed: Feed) -> Mapping[str, Open]:
+def _opens(program: GraphProgram, workshop: RewriteCache, feed: Feed) -> Mapping[str, Open]:
     """Give what makes a session of each selection whose answers are right."""
     settings = Settings()
     expected = open_session(program.file, settings, as_it_is=True).run(feed)

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from cli.conftest import PROGRAM, Kept, Planish
-from planish.cli.contest import marks
+from planish.cli.compare_output import marks
 from planish.core import Objective, PlanishError, StoreError
 from planish.settings import Settings
 from planish.tuning.compare import Contestant, Curves, compare_results, compare_searches

@@ -12,12 +12,12 @@ from rich.console import Console
 from cli.conftest import PROGRAM, Planish
 from planish.budget import Budget
 from planish.cli import front, watching
-from planish.cli.board import Board
 from planish.cli.front import show_front, show_members
+from planish.cli.status import Board
 from planish.cli.watching import Display
 from planish.core import Candidate, Growth
+from planish.report.data import ReportData, read_story
 from planish.report.front_table import FrontTable
-from planish.report.story import Story, read_story
 from planish.store import open_store
 from planish.tuning.progress import Progress
 from report.fronts import BOTH, FRONT
@@ -28,14 +28,14 @@ START = replace(measured(0, 2e-3, error=0.2), candidate=Candidate())
 
 
 @pytest.fixture
-def story(tmp_path: Path) -> Iterator[Story]:
+def story(tmp_path: Path) -> Iterator[ReportData]:
     with open_store(tmp_path / "planks.db") as store:
         finalists = [cut.finalist() for cut in FRONT]
         trials = [START, measured(1, 1e-3, error=0.2), measured(2, 2e-3, error=0.1)]
         yield read_story(store, save_run(store, trials, finalists, task=task_of("elm", *BOTH)), Planks())
 
 
-def test_the_front_is_plotted_and_listed(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_front_is_plotted_and_listed(story: ReportData, capsys: pytest.CaptureFixture[str]) -> None:
     show_front(story)
     said = capsys.readouterr().out
     assert said.startswith("error   ● front   ◆ baseline\n")
@@ -46,7 +46,7 @@ def test_the_front_is_plotted_and_listed(story: Story, capsys: pytest.CaptureFix
 
 
 def test_in_a_narrow_terminal_the_scores_have_a_table_of_their_own(
-    story: Story, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    story: ReportData, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(front, "width", lambda: 80)
     show_front(story)
@@ -60,7 +60,7 @@ def test_in_a_narrow_terminal_the_scores_have_a_table_of_their_own(
 
 
 def test_columns_of_one_name_keep_their_own_numbers(
-    story: Story, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    story: ReportData, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     columns = ("", "one", "gain", "other", "gain")
     row = ("#1", "1 ms", "17.8", "2 ms", "1.23")
@@ -72,7 +72,7 @@ def test_columns_of_one_name_keep_their_own_numbers(
     )
 
 
-def test_each_of_the_front_tells_what_it_changes(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_of_a_front_tells_its_changes(story: ReportData, capsys: pytest.CaptureFixture[str]) -> None:
     show_members(story, effects=True)
     said = capsys.readouterr().out
     assert "#2: cuts\n--------\nfor <cut> at Saw(at=1)" in said
@@ -112,7 +112,7 @@ def test_without_a_terminal_lines_tell_of_the_front(
 
 
 @pytest.mark.parametrize("width", [50, 80])
-def test_the_live_plot_fits_the_terminal(story: Story, width: int) -> None:
+def test_the_live_plot_fits_the_terminal(story: ReportData, width: int) -> None:
     console = Console(file=StringIO(), width=width, force_terminal=True, color_system=None)
     display = Display(lambda progress: Board(progress, Budget(trials=10)), console)
     progress = Progress(task_of("elm", *BOTH), "1a2b3c4d", growth=Growth(BOTH, START.candidate))

@@ -10,7 +10,7 @@ from rich.console import Console
 from cli import lattices
 from cli.conftest import PROGRAM, Planish
 from planish.budget import Budget
-from planish.cli.board import Board
+from planish.cli.status import Board
 from planish.cli.watching import Display
 from planish.core import Task
 from planish.testing.stored import make_task

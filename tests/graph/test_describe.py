@@ -11,10 +11,10 @@ from graph.models import convolutions, write
 from planish.core import Candidate, CanIntroduce, Task
 from planish.graph import describe
 from planish.graph.effects import parts
+from planish.graph.evaluator_spec import settings_of
 from planish.graph.level import GraphLevel
 from planish.graph.passes import Selection, selection
 from planish.graph.program import graph_program
-from planish.graph.recipe import settings_of
 from planish.graph.relevance import Relevance, remembered
 from planish.graph.tables import aligned, times
 from planish.settings import Settings
@@ -140,7 +140,7 @@ def test_a_run_begins_with_the_class_and_what_is_known_to_matter(
     def analysed(*_: object) -> Relevance:
         raise AssertionError("looked for what matters before anything was measured")
 
-    monkeypatch.setattr("planish.graph.recipe.analyse", analysed)
+    monkeypatch.setattr("planish.graph.evaluator_spec.analyse", analysed)
     level = GraphLevel()
     assert isinstance(level, CanIntroduce)
     first = level.introduction(task)

@@ -14,13 +14,13 @@ import pytest
 from graph.models import convolutions, write
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Task, evaluate
 from planish.executors import InlineExecutor
-from planish.graph import evaluator, workshop
+from planish.graph import evaluator, rewrite_cache
 from planish.graph.counters import counters
 from planish.graph.evaluator import within_three_sigma
+from planish.graph.evaluator_spec import evaluator_spec_of, unoptimised
 from planish.graph.level import GraphLevel
 from planish.graph.passes import Disable, Rewrite, selection
 from planish.graph.program import GraphProgram
-from planish.graph.recipe import recipe_of, unoptimised
 from planish.graph.rewriting import RewriteError, apply_pass
 from planish.graph.running import Feed, Tolerance, difference, make_feeds, tolerance
 from planish.measure import Timing, by_processor_time
@@ -37,7 +37,7 @@ def make(folder: Path, *objectives: str, shape: tuple[int | str, ...] = (1, 3, 8
 
 
 def outcomes_of(task: Task, *candidates: Candidate, remember: bool = True) -> list[Outcome]:
-    evaluating = replace(recipe_of(task), timing=ONCE, remember=remember)()
+    evaluating = replace(evaluator_spec_of(task), timing=ONCE, remember=remember)()
     return [answer.outcome for answer in evaluate(InlineExecutor(evaluating), candidates)]
 
 
@@ -65,10 +65,10 @@ def test_what_takes_a_millisecond_is_timed_in_turns_with_the_baseline(
     task = make(tmp_path)
 
     def latencies(anchor: float) -> list[Measured]:
-        recipe = replace(recipe_of(task), timing=ONCE)
-        recipe.anchor(Measured({"latency": anchor}))
+        evaluator_spec = replace(evaluator_spec_of(task), timing=ONCE)
+        evaluator_spec.anchor(Measured({"latency": anchor}))
         batch = [Candidate(), unoptimised().candidate]
-        return [measured(answer.outcome) for answer in evaluate(InlineExecutor(recipe()), batch)]
+        return [measured(answer.outcome) for answer in evaluate(InlineExecutor(evaluator_spec()), batch)]
 
     for outcome in latencies(1e-9):  # alone
         assert outcome.values["latency"] > 1e-7
@@ -83,9 +83,9 @@ def test_what_takes_a_millisecond_is_timed_in_turns_with_the_baseline(
 def test_counters_count_no_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*_: object) -> None: ...
 
-    monkeypatch.setattr("planish.graph.recipe.lacking", none)
-    assert recipe_of(make(tmp_path, "latency", "energy")).yardstick is None
-    assert recipe_of(make(tmp_path, "latency")).yardstick is not None
+    monkeypatch.setattr("planish.graph.evaluator_spec.lacking", none)
+    assert evaluator_spec_of(make(tmp_path, "latency", "energy")).yardstick is None
+    assert evaluator_spec_of(make(tmp_path, "latency")).yardstick is not None
 
 
 def test_a_model_s_size_has_its_weights_wherever_they_are(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_failing_pass_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         raise RewriteError(f"{name} fails: on {len(model.graph.node)} nodes")
 
     task = make(tmp_path)
-    monkeypatch.setattr(workshop, "apply_pass", fail)
+    monkeypatch.setattr(rewrite_cache, "apply_pass", fail)
     bad, good = outcomes_of(task, Candidate((Rewrite("onnxscript.add_0"),)), Candidate())
     assert bad == Failed("transform", "a pass fails", "onnxscript.add_0 fails: on 11 nodes")
     assert isinstance(good, Measured)
@@ -144,7 +144,7 @@ def test_a_wrong_answer_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         return made
 
     task = make(tmp_path)
-    monkeypatch.setattr(workshop, "apply_pass", spoil)
+    monkeypatch.setattr(rewrite_cache, "apply_pass", spoil)
     (found,) = outcomes_of(task, Candidate((Rewrite("onnxscript.eliminate_identity"),)))
     assert isinstance(found, Failed)
     assert (found.stage, found.reason) == ("verify", "wrong answer")
@@ -188,7 +188,7 @@ def test_at_the_end_answers_are_compared_on_inputs_made_of_the_users(
 
     seen = np.random.default_rng(0).standard_normal((1, 3, 8, 8)).astype(np.float32)
     task = given(tmp_path, seen)
-    monkeypatch.setattr(workshop, "apply_pass", overfit)
+    monkeypatch.setattr(rewrite_cache, "apply_pass", overfit)
     candidate = Candidate((Rewrite("onnxscript.eliminate_identity"),))
     measured(*outcomes_of(task, candidate))
     (found,) = outcomes_of(task, candidate, remember=False)
@@ -197,9 +197,10 @@ def test_at_the_end_answers_are_compared_on_inputs_made_of_the_users(
 
 
 def test_where_the_users_inputs_are_the_only_ones_it_is_told(tmp_path: Path) -> None:
-    said = recipe_of(given(tmp_path, np.ones((1, 3, 8, 8), np.float32)))().notes
+    said = evaluator_spec_of(given(tmp_path, np.ones((1, 3, 8, 8), np.float32)))().notes
     assert said == ("candidates are compared on the given inputs alone: nothing in them may be moved",)
-    assert recipe_of(given(tmp_path, np.arange(192, dtype=np.float32).reshape(1, 3, 8, 8)))().notes == ()
+    asked = np.arange(192, dtype=np.float32).reshape(1, 3, 8, 8)
+    assert evaluator_spec_of(given(tmp_path, asked))().notes == ()
 
 
 def test_a_broken_model_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +210,7 @@ def test_a_broken_model_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         return made
 
     task = make(tmp_path)
-    monkeypatch.setattr(workshop, "apply_pass", spoil)
+    monkeypatch.setattr(rewrite_cache, "apply_pass", spoil)
     (found,) = outcomes_of(task, Candidate((Rewrite("onnxscript.eliminate_identity"),)))
     assert isinstance(found, Failed)
     assert (found.stage, found.reason) == ("build", "refused by ONNX Runtime")
@@ -239,11 +240,11 @@ def test_accuracy_is_told_of_the_users_inputs_and_labels(tmp_path: Path) -> None
 def test_what_cannot_be_measured_is_told(
     objective: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from planish.graph import recipe
+    from planish.graph import evaluator_spec
 
-    monkeypatch.setattr(recipe, "counters", partial(counters, rapl=tmp_path, hwmon=tmp_path))
+    monkeypatch.setattr(evaluator_spec, "counters", partial(counters, rapl=tmp_path, hwmon=tmp_path))
     with pytest.raises(PlanishError, match=said):
-        recipe_of(make(tmp_path, objective))
+        evaluator_spec_of(make(tmp_path, objective))
 
 
 def test_inputs_that_do_not_fit_are_told(tmp_path: Path) -> None:

@@ -15,11 +15,18 @@ from graph.models import convolutions, write
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Task, evaluate
 from planish.executors import InlineExecutor
 from planish.graph import describe, evaluator
-from planish.graph.learned.records import Tried, records_of
+from planish.graph.evaluator_spec import (
+    evaluator_spec_of,
+    seeds_of,
+    settable,
+    settings_of,
+    space_of,
+    widest_settings,
+)
 from planish.graph.level import GraphLevel
 from planish.graph.passes import Selection, Set, selection, selection_of
+from planish.graph.prior.records import Tried, records_of
 from planish.graph.program import graph_program, program_from
-from planish.graph.recipe import recipe_of, seeds_of, settable, settings_of, space_of, widest_settings
 from planish.graph.running import Session, Settings, open_session
 from planish.measure import Timing
 
@@ -37,7 +44,7 @@ def make(folder: Path, *objectives: str, cores: int = 2, session: str = "search"
 
 
 def outcomes_of(task: Task, *candidates: Candidate) -> list[Outcome]:
-    executor = InlineExecutor(replace(recipe_of(task), timing=ONCE)())
+    executor = InlineExecutor(replace(evaluator_spec_of(task), timing=ONCE)())
     return [answer.outcome for answer in evaluate(executor, candidates)]
 
 
@@ -183,7 +190,7 @@ def test_settings_are_not_learnt_from_other_models(tmp_path: Path) -> None:
     program = make(tmp_path).program
     tried = [(Candidate(), 1.0), (selection(settings=[NO_ARENA]).candidate, 0.5)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("planish.graph.learned.records._classes", some_class)
+        patch.setattr("planish.graph.prior.records._classes", some_class)
         learnt = [each.candidate for each in records_of(Tried(program.text, tried))]
     assert learnt == [Candidate()]
     assert selection_of(learnt[0]) == Selection()

@@ -10,10 +10,10 @@ import pytest
 from hlo.workloads import INFERENCE, PREDICT, STEP, TRAINING, task, write_all
 from planish.core import (
     Candidate,
-    CanDoubt,
-    CanRefer,
     CanScore,
+    CrossChecks,
     Failed,
+    HasReference,
     Measured,
     Opinion,
     Outcome,
@@ -25,9 +25,9 @@ from planish.hlo import cross, program_from
 from planish.hlo.backend.xla import XlaBackend, XlaExecutable
 from planish.hlo.describe import where
 from planish.hlo.edits import CopyOp, DeleteOp, ScaleConstant
+from planish.hlo.evaluator_spec import evaluator_spec_of
 from planish.hlo.level import HloLevel
 from planish.hlo.patch import original
-from planish.hlo.recipe import recipe_of
 from planish.hlo.scored import scored_program
 from planish.hlo.space import PatchSpace
 
@@ -38,8 +38,8 @@ WORSE = Candidate((ScaleConstant("3", 0.0),))
 
 def test_the_level_has_all_that_there_is() -> None:
     assert isinstance(LEVEL, CanScore)
-    assert isinstance(LEVEL, CanDoubt)
-    assert isinstance(LEVEL, CanRefer)
+    assert isinstance(LEVEL, CrossChecks)
+    assert isinstance(LEVEL, HasReference)
 
 
 def test_scores_are_of_every_part(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_at_the_end_a_module_is_compiled_once_and_timed_each_time(
         compiled.append(text)
         return compile_one(self, text)
 
-    executor = InlineExecutor(recipe_of(of, final=True)(), lock=tmp_path / "lock")
+    executor = InlineExecutor(evaluator_spec_of(of, final=True)(), lock=tmp_path / "lock")
     monkeypatch.setattr(XlaBackend, "compile", counted)
     one, other, again = (answer.outcome for answer in evaluate(executor, [NOTHING, WORSE, NOTHING]))
     assert isinstance(one, Measured)

@@ -13,8 +13,8 @@ from hlo.workloads import INFERENCE, PREDICT, STEP, TRAINING, examples, task, wr
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Task, evaluate
 from planish.executors import InlineExecutor, LocalExecutor
 from planish.hlo.edits import DeleteOp, MoveOp, ReplaceConstant, ReplaceOperand, ScaleConstant
+from planish.hlo.evaluator_spec import evaluator_spec_of, scores_at_the_end
 from planish.hlo.level import HloLevel
-from planish.hlo.recipe import recipe_of, scores_at_the_end
 from planish.hlo.scored import scored_program
 from planish.hlo.workload import Parts, fit
 from planish.measure import Limits, Timing
@@ -65,7 +65,7 @@ func.func public @main(%images: tensor<5x4xf32> loc("images")) -> tensor<5x3xf32
 
 
 def outcomes_of(of: Task, *candidates: Candidate) -> list[Outcome]:
-    evaluator = replace(recipe_of(of), timing=ONCE)()
+    evaluator = replace(evaluator_spec_of(of), timing=ONCE)()
     return [answer.outcome for answer in evaluate(InlineExecutor(evaluator), candidates)]
 
 
@@ -75,7 +75,7 @@ def _nothing(name: str) -> None:
 
 def in_worker(of: Task, candidates: Sequence[Candidate], limits: Limits) -> list[Outcome]:
     found: dict[int, Outcome] = {}
-    with LocalExecutor(replace(recipe_of(of), timing=ONCE), limits=limits) as executor:
+    with LocalExecutor(replace(evaluator_spec_of(of), timing=ONCE), limits=limits) as executor:
         for answer in evaluate(executor, candidates):
             found[answer.position] = answer.outcome
     return [found[i] for i in range(len(candidates))]
@@ -116,7 +116,7 @@ def test_a_training_takes_the_steps_that_numpy_takes(tmp_path: Path) -> None:
     assert 0 < wanted < 1
     slow, quick = (Timing(budget_s=s, block_s=0, fewest=n, most=n) for s, n in ((0.0, 1), (1.0, 100)))
     for timing in (slow, quick):  # whether fewer steps are timed than trained, or more
-        (answer,) = evaluate(InlineExecutor(replace(recipe_of(of), timing=timing)()), [Candidate()])
+        (answer,) = evaluate(InlineExecutor(replace(evaluator_spec_of(of), timing=timing)()), [Candidate()])
         assert error(answer.outcome) == pytest.approx(wanted)
 
 
@@ -143,7 +143,7 @@ def test_an_edit_that_is_not_legal_is_a_failure(tmp_path: Path) -> None:
 
 
 def test_times_are_relative_to_what_an_earlier_run_found_of_the_baseline(tmp_path: Path) -> None:
-    recipe = recipe_of(task(write_all(tmp_path, PREDICT, INFERENCE)))
+    recipe = evaluator_spec_of(task(write_all(tmp_path, PREDICT, INFERENCE)))
     recipe.anchor(Measured({"time_s": 1000.0, "error": 0.5}))
     (answer,) = evaluate(InlineExecutor(recipe()), [Candidate()])
     assert isinstance(answer.outcome, Measured)
@@ -183,7 +183,7 @@ def test_a_search_cannot_see_the_final_part(tmp_path: Path) -> None:
     module = write_all(tmp_path, PREDICT, INFERENCE)
     of = task(module)
     with pytest.raises(PlanishError, match="unseen"):
-        replace(recipe_of(of), parts=("final",))
+        replace(evaluator_spec_of(of), parts=("final",))
     program = scored_program(of.program)
     fitted = fit(program.module, program.workload)
     with pytest.raises(PlanishError, match="unseen"):
@@ -211,7 +211,7 @@ def test_without_data_there_are_made_examples_and_a_note(
     monkeypatch.delenv("PLANISH_DATA", raising=False)
     monkeypatch.setattr("planish.hlo.workload.reading.find_spec", _nothing)
     of = task(write_all(tmp_path, STEP, TRAINING.replace('folder = "data"', 'name = "none"')))
-    evaluator = recipe_of(of)()
+    evaluator = evaluator_spec_of(of)()
     assert evaluator.notes
     assert "made data" in evaluator.notes[0]
     first, second = (outcomes_of(of, Candidate())[0] for _ in range(2))

@@ -10,7 +10,7 @@ from llvm.modules import COUNTED, require_linker
 from llvm.test_evaluator import SMALL, make
 from planish.core import Measured, evaluate
 from planish.executors import LocalExecutor
-from planish.llvm.recipe import recipe_of
+from planish.llvm.evaluator_spec import evaluator_spec_of
 from planish.measure import landlock, seccomp
 
 ATTACKER = """
@@ -57,7 +57,7 @@ def test_a_program_that_attacks_reaches_nothing(tmp_path: Path) -> None:
         attacker = ATTACKER.format(port=port, secret=secret, parent=os.getpid())
         (tmp_path / "h.c").write_text(attacker)
         task = make(COUNTED, "time_s", harness=str(tmp_path / "h.c"))
-        with LocalExecutor(recipe_of(task), lock=tmp_path / "lock") as executor:
+        with LocalExecutor(evaluator_spec_of(task), lock=tmp_path / "lock") as executor:
             (answer,) = evaluate(executor, [SMALL])
             assert executor.notes == ()
             assert isinstance(answer.outcome, Measured), answer.outcome

@@ -17,9 +17,9 @@ from planish.executors import InlineExecutor, LocalExecutor
 from planish.llvm import running
 from planish.llvm.backend import open_backend
 from planish.llvm.backend.elf import code_bytes
+from planish.llvm.evaluator_spec import evaluator_spec_of, prepared
 from planish.llvm.level import LlvmLevel
 from planish.llvm.passes import candidate_of
-from planish.llvm.recipe import prepared, recipe_of
 from planish.llvm.running import Answer, NotRunnableError, Runner
 from planish.measure import Timing
 from planish.settings import Settings
@@ -35,7 +35,7 @@ def make(text: str, *objectives: str, **options: str) -> Task:
 
 
 def outcomes_of(task: Task, *candidates: Candidate) -> list[Outcome]:
-    evaluator = replace(recipe_of(task), timing=ONCE)()
+    evaluator = replace(evaluator_spec_of(task), timing=ONCE)()
     return [answer.outcome for answer in evaluate(InlineExecutor(evaluator), candidates)]
 
 
@@ -99,7 +99,7 @@ def test_a_harness_may_be_ir(tmp_path: Path) -> None:
 def test_a_program_is_run_with_its_arguments() -> None:
     require_linker()
     for words, code, output in (("x", 2, b"x\n"), ("'a b' c", 3, b"a b\n")):
-        evaluator = recipe_of(make(ECHO, "time_s", args=words))()
+        evaluator = evaluator_spec_of(make(ECHO, "time_s", args=words))()
         expected = evaluator._expected  # pyright: ignore[reportPrivateUsage]
         assert (expected.code, expected.output) == (code, output)
 
@@ -123,13 +123,13 @@ def test_code_that_was_run_is_not_run_again(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_program_that_cannot_be_linked_is_checked_by_the_verifier_alone() -> None:
     require_linker()
     text = "declare void @nowhere()\ndefine i32 @main() {\n  call void @nowhere()\n  ret i32 0\n}\n"
-    evaluator = recipe_of(make(text, run="yes"))()
+    evaluator = evaluator_spec_of(make(text, run="yes"))()
     (note,) = evaluator.notes
     assert "nowhere" in note
     (answer,) = evaluate(InlineExecutor(evaluator), [SMALL])
     assert answer.outcome == Measured({"instructions": 2.0})
     with pytest.raises(NotRunnableError, match="cannot be linked"):
-        recipe_of(make(text, "time_s"))()
+        evaluator_spec_of(make(text, "time_s"))()
 
 
 def test_without_a_compiler_sizes_are_measured_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,10 +137,10 @@ def test_without_a_compiler_sizes_are_measured_all_the_same(monkeypatch: pytest.
         raise TargetError("no C compiler")
 
     monkeypatch.setattr(running, "find_linker", none)
-    evaluator = recipe_of(make(ECHO, run="yes"))()
+    evaluator = evaluator_spec_of(make(ECHO, run="yes"))()
     assert evaluator.notes == ("not run, and checked by LLVM's verifier alone: no C compiler",)
     with pytest.raises(TargetError, match="no C compiler"):
-        recipe_of(make(ECHO, "time_s"))()
+        evaluator_spec_of(make(ECHO, "time_s"))()
 
 
 def test_inline_assembly_is_carried_along() -> None:
@@ -168,7 +168,7 @@ def test_an_unknown_pass_is_an_illegal_step() -> None:
 
 def test_an_llvm_that_ends_the_process_costs_one_candidate(tmp_path: Path) -> None:
     """`loop(licm)` lacks MemorySSA, of which LLVM makes a fatal error."""
-    factory = Unguarded(recipe_of(make(SUM)))
+    factory = Unguarded(evaluator_spec_of(make(SUM)))
     lists = [["default<Oz>"], ["function(loop(licm))"], ["no-such-pass"], ["default<Oz>"]]
     with LocalExecutor(factory, lock=tmp_path / "lock") as executor:
         answers = sorted(evaluate(executor, [*map(candidate_of, lists)]), key=lambda answer: answer.position)
@@ -186,9 +186,9 @@ def test_limits_grow_with_the_module() -> None:
     task = make(SUM)
     program = LlvmLevel().load(SUM, {})
     huge = replace(task, program=replace(program, instructions=100_000))
-    assert recipe_of(huge).limits.transform > 100
-    assert recipe_of(task).limits.transform < 15
-    assert recipe_of(task).limits.lifetime == open_backend().lifetime
+    assert evaluator_spec_of(huge).limits.transform > 100
+    assert evaluator_spec_of(task).limits.transform < 15
+    assert evaluator_spec_of(task).limits.lifetime == open_backend().lifetime
 
 
 def test_a_list_whose_code_may_vary_counts_where_it_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +228,7 @@ def test_a_program_that_somebody_kills_is_lost_and_not_wrong(
     nap = (
         "declare i32 @usleep(i32)\ndefine i32 @main() {\n  %r = call i32 @usleep(i32 50000)\n  ret i32 0\n}\n"
     )
-    executor = InlineExecutor(replace(recipe_of(make(nap, "time_s")), timing=ONCE)())
+    executor = InlineExecutor(replace(evaluator_spec_of(make(nap, "time_s")), timing=ONCE)())
     monkeypatch.setattr(subprocess, "Popen", Struck)
     (lost, found) = (answer.outcome for answer in evaluate(executor, [SMALL, SMALL]))
     assert isinstance(lost, Lost)

@@ -21,9 +21,9 @@ from planish.executors import LocalExecutor
 from planish.levels import level_of
 from planish.llvm import describe
 from planish.llvm.backend import open_backend
+from planish.llvm.evaluator_spec import baseline_passes
 from planish.llvm.level import LlvmLevel
 from planish.llvm.passes import candidate_of, passes_of
-from planish.llvm.recipe import baseline_passes
 from planish.measure import Plan, ends_by
 from planish.results.result import Result
 from planish.settings import Settings

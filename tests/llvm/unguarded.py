@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from planish.core import Evaluator
 from planish.llvm import evaluator as module
-from planish.llvm.evaluator import LlvmEvaluator
+from planish.llvm.evaluator import LlvmEvaluatorSpec
 
 
 def _as_it_is(texts: tuple[str, ...]) -> str:
@@ -17,8 +17,8 @@ def _as_it_is(texts: tuple[str, ...]) -> str:
 class Unguarded:
     """Makes an evaluator that takes pipelines as they are, legal or not."""
 
-    recipe: LlvmEvaluator
+    spec: LlvmEvaluatorSpec
 
     def __call__(self) -> Evaluator:
         setattr(module, "print_pipeline", _as_it_is)  # noqa: B010
-        return self.recipe()
+        return self.spec()

@@ -11,7 +11,7 @@ import pytest
 from measure.processes import diary
 from planish.core import (
     Candidate,
-    EvaluatorFactory,
+    EvaluatorSpec,
     Executor,
     Measured,
     Objective,
@@ -24,7 +24,7 @@ from planish.measure import Answer, Entrant, Plan
 from planish.testing.acting import Actor, Diary, act
 
 COST = Objective("cost")
-Start = Callable[[EvaluatorFactory], AbstractContextManager[Executor]]
+Start = Callable[[EvaluatorSpec], AbstractContextManager[Executor]]
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_what_cannot_be_compared(
 class Backwards(InlineExecutor):
     """An executor that answers in the reverse order, and notes what it is asked."""
 
-    def __init__(self, batches: list[Sequence[Candidate]], factory: EvaluatorFactory) -> None:
+    def __init__(self, batches: list[Sequence[Candidate]], factory: EvaluatorSpec) -> None:
         super().__init__(factory())
         self._batches = batches
 

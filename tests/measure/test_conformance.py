@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from planish.core import EvaluatorFactory, Executor
+from planish.core import EvaluatorSpec, Executor
 from planish.executors import InlineExecutor, LocalExecutor
 from planish.measure import Limits
 from planish.testing.executors import ExecutorConformance
@@ -17,12 +17,12 @@ class TestLocalExecutor(ExecutorConformance):
     def _settings(self, tmp_path: Path) -> None:
         self.lock = tmp_path / "lock"
 
-    def executor(self, factory: EvaluatorFactory) -> Executor:
+    def executor(self, factory: EvaluatorSpec) -> Executor:
         return LocalExecutor(factory, workers=2, limits=LIMITS, lock=self.lock)
 
 
 class TestInlineExecutor(ExecutorConformance):
     isolates = False
 
-    def executor(self, factory: EvaluatorFactory) -> Executor:
+    def executor(self, factory: EvaluatorSpec) -> Executor:
         return InlineExecutor(factory())

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from planish.core import Candidate, EvaluatorFactory, Measured, Objective, rng
+from planish.core import Candidate, EvaluatorSpec, Measured, Objective, rng
 from planish.executors import remeasure
 from planish.measure import Answer, Entrant, Plan, Standing
 from planish.testing.acting import Act, Actor, act
@@ -44,7 +44,7 @@ class Machine(Scripted):
         super().__init__()
         self._noise, self._random, self.processes = noise, rng(seed), 0
 
-    def __call__(self, factory: EvaluatorFactory) -> "Machine":
+    def __call__(self, factory: EvaluatorSpec) -> "Machine":
         del factory
         self.processes += 1
         self._offsets = dict[float, float]()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from planish.core import Candidate, EvaluatorFactory, Measured, Objective
+from planish.core import Candidate, EvaluatorSpec, Measured, Objective
 from planish.executors import remeasure
 from planish.measure import Answer, CutShortError, Entrant, Plan, interleave, rounds
 from planish.measure.multiplex import Turn
@@ -31,7 +31,7 @@ class Slow(Scripted):
         self.turns: list[tuple[int, int]] = []
         self._start, self._each = start, each
 
-    def __call__(self, factory: EvaluatorFactory) -> "Slow":
+    def __call__(self, factory: EvaluatorSpec) -> "Slow":
         del factory
         self.now += self._start
         self.processes += 1
@@ -89,7 +89,7 @@ def test_the_baseline_and_the_first_are_measured_in_two_processes() -> None:
 
 def test_a_machine_that_becomes_slow_has_fewer_rounds_of_all() -> None:
     class Slower(Slow):
-        def __call__(self, factory: EvaluatorFactory) -> Slow:
+        def __call__(self, factory: EvaluatorSpec) -> Slow:
             self._start *= 4
             return super().__call__(factory)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planish.core import Candidate, EvaluatorFactory, Failed, Measured, Objective, Outcome, rng
+from planish.core import Candidate, EvaluatorSpec, Failed, Measured, Objective, Outcome, rng
 from planish.executors import remeasure
 from planish.measure import Answer, Entrant, Plan, Standing, interleave, looks, rounds
 from planish.testing.acting import Act, Actor, act
@@ -26,7 +26,7 @@ class Noisy(Scripted):
         self._random = rng(0)
         self.now = 0.0
 
-    def __call__(self, factory: EvaluatorFactory) -> "Noisy":
+    def __call__(self, factory: EvaluatorSpec) -> "Noisy":
         del factory
         self.now += 1
         return self

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from planish.core import (
     Candidate,
-    EvaluatorFactory,
+    EvaluatorSpec,
     Failed,
     Measured,
     Objective,
@@ -66,7 +66,7 @@ class Planks:
     def space(self, task: Task, name: str) -> Space:
         raise NotImplementedError
 
-    def evaluator(self, task: Task, *, final: bool = False) -> EvaluatorFactory:
+    def evaluator(self, task: Task, *, final: bool = False) -> EvaluatorSpec:
         raise NotImplementedError
 
     def baseline(self, task: Task) -> Candidate:

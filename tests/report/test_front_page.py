@@ -8,7 +8,7 @@ import pytest
 from planish.core import Candidate
 from planish.report import write_report
 from planish.report.effects import effect_grids
-from planish.report.members import front_at_end
+from planish.report.front import front_at_end
 from planish.store import open_store
 from report.fronts import BOTH, ERROR, FRONT
 from report.page import Page

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from planish.core import Objective
-from planish.report.bargains import verdict_of_front
+from planish.report.data import read_story
+from planish.report.front import Front, front_at_end
 from planish.report.front_table import front_table
 from planish.report.judgement import Verdict
-from planish.report.members import Front, front_at_end
-from planish.report.story import read_story
+from planish.report.tradeoffs import verdict_of_front
 from planish.report.verdict import verdict_of
 from planish.report.wording import outcome_words
 from planish.store import open_store

@@ -7,8 +7,8 @@ import pytest
 
 import planish
 from planish.budget import Budget
+from planish.report.data import ReportData, read_story
 from planish.report.provenance import provenance, repeat
-from planish.report.story import Story, read_story
 from planish.settings import Settings
 from planish.store import open_store
 from report.planks import ERROR, TIME, Planks, failed, measured, save_run, task_of
@@ -16,7 +16,7 @@ from report.planks import ERROR, TIME, Planks, failed, measured, save_run, task_
 TEXT = "oak \"beam\" 'a' \\ {n}\nsecond <line>"
 
 
-def _story(folder: Path, text: str = TEXT) -> Story:
+def _story(folder: Path, text: str = TEXT) -> ReportData:
     with open_store(folder / "planks.db") as store:
         run_id = save_run(store, [measured(0, 1.0), failed(1)], task=task_of(text, TIME, ERROR))
         return read_story(store, run_id, Planks())

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from planish.core import Candidate, Measured, Objective, Task, Trial
+from planish.report.data import read_story
 from planish.report.judgement import Verdict
-from planish.report.story import read_story
 from planish.report.verdict import verdict_of
 from planish.store import Finalist, Store, open_store
 from report.planks import ERROR, TIME, Planks, Saw, failed, finalist, measured, save_run, task_of, trial

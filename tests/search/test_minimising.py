@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from planish.core import Measured, Trial, best_trial
 from planish.search import Portfolio, Random, RandomMinimise, Rounds, RoundSearcher
-from planish.search.ledger import Ledger
+from planish.search.archive import Archive
 from planish.search.minimise import minimise
 from planish.testing.driving import drive
 from search.letters import Focusable, Words, holds, spell, word
@@ -57,13 +57,13 @@ def test_seeds_come_first_and_are_built_upon() -> None:
 def test_a_minimised_word_has_no_removable_letter(text: str, wanted: set[str]) -> None:
     """Each wanted letter stays once, and nothing else, at a price that is linear in the length."""
     space = Words(lambda each: 10.0 - len(wanted & set(each)))
-    ledger = Ledger(space)
+    ledger = Archive(space)
     trials = _run(RoundSearcher([TIME], _minimised(space, ledger, text)), space, 1_000)
     assert sorted(word(ledger.best()[0])) == sorted(wanted & set(text))
     assert len(trials) <= 1 + 2 * len(text)
 
 
-def _minimised(space: Words, ledger: Ledger, text: str) -> Rounds:
+def _minimised(space: Words, ledger: Archive, text: str) -> Rounds:
     yield from ledger.measure_new([spell(text)])
     yield from minimise(space, ledger, spell(text))
 
@@ -71,7 +71,7 @@ def _minimised(space: Words, ledger: Ledger, text: str) -> Rounds:
 def test_minimising_takes_a_gain_and_passes_by_failures() -> None:
     """Without "x" the word is better, without "a" it fails, and so does the empty word."""
     space = Words(lambda each: None if "a" not in each else 2.0 if "x" in each else 1.0)
-    ledger = Ledger(space)
+    ledger = Archive(space)
     _run(RoundSearcher([TIME], _minimised(space, ledger, "bxab")), space, 100)
     assert word(ledger.best()[0]) == "a"
     assert ledger.cost(spell("")) is None
@@ -79,7 +79,7 @@ def test_minimising_takes_a_gain_and_passes_by_failures() -> None:
 
 def test_what_failed_is_not_minimised() -> None:
     space = Words(lambda _: None)
-    ledger = Ledger(space)
+    ledger = Archive(space)
     assert len(_run(RoundSearcher([TIME], _minimised(space, ledger, "abc")), space, 100)) == 1
     assert not ledger.best()
 
@@ -111,7 +111,7 @@ def test_the_best_few_steer_the_draws() -> None:
 
 def test_of_equal_costs_the_shortest_is_kept() -> None:
     space = Words(lambda each: float(len(set(each))))
-    ledger = Ledger(space, few=2)
+    ledger = Archive(space, few=2)
 
     def search() -> Rounds:
         yield from ledger.measure_new(map(spell, ["aaa", "abc", "bb", "cc", "aba", "abcd", "ba"]))

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planish.budget import Budget
-from planish.core import Candidate, EvaluatorFactory, Executor, Measured, Searcher, Trial
+from planish.core import Candidate, EvaluatorSpec, Executor, Measured, Searcher, Trial
 from planish.executors import InlineExecutor
 from planish.levels import load_program
 from planish.measure import Answer
@@ -47,7 +47,7 @@ class Here(InlineExecutor):
         super().__init__(Measuring(noise=0.0)())
         self._shuffle, self._most = shuffle, most
 
-    def serve(self, factory: EvaluatorFactory) -> None:
+    def serve(self, factory: EvaluatorSpec) -> None:
         """Nothing is left of the last task."""
 
     def answers(self) -> Iterator[Answer]:

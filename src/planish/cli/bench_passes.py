@@ -67,7 +67,7 @@ def _carry_out(
     store: str | None,
     form: given.Form,
 ) -> None:
-    from planish.cli.failing import writing
+    from planish.cli.errors import writing
     from planish.cli.parts import gather, require_all
     from planish.core import StoppedError
     from planish.store import open_store

@@ -16,8 +16,8 @@ from planish.cli.bench_passes import bench_passes
 from planish.cli.compare import compare
 from planish.cli.complete import COMPLETING
 from planish.cli.corpus import corpus
+from planish.cli.errors import guarded
 from planish.cli.export import export
-from planish.cli.failing import guarded
 from planish.cli.inspect import inspect
 from planish.cli.levels import levels
 from planish.cli.passes import passes

@@ -45,7 +45,7 @@ def compare(
     options: --searcher beam-dfs:width=8,depth=5. Given the ids of runs, their winners are measured in
     turns in one run, beside the baseline.
     """
-    from planish.cli.contest import compare_programs, compare_runs, contestants
+    from planish.cli.compare_output import compare_programs, compare_runs, contestants
     from planish.cli.request import level_options, names
     from planish.settings import Settings
 

@@ -114,7 +114,7 @@ def coreset(
     """
     import json
 
-    from planish.cli.failing import writing
+    from planish.cli.errors import writing
     from planish.cli.output import say
     from planish.corpus.labelling import Plan, build_coreset, read_label_card
 

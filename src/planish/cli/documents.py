@@ -7,9 +7,9 @@ from typing import Any
 
 from planish.cli.front import baseline_document, ending_document, front_document, reference_document
 from planish.core import Candidate, Measured
+from planish.report.data import ReportData
 from planish.report.failures import failure_groups
 from planish.report.standings import Standing, standings
-from planish.report.story import Story
 from planish.report.verdict import verdict_of
 from planish.store import Run, StoredTask
 
@@ -31,7 +31,7 @@ def task_document(task: StoredTask) -> dict[str, Any]:
     }
 
 
-def result_document(story: Story) -> dict[str, Any]:
+def result_document(story: ReportData) -> dict[str, Any]:
     """Give a run with its result."""
     found = verdict_of(story)
     compared = standings(story.finalists, story.objective)
@@ -67,7 +67,7 @@ def candidate_document(candidate: Candidate) -> dict[str, Any]:
     return {"hash": candidate.hash, "steps": json.loads(candidate.text)}
 
 
-def _best(story: Story) -> dict[str, Any] | None:
+def _best(story: ReportData) -> dict[str, Any] | None:
     if story.best is None or not isinstance(story.best.outcome, Measured):
         return None
     values = dict(story.best.outcome.values)

@@ -14,7 +14,7 @@ def export(
     form: given.Format = "text",
 ) -> None:
     """Write a winner for use without planish."""
-    from planish.cli.failing import writing
+    from planish.cli.errors import writing
     from planish.cli.output import document, say
     from planish.cli.summary import tell_stand_in
     from planish.results.stored import stored_result

@@ -10,15 +10,15 @@ from typing import Any
 from planish.cli.output import GAP, say, table, width
 from planish.cli.scatter import ASCII, FULL, scatter
 from planish.core import Measured, growth_of, pareto_front, reference_point
+from planish.report.data import ReportData
 from planish.report.effects import Grid, effect_grids
+from planish.report.front import front_at_end
 from planish.report.front_table import FrontTable, front_table
-from planish.report.members import front_at_end
-from planish.report.story import Story
 from planish.report.wording import number
 from planish.store import Finalist
 
 
-def show_front(story: Story) -> None:
+def show_front(story: ReportData) -> None:
     """Write the plot, how the hypervolume grew, and the table of the front."""
     objectives = story.task.objectives
     growth = growth_of(story.trials, objectives, story.baseline)
@@ -59,7 +59,7 @@ def _parts(made: FrontTable, most: int) -> list[list[int]]:
     ]
 
 
-def show_members(story: Story, *, effects: bool) -> None:
+def show_members(story: ReportData, *, effects: bool) -> None:
     """Write what each of the front does.
 
     Args:
@@ -89,7 +89,7 @@ def _show_grid(grid: Grid) -> None:
         say("* other than both by themselves make together")
 
 
-def front_document(story: Story) -> Mapping[str, Any]:
+def front_document(story: ReportData) -> Mapping[str, Any]:
     """Give the search's front and the hypervolume; nothing with one objective."""
     objectives = story.task.objectives
     if len(objectives) < 2:
@@ -126,7 +126,7 @@ def ending_document(finalist: Finalist) -> Mapping[str, Any]:
     return {name: finalist.data[name] for name in END if name in finalist.data}
 
 
-def baseline_document(story: Story) -> Mapping[str, Any]:
+def baseline_document(story: ReportData) -> Mapping[str, Any]:
     """Give what is known of the baseline besides the leading objective."""
     front = front_at_end(story.finalists, story.task.objectives)
     if front is None:
@@ -135,7 +135,7 @@ def baseline_document(story: Story) -> Mapping[str, Any]:
     return {"objectives": values, "scores": dict(front.baseline.scores)}
 
 
-def reference_document(story: Story) -> Mapping[str, Any]:
+def reference_document(story: ReportData) -> Mapping[str, Any]:
     """Give the other baseline; nothing where there is none."""
     front = front_at_end(story.finalists, story.task.objectives)
     if front is None or front.reference is None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from planish.cli.documents import candidate_document
 from planish.core import Candidate, Level, Task
 from planish.graph.architecture import CLASSES, Recognition, starting_list
-from planish.graph.learned import ClassList, Effect, known_list
 from planish.graph.passes import passes_of_kind, selection_of
+from planish.graph.prior import ClassList, Effect, known_list
 from planish.graph.program import graph_program
 from planish.graph.starting import recognition_of
 from planish.past import tried_elsewhere
@@ -103,7 +103,7 @@ def inspected(level: Level, task: Task, store: str | None, *, relevance: bool) -
 
 
 def _relevance(task: Task) -> Relevance:
-    from planish.graph.recipe import widest_settings
+    from planish.graph.evaluator_spec import widest_settings
     from planish.graph.relevance import THOROUGH_S, Examiner, analyse, remembered
 
     program, settings = graph_program(task.program), widest_settings(task)

@@ -11,7 +11,7 @@ import typer
 
 from planish.cli import options as given
 from planish.cli.complete import run_ids
-from planish.cli.failing import writing
+from planish.cli.errors import writing
 from planish.cli.show import show
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from planish.cli.front import show_front, show_members
 from planish.cli.output import facts, one_line, remark, say, table, without_steering
 from planish.core import Trial
+from planish.report.data import ReportData
 from planish.report.failures import failure_groups
 from planish.report.stages import stage_times
 from planish.report.standings import Standing, standings, work_of
-from planish.report.story import Story
 from planish.report.verdict import verdict_of
 from planish.report.wording import (
     amount,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _SHOWN = 5
 
 
-def show_result(story: Story) -> None:
+def show_result(story: ReportData) -> None:
     """Write the verdict, the finalists beside the baseline, and the failures."""
     found = verdict_of(story)
     say(f"{one_line(title(story.task.program))}\non {_target(story)}\n")
@@ -49,7 +49,7 @@ def show_result(story: Story) -> None:
     show_failures(story.trials)
 
 
-def _plainly(story: Story, kind: str, headline: str) -> str:
+def _plainly(story: ReportData, kind: str, headline: str) -> str:
     baseline = f"the baseline ({baseline_name(story)})"
     match kind:
         case _ if len(story.task.objectives) > 1:
@@ -68,7 +68,7 @@ def _plainly(story: Story, kind: str, headline: str) -> str:
             return f"{headline}."
 
 
-def baseline_name(story: Story) -> str:
+def baseline_name(story: ReportData) -> str:
     """Name what the finalists are compared with: `numpy`, or the steps, or the unchanged program."""
     if story.baseline is None:
         return "unknown"
@@ -78,7 +78,7 @@ def baseline_name(story: Story) -> str:
     return options["name"] if list(options) == ["name"] else str(story.baseline)
 
 
-def _show_standings(story: Story, compared: Sequence[Standing]) -> None:
+def _show_standings(story: ReportData, compared: Sequence[Standing]) -> None:
     objective, work = story.objective, work_of(story.trials, story.objective)
     ordered = [*(s for s in compared if s.candidate is None), *(s for s in compared if s.candidate)]
     rates = ["GFLOPS"] if work else []
@@ -90,7 +90,7 @@ def _show_standings(story: Story, compared: Sequence[Standing]) -> None:
     say()
 
 
-def _row(story: Story, standing: Standing, work: float | None) -> list[str]:
+def _row(story: ReportData, standing: Standing, work: float | None) -> list[str]:
     name = standing.name if standing.candidate else f"baseline ({baseline_name(story)})"
     name += " = baseline" if standing.candidate and standing.candidate == story.baseline else ""
     value = "" if standing.median is None else amount(standing.median, story.objective.unit)
@@ -114,7 +114,7 @@ def show_failures(trials: Sequence[Trial]) -> None:
         say(f"  {sum(g.count for g in groups[_SHOWN:]):>6,}  for {len(groups) - _SHOWN} other reasons")
 
 
-def show_run(story: Story) -> None:
+def show_run(story: ReportData) -> None:
     """Write what was asked for, and what it took."""
     run = story.run
     options = "".join(f", {name}={value}" for name, value in run.options.items())
@@ -131,12 +131,12 @@ def show_run(story: Story) -> None:
     )
 
 
-def _target(story: Story) -> str:
+def _target(story: ReportData) -> str:
     target = story.task.target
     return f"{target.processor}, {target.cores} core{'s' * (target.cores > 1)}"
 
 
-def show_winner(story: Story, titles: Collection[str] | None = None) -> None:
+def show_winner(story: ReportData, titles: Collection[str] | None = None) -> None:
     """Write what the winner does: all that the level tells of it, or what has one of these titles.
 
     With several objectives it is what each of the front does, without titles also the effects of its steps.

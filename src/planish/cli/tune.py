@@ -112,7 +112,7 @@ def _tell(store: Store, result: Result, form: given.Form, report: Path | None, e
     from planish.core import HasHighlights
     from planish.levels import level_named
     from planish.measure import ends_by
-    from planish.report.story import read_story
+    from planish.report.data import read_story
 
     level = level_named(result.task.level)
     with ends_by(result.ends):
@@ -132,7 +132,7 @@ def _tell(store: Store, result: Result, form: given.Form, report: Path | None, e
 
 def _files(store: Store, result: Result, report: Path | None, export: Path | None) -> list[Path]:
     """Write the report and the winner, where they are wanted, or are what the level is used for."""
-    from planish.cli.failing import writing
+    from planish.cli.errors import writing
     from planish.cli.summary import tell_stand_in
     from planish.core import CanDeliver
     from planish.levels import level_named

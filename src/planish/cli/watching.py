@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from planish.budget import Budget
-from planish.cli.board import Board
 from planish.cli.options import Form
 from planish.cli.output import one_line, remark
 from planish.cli.scatter import ASCII, FULL, WIDTH, scatter
+from planish.cli.status import Board
 from planish.core import Trial
 from planish.report.wording import title
 from planish.results.stored import known_baseline

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from planish.core.ending import Opinion, Reference
 from planish.core.outcome import Outcome
-from planish.core.protocols import EvaluatorFactory, Searcher, Space
+from planish.core.protocols import EvaluatorSpec, Searcher, Space
 from planish.core.step import Candidate, Step
 from planish.core.task import Program, Task
 
@@ -177,7 +177,7 @@ class CanRecall(Searcher, Protocol):
 
 
 @runtime_checkable
-class CanAnchor(EvaluatorFactory, Protocol):
+class CanAnchor(EvaluatorSpec, Protocol):
     """A factory whose evaluators measure relative to the baseline.
 
     Offered by the evaluators of `hlo` and `graph`; used by the loop, before anything else is measured.
@@ -290,7 +290,7 @@ class CanIdentify(Protocol):
 
 
 @runtime_checkable
-class CanDoubt(Protocol):
+class CrossChecks(Protocol):
     """A level that has another way to run a candidate.
 
     Offered by `hlo`; used by the end of a run.
@@ -306,7 +306,7 @@ class CanDoubt(Protocol):
 
 
 @runtime_checkable
-class CanRefer(Protocol):
+class HasReference(Protocol):
     """A level that may know another baseline.
 
     Offered by `hlo`, where a workload names the original, and `graph`; used by the end of a run.

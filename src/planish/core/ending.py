@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planish.core.protocols import EvaluatorFactory
+from planish.core.protocols import EvaluatorSpec
 from planish.core.step import Candidate
 
 
@@ -55,7 +55,7 @@ class Reference:
 
     name: str
     candidate: Candidate
-    factory: EvaluatorFactory | None = None
+    factory: EvaluatorSpec | None = None
 
 
 HELD_BACK = "validation"

@@ -114,7 +114,7 @@ class Executor(Protocol):
         """How many evaluations were lost with their workers so far, each attempt counted, by cause."""
         ...
 
-    def serve(self, factory: EvaluatorFactory) -> None:
+    def serve(self, factory: EvaluatorSpec) -> None:
         """Evaluate by another evaluator from now on; nothing may be under way.
 
         Raises:
@@ -154,7 +154,7 @@ class Executor(Protocol):
         ...
 
 
-class EvaluatorFactory(Protocol):
+class EvaluatorSpec(Protocol):
     """Makes an evaluator inside a worker; it is pickled to get there.
 
     Keep it while workers live: what it owns, such as a folder that they share, may end with it.
@@ -237,7 +237,7 @@ class Level(Protocol):
         """Make a space of the task, by name."""
         ...
 
-    def evaluator(self, task: Task, *, final: bool = False) -> EvaluatorFactory:
+    def evaluator(self, task: Task, *, final: bool = False) -> EvaluatorSpec:
         """Make the recipe for the task's evaluator; `final` ones measure longer and cut nothing short."""
         ...
 

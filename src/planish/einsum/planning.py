@@ -19,7 +19,7 @@ from planish.einsum.request import Request
 from planish.einsum.ways import Way, compile_kernel, numpy_ways
 from planish.executors import LocalExecutor
 from planish.loops.compiled import CompiledKernel
-from planish.loops.evaluator import LoopsEvaluator
+from planish.loops.evaluator import LoopsEvaluatorSpec
 from planish.loops.level import LoopsLevel
 from planish.loops.library import library_of
 from planish.loops.space import TemplateSpace
@@ -100,7 +100,7 @@ def _workers(task: Task, request: Request) -> Generator[LocalExecutor | None]:
         return
     count = max(1, min(8, usable_cores() - task.target.cores + 1))
     # The evaluator is of no use: when the run begins, they make one for the task.
-    with LocalExecutor(LoopsEvaluator(matmul(4, 4, 4), task.target), workers=count) as executor:
+    with LocalExecutor(LoopsEvaluatorSpec(matmul(4, 4, 4), task.target), workers=count) as executor:
         yield executor
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
-from planish.core import Candidate, Evaluator, EvaluatorFactory
+from planish.core import Candidate, Evaluator, EvaluatorSpec
 from planish.measure.batch import Batch
 from planish.measure.clock import DIAL_BYTES, Clock, Dial
 from planish.measure.guard import Answer, answer
@@ -46,7 +46,7 @@ class InlineExecutor:
         """What the evaluator has to tell the user."""
         return tuple(getattr(self._evaluator, "notes", ()))
 
-    def serve(self, factory: EvaluatorFactory) -> None:
+    def serve(self, factory: EvaluatorSpec) -> None:
         """Evaluate by another evaluator from now on."""
         self.cancel()
         self._evaluator = factory()

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from planish.core import STAGES, Candidate, EvaluatorFactory, Failed, Lost, PlanishError, Stage
+from planish.core import STAGES, Candidate, EvaluatorSpec, Failed, Lost, PlanishError, Stage
 from planish.measure.batch import Batch
 from planish.measure.cage import Cage
 from planish.measure.endings import End
@@ -63,7 +63,7 @@ class LocalExecutor:
 
     def __init__(
         self,
-        factory: EvaluatorFactory,
+        factory: EvaluatorSpec,
         *,
         workers: int = 1,
         limits: Limits | None = None,
@@ -103,7 +103,7 @@ class LocalExecutor:
         """Enough for all workers, that the pipe's round trip is lost in it twice."""
         return 2 * self._crew.count * self._chunk()
 
-    def serve(self, factory: EvaluatorFactory) -> None:
+    def serve(self, factory: EvaluatorSpec) -> None:
         """Evaluate for another task from now on, in the same processes: it saves their start.
 
         Where candidates are to be confined otherwise, they are other processes.
@@ -328,7 +328,7 @@ def _stage(phase: str) -> Stage:
     return phase if phase in STAGES else "worker"
 
 
-def _pickled(factory: EvaluatorFactory) -> bytes:
+def _pickled(factory: EvaluatorSpec) -> bytes:
     try:
         return pickle.dumps(factory, pickle.HIGHEST_PROTOCOL)
     except Exception as error:

@@ -9,7 +9,7 @@ from itertools import islice
 from planish.core import (
     Candidate,
     CanEnumerate,
-    EvaluatorFactory,
+    EvaluatorSpec,
     Executor,
     Failed,
     Objective,
@@ -47,7 +47,7 @@ class ReplayExecutor:
         self._submitted = 0
         self.losses: Counter[str] = Counter()
 
-    def serve(self, factory: EvaluatorFactory) -> None:
+    def serve(self, factory: EvaluatorSpec) -> None:
         """Answer from the same table."""
         del factory
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from planish.core import Candidate, Task
 from planish.graph.effects import ROUNDS, Found, measured, parts
+from planish.graph.evaluator_spec import settings_of, unoptimised, widest_settings
 from planish.graph.passes import Selection, selection_of
 from planish.graph.program import GraphProgram, graph_program
-from planish.graph.recipe import settings_of, unoptimised, widest_settings
 from planish.graph.relevance import Examiner, ExaminerError, Relevance, known_relevance
 from planish.graph.starting import class_lists, recognition_of
 from planish.graph.tables import aligned, milliseconds, times

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from planish.core import Candidate, Measured, Task, cache_folder, content_hash, evaluate
 from planish.executors import LocalExecutor
+from planish.graph.evaluator_spec import evaluator_spec_of
 from planish.graph.machine import this_machine
 from planish.graph.passes import Disable, Offline, Selection, selection_of
-from planish.graph.recipe import recipe_of
 from planish.measure import deadline, seconds_left
 
 PATIENCE_S = 10.0
@@ -73,8 +73,8 @@ def _measure(task: Task, wanted: Sequence[Selection], patience_s: float) -> Foun
     """Measure in turns while there is time; what failed once is not measured again."""
     end = time.monotonic() + patience_s
     samples: dict[Selection, list[Values]] = {each: [] for each in wanted}
-    recipe = replace(recipe_of(task, final=True), objectives=frozenset({"latency"}))
-    with closing(LocalExecutor(recipe)) as workers:
+    spec = replace(evaluator_spec_of(task, final=True), objectives=frozenset({"latency"}))
+    with closing(LocalExecutor(spec)) as workers:
         for _ in range(ROUNDS):
             batch = list(samples)
             for answer in evaluate(workers, [each.candidate for each in batch], deadline()):

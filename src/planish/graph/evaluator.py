@@ -12,8 +12,10 @@ from typing import Any
 
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, ProgramError, StageClock
 from planish.graph.counters import QUANTITIES, Meter
+from planish.graph.model_cache import ModelCache
 from planish.graph.passes import Selection, selection_of
 from planish.graph.program import GraphProgram
+from planish.graph.rewrite_cache import Made, RewriteCache
 from planish.graph.rewriting import RewriteError
 from planish.graph.running import (
     Feed,
@@ -31,9 +33,7 @@ from planish.graph.running import (
 from planish.graph.running.derived import derived
 from planish.graph.running.feeds import FURTHER
 from planish.graph.running.memory import peak_memory
-from planish.graph.shelf import Shelf
 from planish.graph.timed import Timed
-from planish.graph.workshop import Made, Workshop
 from planish.measure import Limits, Timing, Yardstick
 from planish.measure.cage import FILE_BYTES, Cage
 from planish.measure.scratch import shared_folder
@@ -52,7 +52,7 @@ _LABELS = "accuracy"
 
 
 @dataclass(frozen=True)
-class GraphEvaluator:
+class GraphEvaluatorSpec:
     """Makes an evaluator in a worker.
 
     Args:
@@ -74,7 +74,7 @@ class GraphEvaluator:
     timing: Timing = TIMING
     yardstick: Yardstick | None = None
     remember: bool = True
-    shelf: Shelf | None = None
+    shelf: ModelCache | None = None
 
     @property
     def cage(self) -> Cage:
@@ -100,28 +100,26 @@ class _Evaluator:
         ProgramError: the runtime does not take the model as it came, or its answers are not finite.
     """
 
-    def __init__(self, recipe: GraphEvaluator) -> None:
-        self._recipe = recipe
-        self._program = recipe.program
+    def __init__(self, spec: GraphEvaluatorSpec) -> None:
+        self._spec = spec
+        self._program = spec.program
         # The folder of temporary files is the worker's own, and ends with it.
-        self._workshop = Workshop(recipe.program, Path(tempfile.mkdtemp()), shelf=recipe.shelf)
-        self._feeds = make_feeds(recipe.program, self._workshop.original, further=not recipe.remember)
-        self._labels = labelled(recipe.program)
-        self._compared = list(zip(self._feeds, _reference(recipe, self._feeds), strict=True))
+        self._workshop = RewriteCache(spec.program, Path(tempfile.mkdtemp()), shelf=spec.shelf)
+        self._feeds = make_feeds(spec.program, self._workshop.original, further=not spec.remember)
+        self._labels = labelled(spec.program)
+        self._compared = list(zip(self._feeds, _reference(spec, self._feeds), strict=True))
         self.notes: tuple[str, ...] = ()
-        if recipe.program.data is not None:
+        if spec.program.data is not None:
             self._compare_further()
         self._known: dict[tuple[str, Selection], Outcome] = {}
         self._verified: set[Candidate] = set()
-        self._timer = Timed(
-            recipe.program.file, recipe.settings, recipe.timing, recipe.yardstick, self._feeds[0]
-        )
+        self._timer = Timed(spec.program.file, spec.settings, spec.timing, spec.yardstick, self._feeds[0])
 
     def _compare_further(self) -> None:
         """Compare at the end on inputs made of the given ones too, where the model as it came takes them."""
         made = derived(self._feeds, FURTHER)
         try:
-            answers = _reference(self._recipe, made)
+            answers = _reference(self._spec, made)
         except ProgramError as error:
             made, answers = (), []
             why = f"the model takes no others made of them ({error.message})"
@@ -129,7 +127,7 @@ class _Evaluator:
             why = "nothing in them may be moved"
         if not made:
             self.notes = (f"candidates are compared on the given inputs alone: {why}",)
-        if not self._recipe.remember:
+        if not self._spec.remember:
             self._compared += zip(made, answers, strict=True)
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
@@ -142,7 +140,7 @@ class _Evaluator:
             except RewriteError as error:
                 return Failed("transform", "a pass fails", str(error))
         name = (made.name, replace(chosen, rewrites=()))
-        if name not in self._known or not self._recipe.remember:
+        if name not in self._known or not self._spec.remember:
             self._known[name] = self._tried(candidate, chosen, made, clock)
         return self._known[name]
 
@@ -171,7 +169,7 @@ class _Evaluator:
                 weights_of(kept).unlink(missing_ok=True)
 
     def _settings(self, chosen: Selection) -> Settings:
-        return self._recipe.settings.having(chosen.session)
+        return self._spec.settings.having(chosen.session)
 
     def _session(self, chosen: Selection, file: Path) -> Session:
         return open_session(file, self._settings(chosen), chosen.disabled)
@@ -192,8 +190,8 @@ class _Evaluator:
     def _measured(
         self, session: Session, chosen: Selection, file: Path, offline: float, clock: StageClock
     ) -> Outcome:
-        recipe, wanted = self._recipe, self._recipe.objectives
-        meter = Meter(wanted, recipe.settings.provider)
+        spec, wanted = self._spec, self._spec.objectives
+        meter = Meter(wanted, spec.settings.provider)
         with clock("run"):
             meter.begin()
             timed = self._timer.time(session)
@@ -261,11 +259,11 @@ def within_three_sigma(samples: Sequence[float]) -> Sequence[float]:
     return [each for each in samples if abs(each - middle) <= _SIGMAS * spread] or samples
 
 
-def _reference(recipe: GraphEvaluator, feeds: Sequence[Feed]) -> list[Sequence[Any]]:
+def _reference(spec: GraphEvaluatorSpec, feeds: Sequence[Feed]) -> list[Sequence[Any]]:
     """Run the model as it came, with every optimisation off."""
-    path = recipe.program.file
+    path = spec.program.file
     try:
-        session = open_session(path, recipe.settings, as_it_is=True)
+        session = open_session(path, spec.settings, as_it_is=True)
         found = [session.run(feed) for feed in feeds]
     except RefusedError as error:
         raise ProgramError(f"ONNX Runtime does not run '{path}': {error.message}") from error

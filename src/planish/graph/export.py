@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import Candidate, Task
+from planish.graph.evaluator_spec import settings_of
 from planish.graph.installed import versions
 from planish.graph.passes import Selection, selection_of
 from planish.graph.program import GraphProgram, graph_program
-from planish.graph.recipe import settings_of
+from planish.graph.rewrite_cache import RewriteCache
 from planish.graph.running import PROVIDERS, Settings, open_session, weights_of
-from planish.graph.workshop import Workshop
 
 _SCRIPT = '''"""Runs a model that planish optimised; needs onnxruntime alone."""
 
@@ -90,7 +90,7 @@ def _write_model(program: GraphProgram, chosen: Selection, settings: Settings, f
     import onnx
 
     with tempfile.TemporaryDirectory() as folder:
-        workshop = Workshop(program, Path(folder))
+        workshop = RewriteCache(program, Path(folder))
         if chosen.offline:
             made = workshop.made(chosen.rewrites)
             open_session(made.file, settings, chosen.disabled, keep=file, apart=True)

@@ -21,7 +21,7 @@ from planish.core import (
 )
 
 if TYPE_CHECKING:
-    from planish.graph.evaluator import GraphEvaluator
+    from planish.graph.evaluator import GraphEvaluatorSpec
     from planish.graph.program import GraphProgram
 
 MODEL_OPTIONS = ("shape", "batch", "inputs", "labels", "allow", "session")
@@ -116,8 +116,8 @@ class GraphLevel:
         return this_machine(cores, graph_program(program).settings)
 
     def space(self, task: Task, name: str) -> Space:
-        """Make a space: "relevant", "all" or "exact"; see `planish.graph.recipe.space_of`."""
-        from planish.graph.recipe import space_of
+        """Make a space: "relevant", "all" or "exact"; see `planish.graph.evaluator_spec.space_of`."""
+        from planish.graph.evaluator_spec import space_of
 
         if name not in self.spaces:
             raise unknown("level 'graph' has no space", name, self.spaces)
@@ -127,7 +127,7 @@ class GraphLevel:
         self, task: Task, tried: Mapping[str, Sequence[tuple[Candidate, float | None]]]
     ) -> Sequence[Candidate]:
         """Learn from other models with what a search for this one begins; see `planish.core.CanLearn`."""
-        from planish.graph.learned import known_list
+        from planish.graph.prior import known_list
         from planish.graph.program import graph_program
         from planish.graph.starting import recognition_of
 
@@ -140,11 +140,11 @@ class GraphLevel:
         """Have the spaces of a task begin with what was learnt; see `planish.core.CanLearn`."""
         self._learnt[task.key] = tuple(candidates)
 
-    def evaluator(self, task: Task, *, final: bool = False) -> GraphEvaluator:
-        """Make the recipe for the task's evaluator; raises PlanishError where a counter is missing."""
-        from planish.graph.recipe import recipe_of
+    def evaluator(self, task: Task, *, final: bool = False) -> GraphEvaluatorSpec:
+        """Make the spec for the task's evaluator; raises PlanishError where a counter is missing."""
+        from planish.graph.evaluator_spec import evaluator_spec_of
 
-        return recipe_of(task, final=final)
+        return evaluator_spec_of(task, final=final)
 
     def baseline(self, task: Task) -> Candidate:
         """Give the file as it came, under ONNX Runtime's defaults."""
@@ -153,19 +153,19 @@ class GraphLevel:
 
     def variants(self, task: Task, candidate: Candidate) -> Sequence[Candidate]:
         """Give the baseline, so that the winner is never worse, and what it is compared with besides."""
-        from planish.graph.recipe import compared
+        from planish.graph.evaluator_spec import compared
 
         return compared(task, candidate)
 
     def identities(self, task: Task) -> AbstractContextManager[Callable[[Candidate], str]]:
         """Give what names selections by what they make; at the end of a run idle passes go by it."""
-        from planish.graph.sameness import identities
+        from planish.graph.equivalence import identities
 
         return identities(task)
 
     def reference(self, task: Task) -> Reference:
         """Give no optimisation at all: what is measured beside the baseline at the end."""
-        from planish.graph.recipe import no_optimisation
+        from planish.graph.evaluator_spec import no_optimisation
 
         del task
         return no_optimisation()

@@ -100,8 +100,8 @@ class Comparing:
 
 
 class _Comparison:
-    def __init__(self, recipe: Comparing) -> None:
-        self._recipe, self._program = recipe, recipe.program
+    def __init__(self, spec: Comparing) -> None:
+        self._spec, self._program = spec, spec.program
         self._call = fit(self._program.module, self._program.workload).evolved
         self._arrays = _arguments(self._program, self._call)
         self._backends = [open_backend(name) for name in BACKENDS]
@@ -124,7 +124,7 @@ class _Comparison:
             except BackendError as error:
                 return Failed("verify", f"does not run by {backend.name}", error.message)
         found = [difference(a, b) for a, b in zip(*results, strict=True)]
-        if max(found) > self._recipe.tolerance:
+        if max(found) > self._spec.tolerance:
             place = int(np.argmax(found))
             what = f"result {place} differs by {found[place]:.3g} of its largest number"
             return Failed("verify", DISAGREE, what)

@@ -34,7 +34,7 @@ _OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory")
 
 
 @dataclass(frozen=True)
-class HloEvaluator:
+class HloEvaluatorSpec:
     """Makes an evaluator in a worker.
 
     Args:
@@ -85,15 +85,15 @@ class _Evaluator:
         notes: that the data is a stand-in.
     """
 
-    def __init__(self, recipe: HloEvaluator) -> None:
-        self._recipe = recipe
-        self._module = recipe.program.module
-        self._backend = open_backend(recipe.backend, recipe.cores)
-        self._scorer = _scorer(recipe, self._backend)
-        self._timer = self._timed_by(recipe)
+    def __init__(self, spec: HloEvaluatorSpec) -> None:
+        self._spec = spec
+        self._module = spec.program.module
+        self._backend = open_backend(spec.backend, spec.cores)
+        self._scorer = _scorer(spec, self._backend)
+        self._timer = self._timed_by(spec)
         self._known: dict[str, Outcome] = {}
         self._scored: OrderedDict[str, tuple[Executable, Errors]] = OrderedDict()
-        stand_in = recipe.program.workload.data.stand_in
+        stand_in = spec.program.workload.data.stand_in
         self.notes: tuple[str, ...] = (_NOTES[stand_in],) if stand_in else ()
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
@@ -104,7 +104,7 @@ class _Evaluator:
             except ScheduleError as error:
                 return Failed("transform", "not legal", str(error))
             name, text = canonical_hash(draft.root), entry_text(draft.root, draft.function)
-        if name not in self._known or not self._recipe.remember:
+        if name not in self._known or not self._spec.remember:
             self._known[name] = self._tried(name, text, clock)
         return self._known[name]
 
@@ -124,14 +124,14 @@ class _Evaluator:
                 return Failed("run", "out of memory", error.message)
             return Failed("run", "failed", error.message)
 
-    def _timed_by(self, recipe: HloEvaluator) -> Timer | None:
+    def _timed_by(self, spec: HloEvaluatorSpec) -> Timer | None:
         """Give how candidates are timed: not, alone, or beside the baseline, which is compiled once."""
-        if recipe.timing is None:
+        if spec.timing is None:
             return None
-        if recipe.yardstick is None:
-            return partial(time_call, timing=recipe.timing)
-        baseline = _compiled(recipe, self._backend)
-        beside = Beside(recipe.yardstick, recipe.timing, one_core=recipe.cores == 1)
+        if spec.yardstick is None:
+            return partial(time_call, timing=spec.timing)
+        baseline = _compiled(spec, self._backend)
+        beside = Beside(spec.yardstick, spec.timing, one_core=spec.cores == 1)
         return lambda run: beside.time(run, self._scorer.runs(baseline))
 
     def _measured(
@@ -147,11 +147,11 @@ class _Evaluator:
         if timed is None:
             return Measured(values)
         # What is timed alone is not in the baseline's seconds; the clock tells enough of it.
-        samples = timed.named({"time_s": float}, one_core=self._recipe.cores == 1 and timed.paired)
+        samples = timed.named({"time_s": float}, one_core=self._spec.cores == 1 and timed.paired)
         return Measured({"time_s": timed.median, **values}, samples)
 
     def _keep(self, name: str, executable: Executable, errors: Errors) -> None:
-        if not self._recipe.remember:
+        if not self._spec.remember:
             self._scored[name] = executable, errors
             if len(self._scored) > KEPT:
                 self._scored.popitem(last=False)
@@ -168,22 +168,22 @@ def error_name(part: Part) -> str:
     return "error" if part == "search" else f"error_{part}"
 
 
-def _scorer(recipe: HloEvaluator, backend: Backend) -> Inference | Trainer:
-    module, workload = recipe.program.module, recipe.program.workload
+def _scorer(spec: HloEvaluatorSpec, backend: Backend) -> Inference | Trainer:
+    module, workload = spec.program.module, spec.program.workload
     fitted = fit(module, workload)
-    examples = Parts(workload, fitted, at_the_end=recipe.at_the_end)
+    examples = Parts(workload, fitted, at_the_end=spec.at_the_end)
     if workload.training is None:
-        return Inference(backend, workload, fitted, examples, recipe.parts)
-    predict = _compiled(recipe, backend, fitted.predict.function)
-    return Trainer(backend, workload, fitted, examples, recipe.parts, predict, whole=recipe.at_the_end)
+        return Inference(backend, workload, fitted, examples, spec.parts)
+    predict = _compiled(spec, backend, fitted.predict.function)
+    return Trainer(backend, workload, fitted, examples, spec.parts, predict, whole=spec.at_the_end)
 
 
-def _compiled(recipe: HloEvaluator, backend: Backend, function: str = "") -> Executable:
+def _compiled(spec: HloEvaluatorSpec, backend: Backend, function: str = "") -> Executable:
     """Compile a function of the unchanged module, else the one that is evolved."""
-    draft = original(recipe.program.module)
+    draft = original(spec.program.module)
     function = function or draft.function
     try:
         return backend.compile(entry_text(draft.root, function))
     except BackendError as error:
-        what = f"the compiler '{recipe.backend}' refuses function '{function}': {error.message}"
+        what = f"the compiler '{spec.backend}' refuses function '{function}': {error.message}"
         raise PlanishError(what, "Choose another with --backend.") from error

@@ -23,7 +23,7 @@ from planish.core import (
 from planish.core import Program as AnyProgram
 
 if TYPE_CHECKING:
-    from planish.hlo.evaluator import HloEvaluator
+    from planish.hlo.evaluator import HloEvaluatorSpec
     from planish.hlo.program import Program
     from planish.hlo.scored import ScoredProgram
     from planish.hlo.workload import Workload
@@ -119,11 +119,11 @@ class HloLevel:
             raise unknown("level 'hlo' has no space", name, self.spaces)
         return PatchSpace(scored_program(task.program).module, PAPER if name == "paper" else ())
 
-    def evaluator(self, task: Task, *, final: bool = False) -> HloEvaluator:
-        """Make the recipe for the task's evaluator; both see the search's examples alone."""
-        from planish.hlo.recipe import recipe_of
+    def evaluator(self, task: Task, *, final: bool = False) -> HloEvaluatorSpec:
+        """Make the spec for the task's evaluator; both see the search's examples alone."""
+        from planish.hlo.evaluator_spec import evaluator_spec_of
 
-        return recipe_of(task, final=final)
+        return evaluator_spec_of(task, final=final)
 
     def baseline(self, task: Task) -> Candidate:
         """Give the unchanged module."""
@@ -137,7 +137,7 @@ class HloLevel:
 
     def scores(self, task: Task, candidates: Sequence[Candidate]) -> Sequence[Outcome]:
         """Measure the errors on all parts of the data, the final one too; trainings are whole."""
-        from planish.hlo.recipe import scores_at_the_end
+        from planish.hlo.evaluator_spec import scores_at_the_end
 
         return scores_at_the_end(task, candidates)
 
@@ -149,7 +149,7 @@ class HloLevel:
 
     def reference(self, task: Task) -> Reference | None:
         """Give the original form of the module, where the workload names one."""
-        from planish.hlo.recipe import original_of
+        from planish.hlo.evaluator_spec import original_of
 
         return original_of(task)
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 from planish.core import Candidate, Failed, Measured, Outcome, Task, evaluate
 from planish.executors import LocalExecutor
 from planish.llvm.commands import commands
+from planish.llvm.evaluator_spec import baseline_passes, evaluator_spec_of, is_run
 from planish.llvm.passes import candidate_of, passes_of
 from planish.llvm.program import ir_program
-from planish.llvm.recipe import baseline_passes, is_run, recipe_of
 from planish.measure import deadline, seconds_left
 from planish.measure.cage import told
 
@@ -41,13 +41,13 @@ def described(task: Task, candidate: Candidate) -> Mapping[str, str]:
     passes, base = passes_of(candidate), baseline_passes(task)
     shorter = [passes[:i] + passes[i + 1 :] for i in range(len(passes))]
     leads = _BYTES if task.objectives[0].name == _BYTES else _COUNT
-    recipe = replace(recipe_of(task), running=None, objectives=frozenset({_COUNT}))
+    spec = replace(evaluator_spec_of(task), running=None, objectives=frozenset({_COUNT}))
     found: dict[str, Found] = {what: {} for what in _WHAT}
     if seconds_left() == 0:  # a worker would only be started to be ended
         return _told(task, found, passes, shorter, leads)
-    with closing(LocalExecutor(recipe)) as executor:
+    with closing(LocalExecutor(spec)) as executor:
         for what in _WHAT:
-            executor.serve(replace(recipe, objectives=frozenset({what})))
+            executor.serve(replace(spec, objectives=frozenset({what})))
             lists = [(), base, passes, *(shorter if what == leads else ())]
             found[what] = _measured(executor, list(dict.fromkeys(lists)))
     return _told(task, found, passes, shorter, leads)

@@ -39,7 +39,7 @@ _LEAST_S = 2.0
 
 
 @dataclass(frozen=True)
-class LlvmEvaluator:
+class LlvmEvaluatorSpec:
     """Makes an evaluator in a worker.
 
     Args:
@@ -82,21 +82,21 @@ class _Evaluator:
         NotRunnableError, IRError, TargetError: the time is asked for, and the program cannot be run.
     """
 
-    def __init__(self, recipe: LlvmEvaluator) -> None:
-        backend = open_backend(recipe.backend)
-        self._module = backend.parse(recipe.ir)
-        self._timing = recipe.timing
-        self._remember = recipe.remember
-        self._timed = "time_s" in recipe.objectives
-        self._sized = "text_bytes" in recipe.objectives
+    def __init__(self, spec: LlvmEvaluatorSpec) -> None:
+        backend = open_backend(spec.backend)
+        self._module = backend.parse(spec.ir)
+        self._timing = spec.timing
+        self._remember = spec.remember
+        self._timed = "time_s" in spec.objectives
+        self._sized = "text_bytes" in spec.objectives
         self._best = math.inf
         self._texts: dict[bytes, Outcome] = {}
         self._known: dict[bytes, Outcome] = {}
         self._runner: Runner | None = None
         self._expected = Answer(0, b"", 0.0)
         self.notes: tuple[str, ...] = ()
-        if recipe.running is not None:
-            self._try_to_run(recipe.running, backend)
+        if spec.running is not None:
+            self._try_to_run(spec.running, backend)
 
     def _try_to_run(self, running: Running, backend: Backend) -> None:
         try:

@@ -11,8 +11,8 @@ from planish.core import Candidate, Evaluator, Measured, Outcome, PlanishError, 
 from planish.executors import LocalExecutor
 from planish.llvm.backend import open_backend
 from planish.llvm.commands import OBJECT, OPTIMISED, PREPARED, commands
+from planish.llvm.evaluator_spec import prepared
 from planish.llvm.passes import passes_of, print_pipeline
-from planish.llvm.recipe import prepared
 
 PIPELINE, READ_ME = "pipeline.txt", "README.txt"
 

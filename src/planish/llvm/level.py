@@ -21,7 +21,7 @@ from planish.llvm.program import IRProgram, ir_program
 from planish.llvm.source import OPTIONS, SUFFIXES, is_ir
 
 if TYPE_CHECKING:
-    from planish.llvm.evaluator import LlvmEvaluator
+    from planish.llvm.evaluator import LlvmEvaluatorSpec
 
 
 class LlvmLevel:
@@ -89,7 +89,7 @@ class LlvmLevel:
 
     def runs(self, task: Task) -> bool:
         """Whether candidates are run: where the time is asked for, or the user asked for it."""
-        from planish.llvm.recipe import is_run
+        from planish.llvm.evaluator_spec import is_run
 
         return is_run(task)
 
@@ -100,20 +100,20 @@ class LlvmLevel:
 
         return pass_space(name, elements_of(task.target), task.objectives[0].name)
 
-    def evaluator(self, task: Task, *, final: bool = False) -> LlvmEvaluator:
-        """Make the recipe for the task's evaluator.
+    def evaluator(self, task: Task, *, final: bool = False) -> LlvmEvaluatorSpec:
+        """Make the spec for the task's evaluator.
 
         Raises:
             ProgramError: the time is asked for, and there is no `main`.
         """
-        from planish.llvm.recipe import recipe_of
+        from planish.llvm.evaluator_spec import evaluator_spec_of
 
-        return recipe_of(task, final=final)
+        return evaluator_spec_of(task, final=final)
 
     def baseline(self, task: Task) -> Candidate:
         """Give -Oz as clang means it, or -O3 where the time leads; see `baseline_passes`."""
+        from planish.llvm.evaluator_spec import baseline_passes
         from planish.llvm.passes import candidate_of
-        from planish.llvm.recipe import baseline_passes
 
         return candidate_of(baseline_passes(task))
 

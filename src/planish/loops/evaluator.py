@@ -22,7 +22,7 @@ LAST_TIMING = Timing(budget_s=0.02, fewest=3, slow_factor=math.inf)
 
 
 @dataclass(frozen=True)
-class LoopsEvaluator:
+class LoopsEvaluatorSpec:
     """Makes an evaluator in a worker.
 
     Args:
@@ -49,18 +49,18 @@ class LoopsEvaluator:
 
 
 class _Evaluator:
-    def __init__(self, recipe: LoopsEvaluator) -> None:
-        self._program = recipe.program
-        self._target = recipe.target
-        self._timing = recipe.timing
-        self._remember = not recipe.final
+    def __init__(self, spec: LoopsEvaluatorSpec) -> None:
+        self._program = spec.program
+        self._target = spec.target
+        self._timing = spec.timing
+        self._remember = not spec.final
         # In a search processor time decides nothing, and trials are many.
-        self._weighed = recipe.target.cores == 1 and recipe.final
-        self._verifier = (final_verifier if recipe.final else search_verifier)(self._program)
+        self._weighed = spec.target.cores == 1 and spec.final
+        self._verifier = (final_verifier if spec.final else search_verifier)(self._program)
         self._best = math.inf
         self._known: dict[tuple[str, str | None], Outcome] = {}
         # The baseline must not use more cores than the target has.
-        threadpool_limits(recipe.target.cores, user_api="blas")
+        threadpool_limits(spec.target.cores, user_api="blas")
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Build, verify, then time a candidate; another way to the same schedule has the same outcome."""

@@ -23,7 +23,7 @@ from planish.core import (
 from planish.loops import target as machine
 
 if TYPE_CHECKING:
-    from planish.loops.evaluator import LoopsEvaluator
+    from planish.loops.evaluator import LoopsEvaluatorSpec
     from planish.loops.lang.program import Program as TensorProgram
 
 OPTIONS = ("size", "shape", "dtype", "constant", "backend")
@@ -100,13 +100,13 @@ class LoopsLevel:
             return CursorSpace(program)
         raise unknown("level 'loops' has no space", name, self.spaces)
 
-    def evaluator(self, task: Task, *, final: bool = False) -> LoopsEvaluator:
-        """Make the recipe for the task's evaluator."""
-        from planish.loops.evaluator import LAST_TIMING, LoopsEvaluator
+    def evaluator(self, task: Task, *, final: bool = False) -> LoopsEvaluatorSpec:
+        """Make the spec for the task's evaluator."""
+        from planish.loops.evaluator import LAST_TIMING, LoopsEvaluatorSpec
         from planish.measure.timing import SEARCH_TIMING
 
         timing = LAST_TIMING if final else SEARCH_TIMING
-        return LoopsEvaluator(_tensor_program(task.program), task.target, timing, final)
+        return LoopsEvaluatorSpec(_tensor_program(task.program), task.target, timing, final)
 
     def baseline(self, task: Task) -> Candidate:
         """Give the NumPy implementation."""

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from planish.core import EvaluatorFactory, PlanishError
+from planish.core import EvaluatorSpec, PlanishError
 from planish.measure import landlock, seccomp
 from planish.measure.confinement import cap_the_rest
 from planish.measure.machine_lock import opened_lock
@@ -75,7 +75,7 @@ class Cage:
         return Cage(("/",), tuple(map(str, writes)), programs=False, card=card, file_bytes=file_bytes)
 
     @staticmethod
-    def of(factory: EvaluatorFactory) -> Cage | None:
+    def of(factory: EvaluatorSpec) -> Cage | None:
         """Give the cage that a factory asks for, by an attribute `cage`; None where it asks for none."""
         return getattr(factory, "cage", None)
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
-from planish.core import EvaluatorFactory
+from planish.core import EvaluatorSpec
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Limits:
     memory_bytes: int = 4 << 30
 
     @staticmethod
-    def of(factory: EvaluatorFactory) -> "Limits":
+    def of(factory: EvaluatorSpec) -> "Limits":
         """Give the limits that a factory asks for, by an attribute `limits`; else the usual ones."""
         return getattr(factory, "limits", None) or Limits()
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from planish.core import Candidate, Evaluator, EvaluatorFactory, Outcome, StageClock, Step
+from planish.core import Candidate, Evaluator, EvaluatorSpec, Outcome, StageClock, Step
 from planish.measure.cage import Cage
 from planish.measure.limits import Limits
 
@@ -23,7 +23,7 @@ class Panel:
         factories: one for each entrant.
     """
 
-    factories: tuple[EvaluatorFactory, ...]
+    factories: tuple[EvaluatorSpec, ...]
 
     @property
     def limits(self) -> Limits:

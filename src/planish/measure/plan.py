@@ -7,9 +7,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from planish.core import Candidate, EvaluatorFactory, Executor, Outcome
+from planish.core import Candidate, EvaluatorSpec, Executor, Outcome
 
-Start = Callable[[EvaluatorFactory], AbstractContextManager[Executor]]
+Start = Callable[[EvaluatorSpec], AbstractContextManager[Executor]]
 """Starts an executor, which ends with the block."""
 Round = list[Outcome]
 """The outcomes of the entrants that were not left out, in their order."""
@@ -27,7 +27,7 @@ class Entrant:
 
     name: str
     candidate: Candidate
-    factory: EvaluatorFactory
+    factory: EvaluatorSpec
 
 
 @dataclass(frozen=True)

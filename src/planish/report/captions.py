@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 from planish.report.curve import MOST as MOST_DOTS
 from planish.report.curve import by_time
+from planish.report.data import ReportData
 from planish.report.pareto import MOST
-from planish.report.story import Story
 from planish.report.wording import duration, label
 
 
-def captions(story: Story) -> Mapping[str, str]:
+def captions(story: ReportData) -> Mapping[str, str]:
     """Explain the charts of each section."""
     return {
         "search": _search(story),
@@ -22,7 +22,7 @@ def captions(story: Story) -> Mapping[str, str]:
     }
 
 
-def _search(story: Story) -> str:
+def _search(story: ReportData) -> str:
     cached = f", {story.cached:,} taken from the store" if story.cached else ""
     failed = f"{story.failed:,} failed, marked below the curve" if story.failed else "none failed"
     thinned = f" At most {MOST_DOTS:,} are drawn, evenly chosen." if len(story.trials) > MOST_DOTS else ""
@@ -31,7 +31,7 @@ def _search(story: Story) -> str:
     return f"{counts} {duration(paused)} between the run's parts are left out." if paused else counts
 
 
-def _tradeoffs(story: Story) -> str:
+def _tradeoffs(story: ReportData) -> str:
     better = "; ".join(
         f"{label(o)}: {'less' if o.direction == 'down' else 'more'} is better" for o in story.task.objectives
     )
@@ -40,7 +40,7 @@ def _tradeoffs(story: Story) -> str:
     return f"{front} What is far worse than all that is marked lies beyond the chart.{thinned}"
 
 
-def _time(story: Story) -> str:
+def _time(story: ReportData) -> str:
     whole = "First the whole run, all workers together; then the median trial."
     if story.run.seconds:
         return whole

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from planish.core import Objective
-from planish.report.members import Member
+from planish.report.front import Member
 from planish.report.wording import label, multiple, number
 
 _SMALL = 0.02

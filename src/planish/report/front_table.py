@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from planish.core import HELD_BACK, Objective
-from planish.report.members import Front, Judged, Member
+from planish.report.front import Front, Judged, Member
 from planish.report.wording import amount, label, multiple, number, outcome_words
 
 NONE = "\N{EM DASH}"

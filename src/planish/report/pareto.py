@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planish.core import Candidate, Objective, Trial, front_of
-from planish.report.members import Front
+from planish.report.front import Front
 from planish.report.remeasured import Remeasured, remeasured, told_steps
 
 MOST = 4000

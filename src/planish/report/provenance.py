@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from planish.core import Objective, canonical_json
-from planish.report.story import Story
+from planish.report.data import ReportData
 from planish.report.wording import when
 
 _LONG = 2000
 
 
-def provenance(story: Story) -> Mapping[str, Mapping[str, str]]:
+def provenance(story: ReportData) -> Mapping[str, Mapping[str, str]]:
     """List what decided the run: title to table, name to text."""
     run, task = story.run, story.task
     hosts = sorted({trial.host for trial in story.trials if trial.host} | {run.host})
@@ -54,7 +54,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else canonical_json(value)
 
 
-def repeat(story: Story) -> str:
+def repeat(story: ReportData) -> str:
     """Write the Python lines that search again by the same seed, and measure everything anew."""
     run, task = story.run, story.task
     short = len(task.program) <= _LONG

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planish.core import Candidate, Objective, Step
-from planish.report.members import Front, Member
+from planish.report.front import Front, Member
 
 Point = tuple[float, float]
 UNSEEN = "final"

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from planish.core import Objective
-from planish.report.bargains import verdict_of_front
 from planish.report.curve import value_for
+from planish.report.data import ReportData
 from planish.report.failures import failure_groups
+from planish.report.front import front_at_end
 from planish.report.judgement import Kind, Verdict
-from planish.report.members import front_at_end
 from planish.report.standings import Standing, standings, work_of
-from planish.report.story import Story
+from planish.report.tradeoffs import verdict_of_front
 from planish.report.wording import amount, improvement, label, multiple, number, saving, words
 
 _UNSURE = "measured once, among many: the true value is likely to be worse"
@@ -18,7 +18,7 @@ _KEEP = "the result is the baseline itself: nothing is to be changed"
 _KINDS: dict[str, Kind] = {"faster": "better", "no difference": "same", "slower": "worse"}
 
 
-def verdict_of(story: Story) -> Verdict:
+def verdict_of(story: ReportData) -> Verdict:
     """Judge a run by the comparison at its end, and by nothing else."""
     if story.best is None:
         return _nothing(story)
@@ -32,14 +32,14 @@ def verdict_of(story: Story) -> Verdict:
     return _compared(story, kind, compared) if kind else _open(story)
 
 
-def _kept(story: Story, compared: Sequence[Standing]) -> Verdict:
+def _kept(story: ReportData, compared: Sequence[Standing]) -> Verdict:
     """Tell that the baseline is the result, and how the best of the others did."""
     others = [s for s in compared if s.candidate not in (None, story.baseline)]
     next_best = [f"the best of the others is {s.name}: {_beside(story, s)}" for s in others[:1]]
     return Verdict("same", "Nothing is better than the baseline", (_KEEP, *next_best, _how(story)))
 
 
-def _beside(story: Story, standing: Standing) -> str:
+def _beside(story: ReportData, standing: Standing) -> str:
     said = words(story.objective).get(standing.verdict, standing.verdict)
     if story.objective.exact or standing.interval is None:
         return f"{improvement(standing.gain, story.objective)} {saving(story.objective)}, {said}"
@@ -47,7 +47,7 @@ def _beside(story: Story, standing: Standing) -> str:
     return f"{multiple(standing.gain)}, 95 % confidence interval {low} to {high}, {said}"
 
 
-def _compared(story: Story, kind: Kind, compared: Sequence[Standing]) -> Verdict:
+def _compared(story: ReportData, kind: Kind, compared: Sequence[Standing]) -> Verdict:
     winner = compared[0]
     good, bad = words(story.objective).values()
     gain = improvement(winner.gain, story.objective)
@@ -59,7 +59,7 @@ def _compared(story: Story, kind: Kind, compared: Sequence[Standing]) -> Verdict
     return Verdict(kind, headline, tuple(_grounds(story, kind, compared)))
 
 
-def _grounds(story: Story, kind: Kind, compared: Sequence[Standing]) -> list[str]:
+def _grounds(story: ReportData, kind: Kind, compared: Sequence[Standing]) -> list[str]:
     winner = compared[0]
     gain = f"{multiple(winner.gain)}, which is within the noise: " if kind == "same" else ""
     found = list[str]()
@@ -74,11 +74,11 @@ def _grounds(story: Story, kind: Kind, compared: Sequence[Standing]) -> list[str
     return [*found, *(_other(story, winner, objective) for objective in story.task.objectives[1:])]
 
 
-def _how(story: Story) -> str:
+def _how(story: ReportData) -> str:
     return f"measured again at the end{'' if story.objective.exact else ', interleaved, in fresh processes'}"
 
 
-def _other(story: Story, winner: Standing, objective: Objective) -> str:
+def _other(story: ReportData, winner: Standing, objective: Objective) -> str:
     """Tell what a gain cost in another objective: no winner is better in all of them by definition."""
     values = (
         value_for(story.trials, candidate, objective) for candidate in (winner.candidate, story.baseline)
@@ -87,13 +87,13 @@ def _other(story: Story, winner: Standing, objective: Objective) -> str:
     return f"{label(objective)} {mine} against {base}, as the search measured it"
 
 
-def _both(story: Story, winner: float, base: float) -> str:
+def _both(story: ReportData, winner: float, base: float) -> str:
     text = f"{amount(winner, story.objective.unit)} against {amount(base, story.objective.unit)}"
     work = work_of(story.trials, story.objective)
     return f"{text} ({number(work / winner)} against {number(work / base)} GFLOPS)" if work else text
 
 
-def _open(story: Story) -> Verdict:
+def _open(story: ReportData) -> Verdict:
     assert story.best is not None
     value = story.objective.cost(story.best.cost(story.objective) or 0.0)
     found = f"best {label(story.objective)} of the search: {amount(value, story.objective.unit)}"
@@ -108,7 +108,7 @@ def _open(story: Story) -> Verdict:
     )
 
 
-def _nothing(story: Story) -> Verdict:
+def _nothing(story: ReportData) -> Verdict:
     if not story.trials:
         return Verdict("nothing", "Nothing was tried", (f"the run is {story.run.status}",))
     groups = failure_groups(story.trials)[:3]

@@ -11,16 +11,16 @@ from planish.core import Level, PlanishError, growth_of
 from planish.report import wording
 from planish.report.captions import captions
 from planish.report.curve import by_number, by_time, curve, value_for
+from planish.report.data import ReportData, read_story
 from planish.report.effects import effect_grids
 from planish.report.failures import failure_groups
+from planish.report.front import Front, front_at_end
 from planish.report.front_table import front_table
-from planish.report.members import Front, front_at_end
 from planish.report.pareto import tradeoffs
 from planish.report.provenance import provenance, repeat
 from planish.report.samples import strip_of
 from planish.report.stages import MEANING, StageTime, stage_times
 from planish.report.standings import Standing, standings, work_of
-from planish.report.story import Story, read_story
 from planish.report.verdict import verdict_of
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def write_report(store: Reader, run_id: str, level: Level, path: Path) -> Path:
     return path
 
 
-def _render(story: Story) -> str:
+def _render(story: ReportData) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from plotly.offline import get_plotlyjs
 
@@ -82,7 +82,7 @@ def _render(story: Story) -> str:
     return template.render(_contents(story), plotly_js=get_plotlyjs())
 
 
-def _contents(story: Story) -> dict[str, Any]:
+def _contents(story: ReportData) -> dict[str, Any]:
     compared = standings(story.finalists, story.objective)
     front = front_at_end(story.finalists, story.task.objectives)
     stages = stage_times(story.trials, story.run.seconds)
@@ -115,7 +115,7 @@ def _contents(story: Story) -> dict[str, Any]:
 
 
 def _charts(
-    story: Story, compared: Sequence[Standing], stages: Sequence[StageTime], front: Front | None
+    story: ReportData, compared: Sequence[Standing], stages: Sequence[StageTime], front: Front | None
 ) -> Mapping[str, Sequence[Mapping[str, Any]]]:
     """Give the figures of each section."""
     from planish.report import draw
@@ -131,7 +131,7 @@ def _charts(
     }
 
 
-def _search(story: Story, compared: Sequence[Standing]) -> list[Mapping[str, Any]]:
+def _search(story: ReportData, compared: Sequence[Standing]) -> list[Mapping[str, Any]]:
     from planish.report import draw
 
     baseline = _baseline(story, compared)
@@ -144,7 +144,7 @@ def _search(story: Story, compared: Sequence[Standing]) -> list[Mapping[str, Any
     ]
 
 
-def _baseline(story: Story, compared: Sequence[Standing]) -> float | None:
+def _baseline(story: ReportData, compared: Sequence[Standing]) -> float | None:
     """Give the baseline's value: of the comparison at the end, else of the search."""
     final = next((s.median for s in compared if s.candidate is None), None)
     if final is not None and math.isfinite(final):
@@ -152,7 +152,7 @@ def _baseline(story: Story, compared: Sequence[Standing]) -> float | None:
     return value_for(story.trials, story.baseline, story.objective)
 
 
-def _tradeoffs(story: Story, front: Front | None) -> list[Mapping[str, Any]]:
+def _tradeoffs(story: ReportData, front: Front | None) -> list[Mapping[str, Any]]:
     from planish.report import draw_front
 
     objectives = story.task.objectives
@@ -161,7 +161,7 @@ def _tradeoffs(story: Story, front: Front | None) -> list[Mapping[str, Any]]:
     return [draw_front.tradeoff_figure(tradeoff, joined=len(objectives) == 2) for tradeoff in found]
 
 
-def _growth(story: Story) -> list[Mapping[str, Any]]:
+def _growth(story: ReportData) -> list[Mapping[str, Any]]:
     from planish.report import draw_front
 
     if len(story.task.objectives) < 2:

@@ -8,10 +8,10 @@ from itertools import count
 from typing import TYPE_CHECKING, Annotated
 
 from planish.core import Candidate, CanEvolve, Objective, rng
-from planish.search.drawing import neighbour, new_sample
+from planish.search.fitness import quality
 from planish.search.options import Option
-from planish.search.quality import quality
 from planish.search.rounds import Rounds, RoundSearcher
+from planish.search.sampling import neighbour, new_sample
 from planish.search.visited import Visited
 
 if TYPE_CHECKING:

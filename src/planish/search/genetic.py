@@ -8,11 +8,11 @@ from itertools import count
 from typing import TYPE_CHECKING, Annotated
 
 from planish.core import Candidate, CanEvolve, CanSeed, Objective, rng
-from planish.search.drawing import changed, new_from, new_sample
+from planish.search.fitness import quality
 from planish.search.options import Option
-from planish.search.quality import quality
 from planish.search.recall import Recall
 from planish.search.rounds import Costs, Rounds, RoundSearcher
+from planish.search.sampling import changed, new_from, new_sample
 from planish.search.visited import Visited
 
 if TYPE_CHECKING:

@@ -1,11 +1,11 @@
 """Leaving out the steps that do not contribute (thesis 4.3.2)."""
 
 from planish.core import Candidate, CanShrink
-from planish.search.ledger import Ledger
+from planish.search.archive import Archive
 from planish.search.rounds import Rounds
 
 
-def minimise(space: CanShrink, ledger: Ledger, candidate: Candidate) -> Rounds:
+def minimise(space: CanShrink, ledger: Archive, candidate: Candidate) -> Rounds:
     """Leave out one step after another while the cost does not rise.
 
     In the end no single step can be left out. As in the thesis, steps are tried one at a time; there in

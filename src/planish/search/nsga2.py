@@ -8,9 +8,9 @@ from itertools import count, islice
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from planish.core import Candidate, CanEvolve, Costs, Objective, dominates, reference_point, rng
-from planish.search.drawing import changed, new_from, new_sample
 from planish.search.options import Option
 from planish.search.rounds import CostVectors, VectorRounds, VectorRoundSearcher
+from planish.search.sampling import changed, new_from, new_sample
 from planish.search.visited import Visited
 
 if TYPE_CHECKING:

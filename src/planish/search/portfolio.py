@@ -9,12 +9,12 @@ from itertools import count
 from typing import TYPE_CHECKING, Annotated, Protocol
 
 from planish.core import Candidate, CanEvolve, CanFocus, CanSeed, CanShrink, Objective, rng
-from planish.search.drawing import changed, new_from, new_sample
-from planish.search.ledger import Ledger
+from planish.search.archive import Archive
 from planish.search.minimise import minimise
 from planish.search.options import Option
 from planish.search.recall import Recall
 from planish.search.rounds import Rounds, RoundSearcher
+from planish.search.sampling import changed, new_from, new_sample
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -74,7 +74,7 @@ def portfolio(space: Varied, seed: int, mixture: Mixture, recall: Recall | None 
         mixture: what a stage is made of.
         recall: what was proposed before.
     """
-    ledger, minimised = Ledger(space, mixture.few, recall), None
+    ledger, minimised = Archive(space, mixture.few, recall), None
     yield from ledger.measure_new(space.seeds())
     for first in count(0, mixture.stage):
         best = ledger.best()
@@ -105,7 +105,7 @@ class _Variation:
         """The space as it is drawn from; focusing it takes a while, and what is recalled does without."""
         return _focused(self.whole, self.best)
 
-    def draw(self, seed: int, places: range, ledger: Ledger) -> Iterator[Candidate]:
+    def draw(self, seed: int, places: range, ledger: Archive) -> Iterator[Candidate]:
         """Make one new candidate for each place, until none is new."""
         for place in places:
             new = ledger.visited.recalled() or self._new(rng(seed, place), ledger)
@@ -113,7 +113,7 @@ class _Variation:
                 return
             yield new
 
-    def _new(self, generator: Generator, ledger: Ledger) -> Candidate | None:
+    def _new(self, generator: Generator, ledger: Archive) -> Candidate | None:
         space = self.space
         if not self.best or generator.random() < self.explore:
             return new_sample(space, ledger.visited, generator)

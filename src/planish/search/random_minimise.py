@@ -5,12 +5,12 @@ from itertools import count
 from typing import Annotated, Protocol
 
 from planish.core import Candidate, CanSample, CanShrink, Objective, rng
-from planish.search.drawing import new_sample
-from planish.search.ledger import Ledger
+from planish.search.archive import Archive
 from planish.search.minimise import minimise
 from planish.search.options import Option
 from planish.search.recall import Recall
 from planish.search.rounds import Rounds, RoundSearcher
+from planish.search.sampling import new_sample
 
 
 class Shrinkable(CanSample, CanShrink, Protocol):
@@ -46,7 +46,7 @@ def random_minimise(space: Shrinkable, seed: int, samples: int, recall: Recall |
         samples: random candidates of each stage.
         recall: what was proposed before.
     """
-    ledger = Ledger(space, recall=recall)
+    ledger = Archive(space, recall=recall)
     for first in count(0, samples):
         drawn: list[Candidate] = []
         yield from ledger.measure(_draw(space, seed, range(first, first + samples), ledger, drawn))
@@ -57,7 +57,7 @@ def random_minimise(space: Shrinkable, seed: int, samples: int, recall: Recall |
 
 
 def _draw(
-    space: CanSample, seed: int, places: range, ledger: Ledger, drawn: list[Candidate]
+    space: CanSample, seed: int, places: range, ledger: Archive, drawn: list[Candidate]
 ) -> Iterator[Candidate]:
     """Draw new candidates, and note them, until none is new."""
     for place in places:

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 
 from planish.core import Candidate, CanEnumerate, CanSample, Objective, rng
-from planish.search.drawing import new_sample
 from planish.search.recall import Recall
 from planish.search.rounds import Rounds, RoundSearcher
+from planish.search.sampling import new_sample
 from planish.search.visited import Visited
 
 SMALL = 10_000

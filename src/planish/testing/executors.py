@@ -12,7 +12,7 @@ import pytest
 from planish.core import (
     Candidate,
     Evaluator,
-    EvaluatorFactory,
+    EvaluatorSpec,
     Executor,
     Failed,
     Lost,
@@ -35,7 +35,7 @@ class ExecutorConformance:
 
     isolates: ClassVar[bool] = True
 
-    def executor(self, factory: EvaluatorFactory) -> Executor:
+    def executor(self, factory: EvaluatorSpec) -> Executor:
         """Start an executor whose limits are half a second for "build" and 512 MiB of memory."""
         raise NotImplementedError
 

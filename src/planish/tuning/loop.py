@@ -18,7 +18,7 @@ from planish.core import (
     CanIntroduce,
     CanRecall,
     Evaluation,
-    EvaluatorFactory,
+    EvaluatorSpec,
     Executor,
     Failed,
     Level,
@@ -89,7 +89,7 @@ class Run:
     listener: Listener
     searcher: Searcher
     progress: Progress
-    factory: EvaluatorFactory
+    factory: EvaluatorSpec
     trials: Trials
     started: float = field(default_factory=time.monotonic)
     proposed: set[str] = field(default_factory=set[str])

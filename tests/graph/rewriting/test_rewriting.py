@@ -12,14 +12,14 @@ import pytest
 from onnx import helper
 
 from graph.models import convolutions, model, one_node, tokens, weight, write
-from planish.graph import workshop
+from planish.graph import rewrite_cache
+from planish.graph.model_cache import ModelCache
 from planish.graph.passes import passes, passes_of_kind
 from planish.graph.program import GraphProgram
+from planish.graph.rewrite_cache import RewriteCache
 from planish.graph.rewriting import RewriteError, apply_pass, identity, node_counts, rewrite
 from planish.graph.rewriting.onnxscript import rule_names
-from planish.graph.shelf import Shelf
 from planish.graph.source import read_model
-from planish.graph.workshop import Workshop
 
 REWRITES = [each.name for each in passes_of_kind("onnxoptimizer", "onnxscript")]
 
@@ -98,7 +98,7 @@ def test_names_and_order_do_not_count_and_all_else_does() -> None:
 def test_a_workshop_makes_each_model_once_and_leaves_alone_what_does_not_change(
     program: GraphProgram, tmp_path: Path
 ) -> None:
-    shop = Workshop(program, tmp_path)
+    shop = RewriteCache(program, tmp_path)
     assert shop.made(()).file == program.file
     assert shop.made(["onnxscript.no_op_cast"]) == shop.made(())
     folded = shop.made(["onnxscript.fuse_batchnorm_into_conv"])
@@ -108,7 +108,7 @@ def test_a_workshop_makes_each_model_once_and_leaves_alone_what_does_not_change(
 
 
 def test_a_workshop_without_room_still_works(program: GraphProgram, tmp_path: Path) -> None:
-    shop = Workshop(program, tmp_path, room=0)
+    shop = RewriteCache(program, tmp_path, room=0)
     one = shop.made(["onnxscript.eliminate_identity"])
     shop.made(["onnxscript.fuse_batchnorm_into_conv"])
     assert not one.file.exists()
@@ -120,18 +120,18 @@ def test_a_workshop_without_room_still_works(program: GraphProgram, tmp_path: Pa
 def test_what_is_on_the_shelf_is_not_made_again(
     program: GraphProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shelf = Shelf()
+    shelf = ModelCache()
     lists = (["onnxscript.no_op_cast", "onnxscript.fuse_batchnorm_into_conv"], ["onnxscript.no_op_cast"])
-    first = [Workshop(program, tmp_path, shelf=shelf).made(each) for each in lists]
+    first = [RewriteCache(program, tmp_path, shelf=shelf).made(each) for each in lists]
     assert identity(onnx.load(first[0].file)) == first[0].name
 
     def applied(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(workshop, "apply_pass", applied)
+    monkeypatch.setattr(rewrite_cache, "apply_pass", applied)
     sent = pickle.loads(pickle.dumps(shelf))
-    assert [Workshop(program, tmp_path, shelf=sent).made(each) for each in lists] == first
-    full = Workshop(program, tmp_path, shelf=Shelf(room=0))
+    assert [RewriteCache(program, tmp_path, shelf=sent).made(each) for each in lists] == first
+    full = RewriteCache(program, tmp_path, shelf=ModelCache(room=0))
     monkeypatch.undo()
     assert full.made(lists[0]).file.parent == tmp_path
     folder = shelf.folder

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from planish.budget import Budget
-from planish.core import Candidate, EvaluatorFactory, PlanishError, TargetError, Task
+from planish.core import Candidate, EvaluatorSpec, PlanishError, TargetError, Task
 from planish.executors import InlineExecutor, remeasure_all
 from planish.measure import CutShortError, Entrant, Plan, Standing
 from planish.results.result import Ranked, Result
@@ -31,7 +31,7 @@ SETTINGS = Settings(objectives=("time", "error"), searcher="random", workers=1)
 class Here(InlineExecutor):
     """Evaluates in this process, where nothing has to be started; it leaves deadlines to who asks it."""
 
-    def __init__(self, factory: EvaluatorFactory, **_: object) -> None:
+    def __init__(self, factory: EvaluatorSpec, **_: object) -> None:
         super().__init__(factory())
 
     def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:

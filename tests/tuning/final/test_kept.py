@@ -11,7 +11,7 @@ import pytest
 
 from loops.mutants import mutants
 from planish.budget import Budget
-from planish.core import Candidate, EvaluatorFactory, Target
+from planish.core import Candidate, EvaluatorSpec, Target
 from planish.executors import InlineExecutor
 from planish.loops import evaluator
 from planish.loops.build import kernel_of
@@ -33,7 +33,7 @@ from planish.tuning.progress import Progress, Silent
 class Here(InlineExecutor):
     """Evaluates in this process, where the generator can be broken."""
 
-    def __init__(self, factory: EvaluatorFactory, **_: object) -> None:
+    def __init__(self, factory: EvaluatorSpec, **_: object) -> None:
         super().__init__(factory())
 
 

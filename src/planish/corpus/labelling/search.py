@@ -9,7 +9,7 @@ from planish.core import Candidate, Failed, Measured, Objective, Searcher, Trial
 from planish.corpus.labelling.examiner import Examiner
 from planish.llvm.passes import PassSpace, candidate_of, passes_of
 from planish.search import Portfolio, RandomMinimise, Rounds, RoundSearcher
-from planish.search.ledger import Ledger
+from planish.search.archive import Archive
 from planish.search.minimise import minimise
 
 _ASKED = 16
@@ -71,7 +71,7 @@ def shorten(examiner: Examiner, space: PassSpace, objective: Objective) -> None:
 
 
 def _shortened(space: PassSpace, best: Candidate) -> Rounds:
-    ledger = Ledger(space)
+    ledger = Archive(space)
     yield from ledger.measure_new([best])
     yield from minimise(space, ledger, best)
 

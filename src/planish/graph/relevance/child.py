@@ -20,9 +20,9 @@ from typing import Any
 from planish.core import PlanishError
 from planish.graph.evaluator import cage_of
 from planish.graph.program import program_from
+from planish.graph.rewrite_cache import RewriteCache
 from planish.graph.rewriting import identity, node_counts
 from planish.graph.running import Settings, open_session
-from planish.graph.workshop import Workshop
 from planish.measure.cage import enter
 from planish.measure.confinement import die_with_parent, settle
 
@@ -38,7 +38,7 @@ class Examining:
         scratch: a folder for files.
     """
 
-    def __init__(self, workshop: Workshop, settings: Settings, scratch: Path) -> None:
+    def __init__(self, workshop: RewriteCache, settings: Settings, scratch: Path) -> None:
         self._workshop, self._settings, self._scratch = workshop, settings, scratch
 
     def name(self, rewrites: Sequence[str]) -> str:
@@ -98,7 +98,7 @@ def main(lifeline: int) -> None:
     for line in sys.stdin:
         asked = json.loads(line)
         try:
-            examining = examining or Examining(Workshop(program, scratch), settings, scratch)
+            examining = examining or Examining(RewriteCache(program, scratch), settings, scratch)
             answer = {"answer": getattr(examining, asked["what"])(*asked["of"])}
         except PlanishError as error:
             answer = {"error": error.message}

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from planish.core import (
     Candidate,
-    CanDoubt,
-    CanRefer,
     CanScore,
+    CrossChecks,
     Failed,
+    HasReference,
     Lost,
     Measured,
     Opinion,
@@ -25,7 +25,7 @@ from planish.tuning.final.state import FinalState
 def doubt(search: SearchOutcome, state: FinalState) -> None:
     """Ask for a second opinion on each finalist, and on the baseline."""
     level, task = search.level, search.task
-    assert isinstance(level, CanDoubt)
+    assert isinstance(level, CrossChecks)
     try:
         base, *opinions = level.second_opinion(task, _with_baseline(search, state))
     except PlanishError as error:
@@ -75,7 +75,7 @@ def _why(failed: Failed | Lost) -> str:
 def refer(search: SearchOutcome, state: FinalState) -> None:
     """Measure another baseline, where there is one."""
     level = search.level
-    assert isinstance(level, CanRefer)
+    assert isinstance(level, HasReference)
     try:
         reference = level.reference(search.task)
         if reference is not None:

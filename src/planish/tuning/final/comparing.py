@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from planish.core import Candidate, EvaluatorFactory, Executor, Objective, PlanishError, Reference
+from planish.core import Candidate, EvaluatorSpec, Executor, Objective, PlanishError, Reference
 from planish.executors import LocalExecutor, remeasure_all
 from planish.measure import Entrant, Plan, Standing, seconds_left
 from planish.tuning.final.outcome import SearchOutcome
@@ -134,7 +134,7 @@ def _told(objective: Objective, standing: Standing, known: Standing) -> float:
 
 
 @contextmanager
-def _lent(executor: Executor, factory: EvaluatorFactory) -> Generator[Executor]:
+def _lent(executor: Executor, factory: EvaluatorSpec) -> Generator[Executor]:
     """Use somebody else's executor, which is not ours to close."""
     executor.serve(factory)
     yield executor

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 from planish.core import (
     Candidate,
-    CanDoubt,
     CanIdentify,
-    CanRefer,
     CanScore,
+    CrossChecks,
+    HasReference,
     Measured,
     Outcome,
     PlanishError,
@@ -117,13 +117,13 @@ def _look_further(search: SearchOutcome, state: FinalState, allowance: Allowance
 
 def _further(search: SearchOutcome) -> Iterator[tuple[str, str, Callable[[SearchOutcome, FinalState], None]]]:
     """List what comes after the comparison: its name, what is said, and what is done."""
-    if isinstance(search.level, CanDoubt):
+    if isinstance(search.level, CrossChecks):
         yield "doubt", "asking for a second opinion", doubt
     yield "settle", "", _settle
     if isinstance(search.level, CanScore):
         yield "score", "scoring on data that the search did not see", score
         yield "sort", "", _sort
-    if isinstance(search.level, CanRefer):
+    if isinstance(search.level, HasReference):
         yield "refer", "", refer
     if len(search.task.objectives) > 1:
         yield "effects", "measuring what each step does", tell_effects

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from planish.core import Candidate, Failed, Outcome, ProgramError, Reference, Task, evaluate, unnamed
 from planish.executors import LocalExecutor
-from planish.hlo.evaluator import END_LIMITS, LAST_TIMING, TIMING, HloEvaluator
+from planish.hlo.evaluator import END_LIMITS, LAST_TIMING, TIMING, HloEvaluatorSpec
 from planish.hlo.program import read_program
 from planish.hlo.scored import ScoredProgram, scored_program
 from planish.hlo.workload import Part, fit
@@ -19,9 +19,9 @@ from planish.measure import Yardstick, deadline
 END_PARTS: tuple[Part, ...] = ("search", "validation", "final")
 
 
-def recipe_of(task: Task, *, final: bool = False) -> HloEvaluator:
-    """Make the recipe for a task's evaluator; see `planish.core.Level.evaluator`."""
-    return HloEvaluator(
+def evaluator_spec_of(task: Task, *, final: bool = False) -> HloEvaluatorSpec:
+    """Make the spec for a task's evaluator; see `planish.core.Level.evaluator`."""
+    return HloEvaluatorSpec(
         scored_program(task.program),
         task.target.toolchain["backend"],
         task.target.cores,
@@ -31,9 +31,9 @@ def recipe_of(task: Task, *, final: bool = False) -> HloEvaluator:
     )
 
 
-def end_recipe(task: Task, parts: tuple[Part, ...] = END_PARTS) -> HloEvaluator:
-    """Make the recipe for what is measured once the search is over: errors, after whole trainings."""
-    return HloEvaluator(
+def end_evaluator_spec(task: Task, parts: tuple[Part, ...] = END_PARTS) -> HloEvaluatorSpec:
+    """Make the spec for what is measured once the search is over: errors, after whole trainings."""
+    return HloEvaluatorSpec(
         scored_program(task.program),
         task.target.toolchain["backend"],
         task.target.cores,
@@ -62,7 +62,7 @@ def scores_at_the_end(
         PlanishError: the data is missing, or does not fit.
     """
     found: list[Outcome] = [Failed("worker", "not measured")] * len(candidates)
-    with closing(LocalExecutor(end_recipe(task, parts))) as executor:
+    with closing(LocalExecutor(end_evaluator_spec(task, parts))) as executor:
         for answer in evaluate(executor, candidates, deadline()):
             found[answer.position] = answer.outcome
     return found
@@ -84,6 +84,6 @@ def original_of(task: Task) -> Reference | None:
     if digest_of(path) != workload.original.digest:
         raise ProgramError(f"'{path}' is not what it was when the search began", "Tune again.")
     fit(module, workload)
-    alone = replace(recipe_of(task, final=True), yardstick=None)
-    recipe = replace(alone, program=ScoredProgram(module, workload), limits=END_LIMITS)
-    return Reference(path.name, Candidate(), recipe)
+    alone = replace(evaluator_spec_of(task, final=True), yardstick=None)
+    spec = replace(alone, program=ScoredProgram(module, workload), limits=END_LIMITS)
+    return Reference(path.name, Candidate(), spec)

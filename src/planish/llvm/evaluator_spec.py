@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planish.core import ProgramError, Task
 from planish.llvm.backend import open_backend
-from planish.llvm.evaluator import LAST_TIMING, TIMING, LlvmEvaluator
+from planish.llvm.evaluator import LAST_TIMING, TIMING, LlvmEvaluatorSpec
 from planish.llvm.functions.attributes import for_size, without_optnone
 from planish.llvm.machine import elements_of
 from planish.llvm.passes import oz_of
@@ -16,8 +16,8 @@ _PACE = 1000.0
 """Instructions for which each stage is given another second, beyond its usual limit."""
 
 
-def recipe_of(task: Task, *, final: bool = False) -> LlvmEvaluator:
-    """Make the recipe for a task's evaluator.
+def evaluator_spec_of(task: Task, *, final: bool = False) -> LlvmEvaluatorSpec:
+    """Make the spec for a task's evaluator.
 
     Args:
         task: the program, the back end and the objectives.
@@ -34,7 +34,7 @@ def recipe_of(task: Task, *, final: bool = False) -> LlvmEvaluator:
             "Give one that calls it: --option harness=FILE.c.",
         )
     backend = task.target.toolchain["backend"]
-    return LlvmEvaluator(
+    return LlvmEvaluatorSpec(
         prepared(task),
         program.running if is_run(task) else None,
         names,

@@ -8,13 +8,13 @@ from functools import partial
 
 from planish.core import Candidate, Reference, Task
 from planish.graph.counters import QUANTITIES, counters
-from planish.graph.evaluator import LAST_TIMING, TIMING, GraphEvaluator, lacking
+from planish.graph.evaluator import LAST_TIMING, TIMING, GraphEvaluatorSpec, lacking
 from planish.graph.installed import SETTINGS
+from planish.graph.model_cache import ModelCache
 from planish.graph.passes import SETTABLE, Selection, Set, passes_of_kind, selection_of
 from planish.graph.program import GraphProgram, graph_program
 from planish.graph.relevance import Examiner, analyse, remembered
 from planish.graph.running import Settings
-from planish.graph.shelf import Shelf
 from planish.graph.space import Letters, SelectionSpace
 from planish.graph.starting import GOOD_LISTS, class_lists
 from planish.measure import Limits, Yardstick
@@ -25,8 +25,8 @@ _COPIES = 16
 """So many times a model's size is a worker's memory: of it as it came, rewritten, and in sessions."""
 
 
-def recipe_of(task: Task, *, final: bool = False) -> GraphEvaluator:
-    """Make the recipe for a task's evaluator; see `planish.core.Level.evaluator`.
+def evaluator_spec_of(task: Task, *, final: bool = False) -> GraphEvaluatorSpec:
+    """Make the spec for a task's evaluator; see `planish.core.Level.evaluator`.
 
     Raises:
         PlanishError: an objective cannot be measured here.
@@ -37,7 +37,7 @@ def recipe_of(task: Task, *, final: bool = False) -> GraphEvaluator:
     wrong = lacking(names, program, counters(settings.provider))
     if wrong is not None:
         raise wrong
-    return GraphEvaluator(
+    return GraphEvaluatorSpec(
         program,
         settings,
         names,
@@ -46,7 +46,7 @@ def recipe_of(task: Task, *, final: bool = False) -> GraphEvaluator:
         # Counters of energy and heat would count the baseline's calls too.
         None if names & set(QUANTITIES) else Yardstick(),
         remember=not final,
-        shelf=Shelf() if final else None,
+        shelf=ModelCache() if final else None,
     )
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Story:
+class ReportData:
     """A run with its task, trials and result.
 
     Args:
@@ -66,7 +66,7 @@ class Story:
         return sum(trial.cached for trial in self.trials)
 
 
-def read_story(store: Reader, run_id: str, level: Level) -> Story:
+def read_story(store: Reader, run_id: str, level: Level) -> ReportData:
     """Read a run; nothing is written.
 
     Args:
@@ -89,7 +89,7 @@ def read_story(store: Reader, run_id: str, level: Level) -> Story:
     winner = finalists[0].candidate if finalists else best.candidate if best else None
     wanted = several or ([] if winner is None else [winner])
     told = [_described(bound, refused, candidate, level) for candidate in wanted]
-    return Story(
+    return ReportData(
         run,
         task,
         trials,

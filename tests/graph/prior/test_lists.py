@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planish.core import Candidate, Step
-from planish.graph.learned import Record, learn_lists, learned_list
-from planish.graph.learned.effects import FAR, effects
 from planish.graph.passes import Disable, Offline, Rewrite, selection, selection_of
+from planish.graph.prior import Record, learn_lists, learned_list
+from planish.graph.prior.effects import FAR, effects
 
 GOOD = Rewrite("onnxscript.optimize")
 FAIR = Rewrite("onnxscript.fold_constants")

@@ -8,9 +8,9 @@ from dataclasses import replace
 from functools import cache
 
 from planish.core import Candidate, Task
+from planish.graph.evaluator_spec import settings_of
 from planish.graph.passes import Selection, selection_of
 from planish.graph.program import graph_program
-from planish.graph.recipe import settings_of
 from planish.graph.relevance import Examiner, ExaminerError
 
 _OF_FILES = frozenset({"compile_time", "peak_memory", "model_size"})

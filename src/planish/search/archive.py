@@ -8,7 +8,7 @@ from planish.search.rounds import Rounds
 from planish.search.visited import Visited
 
 
-class Ledger:
+class Archive:
     """Candidates with their costs; none is measured twice.
 
     Equal costs mostly mean equal programs. So of candidates of one cost only the shortest is kept among

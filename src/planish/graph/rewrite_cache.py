@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planish.graph.model_cache import ModelCache
 from planish.graph.program import GraphProgram
 from planish.graph.rewriting import RewriteError, apply_pass, identity
-from planish.graph.shelf import Shelf
 from planish.graph.source import load_checked
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Made:
     name: str
 
 
-class Workshop:
+class RewriteCache:
     """Applies rewriting passes to one model; lists that begin alike share their beginnings.
 
     A pass that changes nothing, but names and the order of nodes, leaves the model as it is.
@@ -54,7 +54,7 @@ class Workshop:
     """
 
     def __init__(
-        self, program: GraphProgram, folder: Path, room: int = ROOM, shelf: Shelf | None = None
+        self, program: GraphProgram, folder: Path, room: int = ROOM, shelf: ModelCache | None = None
     ) -> None:
         self.original = load_checked(program)
         self._shelf = shelf

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from planish.core import HELD_BACK, Objective
+from planish.report.front import Front, Judged, Member
 from planish.report.judgement import Verdict
-from planish.report.members import Front, Judged, Member
 from planish.report.wording import amount, label, multiple, number, words
 
 _NOTHING = "Nothing is better than the baseline without being worse in something else"

@@ -12,7 +12,7 @@ ROOM = 2 << 30
 """Bytes of models: the finalists of a model of some 300 MB."""
 
 
-class Shelf:
+class ModelCache:
     """A folder of rewritten models of one program; it ends with the process, or the object, that made it.
 
     A copy that was sent to another process only looks at the folder, and adds to it.
