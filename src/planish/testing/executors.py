@@ -1,7 +1,9 @@
 """What every executor must do, as tests: subclass `ExecutorConformance` in a test module."""
 
+import platform
 import random
 import signal
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +70,41 @@ class ExecutorConformance:
     def test_batches_follow_each_other(self, actors: Executor) -> None:
         for value in range(5):
             assert self._outcomes(actors, [act(value=value)]) == [_cost(value)]
+
+    def test_more_may_be_submitted_while_answers_come(self, actors: Executor) -> None:
+        assert actors.capacity >= 1
+        actors.submit([act(value=0.0), act(value=1.0)])
+        found: dict[int, Outcome] = {}
+        for answer in actors.answers():
+            found[answer.position] = answer.outcome
+            if len(found) <= 5:
+                actors.submit([act(value=float(len(found) + 1))])
+        assert found == {position: _cost(float(position)) for position in range(7)}
+
+    def test_answers_may_be_left_and_taken_later(self, actors: Executor) -> None:
+        actors.submit([act(value=value) for value in range(9)])
+        first = next(iter(actors.answers()))
+        actors.submit([act(value=9)])
+        others = [answer.position for answer in actors.answers()]
+        assert sorted([first.position, *others]) == list(range(10))
+
+    def test_what_is_cancelled_is_not_answered(self, actors: Executor) -> None:
+        actors.submit([act(value=value) for value in range(9)])
+        actors.cancel()
+        assert list(actors.answers()) == []
+        assert self._outcomes(actors, [act(value=7.0)]) == [_cost(7.0)]
+
+    def test_nothing_is_answered_after_the_deadline(self, actors: Executor) -> None:
+        actors.submit([act(value=value) for value in range(9)], time.monotonic() - 1)
+        assert list(actors.answers()) == []
+        assert self._outcomes(actors, [act(value=7.0)]) == [_cost(7.0)]
+
+    def test_another_evaluator_may_be_served(self, actors: Executor) -> None:
+        self._outcomes(actors, [act()])
+        actors.serve(Actor)
+        (answer,) = evaluate(actors, [act(value=3.0)])
+        assert answer.outcome == _cost(3.0)
+        assert answer.host in (platform.node(), "")
 
     def test_seconds_are_by_stage(self, actors: Executor) -> None:
         steps = (Act(stage="build"), Act("sleep", 0.01, "verify"))
