@@ -47,7 +47,6 @@ Shape = tuple[int, ...]
 OTHERS: dict[str, tuple[str, tuple[Shape, ...], str]] = {
     "transposed": ("km,kn->mn", ((256, 192), (256, 320)), "float32"),
     "turned": ("mk,kn->nm", ((128, 128), (128, 128)), "float32"),
-    "double": ("mk,kn->mn", ((128, 128), (128, 128)), "float64"),
     "batched": ("bmk,bkn->bmn", ((16, 64, 64), (16, 64, 64)), "float32"),
     "attention": ("bhqd,bhkd->bhqk", ((2, 4, 64, 32), (2, 4, 64, 32)), "float32"),
     "grouped": ("abc,cd->abd", ((8, 32, 64), (64, 96)), "float32"),
