@@ -1,9 +1,8 @@
 """Replaying a recorded table of a whole space, so that searchers are compared in seconds."""
 
 import math
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 from planish.core import (
@@ -17,16 +16,8 @@ from planish.core import (
     evaluate,
 )
 from planish.executors.recording import Recording
-
-
-@dataclass(frozen=True)
-class Replayed:
-    """One answer: the candidate's place in the batch, its outcome, and its recorded seconds by stage."""
-
-    position: int
-    outcome: Outcome
-    seconds: Mapping[str, float]
-    host: str = ""
+from planish.measure.batch import Batch
+from planish.measure.guard import Answer
 
 
 class ReplayExecutor:
@@ -43,8 +34,7 @@ class ReplayExecutor:
     def __init__(self, table: Mapping[str, Outcome], seconds: Mapping[str, Mapping[str, float]]) -> None:
         self._table = table
         self._seconds = seconds
-        self._queue: deque[Replayed] = deque()
-        self._submitted = 0
+        self._batch = Batch()
         self.losses: Counter[str] = Counter()
 
     def serve(self, factory: EvaluatorSpec) -> None:
@@ -52,23 +42,23 @@ class ReplayExecutor:
         del factory
 
     def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
-        """Look candidates up; they cost no time, so there is no deadline that they miss."""
+        """Have candidates looked up; they cost no time, so there is no deadline that they miss."""
         del deadline
-        self._submitted = self._submitted if self._queue else 0
-        for position, candidate in enumerate(candidates, self._submitted):
+        self._batch = self._batch if self._batch.unanswered else Batch()
+        self._batch.add(candidates)
+
+    def answers(self) -> Iterator[Answer]:
+        """Give what was recorded, in the order of submission."""
+        while self._batch:
+            (position,), (candidate,) = self._batch.take(1)
+            self._batch.answered(position)
             unknown = Failed("run", "not recorded", f"{candidate} is not in the recorded table")
             outcome = self._table.get(candidate.hash, unknown)
-            self._queue.append(Replayed(position, outcome, self._seconds.get(candidate.hash, {})))
-        self._submitted += len(candidates)
-
-    def answers(self) -> Iterator[Replayed]:
-        """Give what was found, in the order of submission."""
-        while self._queue:
-            yield self._queue.popleft()
+            yield Answer(position, outcome, self._seconds.get(candidate.hash, {}), host="")
 
     def cancel(self) -> None:
         """Forget what was submitted."""
-        self._queue.clear()
+        self._batch = Batch()
 
     def close(self) -> None:
         """Do nothing: there are no workers."""
