@@ -2,7 +2,7 @@
 
 from planish.core import Candidate, EvaluatorSpec
 from planish.executors import InlineExecutor
-from planish.measure import Answer
+from planish.isolation import Answer
 from planish.testing.acting import Actor
 
 

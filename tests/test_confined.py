@@ -10,8 +10,8 @@ import pytest
 from confined import Attacker, Pids
 from planish.core import Candidate, EvaluatorSpec, Measured, evaluate
 from planish.executors import LocalExecutor
+from planish.isolation import landlock, seccomp
 from planish.levels import level_named
-from planish.measure import landlock, seccomp
 from planish.settings import Settings
 from planish.tuning.api import task_of
 

@@ -17,7 +17,8 @@ from planish.hlo.evaluator_spec import evaluator_spec_of, scores_at_the_end
 from planish.hlo.level import HloLevel
 from planish.hlo.scored import scored_program
 from planish.hlo.workload import Parts, fit
-from planish.measure import Limits, Timing
+from planish.isolation import Limits
+from planish.measure import Timing
 
 ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=1, most=1)
 

@@ -10,8 +10,8 @@ from llvm.modules import COUNTED, require_linker
 from llvm.test_evaluator import SMALL, make
 from planish.core import Measured, evaluate
 from planish.executors import LocalExecutor
+from planish.isolation import landlock, seccomp
 from planish.llvm.evaluator_spec import evaluator_spec_of
-from planish.measure import landlock, seccomp
 
 ATTACKER = """
 #include <arpa/inet.h>

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from planish.core import Candidate, Failed, Measured, Outcome, Stage, StageClock
-from planish.measure.clock import DIAL_BYTES, Clock, Dial
-from planish.measure.guard import answer
+from planish.isolation.dial import DIAL_BYTES, Dial
+from planish.isolation.guard import answer
+from planish.measure.clock import Clock
 
 
 class Ticks:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from measure.processes import diary
+from isolation.processes import diary
 from planish.core import (
     Candidate,
     EvaluatorSpec,
@@ -20,7 +20,8 @@ from planish.core import (
     StageClock,
 )
 from planish.executors import InlineExecutor, LocalExecutor, remeasure, remeasure_all
-from planish.measure import Answer, Entrant, Plan
+from planish.isolation import Answer
+from planish.measure import Entrant, Plan
 from planish.testing.acting import Actor, Diary, act
 
 COST = Objective("cost")

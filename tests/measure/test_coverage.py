@@ -8,7 +8,8 @@ import pytest
 
 from planish.core import Candidate, EvaluatorSpec, Measured, Objective, rng
 from planish.executors import remeasure
-from planish.measure import Answer, Entrant, Plan, Standing
+from planish.isolation import Answer
+from planish.measure import Entrant, Plan, Standing
 from planish.testing.acting import Act, Actor, act
 from scripted import Scripted
 

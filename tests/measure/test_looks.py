@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from planish.core import Candidate, EvaluatorSpec, Failed, Measured, Objective, Outcome, rng
 from planish.executors import remeasure
-from planish.measure import Answer, Entrant, Plan, Standing, interleave, looks, rounds
+from planish.isolation import Answer
+from planish.measure import Entrant, Plan, Standing, interleave, looks, rounds
 from planish.testing.acting import Act, Actor, act
 from scripted import Scripted
 

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from measure.actors import Signed
-from measure.processes import diary
+from isolation.actors import Signed
+from isolation.processes import diary
 from planish.core import Objective
 from planish.executors import LocalExecutor, remeasure
-from planish.measure import Entrant, LostError, Plan
+from planish.isolation import LostError
+from planish.measure import Entrant, Plan
 from planish.testing.acting import Actor, act
 
 COST = Objective("cost")

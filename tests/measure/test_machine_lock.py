@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from measure.actors import Finder
+from measure.finder import Finder
 from planish.core import Candidate, Measured, PlanishError, cache_folder, evaluate, private_folder
 from planish.executors import LocalExecutor
 from planish.measure import exclusion, exclusive, waits

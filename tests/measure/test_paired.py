@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from measure.actors import Finder
+from measure.finder import Finder
 from planish.core import Candidate, Measured, evaluate, rng
 from planish.executors import LocalExecutor
 from planish.measure import Beside, Clocks, Runs, Samples, Timing, Yardstick

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from planish.budget import Budget
 from planish.core import Candidate, EvaluatorSpec, Executor, Measured, Searcher, Trial
 from planish.executors import InlineExecutor
+from planish.isolation import Answer
 from planish.levels import load_program
-from planish.measure import Answer
 from planish.results.result import Result
 from planish.settings import Settings
 from planish.store import Store, open_store

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Self
 
 from planish.core import Candidate, Evaluator, EvaluatorSpec
-from planish.measure.batch import Batch
-from planish.measure.clock import DIAL_BYTES, Clock, Dial
-from planish.measure.guard import Answer, answer
+from planish.executors.batch import Batch
+from planish.isolation.dial import DIAL_BYTES, Dial
+from planish.isolation.guard import Answer, answer
+from planish.measure.clock import Clock
 from planish.measure.machine_lock import machine_lock
 
 

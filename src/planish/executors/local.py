@@ -5,23 +5,25 @@ import pickle
 import time
 from collections import Counter, deque
 from collections.abc import Generator, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from planish.core import STAGES, Candidate, EvaluatorSpec, Failed, Lost, PlanishError, Stage
-from planish.measure.batch import Batch
-from planish.measure.cage import Cage
-from planish.measure.endings import End
+from planish.executors.batch import Batch
+from planish.isolation.cage import Cage
+from planish.isolation.endings import End
+from planish.isolation.guard import Answer
+from planish.isolation.limits import Limits
+from planish.isolation.losses import LostError
+from planish.isolation.pool import Crew
+from planish.isolation.process import WorkerProcess
+from planish.isolation.wire import Made
+from planish.measure.clock import Clock
 from planish.measure.exclusion import is_held
-from planish.measure.guard import Answer
-from planish.measure.limits import Limits
-from planish.measure.losses import LostError
 from planish.measure.machine_lock import machine_lock
-from planish.measure.pool import Crew
-from planish.measure.process import WorkerProcess
 from planish.measure.waits import Waits
-from planish.measure.wire import Made
 
 _TICK_S = 0.05  # how often limits are looked at
 _CHUNK_S = 0.02  # how much work is sent at once: a pipe's round trip is lost in it
@@ -81,7 +83,7 @@ class LocalExecutor:
         self.notes: tuple[str, ...] = ()
         self.losses: Counter[str] = Counter()
         self.deadline = self._until = math.inf
-        self._crew = Crew(workers, self._limits.memory_bytes, lock)
+        self._crew = Crew(workers, self._limits.memory_bytes, partial(Clock, lock=lock))
         self._pace = _CHUNK_S / 4  # seconds that a candidate takes, lately
         self._next_look = 0.0
         self._unmade = 0  # evaluators in a row that were lost before they were there

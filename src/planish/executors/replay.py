@@ -15,9 +15,9 @@ from planish.core import (
     Outcome,
     evaluate,
 )
+from planish.executors.batch import Batch
 from planish.executors.recording import Recording
-from planish.measure.batch import Batch
-from planish.measure.guard import Answer
+from planish.isolation.guard import Answer
 
 
 class ReplayExecutor:

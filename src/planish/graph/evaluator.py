@@ -34,9 +34,10 @@ from planish.graph.running.derived import derived
 from planish.graph.running.feeds import FURTHER
 from planish.graph.running.memory import peak_memory
 from planish.graph.timed import Timed
-from planish.measure import Limits, Timing, Yardstick
-from planish.measure.cage import FILE_BYTES, Cage
-from planish.measure.scratch import shared_folder
+from planish.isolation import Limits
+from planish.isolation.cage import FILE_BYTES, Cage
+from planish.isolation.scratch import shared_folder
+from planish.measure import Timing, Yardstick
 
 TIMING = Timing(budget_s=0.15, block_s=1e-3, fewest=5, most=50, slow_factor=3.0)
 LAST_TIMING = Timing(budget_s=0.15, block_s=1e-3, fewest=5, most=50, slow_factor=math.inf)

@@ -17,7 +17,8 @@ from planish.graph.relevance import Examiner, analyse, remembered
 from planish.graph.running import Settings
 from planish.graph.space import Letters, SelectionSpace
 from planish.graph.starting import GOOD_LISTS, class_lists
-from planish.measure import Limits, Yardstick
+from planish.isolation import Limits
+from planish.measure import Yardstick
 
 _PACE = 20e6
 """Bytes of a model for which each stage is given another second, beyond its usual limit."""

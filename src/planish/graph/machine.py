@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from planish.core import PlanishError, Target, TargetError, processor, usable_cores
 from planish.graph.installed import session_settings, versions
 from planish.graph.running import PROVIDERS
-from planish.measure.cage import told
+from planish.isolation.cage import told
 
 
 def this_machine(cores: int, session: Mapping[str, str]) -> Target:

@@ -28,8 +28,9 @@ from planish.hlo.ir import entry_text
 from planish.hlo.patch import replay
 from planish.hlo.scored import ScoredProgram, scored_program
 from planish.hlo.workload import Call, Parts, first_parameters, fit, labels_as
-from planish.measure import Limits, deadline
-from planish.measure.cage import Cage
+from planish.isolation import Limits
+from planish.isolation.cage import Cage
+from planish.measure import deadline
 
 TOLERANCE = 1e-3
 """How far apart results may be, as a share of the largest number of each."""

@@ -14,9 +14,10 @@ from planish.hlo.patch import original, replay
 from planish.hlo.scored import ScoredProgram
 from planish.hlo.scoring import Errors, Inference, NotFiniteError, Trainer
 from planish.hlo.workload import Part, Parts, fit
-from planish.measure import Beside, Limits, Timer, Timing, Yardstick, time_call
-from planish.measure.cage import Cage
-from planish.measure.scratch import shared_folder
+from planish.isolation import Limits
+from planish.isolation.cage import Cage
+from planish.isolation.scratch import shared_folder
+from planish.measure import Beside, Timer, Timing, Yardstick, time_call
 
 TIMING = Timing(budget_s=0.1, block_s=4e-3, fewest=5, most=25, slow_factor=math.inf)
 LAST_TIMING = Timing(budget_s=0.2, block_s=4e-3, fewest=5, most=50, slow_factor=math.inf)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from planish.core import PlanishError, Target, TargetError, processor, usable_cores
 from planish.hlo.installed import BACKENDS, versions
-from planish.measure.cage import told
+from planish.isolation.cage import told
 
 
 def this_machine(cores: int, backend: str = "") -> Target:

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from planish.core import Candidate, Failed, Measured, Outcome, Task, evaluate
 from planish.executors import LocalExecutor
+from planish.isolation.cage import told
 from planish.llvm.commands import commands
 from planish.llvm.evaluator_spec import baseline_passes, evaluator_spec_of, is_run
 from planish.llvm.passes import candidate_of, passes_of
 from planish.llvm.program import ir_program
 from planish.measure import deadline, seconds_left
-from planish.measure.cage import told
 
 PATIENCE_S = 10.0
 """Seconds after which passes that are not yet left out one by one stay unmeasured."""

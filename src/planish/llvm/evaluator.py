@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 
 from planish.core import Candidate, Failed, Lost, Measured, Outcome, StageClock, TargetError
+from planish.isolation import Limits, ending_of, is_from_outside
+from planish.isolation.cage import Cage
 from planish.llvm.backend import Backend, IRError, Module, PassError, open_backend
 from planish.llvm.backend.elf import code_bytes
 from planish.llvm.passes import passes_of, print_pipeline, vary
@@ -26,8 +28,7 @@ from planish.llvm.running import (
     linker_folders,
     reference_answer,
 )
-from planish.measure import Limits, Timing, ending_of, is_from_outside, time_call
-from planish.measure.cage import Cage
+from planish.measure import Timing, time_call
 
 TIMING = Timing(budget_s=0.2, block_s=2e-3, fewest=3, most=30, slow_factor=2.0)
 LAST_TIMING = Timing(budget_s=0.2, block_s=2e-3, fewest=3, most=30, slow_factor=math.inf)

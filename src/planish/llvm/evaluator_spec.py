@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from planish.core import ProgramError, Task
+from planish.isolation import Limits
 from planish.llvm.backend import open_backend
 from planish.llvm.evaluator import LAST_TIMING, TIMING, LlvmEvaluatorSpec
 from planish.llvm.functions.attributes import for_size, without_optnone
 from planish.llvm.machine import elements_of
 from planish.llvm.passes import oz_of
 from planish.llvm.program import Running, ir_program
-from planish.measure import Limits
 
 _FAST = "default<O3>"
 _PACE = 1000.0

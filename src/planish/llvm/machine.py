@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from planish.core import PlanishError, Target, TargetError, processor, usable_cores
+from planish.isolation.cage import told
 from planish.llvm.backend import facts, open_backend
 from planish.llvm.clang import find_compiler
 from planish.llvm.passes import Element, available, elements
 from planish.llvm.running import find_linker
-from planish.measure.cage import told
 
 
 def this_machine(cores: int, backend: str = "") -> Target:

@@ -19,10 +19,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from planish.core import ProgramError, TargetError
+from planish.isolation.strays import end_strays
 from planish.llvm.backend.protocol import Backend, Module
 from planish.llvm.program import Harness, Running
 from planish.measure import Clocks
-from planish.measure.strays import end_strays
 
 OUTPUT_MOST = 64 << 20
 LIMIT_S = 10.0

@@ -1,15 +1,11 @@
-"""Measuring: workers and their limits, timing, and how answers are compared."""
+"""Measuring: timing, alone and in turns, and how what was found is compared."""
 
 from planish.measure.blocks import Clocks, Runs, repeated
 from planish.measure.deadline import deadline, ends_by, seconds_left
 from planish.measure.delays import delayed_since
-from planish.measure.endings import ending_of, is_from_outside
 from planish.measure.evidence import Evidence
 from planish.measure.exclusion import exclusive
-from planish.measure.guard import Answer
 from planish.measure.interval import NOTICED, Ratio, Verdict
-from planish.measure.limits import Limits
-from planish.measure.losses import LostError, loss_notes
 from planish.measure.noise import noise
 from planish.measure.paired import Beside, Yardstick
 from planish.measure.plan import Entrant, Plan
@@ -23,14 +19,11 @@ __all__ = [
     "FINAL_TIMING",
     "NOTICED",
     "SEARCH_TIMING",
-    "Answer",
     "Beside",
     "Clocks",
     "CutShortError",
     "Entrant",
     "Evidence",
-    "Limits",
-    "LostError",
     "Plan",
     "Ratio",
     "Runs",
@@ -43,12 +36,9 @@ __all__ = [
     "by_processor_time",
     "deadline",
     "delayed_since",
-    "ending_of",
     "ends_by",
     "exclusive",
-    "is_from_outside",
     "judged",
-    "loss_notes",
     "noise",
     "repeated",
     "rest",

@@ -1,53 +1,17 @@
-"""The stage clock: a worker marks where it is in shared memory, and the executor reads it there."""
+"""The stage clock: it books time by stage, and keeps the machine for what is timed."""
 
+import os
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from planish.core import STAGES, Stage
+from planish.core import Stage
+from planish.isolation.dial import PHASES, Dial
 from planish.measure.exclusion import exclusive
+from planish.measure.machine_lock import opened_lock
 
-# "worker" comes first: memory that nobody wrote yet reads as that.
-PHASES = ("worker", *(stage for stage in STAGES if stage != "worker"), "wait")
 _CODE = {phase: code for code, phase in enumerate(PHASES)}
-_BITS = 3  # for the phase, in the word that says where the worker is
-DIAL_BYTES = 8 * (1 + len(PHASES))
-
-
-class Dial:
-    """Shared memory: one word `start << 3 | phase`, then the nanoseconds spent in each phase.
-
-    Phase and start share a word so that a reader never sees one without the other.
-
-    Args:
-        memory: `DIAL_BYTES` bytes, aligned to 8.
-    """
-
-    def __init__(self, memory: memoryview) -> None:
-        self._words = memory.cast("Q")
-
-    def reset(self) -> None:
-        """Forget the last candidate."""
-        for index in range(len(self._words)):
-            self._words[index] = 0
-
-    def move(self, old: int, since: int, new: int, now: int) -> None:
-        """Book the time since `since` to the old phase, and say that the new one is on."""
-        self._words[1 + old] += now - since
-        # As if the phase had no breaks, so that its limit holds for the whole of it.
-        start = now - self._words[1 + new]
-        self._words[0] = start << _BITS | new
-
-    def phase(self) -> tuple[str, float]:
-        """Give the phase that is on and when it started, in seconds of the monotonic clock."""
-        word = self._words[0]
-        return PHASES[word & (1 << _BITS) - 1], (word >> _BITS) * 1e-9
-
-    def seconds(self) -> dict[str, float]:
-        """Give the seconds booked by phase; phases without any are left out."""
-        booked = zip(PHASES, self._words[1:], strict=True)
-        return {phase: nanoseconds * 1e-9 for phase, nanoseconds in booked if nanoseconds}
 
 
 class Clock:
@@ -73,6 +37,11 @@ class Clock:
         self._dial.reset()
         self._phase, self._since = _CODE["worker"], time.monotonic_ns()
         self._dial.move(self._phase, self._since, self._phase, self._since)
+
+    def folders(self) -> Sequence[Path]:
+        """Make the lock, and name the folders that are read for it: both before the worker is confined."""
+        os.close(opened_lock(self._lock))
+        return (self._lock.parent,)
 
     def stop(self) -> Mapping[str, float]:
         """Give the seconds by phase up to now."""

@@ -12,10 +12,10 @@ from pathlib import Path
 from platform import node
 
 from planish.core import PlanishError, cache_folder, private_folder
+from planish.isolation.process import WORKER
 
 VARIABLE = "PLANISH_LOCK"
 _MEND = f"Name a file that you may use: {VARIABLE}=FILE."
-_WORKER = "planish.measure.worker"
 _SHOWN = 120
 
 
@@ -101,7 +101,7 @@ def _command(pid: int) -> str:
     """Give the command line of a process; of a worker, that of the process that it works for."""
     with suppress(OSError, ValueError):
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-        if _WORKER in words:
+        if WORKER in words:
             status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
             return _command(int(status.partition("PPid:")[2].split()[0]))
         text = " ".join("".join(c if c.isprintable() else " " for c in " ".join(words)).split())

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from planish.core import Candidate, Evaluator, EvaluatorSpec, Outcome, StageClock, Step
-from planish.measure.cage import Cage
-from planish.measure.limits import Limits
+from planish.isolation.cage import Cage
+from planish.isolation.limits import Limits
 
 
 @dataclass(frozen=True)

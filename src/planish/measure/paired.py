@@ -5,9 +5,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
+from planish.isolation.scratch import share, write_whole
 from planish.measure.blocks import CLOCKS, Clocks, Runs, calls_of, timed
 from planish.measure.samples import Samples, error
-from planish.measure.scratch import share, write_whole
 from planish.measure.timing import Timing
 
 PRECISE = 0.01

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from planish.core import Candidate, Executor, Failed, Lost, Outcome, evaluate, rng
+from planish.isolation.losses import LostError
 from planish.measure.deadline import deadline
-from planish.measure.losses import LostError
 from planish.measure.multiplex import Panel, Turn
 from planish.measure.plan import Entrant, Plan, Round, Start
 

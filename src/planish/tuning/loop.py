@@ -35,7 +35,7 @@ from planish.core import (
     usable_cores,
 )
 from planish.executors import LocalExecutor
-from planish.measure import loss_notes
+from planish.isolation import loss_notes
 from planish.results.result import Result
 from planish.settings import Settings
 from planish.store import Store

@@ -12,7 +12,7 @@ from planish.graph.passes import passes
 from planish.graph.program import GraphProgram
 from planish.graph.relevance.relevant import Relevance
 from planish.graph.running import Settings
-from planish.measure.scratch import write_whole
+from planish.isolation.scratch import write_whole
 
 
 def known_relevance(program: GraphProgram, settings: Settings) -> Relevance | None:

@@ -23,8 +23,8 @@ from planish.graph.program import program_from
 from planish.graph.rewrite_cache import RewriteCache
 from planish.graph.rewriting import identity, node_counts
 from planish.graph.running import Settings, open_session
-from planish.measure.cage import enter
-from planish.measure.confinement import die_with_parent, settle
+from planish.isolation.cage import enter
+from planish.isolation.confinement import die_with_parent, settle
 
 _FIRED = re.compile(rb"GraphTransformer (\S+) modified: ([01])")
 

@@ -16,7 +16,7 @@ from typing import Any
 from planish.core import PlanishError
 from planish.graph.program import GraphProgram
 from planish.graph.running import Settings
-from planish.measure.scratch import Scratch
+from planish.isolation.scratch import Scratch
 
 PATIENCE_S = 40.0
 """Seconds for one answer, and one more for each 20 MB of the model."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from planish.measure.confinement import cap_memory
+from planish.isolation.confinement import cap_memory
 
 _OURS = 70  # EX_SOFTWARE: an exception in our own code
 _SAID = 2000

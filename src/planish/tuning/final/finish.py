@@ -17,7 +17,8 @@ from planish.core import (
     PlanishError,
     best_harmless,
 )
-from planish.measure import CutShortError, LostError, ends_by
+from planish.isolation import LostError
+from planish.measure import CutShortError, ends_by
 from planish.results.result import Ranked, Result
 from planish.tuning.final.allowance import WEIGHTS, Allowance
 from planish.tuning.final.checks import doubt, refer, score

@@ -8,17 +8,16 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from planish.core import EvaluatorSpec, PlanishError
-from planish.measure import landlock, seccomp
-from planish.measure.confinement import cap_the_rest
-from planish.measure.machine_lock import opened_lock
-from planish.measure.namespaces import leave_network
-from planish.measure.strays import own_strays
+from planish.isolation import landlock, seccomp
+from planish.isolation.confinement import cap_the_rest
+from planish.isolation.namespaces import leave_network
+from planish.isolation.strays import own_strays
 
 SYSTEM = tuple(
     map(
@@ -94,14 +93,14 @@ class Cage:
         )
 
 
-def enter(cage: Cage, lock: Path | None = None) -> tuple[str, ...]:
+def enter(cage: Cage, folders: Sequence[Path] = ()) -> tuple[str, ...]:
     """Confine this process, and all that it will start, for good.
 
     A thread that there is already is not confined: enter before libraries are loaded that start some.
 
     Args:
         cage: what may be done.
-        lock: the file by which timed runs exclude each other, which the worker goes on to use.
+        folders: that whoever confines the process goes on to read.
 
     Returns:
         What does not hold, and why; empty where all does.
@@ -116,11 +115,9 @@ def enter(cage: Cage, lock: Path | None = None) -> tuple[str, ...]:
     cap_the_rest(cage.file_bytes)
     if cage.programs:
         own_strays()
-    if lock is not None:
-        os.close(opened_lock(lock))  # it cannot be made later
     calls = seccomp.restrict(os.getpid() if cage.programs else None, sockets=cage.card)
     network = leave_network() if calls else ""  # before Landlock, which hides what it takes
-    files = landlock.restrict([*_written(cage), *((path, landlock.LOOK) for path in _read(cage, lock))])
+    files = landlock.restrict([*_written(cage), *((path, landlock.LOOK) for path in _read(cage, folders))])
     _on.append(cage)
     who = "programs are" if cage.programs else "candidates are"
     return tuple(
@@ -136,10 +133,8 @@ def _written(cage: Cage) -> Iterator[tuple[Path, int]]:
         yield path, landlock.ALL
 
 
-def _read(cage: Cage, lock: Path | None) -> Iterator[Path]:
-    yield from (*SYSTEM, *_of_python(), *map(Path, cage.reads))
-    if lock is not None:
-        yield lock.parent
+def _read(cage: Cage, folders: Sequence[Path]) -> Iterator[Path]:
+    yield from (*SYSTEM, *_of_python(), *map(Path, cage.reads), *folders)
 
 
 def told() -> str:

@@ -2,14 +2,15 @@
 
 import selectors
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 
 from planish.core import PlanishError
-from planish.measure.cage import Cage
-from planish.measure.process import WorkerProcess
-from planish.measure.wire import Setup
+from planish.isolation.cage import Cage
+from planish.isolation.dial import Dial
+from planish.isolation.guard import WorkerClock
+from planish.isolation.process import WorkerProcess
+from planish.isolation.wire import Setup
 
 
 class Crew:
@@ -18,18 +19,18 @@ class Crew:
     Args:
         count: how many.
         memory_bytes: what each may have beyond its start.
-        lock: the file by which timed runs exclude each other.
+        clock: makes the clock that a worker's evaluators are given; it is pickled.
 
     Attributes:
         count: how many there shall be.
         workers: those who are there.
     """
 
-    def __init__(self, count: int, memory_bytes: int, lock: Path) -> None:
+    def __init__(self, count: int, memory_bytes: int, clock: Callable[[Dial], WorkerClock]) -> None:
         self.count = count
         self.workers: list[WorkerProcess] = []
         self._memory_bytes = memory_bytes
-        self._lock = lock
+        self._clock = clock
         self._selector = selectors.DefaultSelector()
 
     def complete(self) -> None:
@@ -91,7 +92,7 @@ class Crew:
         self._selector.close()
 
     def _hire(self) -> None:
-        worker = WorkerProcess(Setup(tuple(sys.path), self._memory_bytes, self._lock))
+        worker = WorkerProcess(Setup(tuple(sys.path), self._memory_bytes, self._clock))
         self.workers.append(worker)
         self._selector.register(worker.replies, selectors.EVENT_READ, worker)
         self._selector.register(worker.errors, selectors.EVENT_READ, worker)

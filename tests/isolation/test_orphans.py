@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from measure.processes import diary, dies_out, living
+from isolation.processes import diary, dies_out, living
 
 PARENT = """
 import sys

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from measure.actors import Dying, Humble, Hurry
-from measure.processes import diary
+from isolation.actors import Dying, Humble, Hurry
+from isolation.processes import diary
 from planish.core import Candidate, Failed, Lost, Measured, PlanishError, Stage, evaluate
 from planish.executors import LocalExecutor
-from planish.measure import Limits
+from planish.isolation import Limits
 from planish.testing.acting import Act, Mortal, act
 
 LIMITS = Limits(build=1.0, verify=1.0, run=1.0, worker=10.0)

@@ -6,7 +6,7 @@ import pytest
 
 from planish.core import EvaluatorSpec, Executor
 from planish.executors import InlineExecutor, LocalExecutor
-from planish.measure import Limits
+from planish.isolation import Limits
 from planish.testing.executors import ExecutorConformance
 
 LIMITS = Limits(build=0.5, worker=10.0, memory_bytes=512 << 20)

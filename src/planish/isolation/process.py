@@ -12,13 +12,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from planish.core import Candidate
-from planish.measure.cage import Cage
-from planish.measure.clock import DIAL_BYTES, Dial
-from planish.measure.endings import End, ending_of, is_from_outside
-from planish.measure.scratch import Scratch
-from planish.measure.wire import Chunk, Decoder, Made, Make, Reply, Setup, encode, send
-from planish.measure.withheld import Withheld
+from planish.isolation.cage import Cage
+from planish.isolation.dial import DIAL_BYTES, Dial
+from planish.isolation.endings import End, ending_of, is_from_outside
+from planish.isolation.scratch import Scratch
+from planish.isolation.wire import Chunk, Decoder, Made, Make, Reply, Setup, encode, send
+from planish.isolation.withheld import Withheld
 
+WORKER = "planish.isolation.worker"
+"""What a worker process runs."""
 _TAIL_BYTES = 4096
 _TAIL_LINES = 12
 _READ_BYTES = 1 << 16
@@ -55,7 +57,7 @@ class WorkerProcess:
         inherited = (command_end, reply_end, lifeline_end, dial)
         self._scratch = Scratch()
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "planish.measure.worker", *map(str, inherited)],
+            [sys.executable, "-P", "-m", WORKER, *map(str, inherited)],
             stdin=subprocess.DEVNULL,
             stdout=error_end,
             stderr=error_end,

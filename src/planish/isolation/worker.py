@@ -1,4 +1,4 @@
-"""A worker process: `python -m planish.measure.worker COMMANDS REPLIES LIFELINE DIAL`.
+"""A worker process: `python -m planish.isolation.worker COMMANDS REPLIES LIFELINE DIAL`.
 
 The arguments are the descriptors that the parent opened for it. Standard output and error belong
 to the evaluated code, so that nothing it prints can be taken for an answer.
@@ -10,14 +10,13 @@ import pickle
 import sys
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
 
 from planish.core import Evaluator, PlanishError, TargetError
-from planish.measure.cage import enter
-from planish.measure.clock import DIAL_BYTES, Clock, Dial
-from planish.measure.confinement import cap_memory, die_with_parent, settle
-from planish.measure.guard import answer
-from planish.measure.wire import Chunk, Made, Make, Setup, encode, receive, send
+from planish.isolation.cage import enter
+from planish.isolation.confinement import cap_memory, die_with_parent, settle
+from planish.isolation.dial import DIAL_BYTES, Dial
+from planish.isolation.guard import WorkerClock, answer
+from planish.isolation.wire import Chunk, Made, Make, Setup, encode, receive, send
 
 
 def main(descriptors: Sequence[int]) -> None:
@@ -31,11 +30,10 @@ def main(descriptors: Sequence[int]) -> None:
     assert isinstance(setup, Setup)
     sys.path[:] = setup.import_path
     cap_memory(setup.memory_bytes)
-    clock = Clock(Dial(memoryview(mmap.mmap(memory, DIAL_BYTES))), setup.lock)
-    _serve(commands, replies, clock, setup.lock)
+    _serve(commands, replies, setup.clock(Dial(memoryview(mmap.mmap(memory, DIAL_BYTES)))))
 
 
-def _serve(commands: int, replies: int, clock: Clock, lock: Path) -> None:
+def _serve(commands: int, replies: int, clock: WorkerClock) -> None:
     evaluator: Evaluator | None = None
     serial = 0
     while True:
@@ -49,14 +47,14 @@ def _serve(commands: int, replies: int, clock: Clock, lock: Path) -> None:
         if isinstance(message, Make):
             serial = message.serial
             del evaluator  # before the next one is made: it may hold much memory
-            evaluator = _make(message, replies, lock)
+            evaluator = _make(message, replies, clock)
         elif isinstance(message, Chunk) and evaluator is not None:
             _evaluate(evaluator, message, replies, clock)
 
 
-def _make(message: Make, replies: int, lock: Path) -> Evaluator | None:
+def _make(message: Make, replies: int, clock: WorkerClock) -> Evaluator | None:
     try:
-        lacking = enter(message.cage, lock) if message.cage else ()
+        lacking = enter(message.cage, clock.folders()) if message.cage else ()
         evaluator: Evaluator = pickle.loads(message.factory)()
     except Exception as error:  # noqa: BLE001  (the parent raises it)
         send(replies, encode(_broken(message.serial, error)))
@@ -65,7 +63,7 @@ def _make(message: Make, replies: int, lock: Path) -> Evaluator | None:
     return evaluator
 
 
-def _evaluate(evaluator: Evaluator, chunk: Chunk, replies: int, clock: Clock) -> None:
+def _evaluate(evaluator: Evaluator, chunk: Chunk, replies: int, clock: WorkerClock) -> None:
     myself = os.getpid()
     for position, candidate in zip(chunk.positions, chunk.candidates, strict=True):
         reply = answer(evaluator, position, candidate, clock)

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from measure.actors import Hasty, Telling
-from measure.processes import diary, dies_out, living
+from isolation.actors import Hasty, Telling
+from isolation.processes import diary, dies_out, living
 from planish.core import Candidate, Evaluation, Failed, Measured, Outcome, PlanishError, TargetError, evaluate
 from planish.executors import LocalExecutor
-from planish.measure import Limits, exclusive
+from planish.isolation import Limits
+from planish.measure import exclusive
 from planish.testing.acting import Act, Actor, Diary, act
 from planish.testing.executors import Unmakeable
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from planish.measure.scratch import Scratch, sweep
+from planish.isolation.scratch import Scratch, sweep
 
 OWNER = """
-from planish.measure.scratch import Scratch
+from planish.isolation.scratch import Scratch
 scratch = Scratch()
 (scratch.path / "model").write_text("large")
 print(scratch.path, flush=True)

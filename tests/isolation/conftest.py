@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from planish.executors import LocalExecutor
-from planish.measure import Limits
+from planish.isolation import Limits
 from planish.testing.acting import Diary
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from planish.core import PlanishError
+from planish.isolation import landlock, seccomp
+from planish.isolation.cage import told
 from planish.llvm.running import find_linker
-from planish.measure import landlock, seccomp
-from planish.measure.cage import told
 
 PROBES = """
 #define _GNU_SOURCE
@@ -81,7 +81,7 @@ int main(int count, char **words) {
 HELPER = """
 import json, os, subprocess, sys, tempfile
 from pathlib import Path
-from planish.measure import cage, confinement, strays
+from planish.isolation import cage, confinement, strays
 program, confined, reads, user = sys.argv[1], sys.argv[2] == "yes", *map(json.loads, sys.argv[3:5])
 confinement._PROCESSES = 40
 lacking = cage.enter(cage.Cage(tuple(reads))) if confined else ()
@@ -235,7 +235,7 @@ def test_processes_are_bounded(prober: Prober) -> None:
 
 def test_a_cage_is_for_good() -> None:
     code = (
-        "from planish.measure.cage import Cage, enter\nenter(Cage())\nenter(Cage())\nenter(Cage(('/srv',)))\n"
+        "from planish.isolation.cage import Cage, enter\nfor _ in 1, 2: enter(Cage())\nenter(Cage(('/srv',)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr.rstrip().endswith("Use another worker.")
@@ -250,7 +250,7 @@ def test_it_is_told_what_holds() -> None:
 def test_without_filters_the_network_goes_by_a_namespace() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         code = (
-            "import os, socket, sys\nfrom planish.measure.namespaces import leave_network\n"
+            "import os, socket, sys\nfrom planish.isolation.namespaces import leave_network\n"
             "if why := leave_network():\n    sys.exit(why)\n"
             "assert os.access(sys.argv[2], os.W_OK), 'it is who it was'\n"
             "try:\n    socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5)\n"

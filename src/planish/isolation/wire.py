@@ -3,25 +3,31 @@
 import os
 import pickle
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from planish.core import Candidate, PlanishError
-from planish.measure.cage import Cage
-from planish.measure.guard import Answer
+from planish.isolation.cage import Cage
+from planish.isolation.dial import Dial
+from planish.isolation.guard import Answer, WorkerClock
 
 _LENGTH = struct.Struct("<Q")
 
 
 @dataclass(frozen=True)
 class Setup:
-    """The first message to a worker: how it shall live."""
+    """The first message to a worker: how it shall live.
+
+    Args:
+        import_path: where it finds modules.
+        memory_bytes: what it may have beyond its start.
+        clock: makes the clock that its evaluators are given.
+    """
 
     import_path: Sequence[str]
     memory_bytes: int
-    lock: Path
+    clock: Callable[[Dial], WorkerClock]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planish.measure.wire import Decoder, encode, receive, send
+from planish.isolation.wire import Decoder, encode, receive, send
 
 MESSAGES = st.lists(st.one_of(st.binary(max_size=300), st.tuples(st.integers(), st.text())), max_size=8)
 

@@ -11,7 +11,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from planish.measure import seccomp
+from planish.isolation import seccomp
 
 _FILES, _PROCESSES = 1024, 2048
 

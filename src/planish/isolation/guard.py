@@ -3,8 +3,10 @@
 import math
 import platform
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
 
 from planish.core import (
     Candidate,
@@ -17,8 +19,8 @@ from planish.core import (
     ProgramError,
     ScheduleError,
     Stage,
+    StageClock,
 )
-from planish.measure.clock import Clock
 
 HOST = platform.node()
 _DETAIL = 1000
@@ -41,7 +43,29 @@ class Answer:
     host: str = HOST
 
 
-def answer(evaluator: Evaluator, position: int, candidate: Candidate, clock: Clock) -> Answer:
+class WorkerClock(StageClock, Protocol):
+    """The clock that evaluators are given, as a worker sees it.
+
+    Attributes:
+        failed: the stage where an error arose that went through it.
+    """
+
+    failed: Stage | None
+
+    def restart(self) -> None:
+        """Begin with a new candidate."""
+        ...
+
+    def stop(self) -> Mapping[str, float]:
+        """Give the seconds by phase up to now."""
+        ...
+
+    def folders(self) -> Sequence[Path]:
+        """Name the folders that it goes on to read; called before the worker is confined."""
+        ...
+
+
+def answer(evaluator: Evaluator, position: int, candidate: Candidate, clock: WorkerClock) -> Answer:
     """Evaluate one candidate; an exception becomes `Failed` in the stage where it arose."""
     clock.restart()
     try:

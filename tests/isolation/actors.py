@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planish.core import Candidate, Failed, Measured, Outcome, StageClock
-from planish.measure import Limits, Yardstick
+from planish.isolation import Limits
 from planish.testing.acting import Actor, Diarist, Diary, Mortal
 
 HASTY = Limits(build=0.3)
@@ -24,22 +24,6 @@ class Hasty(Diary):
     """A factory that asks for limits of its own."""
 
     limits: Limits = HASTY
-
-
-class Finder:
-    """Makes evaluators that find a longer time for the baseline each time."""
-
-    def __init__(self) -> None:
-        self.yardstick, self._found = Yardstick(), 0.0
-
-    def __call__(self) -> "Finder":
-        return self
-
-    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
-        del candidate
-        self._found += 1
-        with clock("run"):
-            return Measured({"cost": self.yardstick.seconds(self._found)})
 
 
 @dataclass(frozen=True)
