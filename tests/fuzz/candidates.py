@@ -58,6 +58,15 @@ def _first_guess(program: Program, space: TemplateSpace, random: Generator) -> C
     return space.start()
 
 
+def _own_loops(program: Program, space: TemplateSpace, random: Generator) -> Candidate:
+    """Draw each nest's vector axis, and how many loops it shares, where a sample mostly follows."""
+    chosen = dict(space.choices(space.sample(random)))
+    for knob in space.knobs:
+        if knob.name.startswith("loops "):
+            chosen[knob.name] = f"{int(random.integers(3))} {pick(random, tuple(program.size))}"
+    return space.candidate(chosen)
+
+
 def _mutation(program: Program, space: TemplateSpace, random: Generator) -> Candidate:
     del program
     candidate, _ = space.crossover(space.sample(random), space.start(), random)
@@ -100,6 +109,7 @@ def _packs(program: Program, space: TemplateSpace, random: Generator) -> Candida
 KINDS: Mapping[str, _Make] = {
     "first guess": _first_guess,
     "template": _template,
+    "own loops": _own_loops,
     "mutation": _mutation,
     "packs": _packs,
     "cursor": _cursor,

@@ -178,8 +178,36 @@ def test_a_nest_that_follows_is_offered_to_walk_its_result_in_sequence() -> None
     program = parse("T[k,x] += I[c,x] * W[k,c]; O[k,x] = relu(T[k,x] + b[k])", {"k": 64, "x": 196, "c": 64})
     program = program.with_constants(["W"])
     space = TemplateSpace(program, AVX512)
-    candidate = space.candidate({"vector": "k", "tile": "x=14 k=32", "turn O": "turned"})
+    candidate = space.candidate({"vector": "k", "tile": "x=14 k=32", "loops O": "turned"})
     assert text(program, candidate)[:2] == ["T: k:32, x:14, c, x, k", "O: k:32, x:14, k, x"]
+
+
+def chain() -> Program:
+    text = "S[m,n] += A[m,k] * B[k,n]; O[m,p] += S[m,n] * C[n,p]"
+    return parse(text, {"m": 128, "n": 256, "k": 256, "p": 256})
+
+
+def test_the_second_of_two_products_has_a_register_tile_of_its_own() -> None:
+    space = TemplateSpace(chain(), AVX512)
+    assert space.choices(space.start())["loops O"] == "0 p"
+    chosen = {"vector": "n", "tile": "m=8 n=32", "loops O": "0 p", "tile O": "m=6 p=64"}
+    candidate = space.candidate(chosen)
+    assert text(chain(), candidate)[:2] == ["S: n:32, m:8, k, m, n", "O: m:6, p:64, n, m, p"]
+
+
+def test_a_nest_may_keep_inside_the_outer_loops_of_the_main_one() -> None:
+    """What passes from one product to the other is then a few rows."""
+    space = TemplateSpace(chain(), AVX512)
+    chosen = {"vector": "n", "tile": "m=8 n=32", "cache m": "4", "order": "m:32 m:8 n:32"}
+    candidate = space.candidate({**chosen, "loops O": "1 p", "tile O": "m=8 p=32"})
+    assert text(chain(), candidate)[:2] == ["S: m:32, m:8, n:32, k, m, n", "O: m:32, m:8, p:32, n, m, p"]
+
+
+def test_a_nest_follows_where_each_element_is_used_once() -> None:
+    """A reduction along rows that the main nest reads again is best in the same loops."""
+    program = parse("M[r] max= X[r,c]; Y[r,c] = exp(X[r,c] - M[r])", {"r": 64, "c": 100})
+    space = TemplateSpace(program, AVX512)
+    assert space.choices(space.start())["loops M"] == "follow"
 
 
 def test_threads_are_offered_where_there_are_several_cores() -> None:

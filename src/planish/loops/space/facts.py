@@ -9,6 +9,7 @@ from math import prod
 
 from planish.core import Target
 from planish.loops.ir.graph import Graph, Nest, graph_of
+from planish.loops.ir.schedule import Order
 from planish.loops.lang.program import DTYPES, Access, Program
 
 _REGISTERS = {64: 28, 32: 12}
@@ -17,7 +18,7 @@ _REGISTERS = {64: 28, 32: 12}
 
 @dataclass(frozen=True)
 class Moves:
-    """How a tensor of the main nest moves with its axes.
+    """How a tensor of a nest moves with its axes.
 
     Args:
         tensor: its name.
@@ -36,17 +37,21 @@ class Moves:
 
 @dataclass(frozen=True)
 class Facts:
-    """The main nest, its tensors and the target's registers.
+    """A nest, its tensors and the target's registers.
 
     Args:
         program: what is scheduled.
         vector_bytes: of a vector register: 64 or 32.
         cores: how many may be used.
+        other: number of the nest, where it is not the main one.
+        around: loops around what is looked at; its axes are as long as one iteration of these.
     """
 
     program: Program
     vector_bytes: int
     cores: int
+    other: int | None = None
+    around: Order = ()
 
     @staticmethod
     def of(program: Program, target: Target) -> Facts:
@@ -59,25 +64,41 @@ class Facts:
         """The program's."""
         return graph_of(self.program)
 
+    @property
+    def number(self) -> int:
+        """The nest's, in the graph."""
+        return self.graph.main if self.other is None else self.other
+
+    @property
+    def nest_name(self) -> str:
+        """The nest's, as steps name it: empty for the main one."""
+        return "" if self.other is None else self.nest.name
+
     @cached_property
     def nest(self) -> Nest:
-        """The main nest."""
-        return self.graph.nests[self.graph.main]
+        """What is looked at."""
+        return self.graph.nests[self.number]
 
     @cached_property
     def size(self) -> Mapping[str, int]:
-        """Axis to extent, of the main nest's axes."""
-        return {axis: self.program.size[axis] for axis in self.nest.axes}
+        """Axis to extent, of the nest's axes that the loops around leave."""
+        steps = dict(self.around)  # the innermost loop of an axis comes last
+        extents = {axis: steps.get(axis, self.program.size[axis]) for axis in self.nest.axes}
+        return {axis: extent for axis, extent in extents.items() if steps.get(axis) != 1}
 
     @cached_property
     def parallel_axes(self) -> tuple[str, ...]:
         """The axes that are not reduced."""
-        return tuple(axis for axis in self.nest.axes if axis not in self.nest.reduced)
+        return tuple(axis for axis in self.size if axis not in self.nest.reduced)
 
     @cached_property
     def reduced_axes(self) -> tuple[str, ...]:
         """The others, in program order."""
-        return tuple(axis for axis in self.nest.axes if axis in self.nest.reduced)
+        return tuple(axis for axis in self.size if axis in self.nest.reduced)
+
+    def fits(self, axis: str, step: int) -> bool:
+        """Whether an axis can be split so: the steps of its loops divide one another."""
+        return 1 < step < self.size[axis] and not (dict(self.around).get(axis, step) % step)
 
     @cached_property
     def lanes(self) -> int:
@@ -91,12 +112,12 @@ class Facts:
 
     @cached_property
     def output(self) -> Moves:
-        """The tensor that the main nest writes."""
+        """The tensor that the nest writes."""
         return self._moves(self.nest.statement.target)
 
     @cached_property
     def operands(self) -> tuple[Moves, ...]:
-        """What the main nest reads, each distinct access once."""
+        """What the nest reads, each distinct access once."""
         return tuple(self._moves(operand.access) for operand in self.nest.operands)
 
     def _moves(self, access: Access) -> Moves:

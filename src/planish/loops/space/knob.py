@@ -35,35 +35,43 @@ class Context:
     """Where the knobs before this one have led.
 
     Args:
-        facts: of the program and the target.
+        facts: of the nest whose knobs are turned, and of the target.
         schedule: so far.
         chosen: knob to alternative, so far.
-        tile: the register tile, once it is chosen.
+        vector: the nest's vector axis, once it is chosen.
+        tile: its register tile, once it is chosen.
+        main: where the main nest's knobs ended, once another nest's are turned.
     """
 
     facts: Facts
     schedule: Schedule
     chosen: Mapping[str, str]
+    vector: str
     tile: Tile
+    main: Context | None = None
 
     @cached_property
     def order(self) -> Order:
-        """The main nest's loops."""
-        return self.schedule.loops[self.schedule.graph.main]
+        """The nest's loops."""
+        return self.schedule.loops[self.facts.number]
+
+    def of(self, kind: str) -> str | None:
+        """Give what was chosen for the nest's knob of a kind, if it was turned."""
+        return self.chosen.get(knob_name(kind, self.facts))
 
     @cached_property
     def outer(self) -> Order:
         """The loops around the register tile and its reduction, and that reduction's cache tile."""
         core = {(axis, 1) for axis, _ in (*self.tile.rows, (self.tile.vector, 0))}
         for i, loop in enumerate(self.order):
-            reduces = loop[0] in self.facts.nest.reduced and str(loop[1]) != self.chosen.get("reduce")
+            reduces = loop[0] in self.facts.nest.reduced and str(loop[1]) != self.of("reduce")
             if reduces or loop in core:
                 return self.order[:i]
         return self.order
 
     def trips(self, loops: Order) -> dict[LoopId, int]:
         """Count the iterations of each of the outermost loops, tails included."""
-        left = dict(self.facts.size)
+        left = dict(self.facts.program.size)
         found: dict[LoopId, int] = {}
         for axis, step in loops:
             found[axis, step] = -(-left[axis] // step)
@@ -80,8 +88,15 @@ class Knob:
         options: what is offered where the knobs before it have led; at least one alternative, and no two of
             the same steps.
         most: it never offers more.
+        after: what else the choice changes in where one stands, beside the schedule.
     """
 
     name: str
     options: Callable[[Context], Options]
     most: int
+    after: Callable[[Context, str], Context] = lambda context, _: context
+
+
+def knob_name(kind: str, facts: Facts) -> str:
+    """Name a nest's knob: "tile" for the main nest's, "tile O" for that of the nest that writes O."""
+    return f"{kind} {facts.nest_name}".rstrip()

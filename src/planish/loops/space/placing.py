@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import islice, permutations
 from math import prod
 
-from planish.loops.ir.graph import plain_axis
 from planish.loops.ir.schedule import Order, loop_text
 from planish.loops.space.estimate import COPY, cycles, is_copied
 from planish.loops.space.facts import Facts, Moves
@@ -26,13 +25,10 @@ def placing_knobs(facts: Facts) -> Iterator[Knob]:
     """List the knobs, in the order of their steps."""
     yield Knob("order", _order, ORDERS_MAX)
     for moves in (*facts.operands, facts.output):
-        if moves.single and moves.strides and _can_be_packed(facts, moves):
-            yield Knob(f"pack {moves.tensor}", lambda c, m=moves: _pack(c, m), 3 * len(facts.size) + 3)
+        if can_be_packed(facts, moves):
+            yield Knob(f"pack {moves.tensor}", lambda c, t=moves.tensor: pack(c, t), pack_most(facts))
     if facts.cores > 1:
-        yield Knob("parallel", _parallel, 2)
-    for i, nest in enumerate(facts.graph.nests):
-        if i != facts.graph.main:
-            yield Knob(f"turn {nest.name}", lambda c, i=i: _turn(c, i), 2)
+        yield Knob("parallel", parallel, 2)
 
 
 def _order(context: Context) -> Options:
@@ -74,25 +70,38 @@ def _orders(first: Order) -> Iterator[Order]:
             yield order
 
 
-def _can_be_packed(facts: Facts, moves: Moves) -> bool:
-    return moves.tensor != facts.output.tensor or moves.tensor in facts.program.outputs
+def can_be_packed(facts: Facts, moves: Moves) -> bool:
+    """Whether the nest touches a tensor in one way, and it is not one that nests pass on in tiles."""
+    passed_on = moves.tensor == facts.output.tensor and moves.tensor not in facts.program.outputs
+    return moves.single and bool(moves.strides) and not passed_on
 
 
-def _pack(context: Context, moves: Moves) -> Options:
+def pack_most(facts: Facts) -> int:
+    """Bound how many ways there are to pack a tensor."""
+    return 3 * len(facts.nest.axes) + 3
+
+
+def pack(context: Context, tensor: str) -> Options:
     """Offer the outer loops at which a tensor may be packed, and the root; ahead for constants."""
     facts, vector = context.facts, context.tile.vector
+    moves = next(moves for moves in (*facts.operands, facts.output) if moves.tensor == tensor)
     is_output = moves.tensor == facts.output.tensor
     wanted = moves.strides.get(vector, 1) != 1 if is_output else is_copied(facts, moves, vector)
     scattered = not is_output and is_scattered(facts, moves, vector)
     options = {"none": Option((), 0.02 if wanted else 0.3 if scattered else 1.0)}
-    for depth in range(len(context.outer) + 1):
+    for depth in range(len(facts.around), len(context.outer) + 1):
         around, inside = context.outer[:depth], context.order[depth:]
         weight = _output_weight(context, depth) if is_output else _copy_weight(context, moves, around)
         if weight and any(axis in moves.strides for axis, _ in inside):
             at = loop_text(around[-1]) if around else "root"
-            options[at] = Option((Pack(moves.tensor, at),), weight * (1.0 if wanted or scattered else 0.1))
+            options[at] = Option(
+                (Pack(moves.tensor, at, nest=facts.nest_name),),
+                weight * (1.0 if wanted or scattered else 0.1),
+            )
     if moves.tensor in facts.program.constants:
-        options["ahead"] = Option((Pack(moves.tensor, "root", True),), 3.0 if wanted else 0.3)
+        options["ahead"] = Option(
+            (Pack(moves.tensor, "root", True, facts.nest_name),), 3.0 if wanted else 0.3
+        )
     return options
 
 
@@ -107,33 +116,18 @@ def _copy_weight(context: Context, moves: Moves, around: Order) -> float:
     """Prefer what is copied once, and of that the smallest tile; refuse what is copied too often."""
     facts = context.facts
     trips = context.trips(around)
-    again = prod(n for (axis, _), n in trips.items() if axis not in moves.strides)
+    again = prod(trips[loop] for loop in around[len(facts.around) :] if loop[0] not in moves.strides)
     operations = prod(facts.size.values()) / (2 * facts.lanes)
     if again > 1 and again * moves.elements * COPY > COPIES_MAX * operations:
         return 0.0
     return (1 + 0.1 * len(around)) / again
 
 
-def _parallel(context: Context) -> Options:
+def parallel(context: Context) -> Options:
     """Offer to share the outermost loop among the cores, first of all where there is work enough."""
     enough = cycles(context.facts, context.tile) > PARALLEL_CYCLES
     options = {"none": Option((), 0.1 if enough else 1.0)}
     if context.order[0][0] not in context.facts.nest.reduced:
-        step = Parallel(loop_text(context.order[0]))
+        step = Parallel(loop_text(context.order[0]), context.facts.nest_name)
         options["outermost"] = Option((step,), 1.0 if enough else 0.1)
-    return options
-
-
-def _turn(context: Context, i: int) -> Options:
-    """Offer that a nest that follows the main one walks its result as that lies in memory."""
-    options = {"none": Option((), 1.0)}
-    nest, order = context.facts.graph.nests[i], context.schedule.loops[i]
-    outer = set(context.outer)
-    inner = [loop for loop in order if loop not in outer]
-    axes = [plain_axis(index) for index in nest.statement.target.index]
-    place = {axis: d for d, axis in enumerate(axes)}
-    turned = sorted(inner, key=lambda loop: place.get(loop[0], -1))
-    if turned != inner and not any(axis in nest.reduced for axis, _ in inner):
-        step = Reorder(tuple(map(loop_text, turned)), nest.name)
-        options["turned"] = Option((step,), 2.0)
     return options

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from planish.loops.lang.program import Program
 from planish.loops.space.estimate import Tile
 from planish.loops.space.facts import Facts
 from planish.loops.space.knob import Context, Knob, Option, Options
+from planish.loops.space.nests import nest_knobs
 from planish.loops.space.placing import placing_knobs
 from planish.loops.space.tiling import Tiling
 
@@ -29,7 +31,8 @@ class TemplateSpace:
 
     AutoTVM's templates are written by hand for each operator and each processor (section 2 of its
     paper). Here the knobs are derived: the vector axis, a register tile that the register file holds,
-    unrolling, tiles for the caches, the order of the outer loops, packing of each tensor, threads.
+    unrolling, tiles for the caches, the order of the outer loops, packing of each tensor, threads; and of
+    every other nest whether it follows the main one's loops, or has a register tile of its own.
 
     Args:
         program: what is scheduled.
@@ -38,9 +41,9 @@ class TemplateSpace:
 
     def __init__(self, program: Program, target: Target) -> None:
         self._facts = Facts.of(program, target)
-        self._tiling = Tiling(self._facts)
-        has_loops = bool(self._facts.nest.axes)
-        self.knobs = (*self._tiling.knobs(), *placing_knobs(self._facts)) if has_loops else ()
+        self.knobs: tuple[Knob, ...] = ()
+        if self._facts.nest.axes:
+            self.knobs = (*Tiling(self._facts).knobs(), *placing_knobs(self._facts), *nest_knobs(self._facts))
 
     def start(self) -> Candidate:
         """Give the first guess: the most plausible alternative of each knob."""
@@ -101,8 +104,7 @@ class TemplateSpace:
         return self._candidate(lambda knob, options: _keep(options, choices.get(knob.name, "")))
 
     def _begin(self) -> Context:
-        axis = next(iter(self._facts.size), "")
-        return Context(self._facts, unscheduled(self._facts.program), {}, Tile((), axis, 1))
+        return Context(self._facts, unscheduled(self._facts.program), {}, "", Tile((), "", 1))
 
     def _candidate(self, choose: _Choose) -> Candidate:
         context = self._begin()
@@ -118,8 +120,8 @@ class TemplateSpace:
         schedule = context.schedule
         for step in option.steps:
             schedule = step.apply(schedule)
-        tile = self._tiling.tile_of(context.chosen["vector"], name) if knob.name == "tile" else context.tile
-        return Context(self._facts, schedule, {**context.chosen, knob.name: name}, tile)
+        chosen = {**context.chosen, knob.name: name}
+        return knob.after(replace(context, schedule=schedule, chosen=chosen), name)
 
     def _read(self, candidate: Candidate) -> Iterator[tuple[str, str, Options]]:
         """List each knob with what is chosen and what was offered."""

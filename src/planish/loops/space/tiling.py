@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from planish.loops.ir.schedule import loop_text
-from planish.loops.space.estimate import Tile, tiles
+from planish.loops.space.estimate import Tile, cycles, tiles
 from planish.loops.space.facts import Facts
 from planish.loops.space.knob import Context, Knob, Option, Options
 from planish.loops.space.memory import streamed
@@ -21,10 +22,10 @@ STREAM_ROWS = 16
 
 
 class Tiling:
-    """Makes the knobs of one program.
+    """Makes the knobs of one nest, the main one or, inside some of its loops, another.
 
     Args:
-        facts: of the program and the target.
+        facts: of the nest and the target.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -33,37 +34,39 @@ class Tiling:
         self._options: dict[str, Options] = {}
 
     def knobs(self) -> Iterator[Knob]:
-        """List the knobs, in the order of their steps."""
-        yield Knob("vector", self._vector, len(self.facts.size))
-        yield Knob("tile", self._tile, TILES_MAX)
-        yield Knob("unroll", _unroll, len(UNROLLS) + 2)
-        yield Knob("reduce", _reduce, len(REDUCE_TILES) + 2)
+        """List the main nest's knobs, in the order of their steps."""
+        yield Knob("vector", self._vector, len(self.facts.size), lambda c, name: replace(c, vector=name))
+        yield Knob("tile", self.tile, TILES_MAX, self.tiled)
+        yield Knob("unroll", unroll, len(UNROLLS) + 2)
+        yield Knob("reduce", reduce, len(REDUCE_TILES) + 2)
         for axis in self.facts.parallel_axes:
             yield Knob(f"cache {axis}", lambda c, a=axis: _cache(c, a), len(CACHE_TILES) + 1)
 
-    def tile_of(self, vector: str, name: str) -> Tile:
-        """Find a register tile by its name."""
-        return self._offered(vector)[name][0]
-
-    def _offered(self, vector: str) -> dict[str, tuple[Tile, float]]:
+    def offered(self, vector: str) -> dict[str, tuple[Tile, float]]:
         """Name to the best register tiles of a vector axis and their cycles, the best first."""
         if vector not in self._tiles:
-            best = tiles(self.facts, vector)[:TILES_MAX]
+            whole = Tile((), vector, self.facts.size[vector])
+            legal = [found for found in tiles(self.facts, vector) if _is_legal(self.facts, found[0])]
+            best = legal[:TILES_MAX] or [(whole, cycles(self.facts, whole))]
             self._tiles[vector] = {str(tile): (tile, cycles) for tile, cycles in best}
         return self._tiles[vector]
+
+    def fewest(self) -> dict[str, float]:
+        """Each axis, to the cycles of its best register tile as the vector axis."""
+        return {axis: next(iter(self.offered(axis).values()))[1] for axis in self.facts.size}
 
     def _vector(self, context: Context) -> Options:
         """Offer every axis; one whose best register tile takes fewer cycles is more plausible."""
         del context
-        cycles = {axis: next(iter(self._offered(axis).values()))[1] for axis in self.facts.size}
+        cycles = self.fewest()
         best = min(cycles.values())
         return {axis: Option((Vectorize(axis),), (best / n) ** 4) for axis, n in cycles.items()}
 
-    def _tile(self, context: Context) -> Options:
+    def tile(self, context: Context) -> Options:
         """Offer register tiles, with the reduction around and all else outside; each order of loops once."""
-        vector = context.chosen["vector"]
+        vector = context.vector
         if vector not in self._options:
-            offered = self._offered(vector).values()
+            offered = self.offered(vector).values()
             best = min(cycles for _, cycles in offered)
             found: dict[tuple[LoopStep, ...], tuple[str, Option]] = {}
             for tile, cycles in offered:
@@ -71,6 +74,15 @@ class Tiling:
                 found.setdefault(steps, (str(tile), Option(steps, (best / cycles) ** 8)))
             self._options[vector] = dict(found.values())
         return self._options[vector]
+
+    def tiled(self, context: Context, name: str) -> Context:
+        """Note which register tile was chosen."""
+        return replace(context, tile=self.offered(context.vector)[name][0])
+
+
+def _is_legal(facts: Facts, tile: Tile) -> bool:
+    sides = (*tile.rows, (tile.vector, tile.width))
+    return all(n == facts.size[axis] or facts.fits(axis, n) for axis, n in sides)
 
 
 def _tile_steps(facts: Facts, tile: Tile) -> tuple[LoopStep, ...]:
@@ -82,25 +94,27 @@ def _tile_steps(facts: Facts, tile: Tile) -> tuple[LoopStep, ...]:
     if tile.vector in facts.nest.reduced and tile.vector in part:
         reduced.append((tile.vector, tile.width))
     order = (*(loop for loop in outer if loop not in inside), *reduced, *inside)
-    splits = tuple(Split(axis, n) for axis, n in part.items())
-    return (*splits, Reorder(tuple(map(loop_text, order)))) if len(order) > 1 else splits
+    nest = facts.nest_name
+    splits = tuple(Split(axis, n, nest) for axis, n in part.items())
+    return (*splits, Reorder(tuple(map(loop_text, order)), nest)) if len(order) > 1 else splits
 
 
-def _unroll(context: Context) -> Options:
+def unroll(context: Context) -> Options:
     """Offer to unroll the innermost reduction loop around the register tile, wholly or in part."""
     options = {"none": Option((), 1.0)}
     axes = [a for a in context.facts.reduced_axes if a != context.tile.vector]
+    nest = context.facts.nest_name
     if axes:
         axis, extent = axes[-1], context.facts.size[axes[-1]]
         if extent <= UNROLLS[-1]:
-            options["all"] = Option((Unroll(axis),), 0.1)
+            options["all"] = Option((Unroll(axis, nest),), 0.1)
         for factor in UNROLLS:
-            if factor < extent:
-                options[str(factor)] = Option((Split(axis, factor), Unroll(axis)), 0.1)
+            if context.facts.fits(axis, factor):
+                options[str(factor)] = Option((Split(axis, factor, nest), Unroll(axis, nest)), 0.1)
     return options
 
 
-def _reduce(context: Context) -> Options:
+def reduce(context: Context) -> Options:
     """Offer to split the longest reduction for the cache, with the tiles around the other reductions."""
     options = {"none": Option((), 1.0)}
     facts = context.facts
@@ -110,10 +124,10 @@ def _reduce(context: Context) -> Options:
         inner = [loop_text(loop) for loop in context.order if loop[0] in axes]
         rows = (STREAM_ROWS,) if streamed(facts, context.tile.vector) == axis else ()
         for factor in (*rows, *REDUCE_TILES):
-            if factor < facts.size[axis]:
-                order = (loop_text((axis, factor)), *inner)
+            if facts.fits(axis, factor):
+                order, nest = (loop_text((axis, factor)), *inner), facts.nest_name
                 weight = 2.0 if factor in rows else 0.15
-                options[str(factor)] = Option((Split(axis, factor), Reorder(order)), weight)
+                options[str(factor)] = Option((Split(axis, factor, nest), Reorder(order, nest)), weight)
     return options
 
 
