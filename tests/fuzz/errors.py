@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -29,6 +30,7 @@ def _relu(x: Array) -> Array:
     return np.maximum(x, 0)
 
 
+_erf: Callable[[Array], Array] = np.vectorize(math.erf, otypes=[np.float64])
 _EXACT: dict[str, Callable[[Array], Array]] = {"neg": np.negative, "abs": np.abs, "relu": _relu}
 _MONOTONE: dict[str, Callable[[Array], Array]] = {
     "sqrt": np.sqrt,
@@ -36,6 +38,7 @@ _MONOTONE: dict[str, Callable[[Array], Array]] = {
     "log": np.log,
     "tanh": np.tanh,
     "sigmoid": _sigmoid,
+    "erf": _erf,
 }
 _FUNCTION_ERROR = 6
 """Units in the last place that an elementary function may be off."""

@@ -1,6 +1,7 @@
 """A program point by point, in one element type after another: slow, and too simple to be wrong."""
 
 import itertools
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,6 +24,10 @@ def _sigmoid(x: Any) -> Any:
     return one / (one + np.exp(-x))
 
 
+def _erf(x: Any) -> Any:
+    return type(x)(math.erf(x))
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": np.add,
     "sub": np.subtract,
@@ -38,6 +43,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "relu": _relu,
     "tanh": np.tanh,
     "sigmoid": _sigmoid,
+    "erf": _erf,
 }
 
 

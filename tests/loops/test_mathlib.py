@@ -1,5 +1,6 @@
 """The expansions, computed by NumPy: accurate, and right at the ends."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -39,6 +40,10 @@ def _max(a: Array, b: Array) -> Array:
     return np.where(a > b, a, b)
 
 
+def _less(a: Array, b: Array, yes: Array, no: Array) -> Array:
+    return np.where(a < b, yes, no)
+
+
 def _min(a: Array, b: Array) -> Array:
     return np.where(a < b, a, b)
 
@@ -47,7 +52,7 @@ NUMPY: Mapping[str, Callable[..., Array]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,
     "abs": np.abs, "sqrt": np.sqrt, "round": np.rint, "fma": _fma, "ldexp": _ldexp, "exponent": _exponent,
     "mantissa": _mantissa,
-    "max": _max, "min": _min,
+    "max": _max, "min": _min, "<": _less,
 }  # fmt: skip
 
 
@@ -68,6 +73,7 @@ EXACT: Mapping[str, Callable[[Array], Array]] = {
     "tanh": np.tanh,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "relu": lambda x: np.maximum(x, 0),
+    "erf": np.vectorize(math.erf, otypes=[float]),
 }
 
 
@@ -87,6 +93,7 @@ def test_the_primitives_are_all_that_is_used() -> None:
     [
         ("exp", -80, 80, 1.1), ("exp", -1, 1, 1.1), ("log", 1e-6, 3, 1.1), ("log", 1, 1e30, 1.1),
         ("tanh", -12, 12, 2.7), ("tanh", -1e-3, 1e-3, 2.7), ("sigmoid", -80, 80, 2.7), ("relu", -2, 2, 0),
+        ("erf", -6.5, 6.5, 2), ("erf", -1e-3, 1e-3, 2), ("erf", 0.9, 1.1, 2),
     ],
 )  # fmt: skip
 def test_errors_in_units_of_the_last_place(

@@ -9,6 +9,7 @@ from planish.loops.lang.notation import (
     Axis,
     Tensor,
     axes,
+    erf,
     exp,
     log,
     maximum,
@@ -67,6 +68,12 @@ def functions() -> Program:
     return program(O, dtype="float64")
 
 
+def gelu() -> Program:
+    O = Tensor("O")  # noqa: E741
+    O[m] = 0.5 * A[m] * (1 + erf(A[m] / 1.4142135623730951))
+    return program(O)
+
+
 def concatenation() -> Program:
     O = Tensor("O", "float64")  # noqa: E741
     O[n, m + k] = 1.0 | B[k, n]
@@ -115,6 +122,7 @@ CASES: list[tuple[Callable[[], Program], str, str]] = [
         "O[m] = max(exp(A[m]), 3) + min(1, log(A[m])) - sqrt(A[m]) * tanh(A[m]) / sigmoid(1 / A[m])",
         "float64",
     ),
+    (gelu, "O[m] = 0.5 * A[m] * (1 + erf(A[m] / 1.4142135623730951))", "float32"),
     (concatenation, "O[n,m+k] = 1 | B[k,n]", "float64"),
     (joined_reduction, "O[m,i+j+n] += A[m,k] * B[k,i] | 4 - b[j] | 1", "float32"),
     (offsets, "O[m] = A[m,0] + B[m+1,m+2]; O[n+3] = 2.5", "float32"),

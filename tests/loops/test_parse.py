@@ -41,6 +41,13 @@ def test_meaning(golden: Golden) -> None:
     golden.check("loops/meanings.txt", "\n".join(lines))
 
 
+def test_a_tensor_may_have_the_name_of_a_later_function() -> None:
+    """Stores have such programs; brackets tell which is meant."""
+    program = parse("O[i] = erf(erf[i])", {"i": 3})
+    assert program.inputs == ("erf",)
+    assert parse_canonical(program.text) == program
+
+
 def test_layout_does_not_matter() -> None:
     spread = "\n ;C[m,n]+=A[ m,k ]*(\n B[k,n] )\n\n; D[m] =\tC[m,0]\n"
     tight = "C[m,n]+=A[m,k]*B[k,n];D[m]=C[m,0]"

@@ -23,6 +23,7 @@ _UNARY = {
     "relu": "relu({})",
     "tanh": "tanh({})",
     "sigmoid": "sigmoid({})",
+    "erf": "erf({})",
 }
 _BINARY = {
     "add": "({} + {})",

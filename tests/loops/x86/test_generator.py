@@ -1,5 +1,6 @@
 """Machine code does what the loop tree says, on every processor that it can be run on."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,7 @@ def test_functions_are_accurate_and_know_infinity(isa: IsaName, dtype: str, func
             "tanh": lambda: np.tanh(exact),
             "sigmoid": lambda: 1 / (1 + np.exp(-exact)),
             "relu": lambda: np.maximum(exact, 0),
+            "erf": lambda: np.array([math.erf(x) for x in exact]),
         }[function]()
         limit = np.finfo(np.dtype(dtype))
         expected = np.where(np.abs(expected) > limit.max, np.copysign(np.inf, expected), expected)

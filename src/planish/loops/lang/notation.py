@@ -13,6 +13,7 @@ __all__ = [
     "Axis",
     "Tensor",
     "axes",
+    "erf",
     "exp",
     "log",
     "maximum",
@@ -65,6 +66,11 @@ def tanh(x: Expression) -> Expression:
 def sigmoid(x: Expression) -> Expression:
     """Give 1 / (1 + exp(-x))."""
     return apply("sigmoid", x)
+
+
+def erf(x: Expression) -> Expression:
+    """Give the error function, as in the exact GELU: `0.5 * x * (1 + erf(x / sqrt(2)))`."""
+    return apply("erf", x)
 
 
 def maximum(a: Expression | float, b: Expression | float) -> Expression:

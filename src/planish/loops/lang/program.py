@@ -26,6 +26,7 @@ FUNCTIONS: Mapping[str, int] = {
     "relu": 1,
     "tanh": 1,
     "sigmoid": 1,
+    "erf": 1,
 }
 """Element-wise functions and how many arguments each takes."""
 

@@ -15,6 +15,7 @@ is one (a divisor or logarithm's argument that may be zero), nothing is known, a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,8 +25,11 @@ import numpy as np
 from planish.loops.reference.views import Array
 
 _FINEST = 30
-_UNITS = {"exp": 8, "log": 8, "tanh": 16, "sigmoid": 16, "sqrt": 2, "div": 2}
+_UNITS = {"exp": 8, "log": 8, "tanh": 16, "sigmoid": 16, "erf": 8, "sqrt": 2, "div": 2}
 """Roundings that a function may err by, where it is more than one; two are a unit in the last place."""
+
+_STEEPEST = {"sigmoid": 0.25, "erf": 2 / math.sqrt(math.pi)}
+"""The greatest slopes of functions that have another one than 1."""
 
 _EXACT = {"max", "min", "neg", "abs", "relu"}
 
@@ -188,6 +192,12 @@ def _relu(x: Array) -> Array:
     return np.maximum(x, 0.0)
 
 
+def _erf(x: Array) -> Array:
+    """The C library's, one by one: NumPy has none."""
+    flat = np.asarray(x, np.float64).reshape(-1).tolist()
+    return np.fromiter(map(math.erf, flat), np.float64, len(flat)).reshape(np.shape(x))
+
+
 VALUES: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "sub": np.subtract,
@@ -203,6 +213,7 @@ VALUES: dict[str, Callable[..., Array]] = {
     "relu": _relu,
     "tanh": np.tanh,
     "sigmoid": _sigmoid,
+    "erf": _erf,
 }
 """Element-wise function to what computes it on arrays."""
 
@@ -219,10 +230,8 @@ def _propagated(function: str, value: Array, args: Sequence[Bounded]) -> Array |
             return np.where(np.isinf(value), 0.0, value * np.expm1(e))
         case "log":
             return np.where(x > e, -np.log1p(-e / x), np.where(x < -e, 0.0, np.inf))
-        case "sigmoid":
-            return e / 4
         case _:
-            return e
+            return e * _STEEPEST.get(function, 1.0)
 
 
 def _propagated_of_two(function: str, value: Array, a: Bounded, b: Bounded) -> Array | float:

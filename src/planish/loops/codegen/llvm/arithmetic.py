@@ -11,7 +11,8 @@ from planish.loops.lower.mathlib import EXPANDED, expansion
 
 _BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 EXTREMES = {"max": "llvm.maximum", "min": "llvm.minimum"}
-_COMPARED = {"max": "ogt", "min": "olt"}
+TESTS = {"max": "ogt", "min": "olt", "<": "olt"}
+"""What chooses one of two values, to its test in IR: false where an operand is not a number."""
 _MANTISSA = {32: 23, 64: 52}
 _BIAS = {32: 127, 64: 1023}
 
@@ -73,8 +74,9 @@ class Arithmetic:
         match name:
             case "add" | "sub" | "mul" | "div":
                 result = w.define(f"{_BINARY[name]} {t} {args[0]}, {args[1]}")
-            case "max" | "min":
-                result = self._select(_COMPARED[name], args[0], args[1], args[0], args[1], lanes)
+            case _ if name in TESTS:
+                a, b, *either = args
+                result = self._select(TESTS[name], a, b, *(either or (a, b)), lanes=lanes)
             case "neg":
                 result = w.define(f"fneg {t} {args[0]}")
             case "abs" | "sqrt":

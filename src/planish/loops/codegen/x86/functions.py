@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
+from planish.loops.codegen.x86.choosing import TESTS, choose
 from planish.loops.codegen.x86.encoding import Imm
 from planish.loops.lang.program import Const
 from planish.loops.lower.mathlib import Operation, expansion
@@ -66,6 +67,11 @@ def _instruct(block: Block, primitive: str, result: int, args: list[int]) -> Non
     elif primitive == "neg":
         block.load_number(result, -0.0)
         emit(forms.bit_xor, dst, dst, v[0])
+    elif primitive == "abs":
+        _load_bits(block, result, (1 << (8 * block.isa.itemsize - 1)) - 1)
+        emit(forms.bit_and, dst, dst, v[0])
+    elif primitive in TESTS:
+        choose(block.asm, block.isa, primitive, result, args)
     elif block.isa.wide:
         _wide(block, primitive, dst, v)
     else:

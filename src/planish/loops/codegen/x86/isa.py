@@ -83,6 +83,7 @@ class Forms:
         self.bit_xor = _code(f"EVEX_VXOR{p}{three}")
         self.bit_or = _code(f"EVEX_VOR{p}{three}")
         self.copy = self.load
+        self.blend = _code(f"EVEX_VBLENDM{p}{three}")
         self.compare = _code(f"EVEX_VCMP{p}_KR_K1_ZMM_ZMMM512B{bits}_IMM8_SAE")
         self.gather = _code(f"EVEX_VGATHERD{p}_ZMM_K1_VM32{'Z' if bits == 32 else 'Y'}")
         self.scatter = _code(f"EVEX_VSCATTERD{p}_VM32{'Z' if bits == 32 else 'Y'}_K1_ZMM")

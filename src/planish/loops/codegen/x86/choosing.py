@@ -1,0 +1,35 @@
+"""One of two vectors for each lane, by a comparison of two others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from iced_x86 import Register
+
+from planish.loops.codegen.x86.assembler import Assembler
+from planish.loops.codegen.x86.encoding import Imm
+from planish.loops.codegen.x86.isa import Isa
+
+TESTS: Mapping[str, Imm] = {"<": Imm(0x11)}
+"""Comparison to its predicate: false where an operand is not a number; none signals."""
+_K7 = int(Register.K7)
+
+
+def choose(asm: Assembler, isa: Isa, test: str, target: int, args: Sequence[int]) -> None:
+    """Write `target = test(a, b) ? yes : no`.
+
+    Args:
+        asm: where the code goes.
+        isa: instruction set and element type; with AVX-512, k7 is overwritten.
+        test: one of `TESTS`.
+        target: a register that is none of `args`.
+        args: the registers of a, b, yes and no.
+    """
+    a, b, yes, no = map(isa.vector, args)
+    forms, result = isa.forms, isa.vector(target)
+    if isa.wide:
+        asm.emit(forms.compare, _K7, a, b, TESTS[test])
+        asm.emit(forms.blend, result, no, yes, mask=_K7)
+    else:
+        asm.emit(forms.compare, result, a, b, TESTS[test])
+        asm.emit(forms.blend, result, no, yes, result)
