@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import pickle
 from dataclasses import dataclass
 
@@ -22,8 +21,8 @@ KNOWN = {"Turn": Turn}
 WHOLE = Candidate((Turn(1), Turn(2, ("y", "z"))))
 
 
-def stored(text: str) -> Candidate:
-    return stored_candidate(json.loads(text), text, WHOLE.hash, KNOWN)
+def stored(text: str, seen: set[str] | None = None) -> Candidate:
+    return stored_candidate(text, WHOLE.hash, KNOWN, set() if seen is None else seen)
 
 
 def test_a_stored_candidate_is_as_it_was() -> None:
@@ -56,6 +55,22 @@ def test_a_step_that_has_got_an_option_since_has_another_text() -> None:
 def test_what_the_level_has_no_longer_is_told_at_once(text: str) -> None:
     with pytest.raises(ProgramError):
         stored(text)
+
+
+def test_what_was_seen_of_other_candidates_changes_nothing() -> None:
+    odd = Candidate((Turn(1, ("}],[",)), Turn(2, ('}],["Turn', '"}],["')), Turn(1)))
+    seen: set[str] = set()
+    for candidate in [WHOLE, odd, Candidate(), Candidate((Turn(1),)), odd, WHOLE, Candidate()] * 2:
+        found = stored(candidate.text, seen)
+        assert (found.steps, found.text) == (candidate.steps, candidate.text)
+
+
+@pytest.mark.parametrize("text", ["", "[[", "}]]", "x{0}", "{0}x", "[{0}]", "[{0},{0}]", "{0},{0}"])
+def test_a_text_that_is_no_list_of_steps_is_refused_whatever_was_seen(text: str) -> None:
+    seen: set[str] = set()
+    assert stored(WHOLE.text, seen) == WHOLE
+    with pytest.raises((ValueError, TypeError)):
+        stored(text.replace("{0}", WHOLE.text), seen)
 
 
 def test_no_other_attribute_is_made_up() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 from planish.cli.signals import leave_at_once
 
 TYPE_CHECKING = False  # as `typing` has it, whose import takes longer than all this
@@ -16,9 +18,15 @@ __all__ = ["app", "main"]
 def main() -> None:
     """Run the command that the process was started with."""
     leave_at_once()  # first of all: a signal may come while the commands are imported
+    gc.disable()  # what is imported is no garbage
     from planish.cli.commands import app
 
-    app()
+    gc.freeze()
+    gc.enable()
+    try:
+        app()
+    finally:
+        gc.freeze()  # the interpreter's end looks for garbage, which takes longer than some commands
 
 
 def __getattr__(name: str) -> Any:

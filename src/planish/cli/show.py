@@ -23,13 +23,15 @@ def show(
 ) -> None:
     """Show a run with its result; without ID, list the runs."""
     from planish.core import uncollected
-    from planish.store import open_store
 
-    with uncollected(), open_store(store, read_only=True) as opened:
-        if run_id is None:
-            _list_runs(opened, limit, form)
-        else:
-            _show_run(opened, run_id, file or (), form)
+    with uncollected():
+        from planish.store import open_store
+
+        with open_store(store, read_only=True) as opened:
+            if run_id is None:
+                _list_runs(opened, limit, form)
+            else:
+                _show_run(opened, run_id, file or (), form)
 
 
 def _list_runs(store: Reader, limit: int, form: given.Form) -> None:

@@ -27,6 +27,7 @@ class Step:
 
 
 _LISTS = (list, tuple)
+_BETWEEN = "}],["  # what stands between two steps in a candidate's text
 _KNOWN = "_known"  # where a stored candidate keeps the classes of its steps until they are made
 
 
@@ -98,28 +99,42 @@ def candidate_from_json(data: Sequence[Sequence[Any]], known: Mapping[str, type[
     return Candidate(tuple(step_from_json(item, known) for item in data))
 
 
-def stored_candidate(
-    data: Sequence[Sequence[Any]], text: str, name: str, known: Mapping[str, type[Step]]
-) -> Candidate:
+def stored_candidate(text: str, name: str, known: Mapping[str, type[Step]], seen: set[str]) -> Candidate:
     """Read a candidate back whose text and hash are at hand.
 
     Its steps, which take most of the time and of the memory, are not made before they are asked for.
 
     Args:
-        data: the JSON list of its steps.
-        text: what the list was read from, canonical when it was written.
+        text: the JSON list of its steps, canonical when it was written.
         name: the text's content hash.
         known: step name to class, as the level lists them.
+        seen: the texts of steps that were found to be as the level has them; what is new is added. A run's
+            candidates have most of their steps in common.
 
     Raises:
         ProgramError: as `step_from_json` does.
+        ValueError: the text is no JSON.
     """
-    for step, options in data:
-        if step not in known or options.keys() != _options(known[step]):
-            return candidate_from_json(data, known)  # with a new option it has another text now
+    steps = text[2:-3].split(_BETWEEN)
+    if not (seen.issuperset(steps) or _are_current(steps, known, seen)) or text != f"[[{text[2:-3]}}}]]":
+        return candidate_from_json(json.loads(text), known)
     found = Candidate.__new__(Candidate)
     found.__dict__.update({"text": text, "hash": name, _KNOWN: known})
     return found
+
+
+def _are_current(steps: Sequence[str], known: Mapping[str, type[Step]], seen: set[str]) -> bool:
+    """Whether texts are those of steps as the level has them: with a new option a step has another text."""
+    for text in steps:
+        if text not in seen:
+            try:
+                step, options = json.loads(f"[{text}}}]")
+            except ValueError:  # no steps at all, or a text was cut in its midst
+                return False
+            if step not in known or options.keys() != _options(known[step]):
+                return False
+            seen.add(text)
+    return True
 
 
 @cache

@@ -126,15 +126,15 @@ def trials_from_rows(rows: Iterable[Record], steps: Steps, label: str) -> list[T
         ProgramError: the level no longer has a step.
     """
     found: list[Trial] = []
-    read, row = json.loads, Record()
+    read, row, seen = json.loads, Record(), set[str]()
     try:
         with uncollected():
             for row in rows:
                 if row[-1] != checksum(row[1:-1]):
                     raise damaged(label, f"row {row[0]} of table trials", row[2])
                 _, _, _, index, name, candidate, outcome, seconds, seed, host, ended, cached, _ = row
-                shape, became, spent = read(f"[{candidate},{outcome},{seconds}]")
-                sequence = stored_candidate(shape, candidate, name, steps)
+                became, spent = read(f"[{outcome},{seconds}]")
+                sequence = stored_candidate(candidate, name, steps, seen)
                 known = outcome_from_json(became)
                 found.append(Trial(sequence, known, index, seed, spent, host, ended, cached))
     except _UNREADABLE as error:
