@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 from planish.core import TargetError
 from planish.loops.codegen.kernel import Code, Entry, layout
 from planish.loops.codegen.x86 import cpu
-from planish.loops.codegen.x86.function import Function
+from planish.loops.codegen.x86.function import FunctionCode
 from planish.loops.codegen.x86.isa import Isa, IsaName, isa_of
 from planish.loops.codegen.x86.listing import assembly
 from planish.loops.codegen.x86.memory import ExecutableMemory
-from planish.loops.codegen.x86.region import Analyser
 from planish.loops.codegen.x86.registers import NoRegisterError
-from planish.loops.ir.tree import Loop, LoopTree, Node, leaves, loops
+from planish.loops.ir.annotated import AnnotatedTree, Function
+from planish.loops.ir.tree import Loop, LoopTree, leaves
+from planish.loops.lower.physical import annotate
 
 
 def compile_tree(tree: LoopTree, isa: IsaName | None = None) -> Code:
@@ -37,86 +39,66 @@ def compile_tree(tree: LoopTree, isa: IsaName | None = None) -> Code:
     dtypes = {b.dtype for b in tree.buffers}
     if len(dtypes) != 1:
         raise TargetError(f"a kernel of mixed element types: {', '.join(sorted(dtypes))}")
-    groups, codes = _functions(tree, isa_of(name, dtypes.pop()))
+    annotated, codes = _generated(tree, isa_of(name, dtypes.pop()))
     blob = bytearray()
-    starts: list[list[int]] = []
-    for functions in codes:
-        starts.append([])
-        for code in functions:
+    entries: list[list[Entry]] = []
+    for functions, parts in zip((annotated.body, annotated.ahead), codes, strict=True):
+        entries.append([])
+        for function, code in zip(functions, parts, strict=True):
             blob += b"\xcc" * (-len(blob) % 64)
-            starts[-1].append(len(blob))
+            entries[-1].append(_entry(len(blob), function, tree))
             blob += code
     memory = ExecutableMemory(bytes(blob))
-    entries = [
-        tuple(
-            _entry(memory.address + start, nodes, tree) for start, nodes in zip(places_, group, strict=True)
-        )
-        for places_, group in zip(starts, groups, strict=True)
-    ]
-    return Code(entries[0], entries[1], memory, lambda prefix: assembly(prefix, codes[0], codes[1]))
+    run, prepare = [tuple([replace(e, address=memory.address + e.address) for e in es]) for es in entries]
+    return Code(run, prepare, memory, lambda prefix: assembly(prefix, *codes))
 
 
-_Functions = tuple[list[list[tuple[Node, ...]]], list[list[bytes]]]
-"""Of the body, and of the ahead part: the nodes of each function, and its code."""
+_Codes = tuple[list[bytes], list[bytes]]
+"""The functions of the body, and those of the ahead part."""
 
 
-def _functions(tree: LoopTree, isa: Isa, spares: Sequence[int] = (0, 4, 8)) -> _Functions:
-    """Generate the functions of a tree.
+def _generated(tree: LoopTree, isa: Isa, spares: Sequence[int] = (0, 4, 8)) -> tuple[AnnotatedTree, _Codes]:
+    """Annotate a tree and generate its functions.
 
     What the operands of some rare expressions need is known too late: then fewer results are held.
     """
+    annotated = annotate(tree, isa.vectors, spares[0])
+    places = _places(tree)
     try:
-        return _written(tree, Analyser(tree, isa, spares[0]))
+        body = [_code(f, tree, isa, places, again=i < bool(tree.views)) for i, f in enumerate(annotated.body)]
+        return annotated, (body, [FunctionCode(f, tree, isa, places).code() for f in annotated.ahead])
     except NoRegisterError:
         if len(spares) == 1:
             raise
-    return _functions(tree, isa, spares[1:])
+    return _generated(tree, isa, spares[1:])
 
 
-def _written(tree: LoopTree, analyser: Analyser) -> _Functions:
-    places = _places(tree)
-    groups = [_group(tree.body[tree.views :]), _group(tree.ahead)]
-    codes = [[Function(nodes, analyser, places).code() for nodes in group] for group in groups]
-    if tree.views:
-        groups[0].insert(0, tree.body[: tree.views])
-        codes[0].insert(0, _view_code(analyser, places))
-    return groups, codes
-
-
-_views: dict[Hashable, bytes] = {}
+_Places = dict[str, tuple[int, int]]
+_views: dict[Hashable, tuple[Function, bytes]] = {}
 _VIEWS_MAX = 1000
 
 
-def _view_code(analyser: Analyser, places: dict[str, tuple[int, int]]) -> bytes:
-    """Generate the copies of padded inputs, once for all schedules of a program."""
-    tree = analyser.tree
-    nodes = tree.body[: tree.views]
-    sizes = tuple([tree.size[loop.axis] for loop in loops(nodes)])
-    used = tuple([places[ref.buffer] for leaf in leaves(nodes) for ref in leaf.refs])
-    key = nodes, sizes, used, analyser.isa
-    known = _views.get(key)
-    if known is None:
+def _code(function: Function, tree: LoopTree, isa: Isa, places: _Places, *, again: bool) -> bytes:
+    """Generate a function; copies of padded inputs come `again`, the same for all schedules of a program."""
+    if not again:
+        return FunctionCode(function, tree, isa, places).code()
+    used = tuple([places[ref.buffer] for leaf in leaves(function.nodes) for ref in leaf.refs])
+    key = id(function), used, isa
+    if key not in _views:
         if len(_views) >= _VIEWS_MAX:
             _views.clear()
-        known = _views[key] = Function(nodes, analyser, places).code()
-    return known
+        _views[key] = function, FunctionCode(function, tree, isa, places).code()
+    return _views[key][1]
 
 
-def _group(nodes: tuple[Node, ...]) -> list[tuple[Node, ...]]:
-    """One function for all, unless some node is parallel."""
-    if any(isinstance(n, Loop) and n.kind == "parallel" for n in nodes):
-        return [(node,) for node in nodes]
-    return [nodes] if nodes else []
+def _entry(start: int, function: Function, tree: LoopTree) -> Entry:
+    node = function.nodes[0]
+    if function.kind == "parallel" and isinstance(node, Loop):
+        return Entry(start, -(-tree.size[node.axis] // node.step), True)
+    return Entry(start)
 
 
-def _entry(address: int, nodes: tuple[Node, ...], tree: LoopTree) -> Entry:
-    node = nodes[0]
-    if isinstance(node, Loop) and node.kind == "parallel":
-        return Entry(address, -(-tree.size[node.axis] // node.step), True)
-    return Entry(address)
-
-
-def _places(tree: LoopTree) -> dict[str, tuple[int, int]]:
+def _places(tree: LoopTree) -> _Places:
     """Where each buffer's address is: index into the arguments, and bytes to add."""
     given = [b.name for b in tree.buffers if b.kind != "temporary"]
     places = {name: (index, 0) for index, name in enumerate(given)}

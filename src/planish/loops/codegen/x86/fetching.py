@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence
 
 from iced_x86 import Code
 
 from planish.loops.codegen.x86.assembler import Assembler
 from planish.loops.codegen.x86.encoding import Mem
 from planish.loops.codegen.x86.pointers import Pointers
-from planish.loops.ir.tree import Loop
+from planish.loops.ir.tree import Loop, Ref
+from planish.loops.lower.physical.region import LINE
 
-LINE = 64
-"""Bytes of a cache line."""
 AHEAD = 1024
 """How many bytes ahead lines are asked for."""
-LINES_MAX = 8
-"""Where an iteration goes farther than this, it does not walk memory in sequence."""
 
 
-def fetch_ahead(asm: Assembler, pointers: Pointers, loop: Loop, buffers: Set[str]) -> None:
-    """Ask for what later iterations of a loop touch, where it walks buffers in sequence.
+def fetch_ahead(asm: Assembler, pointers: Pointers, loop: Loop, fetched: Sequence[Ref]) -> None:
+    """Ask for what later iterations of a loop touch.
 
     Args:
         asm: where the code goes: the beginning of an iteration.
         pointers: which the loop moves.
         loop: the loop.
-        buffers: those that are worth it.
+        fetched: references that it walks in sequence, whose lines are worth it.
     """
+    if not fetched:
+        return
+    wanted = {id(pointers.of(ref)) for ref in fetched}
     for pointer, stride in pointers.moved(loop, loop.id):
-        if pointer.register and pointer.buffer in buffers and LINE <= stride <= LINES_MAX * LINE:
+        if pointer.register and id(pointer) in wanted:
             for line in range(0, stride, LINE):
                 asm.emit(Code.PREFETCHT0_M8, Mem(pointer.register, AHEAD - pointer.drift + line))

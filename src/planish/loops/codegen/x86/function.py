@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 from iced_x86 import Code, Register
 
 from planish.loops.codegen.x86.assembler import JL, JLE, JNE, Assembler
@@ -10,49 +13,43 @@ from planish.loops.codegen.x86.encoding import Imm, Mem
 from planish.loops.codegen.x86.fetching import fetch_ahead
 from planish.loops.codegen.x86.inside import RegionCode
 from planish.loops.codegen.x86.isa import Isa
-from planish.loops.codegen.x86.paths import Inside
 from planish.loops.codegen.x86.pointers import RSP, SCRATCH, Pointers
-from planish.loops.codegen.x86.region import Analyser, Region
-from planish.loops.ir.extent import remaining
-from planish.loops.ir.tree import Loop, LoopTree, Node
+from planish.loops.ir.annotated import Block, Function, Item, Nest, Region, nodes_of
+from planish.loops.ir.tree import Loop, LoopTree, Node, Ref
 
 SAVED = tuple(int(getattr(Register, name)) for name in ("RBX", "RBP", "R12", "R13", "R14", "R15"))
-FLOWS_FROM = 1 << 22
-"""A buffer of fewer bytes, which is passed through once, is not asked for ahead of time."""
 ARGS, BEGIN, END = int(Register.RDI), int(Register.RSI), int(Register.RDX)
 
 
-class Function:
-    """Writes the code of some nodes, strictly in their order.
+class FunctionCode:
+    """Writes the code of some root nodes, strictly in their order.
 
     Args:
-        nodes: root nodes, executed one after another.
-        analyser: decides about register regions; shared by the functions of a tree.
+        function: how they are executed.
+        tree: the whole tree.
+        isa: instruction set and element type.
         places: buffer to (index into the arguments, byte offset there).
     """
 
     def __init__(
-        self, nodes: tuple[Node, ...], analyser: Analyser, places: dict[str, tuple[int, int]]
+        self, function: Function, tree: LoopTree, isa: Isa, places: dict[str, tuple[int, int]]
     ) -> None:
-        self.nodes = nodes
-        self.tree: LoopTree = analyser.tree
-        self.isa: Isa = analyser.isa
-        self.analyser = analyser
+        self.function = function
+        self.tree = tree
+        self.isa = isa
         self.places = places
         self.asm = Assembler()
-        self.pointers = Pointers(nodes, self.isa.itemsize)
+        self.pointers = Pointers(function.nodes, isa.itemsize)
         self.masks: dict[int, int] = {}
         self._counting = Counting(self.asm, self.pointers, reserved=3)
-        self._flowing = analyser.buffers_from(FLOWS_FROM)
 
     def code(self) -> bytes:
         """Write the function, with its entry at the first byte."""
-        inside: Inside = {}
-        node = self.nodes[0]
-        if isinstance(node, Loop) and node.kind == "parallel" and len(self.nodes) == 1:
-            self._parallel(node, inside)
+        item = self.function.item
+        if self.function.kind == "parallel" and isinstance(item, Nest):
+            self._parallel(item)
         else:
-            self._nodes(self.nodes, inside)
+            self._item(self.function.nodes, item)
         body = self.asm
         head = Assembler()
         frame = 8 * (len(self.pointers.all) + self._counting.slots)
@@ -88,79 +85,35 @@ class Function:
 
     # Loops over memory
 
-    def _nodes(
-        self,
-        nodes: tuple[Node, ...],
-        inside: Inside,
-        planned: Region | None = None,
-        around: Loop | None = None,
+    def _item(
+        self, nodes: tuple[Node, ...], item: Item, fetched: Sequence[Ref] = (), around: Loop | None = None
     ) -> None:
         """Write nodes; where they only pass data on, the loop around them asks early for its lines."""
         settled = self.pointers.settle(self.asm, nodes, spare=4)
-        region = planned or self.analyser.region(nodes, inside)
-        if region is not None:
-            if around is not None and not region.registers:
-                fetch_ahead(self.asm, self.pointers, around, self._flowing)
-            code = RegionCode(region, self.analyser, self._counting, self.masks)
-            code.write(nodes, inside)
-        elif len(nodes) == 1 and isinstance(nodes[0], Loop):
-            self._outer_loop(nodes[0], inside)
-        else:
-            for node in nodes:
-                self._nodes((node,), inside)
+        if isinstance(item, Region):
+            if around is not None:
+                fetch_ahead(self.asm, self.pointers, around, fetched)
+            RegionCode(item, self.tree, self.isa, self._counting, self.masks).write()
+        elif isinstance(item, Nest):
+            self._nest(item)
+        elif isinstance(item, Block):
+            for node, inner in zip(nodes, item.items, strict=True):
+                self._item((node,), inner)
         self.pointers.send_home(settled)
 
-    def _outer_loop(self, loop: Loop, inside: Inside) -> None:
-        here = remaining(self.tree, inside, loop.axis)
-        step, body, moved, region = loop.step, loop.body, loop, None
-        if loop.side_by_side:
-            step, region = self._strip(loop, here, inside)
-            if region is None:
-                self._leaf_by_leaf(loop, inside)
-                return
-            moved = self.pointers.inject(loop, step)
-            body = moved.body
-        full, tail = divmod(here, step)
-        if full:
-            inner = {**inside, loop.axis: step}
-            self._counting.repeat(moved, full, lambda: self._nodes(body, inner, region, moved))
-        if tail:
-            self.pointers.shift(loop, moved.id, full)
-            self._nodes(body, {**inside, loop.axis: tail})
-            self.pointers.shift(loop, moved.id, -full)
+    def _nest(self, nest: Nest) -> None:
+        loop, pointers = nest.loop, self.pointers
+        for part in nest.parts:
+            pointers.shift(loop, loop.id, part.first)
+            moved = pointers.inject(loop, part.width) if part.width > 1 and part.kind == "counted" else loop
+            write = partial(self._item, nodes_of(part.body), part.body, part.fetched, moved)
+            self._counting.repeat(moved, part.passes, write)
+            pointers.shift(loop, loop.id, -part.first)
 
-    def _strip(self, loop: Loop, here: int, inside: Inside) -> tuple[int, Region | None]:
-        """How many elements of a vector loop too long to unroll go into one iteration, and their region."""
-        lanes = self.isa.lanes
-        for elements in (8 * lanes, 4 * lanes, 2 * lanes, lanes):
-            region = elements < here and self.analyser.region((loop,), {**inside, loop.axis: elements})
-            if region:
-                return elements, region
-        return 0, None
-
-    def _leaf_by_leaf(self, loop: Loop, inside: Inside) -> None:
-        """Execute a vector's worth of each leaf in turn, where one leaf reads what another writes."""
-        here = remaining(self.tree, inside, loop.axis)
-        if len(loop.body) == 1:
-            self._counting.repeat(loop, here, lambda: self._nodes(loop.body, {**inside, loop.axis: 1}))
-            return
-        lanes = self.isa.lanes
-        moved = self.pointers.inject(loop, lanes)
-        apart = tuple(Loop(loop.axis, loop.step, (leaf,)) for leaf in loop.body)
-        full, tail = divmod(here, lanes)
-        if full:
-            inner = {**inside, loop.axis: lanes}
-            self._counting.repeat(moved, full, lambda: self._nodes(apart, inner))
-        if tail:
-            self.pointers.shift(loop, moved.id, full)
-            self._nodes(apart, {**inside, loop.axis: tail})
-            self.pointers.shift(loop, moved.id, -full)
-
-    def _parallel(self, loop: Loop, inside: Inside) -> None:
+    def _parallel(self, nest: Nest) -> None:
         """Write a root loop that runs the iterations from `begin` to `end`, the tail being the last."""
-        asm, pointers = self.asm, self.pointers
-        here = remaining(self.tree, inside, loop.axis)
-        full, tail = divmod(here, loop.step)
+        asm, pointers, loop = self.asm, self.pointers, nest.loop
+        full, *tail = nest.parts
         rcx = int(Register.RCX)
         for pointer in pointers.all:
             stride = pointer.stride(loop.id)
@@ -169,22 +122,22 @@ class Function:
                 asm.emit(Code.IMUL_R64_RM64_IMM32, SCRATCH, SCRATCH, Imm(stride))
                 asm.emit(Code.ADD_RM64_R64, Mem(RSP, pointer.slot), SCRATCH)
         asm.emit(Code.MOV_R64_RM64, SCRATCH, self._counting.slot(1))
-        asm.emit(Code.MOV_R64_IMM64, rcx, Imm(full))
+        asm.emit(Code.MOV_R64_IMM64, rcx, Imm(full.passes))
         asm.emit(Code.CMP_RM64_R64, SCRATCH, rcx)
         asm.emit(Code.CMOVG_R64_RM64, SCRATCH, rcx)
         asm.emit(Code.SUB_R64_RM64, SCRATCH, self._counting.slot(0))
         skip = asm.jump_forward(JLE)
         asm.emit(Code.MOV_RM64_R64, self._counting.slot(2), SCRATCH)
         head = asm.here()
-        self._nodes(loop.body, {**inside, loop.axis: loop.step})
+        self._item(loop.body, full.body)
         for pointer in pointers.all:
             pointers.advance(asm, pointer, pointer.stride(loop.id) - pointer.drift)
             pointer.drift = 0
         asm.emit(Code.DEC_RM64, self._counting.slot(2))
         asm.jump(JNE, head)
         asm.land(skip)
-        if tail:
-            asm.emit(Code.CMP_RM64_IMM32, self._counting.slot(1), Imm(full + 1))
+        for part in tail:
+            asm.emit(Code.CMP_RM64_IMM32, self._counting.slot(1), Imm(part.first + 1))
             skip = asm.jump_forward(JL)
-            self._nodes(loop.body, {**inside, loop.axis: tail})
+            self._item(loop.body, part.body)
             asm.land(skip)

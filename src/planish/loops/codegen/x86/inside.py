@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 
 from planish.loops.codegen.x86.block import REDUCE, Block
@@ -12,29 +12,19 @@ from planish.loops.codegen.x86.fetching import fetch_ahead
 from planish.loops.codegen.x86.horizontal import reduce_lanes
 from planish.loops.codegen.x86.isa import Isa
 from planish.loops.codegen.x86.items import Items
-from planish.loops.codegen.x86.paths import Inside, instances
 from planish.loops.codegen.x86.pointers import Pointer, Pointers
-from planish.loops.codegen.x86.region import Analyser, Region
-from planish.loops.codegen.x86.scope import UNROLLED_MAX
-from planish.loops.codegen.x86.unrolling import Unrolled, Unroller
+from planish.loops.codegen.x86.unrolling import Iterations, Unroller
 from planish.loops.codegen.x86.vectors import Element
-from planish.loops.ir.extent import remaining
-from planish.loops.ir.tree import Leaf, Loop, LoopTree, Node
+from planish.loops.ir.annotated import Block as Together
+from planish.loops.ir.annotated import Item, Nest, Part, Region, Unrolled
+from planish.loops.ir.tree import Loop, LoopTree
 from planish.loops.lang.program import IDENTITY
-
-LOOP_WORK = 32
-"""A loop that only reduces, around less work than this many operations, is unrolled up to it."""
-UNROLL_WORK = 64
-"""Such a loop is unrolled altogether if that gives no more operations than this."""
-
-FETCHED_FROM = 1 << 15
-"""A buffer of fewer bytes stays in the first cache: its lines are not asked for."""
 
 Moved = Sequence[tuple[Pointer, int]]
 """The pointers that a loop moves, with the bytes per iteration."""
 Codes = Mapping[str, int]
 """An arithmetic operation to its instruction, for one width of registers."""
-Part = Callable[[int], int]
+Width = Callable[[int], int]
 """The number of a vector register to that of its part of this width."""
 Body = Callable[[Moved, int], None]
 """Writes iterations of a loop, one behind the other, given what the loop moves and how many."""
@@ -44,45 +34,44 @@ class RegionCode:
     """Writes one region.
 
     Args:
-        region: the plan of its registers.
-        analyser: knows what a loop does.
+        region: what is in registers, and how its nodes are executed.
+        tree: the whole tree.
+        isa: instruction set and element type.
         counting: writes loops, into the code that the region goes into.
         masks: lane count to opmask register, of the whole function.
     """
 
-    def __init__(self, region: Region, analyser: Analyser, counting: Counting, masks: dict[int, int]) -> None:
+    def __init__(
+        self, region: Region, tree: LoopTree, isa: Isa, counting: Counting, masks: dict[int, int]
+    ) -> None:
         self._region = region
-        self._held = region.held
-        self._analyser = analyser
-        self._tree: LoopTree = analyser.tree
-        self._isa: Isa = analyser.isa
+        self._isa = isa
         self._counting = counting
         self._asm = counting.asm
         self._pointers: Pointers = counting.pointers
         self._block = Block(self._asm, self._isa, self._pointers, region.free, masks)
-        self._items = Items(region, self._block, self._pointers, self._isa)
-        self._unroller = Unroller(self._tree, self._pointers, self._items, self._isa.lanes)
-        self._copies = region.copies
-        self._large = analyser.buffers_from(FETCHED_FROM)
+        self._registers = {buffer: dict(groups) for buffer, groups in region.registers.items()}
+        # Sums in parts leave theirs when they are made whole.
+        self._items = Items(region, self._registers, self._block, self._pointers, self._isa)
+        self._unroller = Unroller(tree, self._pointers, self._items, self._isa.lanes)
 
-    def write(self, nodes: tuple[Node, ...], inside: Inside) -> None:
+    def write(self) -> None:
         """Load what is held, run the nodes, and store it."""
-        self._pointers.hold_strides(self._asm, self._row_strides(nodes), spare=3)
+        self._pointers.hold_strides(self._asm, self._row_strides(), spare=3)
         self._begin()
-        for node in nodes:
-            found = self._analyser.leaves(node)
-            if False in [self._items.is_start(leaf) for leaf in found]:
-                self._node(node, inside, None)
-                self._block.flush()
-                self._combine(found)
+        for item, made in zip(self._region.items, self._region.made, strict=True):
+            self._item(item)
+            self._block.flush()
+            if made:
+                self._combine(made)
         self._end()
         self._pointers.drop_strides()
 
-    def _row_strides(self, nodes: tuple[Node, ...]) -> list[int]:
+    def _row_strides(self) -> list[int]:
         """The strides, in bytes, by which unrolled loops make displacements long."""
         far = 16 * self._isa.itemsize if self._isa.wide else 16
         found: dict[int, None] = {}
-        for loop in self._analyser.unrolled(nodes):
+        for loop in self._region.unrolled:
             found.update([(s, None) for _, s in self._pointers.moved(loop, loop.id) if s >= far])
         return list(found)
 
@@ -90,7 +79,7 @@ class RegionCode:
 
     def _homes(self, buffer: str) -> list[Element]:
         """Where a buffer's held vectors are in memory."""
-        size, stride = self._isa.itemsize, self._held.stride.get(buffer, 1)
+        size, stride = self._isa.itemsize, self._region.stride.get(buffer, 1)
         of = self._pointers.of
         pairs = [(place, of(ref)) for place, ref in self._region.homes[buffer].items()]
         return [
@@ -100,8 +89,8 @@ class RegionCode:
 
     def _begin(self) -> None:
         """Give held vectors their first values."""
-        held, block = self._held, self._block
-        for buffer, groups in self._region.registers.items():
+        held, block = self._region, self._block
+        for buffer, groups in self._registers.items():
             reduce = held.reduce.get(buffer)
             if reduce is None:
                 continue
@@ -115,24 +104,22 @@ class RegionCode:
                 if parts:
                     block.fill(parts, IDENTITY[reduce])
 
-    def _combine(self, found: list[Leaf]) -> None:
+    def _combine(self, made: Set[str]) -> None:
         """Make whole the sums that were kept in parts or lane by lane, once their leaves ran."""
-        held = self._held
-        if self._copies == 1 and not held.lanewise:
-            return
-        made = {leaf.target.buffer for leaf in found if leaf.reduce}
-        for buffer, groups in self._region.registers.items():
+        held = self._region
+        for buffer, groups in self._registers.items():
             if buffer in made:
                 function = held.reduce[buffer]
-                for home, registers in zip(self._homes(buffer), groups.values(), strict=True):
-                    first, *parts = registers
+                for home, place in zip(self._homes(buffer), groups, strict=True):
+                    first, *parts = groups[place]
                     for register in parts:
                         self._join(function, first, register, self._isa.forms.arithmetic, self._isa.vector)
-                    del registers[1:]
+                    if parts:
+                        groups[place] = (first,)
                     if buffer in held.lanewise:
                         self._sum_lanes(buffer, first, function, home)
 
-    def _join(self, function: str, into: int, register: int, codes: Codes, part: Part) -> None:
+    def _join(self, function: str, into: int, register: int, codes: Codes, part: Width) -> None:
         """Reduce two vectors, or parts of them, to one; registers 0 and 1 are not in use here."""
         if function in EXTREMES:
             extreme(self._asm, self._isa, function, into, into, register, spare=1)
@@ -142,7 +129,7 @@ class RegionCode:
     def _sum_lanes(self, buffer: str, register: int, function: str, home: Element) -> None:
         """Reduce a vector to one element in all lanes, with what memory holds if it did not begin here."""
         reduce_lanes(self._asm, self._isa, register, REDUCE[function])
-        if buffer not in self._held.fresh:
+        if buffer not in self._region.fresh:
             self._block.transfers.load(0, home)
             self._join(function, register, 0, self._isa.forms.arithmetic_xmm, self._isa.xmm)
         self._asm.emit(self._isa.forms.repeat_lowest, self._isa.vector(register), self._isa.xmm(register))
@@ -150,8 +137,8 @@ class RegionCode:
     def _end(self) -> None:
         """Store held vectors that live on."""
         transfers = self._block.transfers
-        for buffer, groups in self._region.registers.items():
-            if buffer in self._held.local:
+        for buffer, groups in self._registers.items():
+            if buffer in self._region.local:
                 continue
             made = [registers[0] for registers in groups.values()]
             pointer = self._common_pointer(buffer)
@@ -165,7 +152,7 @@ class RegionCode:
     def _common_pointer(self, buffer: str) -> Pointer | None:
         """The pointer of all that is held of a buffer, if these are full vectors and a register has it."""
         homes = self._region.homes[buffer]
-        if self._held.stride.get(buffer, 1) != 1 or {lanes for _, lanes in homes} != {self._isa.lanes}:
+        if self._region.stride.get(buffer, 1) != 1 or {lanes for _, lanes in homes} != {self._isa.lanes}:
             return None
         refs = {id(ref): ref for ref in homes.values()}
         pointer, *others = [self._pointers.of(ref) for ref in refs.values()]
@@ -173,36 +160,48 @@ class RegionCode:
 
     # Loops
 
-    def _node(self, node: Node, inside: Inside, inner: Loop | None) -> None:
-        if isinstance(node, Leaf) or self._analyser.unrolls(node):
-            for make, lanes, moves, _ in self._unrolled(node, inside, inner):
-                make(lanes, moves)
-        elif node.side_by_side:
-            self._vectors(node, inside)
-        else:
-            self._loop(node, inside)
+    def _item(self, item: Item) -> None:
+        match item:
+            case Unrolled():
+                for make, lanes, moves, _ in self._listed(item):
+                    make(lanes, moves)
+            case Nest():
+                self._nest(item)
+            case _:
+                for inner in item.items:
+                    self._item(inner)
 
-    def _unrolled(self, node: Node, inside: Inside, inner: Loop | None) -> list[Unrolled]:
+    def _listed(self, item: Unrolled) -> list[Iterations]:
         """List the items of a leaf, or of a nest that is unrolled."""
+        node, inside, vector = item
         if isinstance(node, Loop):
             return self._unroller.items(node, inside)
-        make = self._items.maker(node, inner)
-        lanes = 1 if inner is None else inside[inner.axis]
+        make = self._items.maker(node, vector)
+        lanes = 1 if vector is None else inside[vector.axis]
         if make is None:
             return []
         pointers = [id(pointer) for pointer in self._pointers.of_leaf(node)]
-        return [Unrolled(make, (lanes,), ((0,),) * len(pointers), pointers)]
+        return [Iterations(make, (lanes,), ((0,),) * len(pointers), pointers)]
 
-    def _body(self, loop: Loop, inside: Inside, inner: Loop | None) -> Body:
-        """Prepare what writes iterations; where all of one is unrolled, it is listed only once."""
-        if False in [self._analyser.unrolls(node) for node in loop.body]:
+    def _nest(self, nest: Nest) -> None:
+        loop, pointers = nest.loop, self._pointers
+        for part in nest.parts:
+            if part.first:
+                pointers.shift(loop, loop.id, part.first)
+            strip = pointers.inject(loop, part.width) if part.width > 1 and part.passes > 1 else loop
+            if part.kind == "counted":
+                self._counted(strip, part)
+            else:
+                self._body(part.body)(pointers.moved(strip, strip.id) if part.passes > 1 else (), part.passes)
+            if part.first:
+                pointers.shift(loop, loop.id, -part.first)
 
-            def nodes() -> None:
-                for node in loop.body:
-                    self._node(node, inside, inner)
-
-            return partial(_repeat, nodes)
-        listed: list[Unrolled] = []
+    def _body(self, item: Item) -> Body:
+        """Prepare what writes passes of a loop; where all of one is unrolled, it is listed only once."""
+        items = item.items if isinstance(item, Together) else (item,)
+        if False in [isinstance(one, Unrolled) for one in items]:
+            return partial(_repeat, partial(self._item, item))
+        listed: list[Iterations] = []
 
         def make_all() -> None:
             for make, lanes, moves, _ in listed:
@@ -210,7 +209,7 @@ class RegionCode:
 
         def body(moved: Moved, count: int) -> None:
             if not listed:
-                listed.extend([u for node in loop.body for u in self._unrolled(node, inside, inner)])
+                listed.extend([u for one in items if isinstance(one, Unrolled) for u in self._listed(one)])
             if len(listed) == 1 and count > 1:
                 make, lanes, moves, _ = listed[0].repeated({id(p): stride for p, stride in moved}, count)
                 make(lanes, moves)
@@ -219,65 +218,23 @@ class RegionCode:
 
         return body
 
-    def _vectors(self, loop: Loop, inside: Inside) -> None:
-        """A loop that is reduced a vector at a time."""
-        lanes = self._isa.lanes
-        strips = self._pointers.inject(loop, lanes)
-        full, tail = divmod(remaining(self._tree, inside, loop.axis), lanes)
-        if full:
-            body = self._body(loop, {**inside, loop.axis: lanes}, loop)
-            self._reduce(strips, full, len(loop.body), body)
-        if tail:
-            self._pointers.shift(loop, strips.id, full)
-            self._body(loop, {**inside, loop.axis: tail}, loop)((), 1)
-            self._pointers.shift(loop, strips.id, -full)
-
-    def _loop(self, loop: Loop, inside: Inside) -> None:
-        full, tail = divmod(remaining(self._tree, inside, loop.axis), loop.step)
-        inner = {**inside, loop.axis: loop.step}
-        body = self._body(loop, inner, None)
-        if self._analyser.moves_target(loop):
-            self._unroll(loop, full, body)
-        elif full:
-            work = instances(self._tree, loop.body, inner, self._isa.lanes, UNROLLED_MAX)
-            self._reduce(loop, full, work, body)
-        if tail:
-            self._pointers.shift(loop, loop.id, full)
-            self._body(loop, {**inside, loop.axis: tail}, None)((), 1)
-            self._pointers.shift(loop, loop.id, -full)
-
-    def _moves_held(self, loop: Loop) -> bool:
-        """Whether iterations name different held vectors: a register's number is written into the code.
-
-        The analyser has seen to it that such a loop is short enough to be unrolled.
-        """
-        registers = self._region.registers
-        return any(pointer.buffer in registers for pointer, _ in self._pointers.moved(loop, loop.id))
-
-    def _unroll(self, loop: Loop, count: int, body: Body) -> None:
-        if count:
-            body(self._pointers.moved(loop, loop.id), count)
-
-    def _reduce(self, loop: Loop, count: int, work: int, body: Body) -> None:
-        """A loop that only reduces: short ones are unrolled, others run, several iterations at a time."""
-        short = count * work <= UNROLL_WORK or (loop.kind == "unroll" and count * work <= 4 * UNROLLED_MAX)
-        if short or self._moves_held(loop):
-            self._unroll(loop, count, body)
-            return
-        times = min(count, max(self._copies, LOOP_WORK // work)) if work < LOOP_WORK else 1
+    def _counted(self, loop: Loop, part: Part) -> None:
+        """A loop that only reduces, several passes at a time; those that are left over are unrolled."""
         self._block.flush()
-        group = self._pointers.inject(loop, times)
+        group, body = self._pointers.inject(loop, part.copies), self._body(part.body)
+        moved = self._pointers.moved(loop, loop.id)
+        times, rest = divmod(part.passes, part.copies)
 
         def several() -> None:
-            fetch_ahead(self._asm, self._pointers, group, self._large)
-            self._unroll(loop, times, body)
+            fetch_ahead(self._asm, self._pointers, group, part.fetched)
+            body(moved, part.copies)
             self._block.flush()
 
-        self._counting.repeat(group, count // times, several)
-        if count % times:
-            self._pointers.shift(loop, group.id, count // times)
-            self._unroll(loop, count % times, body)
-            self._pointers.shift(loop, group.id, -(count // times))
+        self._counting.repeat(group, times, several)
+        if rest:
+            self._pointers.shift(loop, group.id, times)
+            body(moved, rest)
+            self._pointers.shift(loop, group.id, -times)
 
 
 def _repeat(write: Callable[[], None], moved: Moved, count: int) -> None:

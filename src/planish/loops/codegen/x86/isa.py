@@ -7,6 +7,8 @@ from typing import Literal
 
 from iced_x86 import Code, Register
 
+from planish.loops.ir.annotated import Vectors
+
 IsaName = Literal["avx512", "avx2"]
 
 ARITHMETIC = ("ADD", "SUB", "MUL", "DIV", "MAX", "MIN")
@@ -31,6 +33,7 @@ class Isa:
         bytes: of a vector register.
         lanes: elements in a vector register.
         registers: how many vector registers there are.
+        vectors: what decisions about loops depend on.
         forms: the instruction codes.
     """
 
@@ -42,6 +45,7 @@ class Isa:
         self.bytes = 64 if self.wide else 32
         self.lanes = self.bytes // self.itemsize
         self.registers = 32 if self.wide else 16
+        self.vectors = Vectors(self.lanes, self.registers, self.wide, self.itemsize)
         self._first = int(Register.ZMM0 if self.wide else Register.YMM0)
         self.forms = Forms(self)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import repeat
 
 from planish.loops.codegen.x86.block import Block
 from planish.loops.codegen.x86.isa import Isa
 from planish.loops.codegen.x86.pointers import Pointers
-from planish.loops.codegen.x86.region import Place, Region
 from planish.loops.codegen.x86.vectors import Accumulator, Element, Operation, Vector
+from planish.loops.ir.annotated import Place, Region
 from planish.loops.ir.tree import Call, Leaf, Loop, Ref, Value
 from planish.loops.lang.program import Const
 
@@ -17,6 +17,8 @@ Lanes = Sequence[int]
 """How many lanes each unrolled iteration of a leaf has."""
 Moves = Sequence[Sequence[int]]
 """For each reference of a leaf, its target first: how far each of these iterations has moved it, in bytes."""
+Registers = Mapping[str, Mapping[Place, Sequence[int]]]
+"""Buffer to its vectors, each with the numbers of its registers."""
 Make = Callable[[Lanes, Moves], None]
 """Appends a leaf's items for some unrolled iterations."""
 
@@ -26,14 +28,17 @@ class Items:
 
     Args:
         region: which vectors are held in registers.
+        registers: in which, as it stands when items are made.
         block: takes the items.
         pointers: where elements are; as they stand now, at the region's beginning.
         isa: instruction set and element type.
     """
 
-    def __init__(self, region: Region, block: Block, pointers: Pointers, isa: Isa) -> None:
-        self._registers = region.registers
-        self._held = region.held
+    def __init__(
+        self, region: Region, registers: Registers, block: Block, pointers: Pointers, isa: Isa
+    ) -> None:
+        self._registers = registers
+        self._region = region
         self._copies = region.copies
         self._block = block
         self._pointers = pointers
@@ -45,17 +50,12 @@ class Items:
         """Prepare a leaf, vectorised along the loop `inner`; None if it has nothing to do."""
         key = id(leaf), id(inner)
         if key not in self._made:
-            self._made[key] = None if self.is_start(leaf) else self._maker(leaf, inner)
+            self._made[key] = None if self._region.is_start(leaf) else self._maker(leaf, inner)
         return self._made[key]
-
-    def is_start(self, leaf: Leaf) -> bool:
-        """Whether the leaf gives held vectors their first value, which they have from the beginning."""
-        buffer = leaf.target.buffer
-        return buffer in self._held.fresh and buffer in self._held.reduce and isinstance(leaf.value, Const)
 
     def _maker(self, leaf: Leaf, inner: Loop | None) -> Make:
         reduce, full, add = leaf.reduce, self._isa.lanes, self._block.add
-        lanewise = leaf.target.buffer in self._held.lanewise
+        lanewise = leaf.target.buffer in self._region.lanewise
         if not self._is_held(leaf.target):
             return self._in_memory(leaf, inner)
         if self._is_product(leaf) and (self._isa.wide or not lanewise):
@@ -125,7 +125,7 @@ class Items:
         return by_turns
 
     def _same_targets(
-        self, ref: Ref, places: Callable[[Lanes, Moves], list[Place]], table: dict[Place, list[int]]
+        self, ref: Ref, places: Callable[[Lanes, Moves], list[Place]], table: Mapping[Place, Sequence[int]]
     ) -> Callable[[Lanes, Moves], list[int]]:
         """Prepare the registers of a target that iterations of a reduction share: asked again, they stay."""
         pointer = self._pointers.of(ref)

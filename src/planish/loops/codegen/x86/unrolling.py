@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from planish.loops.codegen.x86.items import Items, Lanes, Make, Moves
-from planish.loops.codegen.x86.paths import Inside
 from planish.loops.codegen.x86.pointers import Pointers
+from planish.loops.ir.annotated import Inside
 from planish.loops.ir.extent import remaining
 from planish.loops.ir.tree import Leaf, Loop, LoopTree, Node
 
 
-class Unrolled(NamedTuple):
+class Iterations(NamedTuple):
     """Iterations of one leaf in an unrolled nest: what makes their items, their lanes and their places.
 
     Args:
@@ -27,10 +27,10 @@ class Unrolled(NamedTuple):
     moves: Moves
     pointers: Sequence[int]
 
-    def repeated(self, strides: Mapping[int, int], count: int) -> Unrolled:
+    def repeated(self, strides: Mapping[int, int], count: int) -> Iterations:
         """Give the iterations again and again, with each pointer moved on by its stride, if it has one."""
         moves = [_again(m, strides.get(p, 0), count) for m, p in zip(self.moves, self.pointers, strict=True)]
-        return Unrolled(self.make, [*self.lanes] * count, moves, self.pointers)
+        return Iterations(self.make, [*self.lanes] * count, moves, self.pointers)
 
 
 class _Prepared(NamedTuple):
@@ -66,9 +66,9 @@ class Unroller:
         self._lanes = lanes
         self._loops: dict[int, _Prepared] = {}
         self._axes: dict[int, list[str]] = {}
-        self._known: dict[tuple[int, tuple[int | None, ...]], list[Unrolled]] = {}
+        self._known: dict[tuple[int, tuple[int | None, ...]], list[Iterations]] = {}
 
-    def items(self, loop: Loop, inside: Inside) -> list[Unrolled]:
+    def items(self, loop: Loop, inside: Inside) -> list[Iterations]:
         """List a nest's items in their order."""
         axes = self._axes.get(id(loop))
         if axes is None:
@@ -82,7 +82,7 @@ class Unroller:
                 self._walk(loop, inside, start, known.append)
         return known
 
-    def _chained(self, loop: Loop, inside: Inside) -> list[Unrolled]:
+    def _chained(self, loop: Loop, inside: Inside) -> list[Iterations]:
         """List the items of loops over different axes around one leaf: the common case, made quick."""
         chain: list[tuple[_Prepared, range]] = []
         axes: set[str] = set()
@@ -100,10 +100,10 @@ class Unroller:
         last, firsts = chain[-1]
         lanes = [min(last.step, extent - first) if last.vector else 1 for first in firsts]
         moves = [_moves(chain, pointer) for pointer in pointers]
-        return [Unrolled(make, lanes * (len(moves[0]) // len(lanes)), moves, pointers)]
+        return [Iterations(make, lanes * (len(moves[0]) // len(lanes)), moves, pointers)]
 
     def _walk(
-        self, loop: Loop, inside: Inside, places: dict[int, int], add: Callable[[Unrolled], None]
+        self, loop: Loop, inside: Inside, places: dict[int, int], add: Callable[[Iterations], None]
     ) -> None:
         vector, step, moved, body = self._prepared(loop)
         if not body:
@@ -117,7 +117,7 @@ class Unroller:
                 else:
                     make, pointers = node
                     moves = [(places[p],) for p in pointers]
-                    add(Unrolled(make, (count if vector else 1,), moves, pointers))
+                    add(Iterations(make, (count if vector else 1,), moves, pointers))
             for pointer, stride in moved.items():
                 places[pointer] += stride
         for pointer, stride in moved.items():

@@ -10,26 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 
-from planish.loops.codegen.x86.isa import Isa
-from planish.loops.codegen.x86.paths import Inside, Path, Site, instances
-from planish.loops.codegen.x86.scope import STREAM_MAX, UNROLLED_MAX, Held, Scope
+from planish.loops.ir.annotated import Inside, Place, Vectors
 from planish.loops.ir.extent import remaining
 from planish.loops.ir.tree import Leaf, Loop, LoopTree, Node, Ref, leaves, loops
+from planish.loops.lower.physical.paths import Path, Site, instances
+from planish.loops.lower.physical.scope import STREAM_MAX, UNROLLED_MAX, Held, Scope
 
-Place = tuple[int, int]
-"""(offset in elements relative to the scope, lanes): a vector of a buffer that a register holds."""
 
-
-class Region(NamedTuple):
-    """A scope whose results live in registers.
-
-    Args:
-        held: what they are.
-        homes: for each buffer's vectors, one reference that tells where they are in memory.
-        registers: each vector's registers; several where sums are kept in parts to hide latency.
-        copies: how many each sum has.
-        free: how many registers, from the first one, are left for operands.
-    """
+class Allocation(NamedTuple):
+    """The registers of a scope; see `planish.loops.ir.annotated.Region`."""
 
     held: Held
     homes: dict[str, dict[Place, Ref]]
@@ -43,20 +32,19 @@ class Analyser:
 
     Args:
         tree: the whole tree.
-        isa: instruction set and element type.
+        vectors: the registers of the machine.
         spare: registers that are left free beyond what operands are known to need.
     """
 
-    def __init__(self, tree: LoopTree, isa: Isa, spare: int = 0) -> None:
+    def __init__(self, tree: LoopTree, vectors: Vectors, spare: int = 0) -> None:
         self.tree = tree
-        self.isa = isa
+        self.vectors = vectors
         self.spare = spare
         self._uses: dict[str, int] = {}
         self._below: dict[int, tuple[Node, int, list[Site]]] = {}
         self._moves: dict[int, bool] = {}
         self._unrolls: dict[int, bool] = {}
         self._scopes: dict[tuple[int, ...], Scope] = {}
-        self._sized: dict[int, frozenset[str]] = {}
         for leaf in leaves((*tree.body, *tree.ahead)):
             for ref in leaf.refs:
                 self._uses[ref.buffer] = self._uses.get(ref.buffer, 0) + 1
@@ -67,10 +55,8 @@ class Analyser:
 
     def buffers_from(self, size: int) -> frozenset[str]:
         """The buffers of so many bytes or more."""
-        if size not in self._sized:
-            itemsize = self.isa.itemsize
-            self._sized[size] = frozenset([b.name for b in self.tree.buffers if b.size * itemsize >= size])
-        return self._sized[size]
+        itemsize = self.vectors.itemsize
+        return frozenset([b.name for b in self.tree.buffers if b.size * itemsize >= size])
 
     def unrolls(self, node: Node) -> bool:
         """Whether no loop of the node only reduces."""
@@ -87,14 +73,14 @@ class Analyser:
         """List the leaves of a node of a scope."""
         return [site.leaf for site in self._below[id(node)][2]]
 
-    def region(self, nodes: tuple[Node, ...], inside: Inside) -> Region | None:
+    def allocate(self, nodes: tuple[Node, ...], inside: Inside) -> Allocation | None:
         """Plan the registers of a scope; None if it does not fit. A single element always does."""
         planned = self._planned(nodes, inside)
         if planned is None and len(nodes) == 1 and isinstance(nodes[0], Leaf):
-            return Region(Held(set()), {}, {}, 1, self.isa.registers)
+            return Allocation(Held(set()), {}, {}, 1, self.vectors.registers)
         return planned
 
-    def _planned(self, nodes: tuple[Node, ...], inside: Inside) -> Region | None:
+    def _planned(self, nodes: tuple[Node, ...], inside: Inside) -> Allocation | None:
         scope = self._scope(nodes)
         if scope.too_large(inside) or not self._fits(scope, nodes, inside):
             return None
@@ -105,14 +91,14 @@ class Analyser:
         if homes is None:
             return None
         if not homes:
-            return Region(held, {}, {}, 1, self.isa.registers)
+            return Allocation(held, {}, {}, 1, self.vectors.registers)
         number = sum(map(len, homes.values()))
         budget = max(1, scope.budget - self.spare)
         if number > budget:
             return None
         few = 0 < sum([len(homes[buffer]) for buffer in held.reduce]) < 8
-        crowd = few and instances(self.tree, nodes, inside, self.isa.lanes, UNROLLED_MAX) > 2 * number
-        return self._region(held, homes, budget if crowd and not held.early else 0)
+        crowd = few and instances(self.tree, nodes, inside, self.vectors.lanes, UNROLLED_MAX) > 2 * number
+        return self._registers(held, homes, budget if crowd and not held.early else 0)
 
     def _scope(self, nodes: tuple[Node, ...]) -> Scope:
         key = tuple(map(id, nodes))
@@ -123,13 +109,13 @@ class Analyser:
                     self._enter(node)
             depth = self._below[key[0]][1]
             sites = [site for node in key for site in self._below[node][2]]
-            known = self._scopes[key] = Scope(self.tree, self.isa, sites, depth, self._uses)
+            known = self._scopes[key] = Scope(self.tree, self.vectors, sites, depth, self._uses)
         return known
 
     def _enter(self, top: Node) -> None:
         """Note what is below a node that has not been seen."""
         for site in self._sites(top, ()):
-            site.mark(self._moves, self.isa.lanes)
+            site.mark(self._moves, self.vectors.lanes)
 
     def _sites(self, node: Node, path: Path) -> list[Site]:
         if isinstance(node, Leaf):
@@ -150,7 +136,7 @@ class Analyser:
         if scope.carrying and not self._short(nodes, inside, scope.carrying):
             return False
         if not scope.buffers:
-            return instances(self.tree, nodes, inside, self.isa.lanes, STREAM_MAX) <= STREAM_MAX
+            return instances(self.tree, nodes, inside, self.vectors.lanes, STREAM_MAX) <= STREAM_MAX
         for site in scope.sites:
             if site.copies(inside, scope.depth) > (scope.budget if site.leaf.reduce else UNROLLED_MAX):
                 return False
@@ -163,7 +149,7 @@ class Analyser:
                 continue
             most = UNROLLED_MAX if node.kind != "unroll" else 4 * UNROLLED_MAX
             if id(node) in carrying:
-                if instances(self.tree, (node,), inside, self.isa.lanes, most) > most:
+                if instances(self.tree, (node,), inside, self.vectors.lanes, most) > most:
                     return False
                 continue
             rest = min(node.step, remaining(self.tree, inside, node.axis))
@@ -173,7 +159,7 @@ class Analyser:
 
     def _homes(self, held: Held, inside: Inside) -> dict[str, dict[Place, Ref]] | None:
         """List the vectors to hold; None if they overlap, or something else is read."""
-        lanes = self.isa.lanes
+        lanes = self.vectors.lanes
         homes: dict[str, dict[Place, Ref]] = {}
         for walk in held.written:
             found = dict.fromkeys(walk.vectors(lanes, inside), walk.ref)
@@ -186,7 +172,7 @@ class Analyser:
             return None
         return homes
 
-    def _region(self, held: Held, homes: Mapping[str, dict[Place, Ref]], budget: int) -> Region:
+    def _registers(self, held: Held, homes: Mapping[str, dict[Place, Ref]], budget: int) -> Allocation:
         """Give each vector its registers, and sums several, within a budget, so that they do not wait."""
         reduced = {buffer: places for buffer, places in homes.items() if buffer in held.reduce}
         others = {buffer: places for buffer, places in homes.items() if buffer not in held.reduce}
@@ -195,7 +181,7 @@ class Analyser:
             sums, rest = (sum(map(len, part.values())) for part in (reduced, others))
             copies = max(1, min(4, -(-8 // sums), (budget - rest) // sums))
         registers: dict[str, dict[Place, list[int]]] = {}
-        number = self.isa.registers
+        number = self.vectors.registers
         for part, take in ((reduced, copies), (others, 1)):
             for buffer, places in part.items():
                 first = number - 1
@@ -205,7 +191,7 @@ class Analyser:
                     p: [top] if take == 1 else list(range(top, top - take, -1))
                     for p, top in zip(places, tops, strict=True)
                 }
-        return Region(held, {**reduced, **others}, registers, copies, number)
+        return Allocation(held, {**reduced, **others}, registers, copies, number)
 
 
 def _overlap(places: Iterable[Place], stride: int) -> bool:

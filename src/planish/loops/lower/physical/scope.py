@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from planish.loops.codegen.x86.isa import Isa
-from planish.loops.codegen.x86.paths import Inside, Site, Walk
+from planish.loops.ir.annotated import Inside, Vectors
 from planish.loops.ir.tree import Call, Loop, LoopId, LoopTree, Ref, Value
 from planish.loops.lang.lazy import lazy
 from planish.loops.lang.program import IDENTITY, Const
 from planish.loops.lower.mathlib import EXPANDED
+from planish.loops.lower.physical.paths import Site, Walk
 
 UNROLLED_MAX = 320
 STREAM_MAX = 8
@@ -49,17 +49,17 @@ class Scope:
 
     Args:
         tree: the whole tree.
-        isa: instruction set and element type.
+        vectors: the registers of the machine.
         sites: the leaves of the nodes, in order.
         depth: how many loops are around the nodes.
         uses: how many references of the tree name each buffer.
     """
 
     def __init__(
-        self, tree: LoopTree, isa: Isa, sites: Sequence[Site], depth: int, uses: Mapping[str, int]
+        self, tree: LoopTree, vectors: Vectors, sites: Sequence[Site], depth: int, uses: Mapping[str, int]
     ) -> None:
         self._tree = tree
-        self._isa = isa
+        self._vectors = vectors
         self._uses = uses
         self.depth = depth
         self.sites = sites
@@ -69,14 +69,14 @@ class Scope:
     def too_large(self, inside: Inside) -> bool:
         """Whether one leaf tells by itself that there are too many vectors; a quick look."""
         if self.reducing:
-            return self.reducing[0].copies(inside, self.depth) > self._isa.registers
+            return self.reducing[0].copies(inside, self.depth) > self._vectors.registers
         copies = self.sites[0].copies(inside, self.depth)
         return copies > UNROLLED_MAX or (copies > STREAM_MAX and not self.local)
 
     @lazy
     def budget(self) -> int:
         """How many vectors may be held, so that registers are left for operands."""
-        return max(1, self._isa.registers - max([self._operands(site) for site in self.sites]))
+        return max(1, self._vectors.registers - max([self._operands(site) for site in self.sites]))
 
     @lazy
     def local(self) -> set[str]:
@@ -130,10 +130,10 @@ class Scope:
         """Vector registers that a leaf needs besides those that hold results."""
         leaf, vector = site.leaf, self._vector(site)
         strided = vector is not None and any(r.stride.get(vector.id, 0) > 1 for r in leaf.refs)
-        spare = strided + (not self._isa.wide)
+        spare = strided + (not self._vectors.masks)
         if leaf.reduce == "add" and _is_multiply(leaf.value):
             return 2 + spare
-        base = 3 if self._isa.wide else 5
+        base = 3 if self._vectors.masks else 5
         return base + _depth(leaf.value) + spare + (6 if _expanded(leaf.value) else 0)
 
     def _reads_back(self) -> bool:

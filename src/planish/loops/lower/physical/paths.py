@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from planish.loops.ir.annotated import Inside
 from planish.loops.ir.extent import remaining
 from planish.loops.ir.tree import Leaf, Loop, LoopTree, Node, Ref
 
 Path = tuple[Loop, ...]
-Inside = dict[str, int]
-"""What remains of the axes that have an enclosing loop."""
 
 
 def vector_loop(path: Path) -> Loop | None:

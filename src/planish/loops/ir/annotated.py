@@ -1,0 +1,203 @@
+"""The annotated loop tree: how a loop tree is executed, step by step, on a machine with vectors.
+
+`planish.loops.lower` decides; code generators carry out what stands here. It says which loops are vectors,
+unrolled, counted or parallel, in parts where full and partial passes differ, and which elements are in
+registers meanwhile.
+
+A loop of the tree appears once for each way in which it is executed: the inside of a tail is decided anew,
+for less remains there and more may fit the registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from planish.loops.ir.tree import Leaf, Loop, LoopTree, Node, Ref
+from planish.loops.lang.program import Const
+
+Inside = Mapping[str, int]
+"""What remains of the axes that have an enclosing loop."""
+
+
+class Vectors(NamedTuple):
+    """What decisions depend on: the vector registers that a back end states.
+
+    Args:
+        lanes: elements of a vector register.
+        registers: how many there are.
+        masks: whether parts of a vector are handled as cheaply as whole ones.
+        itemsize: bytes of an element.
+    """
+
+    lanes: int
+    registers: int
+    masks: bool
+    itemsize: int
+
+
+class Unrolled(NamedTuple):
+    """A node in whose place straight code stands: all loops below are unrolled.
+
+    An innermost loop whose iterations stand side by side is executed in vectors, the last with a mask.
+
+    Args:
+        node: a loop, or a leaf.
+        inside: what remains around it.
+        vector: for a leaf, the loop in whose vectors it is; `inside` tells how many lanes count.
+    """
+
+    node: Node
+    inside: Inside
+    vector: Loop | None = None
+
+
+class Part(NamedTuple):
+    """Consecutive iterations of a loop that are executed alike.
+
+    Args:
+        kind: "counted" where a loop remains at run time, "unrolled" where none does, "parallel" where several
+            threads share the passes.
+        first: iterations of the loop before them.
+        passes: how many.
+        width: iterations of the loop in one pass, which its body walks: a strip's, or a vector's.
+        body: a pass.
+        lanes: of the vector that a pass is; 1 where it executes its iterations in turn. With fewer iterations
+            than lanes, the others are off.
+        copies: passes in one iteration of a counted loop; passes that are left over follow it, unrolled.
+        fetched: references whose lines a counted loop asks for ahead of time.
+    """
+
+    kind: str
+    first: int
+    passes: int
+    width: int
+    body: Item
+    lanes: int = 1
+    copies: int = 1
+    fetched: tuple[Ref, ...] = ()
+
+
+class Nest(NamedTuple):
+    """A loop, part by part.
+
+    Args:
+        loop: of the tree.
+        parts: in order.
+    """
+
+    loop: Loop
+    parts: tuple[Part, ...]
+
+
+class Block(NamedTuple):
+    """Neighbouring nodes, executed one after another.
+
+    Args:
+        nodes: of the tree.
+        items: how each of them is executed; those with nothing to do are left out.
+    """
+
+    nodes: tuple[Node, ...]
+    items: tuple[Item, ...]
+
+
+def is_start(leaf: Leaf, fresh: AbstractSet[str], reduced: Container[str]) -> bool:
+    """Whether a leaf gives reduced buffers, which begin in a region, their first value."""
+    buffer = leaf.target.buffer
+    return buffer in fresh and buffer in reduced and isinstance(leaf.value, Const)
+
+
+Place = tuple[int, int]
+"""(offset in elements, lanes): a vector of a buffer that a register holds.
+
+The offset counts from where the buffer's references are when the region begins.
+"""
+
+
+class Region(NamedTuple):
+    """Neighbouring nodes whose results live in registers meanwhile.
+
+    Args:
+        nodes: of the tree.
+        items: how each of them is executed, those that only give first values left out.
+        made: for each of the items, the buffers that it has reduced when it ends: sums that were kept in
+            parts or lane by lane become whole then, in the first of their registers, which serves alone from
+            there on.
+        registers: buffer to its vectors, each with the numbers of its registers; several where sums are kept
+            in parts to hide latency, which iterations take by turns.
+        homes: for the same vectors, a reference that tells where they are in memory.
+        stride: elements between the lanes of a buffer's vectors, where it is not 1.
+        reduce: how a buffer's elements are reduced, for buffers that are.
+        lanewise: reduced buffers whose elements are kept as a vector of partial results.
+        fresh: reduced buffers that begin here, so that memory is not read.
+        local: buffers that live in the region only, so that memory is not written.
+        copies: the most registers that one vector has.
+        free: how many registers, from the first one, are left for operands.
+        unrolled: the loops below along which results are written.
+    """
+
+    nodes: tuple[Node, ...]
+    items: tuple[Item, ...]
+    made: tuple[AbstractSet[str], ...]
+    registers: Mapping[str, Mapping[Place, Sequence[int]]]
+    homes: dict[str, dict[Place, Ref]]
+    stride: Mapping[str, int]
+    reduce: Mapping[str, str]
+    lanewise: AbstractSet[str]
+    fresh: AbstractSet[str]
+    local: AbstractSet[str]
+    copies: int
+    free: int
+    unrolled: Sequence[Loop]
+
+    def is_start(self, leaf: Leaf) -> bool:
+        """Whether a leaf gives held vectors their first value, which they have from the beginning."""
+        return is_start(leaf, self.fresh, self.reduce)
+
+
+Item = Unrolled | Nest | Block | Region
+
+
+def nodes_of(item: Item) -> tuple[Node, ...]:
+    """Give the nodes of the tree that an item executes."""
+    match item:
+        case Unrolled():
+            return (item.node,)
+        case Nest():
+            return (item.loop,)
+        case _:
+            return item.nodes
+
+
+class Function(NamedTuple):
+    """Root nodes that one machine function executes.
+
+    Args:
+        nodes: of the tree; a parallel loop is alone.
+        item: how.
+        kind: "serial", or "parallel" where threads share the iterations of its only loop.
+    """
+
+    nodes: tuple[Node, ...]
+    item: Item
+    kind: Literal["serial", "parallel"] = "serial"
+
+
+@dataclass(frozen=True)
+class AnnotatedTree:
+    """A loop tree with all decisions.
+
+    Args:
+        tree: what is executed.
+        vectors: of the machine that it was decided for.
+        body: what runs at each call, in order.
+        ahead: what runs once, before the first call.
+    """
+
+    tree: LoopTree
+    vectors: Vectors
+    body: tuple[Function, ...]
+    ahead: tuple[Function, ...]
