@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.errors import Inexact, applied, reduced
+from fuzz.errors import Inexact, applied, reduced, stored
 from planish.loops.lang.program import Access, Apply, Const, Expr, Program, Statement
 
 Array = NDArray[Any]
@@ -66,7 +66,7 @@ def answer(program: Program, inputs: Mapping[str, Array]) -> dict[str, Inexact]:
     with np.errstate(all="ignore"):
         for statement in program.statements:
             kind = program.type[statement.target.tensor]
-            points = _Points(statement.axes, program.size, tensors, np.dtype(kind.dtype))
+            points = _Points(statement.axes, program.size, tensors, np.dtype(program.arithmetic))
             result = _result(statement, points)
             name, empty = statement.target.tensor, np.full(kind.shape, np.nan)
             whole = tensors.setdefault(name, Inexact(empty, np.zeros(kind.shape)))
@@ -75,7 +75,7 @@ def answer(program: Program, inputs: Mapping[str, Array]) -> dict[str, Inexact]:
                 for i, n in zip(statement.target.index, result.value.shape, strict=True)
             )
             whole.value[place], whole.error[place] = result.value, result.error
-    return {name: tensors[name] for name in program.outputs}
+    return {name: stored(tensors[name], program.type[name].dtype) for name in program.outputs}
 
 
 def _result(statement: Statement, points: _Points) -> Inexact:

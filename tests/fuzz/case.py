@@ -16,6 +16,7 @@ from fuzz.errors import Inexact
 from fuzz.execute import Fault, execute
 from planish.core import Candidate, PlanishError, candidate_from_json
 from planish.loops.build import compile_with, tree_of
+from planish.loops.lang.numpy_types import numpy_type
 from planish.loops.lang.parse import parse_canonical
 from planish.loops.lang.program import Program
 from planish.loops.level import LoopsLevel
@@ -88,7 +89,7 @@ def _input(random: np.random.Generator, program: Program, name: str, special: bo
     if special:
         for _ in range(int(random.integers(4))):
             values[int(random.integers(kind.size))] = SPECIAL[int(random.integers(len(SPECIAL)))]
-    return values.astype(kind.dtype).reshape(kind.shape)
+    return values.astype(numpy_type(kind.dtype)).reshape(kind.shape)
 
 
 def judge(case: Case) -> tuple[Verdict, str]:
@@ -107,7 +108,7 @@ def judge(case: Case) -> tuple[Verdict, str]:
         except Fault as fault:
             return "wrong", str(fault)
         for name, result in expected.items():
-            message = _difference(name, outputs[name].reshape(result.value.shape), result)
+            message = _difference(name, outputs[name].astype(np.float64).reshape(result.value.shape), result)
             if message:
                 return "wrong", message
     return "right", ""

@@ -62,6 +62,7 @@ UNARY = (
 )
 BINARY = ("({} + {})", "({} - {})", "({} / (abs({}) + 0.5))", "max({}, {})", "min({}, {})")
 REDUCE = ("+=", "+=", "+=", "max=", "min=", "*=")
+NARROW = ("float16", "bfloat16")
 FEW, MANY, FACTORS = 30_000, 200_000, 200
 """Points of a program's largest statement, mostly and sometimes; factors of a product that is reduced."""
 
@@ -90,11 +91,20 @@ def draw_program(random: Generator) -> Program:
         for stage in range(pick(random, (0, 0, 1, 1, 2))):
             text += "; " + _after(random, text, sizes, stage)
         try:
-            program = parse(text, sizes, dtype=pick(random, ("float32", "float64")))
+            program = _typed(random, text, sizes)
         except ProgramError:
             continue
         if len({n for n, _ in program.types}) < 12:
             return program.with_constants(t for t in program.inputs if chance(random, 0.25))
+
+
+def _typed(random: Generator, text: str, sizes: Sizes) -> Program:
+    """Read a program; in some, inputs and outputs are narrower than what is computed, all or any of them."""
+    program = parse(text, sizes, dtype=pick(random, ("float32", "float64")))
+    if program.arithmetic == "float64" or chance(random, 0.4):
+        return program
+    narrow = {t: pick(random, NARROW) for t in (*program.inputs, *program.outputs) if chance(random, 0.7)}
+    return parse(text, sizes, dtype=pick(random, (narrow, pick(random, NARROW))))
 
 
 def _smaller(sizes: Mapping[str, int], limit: int) -> Sizes:

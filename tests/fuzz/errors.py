@@ -118,6 +118,24 @@ def reduced(function: str, terms: Inexact, outputs: int, dtype: np.dtype[Any]) -
     return _rounded(made, _times(np.abs(made), grown) + small, unit, [_whole(terms, inner)], dtype)
 
 
+_NARROW = {"float16": (10, -14, 65504.0), "bfloat16": (7, -126, 3.3895e38)}
+"""Bits of the fraction, the exponent of the smallest normal number, and the largest one."""
+
+
+def stored(result: Inexact, dtype: str) -> Inexact:
+    """Round to the nearest number of a narrow type, which is off by half a unit in the last place at most."""
+    if dtype not in _NARROW:
+        return result
+    fraction, least, most = _NARROW[dtype]
+    value, error = result.value, result.error
+    with np.errstate(all="ignore"):
+        size = np.where(np.isfinite(value), np.abs(value), 0.0) + error
+        exponent = np.maximum(np.floor(np.log2(np.maximum(size, 2.0**least))), least)
+        rounding = 2.0 ** (exponent - fraction - 1) + (2.0**least if dtype == "bfloat16" else 0.0)
+    error = np.where(size > most, np.inf, error + rounding)
+    return Inexact(value, np.where(np.isfinite(value), error, result.error))
+
+
 def _whole(terms: Inexact, inner: tuple[int, ...]) -> Inexact:
     """Stands for all terms of a reduction: finite and exact where all are."""
     return Inexact(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fuzz.guarded import Arena, Block
 from planish.loops.codegen.kernel import ALIGNMENT, Code, Entry, layout
 from planish.loops.ir.tree import LoopTree
+from planish.loops.lang.numpy_types import numpy_type
 
 Array = NDArray[Any]
 _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -51,7 +52,7 @@ def execute(
     blocks: dict[str, Block] = {}
     for b in tree.buffers:
         if b.kind != "temporary":
-            item = np.dtype(b.dtype).itemsize
+            item = numpy_type(b.dtype).itemsize
             blocks[b.name] = block(b.size * item, ALIGNMENT if b.kind == "ahead" else item)
     for name, values in inputs.items():
         blocks[name].bytes[:] = np.frombuffer(values.tobytes(), np.uint8)
@@ -67,7 +68,8 @@ def execute(
     _check(tree, inputs, blocks)
     if before != [b.around() for b in everything]:
         raise Fault("what is beside an array was written")
-    outputs = {b.name: blocks[b.name].bytes.copy().view(b.dtype) for b in tree.buffers if b.kind == "output"}
+    made = [b for b in tree.buffers if b.kind == "output"]
+    outputs = {b.name: blocks[b.name].bytes.copy().view(numpy_type(b.dtype)) for b in made}
     _arena.clear()
     return outputs
 

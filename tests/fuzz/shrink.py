@@ -12,7 +12,7 @@ from fuzz.case import Case, judge
 from planish.core import Candidate, PlanishError, Step
 from planish.loops.build import schedule_of
 from planish.loops.lang.parse import parse, parse_canonical
-from planish.loops.lang.program import Apply, Expr, Program, Statement
+from planish.loops.lang.program import Apply, Expr, Program, Statement, accesses
 
 PATIENCE_S = 20
 MOST_TRIES = 600
@@ -112,11 +112,15 @@ def _values(expr: Expr) -> Iterator[Expr]:
 
 def _made(program: Program, statements: tuple[Statement, ...], sizes: dict[str, int]) -> Iterator[str]:
     """Give the text of the program that these statements make, if they make one."""
-    dtype = program.types[0][1].dtype
     used = {axis for statement in statements for axis in statement.axes}
     kept = {axis: n for axis, n in sizes.items() if axis in used}
     try:
-        made = parse("; ".join(map(str, statements)), kept, dtype=dtype)
+        made = parse("; ".join(map(str, statements)), kept, dtype=_types(program, statements))
     except PlanishError:
         return
     yield made.with_constants(t for t in program.constants if t in made.inputs).text
+
+
+def _types(program: Program, statements: tuple[Statement, ...]) -> dict[str, str]:
+    named = {t for s in statements for t in (s.target.tensor, *(a.tensor for a in accesses(s.value)))}
+    return {name: kind.dtype for name, kind in program.types if name in named}

@@ -22,6 +22,7 @@ from planish.loops import export
 from planish.loops.build import tree_of
 from planish.loops.export import export_kernel
 from planish.loops.ir.tree import LoopTree
+from planish.loops.lang.numpy_types import numpy_type
 from planish.loops.lang.parse import parse, parse_canonical
 from planish.loops.lang.program import Program
 from planish.loops.library import Backend, Library
@@ -80,7 +81,7 @@ def exported(program: Program, steps: tuple[Step, ...], backend: str, folder: Pa
 
 def bytes_of(program: Program, name: str) -> int:
     kind = program.type[name]
-    return kind.size * np.dtype(kind.dtype).itemsize
+    return kind.size * numpy_type(kind.dtype).itemsize
 
 
 def build(folder: Path, source: str, compiler: list[str]) -> None:
@@ -96,7 +97,7 @@ def run_in_c(program: Program, folder: Path, calls: list[str]) -> dict[str, np.n
     inputs = make_inputs(program)
     lines: list[str] = []
     for name in (*program.inputs, *program.outputs):
-        kind = "float" if program.type[name].dtype == "float32" else "double"
+        kind = {"float32": "float", "float64": "double"}.get(program.type[name].dtype, "uint16_t")
         source = f'"{name}.in"' if name in program.inputs else "0"
         lines.append(f"{kind} *{name} = ({kind} *)memory({bytes_of(program, name)}, {source});")
         if name in program.inputs:
@@ -106,8 +107,9 @@ def run_in_c(program: Program, folder: Path, calls: list[str]) -> dict[str, np.n
     build(folder, MAIN.format(body="\n".join(f"    {line}" for line in lines)), C)
     subprocess.run([str(folder / "main")], cwd=folder, check=True)
     return {
-        name: np.fromfile(folder / f"{name}.out", program.type[name].dtype).reshape(program.type[name].shape)
-        for name in program.outputs
+        name: np.fromfile(folder / f"{name}.out", numpy_type(kind.dtype)).reshape(kind.shape)
+        for name, kind in program.types
+        if name in program.outputs
     }
 
 
@@ -123,6 +125,19 @@ def test_a_plain_kernel_is_a_function_of_its_tensors(backend: str, tmp_path: Pat
     assert [f.name for f in files] == ["f.s", "f.h", "f.json"]
     assert "static inline void f(const float *A, const float *B, float *C)" in files[1].read_text()
     assert right(program, run_in_c(program, tmp_path, ["f(A, B, C);"]))
+
+
+@needs_compiler
+@pytest.mark.parametrize("backend", available_backends())
+def test_narrow_tensors_are_passed_as_their_bits(backend: str, tmp_path: Path) -> None:
+    sizes = {"m": 13, "n": 35, "k": 9}
+    program = parse("C[m,n] += A[m,k] * B[k,n]", sizes, dtype="A=float16,B=bfloat16,C=bfloat16")
+    exported(program, (), backend, tmp_path)
+    header = (tmp_path / "f.h").read_text()
+    assert " * A: uint16_t, the bits of float16, [13][9]\n" in header
+    assert "f(const uint16_t *A, const uint16_t *B, uint16_t *C" in header
+    calls = ["void *workspace = memory(F_WORKSPACE_BYTES, 0);", "f(A, B, C, workspace);"]
+    assert right(program, run_in_c(program, tmp_path, calls))
 
 
 @needs_compiler

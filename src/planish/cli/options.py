@@ -48,7 +48,14 @@ Size = Annotated[Names, typer.Option("--size", metavar="m=192,...", help="loops:
 Shape = Annotated[
     Names, typer.Option("--shape", metavar="I=1x64x56x56", help="loops, graph: a tensor's shape.")
 ]
-Dtype = Annotated[str, typer.Option("--dtype", metavar="TYPE", help="loops: float32 (default) or float64.")]
+Dtype = Annotated[
+    str,
+    typer.Option(
+        "--dtype",
+        metavar="TYPE",
+        help="loops: float32 (default), float64, float16, bfloat16; A=float16 for a tensor.",
+    ),
+]
 Args = Annotated[
     str, typer.Option("--args", metavar="TEXT", help="llvm: what the program is run with, as in a shell.")
 ]

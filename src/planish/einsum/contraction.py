@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import ProgramError
-from planish.loops.lang.program import DTYPES, Access, Apply, Expr, Index, Program, Statement
+from planish.loops.lang.program import Access, Apply, Expr, Index, Program, Statement
 from planish.loops.runtime.arrayspec import ArraySpec
 
 Array = NDArray[Any]
@@ -88,7 +88,7 @@ def _check_arrays(operands: Sequence[Array]) -> None:
                 "Supported: arrays with elements and dimensions, aligned, in the machine's byte order.",
             )
     dtypes = {array.dtype.name for array in operands}
-    if len(dtypes) != 1 or not dtypes <= DTYPES.keys():
+    if len(dtypes) != 1 or not dtypes <= {"float32", "float64"}:
         raise ProgramError(
             f"operands of type {', '.join(sorted(dtypes))}", "Supported: one of float32, float64."
         )

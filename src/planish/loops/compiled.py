@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from planish.core import Candidate, ProgramError, Target
 from planish.loops.build import kernel_of, tree_of
+from planish.loops.lang.numpy_types import numpy_type
 from planish.loops.lang.program import Program
 from planish.loops.library import library_of
 from planish.loops.reference.numpy_baseline import numpy_callable
@@ -78,7 +79,9 @@ class CompiledKernel:
         """Do the same without machine code that takes the call; it costs some tens of microseconds."""
         check_operands(self.kernel.program.inputs, self.operands, operands)
         program = self.kernel.program
-        outputs = {n: np.empty(program.type[n].shape, program.type[n].dtype) for n in program.outputs}
+        outputs = {
+            n: np.empty(program.type[n].shape, numpy_type(program.type[n].dtype)) for n in program.outputs
+        }
         first = self.result.empty()
         outputs[program.outputs[0]] = first.transpose(self.result.order)
         inputs = {
@@ -104,7 +107,9 @@ def function_of(program: Program, candidate: Candidate, target: Target) -> Calla
 
     def call(*operands: Array) -> Any:
         check_operands(program.inputs, specs, operands)
-        outputs = {name: np.empty(types[name].shape, types[name].dtype) for name in program.outputs}
+        outputs = {
+            name: np.empty(types[name].shape, numpy_type(types[name].dtype)) for name in program.outputs
+        }
         numpy_callable(program, {**dict(zip(program.inputs, operands, strict=True)), **outputs})()
         return _results(list(outputs.values()))
 

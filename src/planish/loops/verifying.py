@@ -9,6 +9,7 @@ import numpy as np
 
 from planish.core import PlanishError
 from planish.loops.lang.program import Program
+from planish.loops.reference.bounds import limits
 from planish.loops.reference.cases import Case, choose_cases
 from planish.loops.reference.checking import check
 from planish.loops.reference.inputs import aligned
@@ -98,7 +99,7 @@ def _poison(array: Array, expected: Array, number: int) -> None:
     if number == 1 and not np.isnan(expected).any():
         array.fill(np.nan)
         return
-    huge = np.finfo(array.dtype).max / 4
+    huge = float(limits(array.dtype.name).max) / 4
     array.fill(huge if number % 2 else -huge)
     array.reshape(-1)[1::2] *= -1
 

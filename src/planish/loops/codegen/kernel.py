@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from planish.core import TargetError
 from planish.loops.ir.tree import Loop, LoopTree, leaves, refs
-from planish.loops.lang.program import DTYPES
+from planish.loops.lang.program import ARITHMETIC, DTYPES
 
 ALIGNMENT = 64
 """Every temporary, workspace and ahead buffer starts at a multiple of this many bytes."""
@@ -65,6 +66,22 @@ class Layout:
     private: frozenset[str]
     shared_bytes: int
     private_bytes: int
+
+
+def arithmetic_of(tree: LoopTree) -> str:
+    """Give the one type that a tree computes in.
+
+    Raises:
+        TargetError: there are several, or sums would be rounded at each step, in a narrower type.
+    """
+    found = {ARITHMETIC[b.dtype] for b in tree.buffers}
+    if len(found) != 1:
+        raise TargetError(f"a kernel of mixed element types: {', '.join(sorted(found))}")
+    for leaf in leaves((*tree.ahead, *tree.body)):
+        target = tree.buffer[leaf.target.buffer]
+        if leaf.reduce and target.dtype not in found:
+            raise TargetError(f"{target.name} of {target.dtype} is reduced into, which takes a wider type")
+    return found.pop()
 
 
 def layout(tree: LoopTree) -> Layout:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from planish.loops.ir.extent import Remaining, iterations, within
 from planish.loops.ir.tree import Leaf, Loop, LoopId, LoopTree, Node, Ref, Value, leaves, refs
+from planish.loops.lang.numpy_types import numpy_type
 from planish.loops.lang.program import Const
 from planish.loops.reference.bounds import VALUES
 
@@ -57,7 +58,7 @@ class _Machine:
 
     def array(self, name: str) -> NDArray[Any]:
         values = [np.nan if v is None else v for v in self.memory[name]]
-        return np.array(values, np.float64).astype(self.tree.buffer[name].dtype)
+        return np.array(values, np.float64).astype(numpy_type(self.tree.buffer[name].dtype))
 
     def node(self, node: Node, inside: Remaining) -> None:
         if isinstance(node, Leaf):

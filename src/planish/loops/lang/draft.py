@@ -135,7 +135,7 @@ def _unfolded(
             kept = tuple(a for a in dict.fromkeys(outside) if a in axes_of(fold))
             plain = tuple(Linear(((a, 1),)) for a in kept)
             if (fold, kept) not in done:
-                done[fold, kept] = _fresh(draft.tensor, names)
+                done[fold, kept] = fresh(draft.tensor, names)
                 part_of = Draft(done[fold, kept], plain, fold.function, fold.args)
                 yield from _unfolded(part_of, names, done)
             results[fold] = Access(done[fold, kept], tuple(s.index() for s in plain))
@@ -143,7 +143,8 @@ def _unfolded(
     yield Draft(draft.tensor, draft.subscripts, draft.reduce, tuple(parts))
 
 
-def _fresh(stem: str, names: set[str]) -> str:
+def fresh(stem: str, names: set[str]) -> str:
+    """Make a name for a tensor, and add it to the names in use."""
     name = next(f"{stem}_{i}" for i in range(1, len(names) + 2) if f"{stem}_{i}" not in names)
     names.add(name)
     return name

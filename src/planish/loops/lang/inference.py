@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from planish.core.errors import ProgramError, did_you_mean
+from planish.core.errors import ProgramError
 from planish.loops.lang.checks import check_drafts, check_program
 from planish.loops.lang.draft import Draft, axes_of, unfold
 from planish.loops.lang.extents import Shapes, extents
 from planish.loops.lang.program import (
-    DTYPES,
+    ARITHMETIC,
     Access,
     Apply,
     Expr,
@@ -20,10 +20,14 @@ from planish.loops.lang.program import (
     TensorType,
     accesses,
 )
+from planish.loops.lang.storage import read_types, rounded_last, stored_types
 
 
 def infer(
-    drafts: Sequence[Draft], sizes: Mapping[str, int], shapes: Shapes | None = None, dtype: str = "float32"
+    drafts: Sequence[Draft],
+    sizes: Mapping[str, int],
+    shapes: Shapes | None = None,
+    dtype: str | Mapping[str, str] = "float32",
 ) -> Program:
     """Make a program of statements.
 
@@ -33,24 +37,27 @@ def infer(
         shapes: tensor to shape, as far as given. An input's shape is otherwise the smallest that holds
             all that is read; where that is padded before the tensor, as much is taken to be padded
             behind it.
-        dtype: the element type of all tensors.
+        dtype: the element type of inputs and outputs, or tensor to type, or both as in "float16,C=float32";
+            see `planish.loops.lang.storage`.
 
     Raises:
         ProgramError: the statements make no program; the message names the tensor and the axis.
     """
-    if dtype not in DTYPES:
-        raise ProgramError(f"element type '{dtype}' is not supported", did_you_mean(dtype, DTYPES))
+    wanted = read_types(dtype) if isinstance(dtype, str) else dtype
     given = dict(shapes or {})
     drafts = unfold(list(drafts))
     check_drafts(drafts, given)
     found = extents(drafts, sizes, given)
-    statements = tuple(s for draft in drafts for s in _statements(draft, found))
+    statements = [s for draft in drafts for s in _statements(draft, found)]
+    types = stored_types(statements, wanted)
+    arithmetic = ARITHMETIC[next(iter(types.values()))]
+    statements = rounded_last(statements, types)
     tensors = _shapes(statements, found, given)
     statements = tuple(_without_needless_pads(s, found, tensors) for s in statements)
     program = Program(
         statements,
         tuple(sorted(found.items())),
-        tuple((tensor, TensorType(shape, dtype)) for tensor, shape in tensors.items()),
+        tuple((t, TensorType(shape, types.get(t, arithmetic))) for t, shape in tensors.items()),
     )
     check_program(program, given)
     return program

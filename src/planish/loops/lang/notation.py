@@ -111,7 +111,8 @@ def program(*outputs: Tensor, sizes: Mapping[str, int] | None = None, dtype: str
     Args:
         outputs: tensors that statements write.
         sizes: axis to extent, for axes that have none of their own and that no shape tells.
-        dtype: the element type of all; None takes the tensors' own, or else float32.
+        dtype: the element type of inputs and outputs; None takes the tensors' own, and for the rest the type
+            that they are computed in, or else float32.
 
     Raises:
         ProgramError: the statements make no program; tensors share a name, or axes, or types differ.
@@ -122,11 +123,9 @@ def program(*outputs: Tensor, sizes: Mapping[str, int] | None = None, dtype: str
     for axis, extent in (size for w in statements for size in w.sizes):
         if known.setdefault(axis, extent) != extent:
             raise ProgramError(f"axis '{axis}' has two sizes, {known[axis]} and {extent}", "Give it one.")
-    types = {dtype} if dtype else {t.dtype for t in tensors if t.dtype}
-    if len(types) > 1:
-        raise ProgramError(f"the tensors have types {', '.join(sorted(types))}", "Give all of them one.")
     shapes = {t.name: t.shape for t in tensors if t.shape is not None}
-    return infer([w.draft for w in statements], known, shapes, *types)
+    types = {t.name: t.dtype for t in tensors if t.dtype}
+    return infer([w.draft for w in statements], known, shapes, dtype or types)
 
 
 def _reachable(outputs: Iterable[Tensor]) -> list[Tensor]:

@@ -13,7 +13,10 @@ from planish.loops.lang.syntax import read_statements
 
 
 def parse(
-    text: str, sizes: Mapping[str, int] | None = None, shapes: Shapes | None = None, dtype: str = "float32"
+    text: str,
+    sizes: Mapping[str, int] | None = None,
+    shapes: Shapes | None = None,
+    dtype: str | Mapping[str, str] = "float32",
 ) -> Program:
     """Read a program.
 
@@ -26,7 +29,7 @@ def parse(
         text: the statements.
         sizes: axis to extent; those that shapes tell may be left out.
         shapes: tensor to shape, as far as needed.
-        dtype: the element type of all tensors.
+        dtype: the element type of inputs and outputs, or tensor to type, or both as in "float16,C=float32".
 
     Raises:
         ProgramError: the text cannot be read, or makes no program; says where.
@@ -42,21 +45,19 @@ def parse_canonical(text: str) -> Program:
     """
     text, _, constants = text.partition(" | constant ")
     body, *rest = text.split(" | ")
-    if len(rest) != 2:
+    if len(rest) != 2 or not rest[1].strip():
         raise ProgramError(
             "no sizes and types behind the statements", "Expected: statements | sizes | types."
         )
     shapes: dict[str, tuple[int, ...]] = {}
-    dtypes: set[str] = set()
+    types: dict[str, str] = {}
     for item in rest[1].split():
         match = re.fullmatch(r"(\w+):(\w+)\[((?:\d{1,18}(?:,\d{1,18})*)?)\]", item)
         if not match:
             raise ProgramError(f"'{item}' is no type", "Write name:float32[64,64].")
         shapes[match[1]] = tuple(map(int, filter(None, match[3].split(","))))
-        dtypes.add(match[2])
-    if len(dtypes) != 1:
-        raise ProgramError(f"tensors have types {', '.join(sorted(dtypes))}", "Give all of them one.")
-    program = parse(body, read_sizes(rest[0]), shapes, dtypes.pop())
+        types[match[1]] = match[2]
+    program = parse(body, read_sizes(rest[0]), shapes, types)
     return program.with_constants(filter(None, constants.split(",")))
 
 

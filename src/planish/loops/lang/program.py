@@ -8,8 +8,16 @@ from functools import cached_property
 
 from planish.core import ProgramError, content_hash, did_you_mean
 
-DTYPES: Mapping[str, int] = {"float32": 4, "float64": 8}
+DTYPES: Mapping[str, int] = {"float32": 4, "float64": 8, "float16": 2, "bfloat16": 2}
 """Element types and their sizes in bytes."""
+
+ARITHMETIC: Mapping[str, str] = {
+    "float32": "float32",
+    "float64": "float64",
+    "float16": "float32",
+    "bfloat16": "float32",
+}
+"""Element type to the type that its elements are computed in, and summed."""
 
 FUNCTIONS: Mapping[str, int] = {
     "add": 2,
@@ -218,6 +226,11 @@ class Program:
     def type(self) -> dict[str, TensorType]:
         """Tensor to type."""
         return dict(self.types)
+
+    @cached_property
+    def arithmetic(self) -> str:
+        """The type that everything is computed in; inputs and outputs may be stored in a narrower one."""
+        return ARITHMETIC[self.types[0][1].dtype]
 
     @cached_property
     def written(self) -> tuple[str, ...]:

@@ -70,9 +70,10 @@ class Memory:
     def _of_copies(self) -> None:
         for name, copy in self.plan.copies.items():
             packed = copy.packed
-            dtype = self.schedule.program.type[packed.access.tensor].dtype
             kind = "ahead" if copy.ahead else "temporary"
-            self._found.append(Buffer(name, dtype, packed.size, kind, len(packed.around)))
+            self._found.append(
+                Buffer(name, self.schedule.program.arithmetic, packed.size, kind, len(packed.around))
+            )
             if copy.whole:
                 origin = tuple(index.offset for index in packed.access.index)
                 self.locations[name] = Location(name, packed.strides, origin=origin)
@@ -113,7 +114,8 @@ class Memory:
             size = self.schedule.program.size
             extents.append(tile(axis, order[:depth], size[axis]) if same and axis else extent)
         dims = _by_innermost_loop(target, order) if len(writers) == 1 else None
-        self._found.append(Buffer(name, type_.dtype, prod(extents), "temporary", depth))
+        dtype = self.schedule.program.arithmetic
+        self._found.append(Buffer(name, dtype, prod(extents), "temporary", depth))
         self.locations[name] = Location(name, row_major(extents, dims), depth, tuple(relative))
 
     def _same_body(self, writers: Sequence[Nest], readers: Sequence[_Reader], depth: int) -> bool:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from planish.loops.ir.tree import Buffer, Call, Leaf, Loop, LoopId, LoopTree, Node, Ref, Value, leaves, refs
+from planish.loops.lang.program import ARITHMETIC
 from planish.loops.lower.layout import row_major
 from planish.loops.lower.mathlib import EXPANDED
 
@@ -125,7 +126,7 @@ class _Hoister:
         inner = [a for a in self.path[depth:] if a.loop.id in moved]
         counts = [a.count for a in inner]
         name = f"{target.buffer}.kept{len(self.buffers) or ''}"
-        dtype = self.tree.buffer[target.buffer].dtype
+        dtype = ARITHMETIC[self.tree.buffer[target.buffer].dtype]
         self.buffers.append(Buffer(name, dtype, prod(counts), "temporary", depth))
         strides = zip([a.loop.id for a in inner], row_major(counts), strict=True)
         place = around.kept[value] = Ref(name, 0, tuple(strides))

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from planish.loops.lang.numpy_types import numpy_type
 from planish.loops.reference.views import Array
 
 _FINEST = 30
@@ -55,10 +56,10 @@ class Precision:
     @staticmethod
     def of(dtype: str) -> Precision:
         """Give that of an element type."""
-        info = np.finfo(dtype)
+        info = limits(dtype)
         reference = float(np.finfo("float64").eps) / 2
         unit = 1.01 * (float(info.eps) / 2 + reference)
-        return Precision(unit, 2.0 ** (info.nmant + 1), float(info.tiny), float(info.max), np.dtype(dtype))
+        return Precision(unit, 2.0 ** (info.nmant + 1), float(info.tiny), float(info.max), numpy_type(dtype))
 
     def gamma(self, n: int) -> float:
         """Bound the relative error of n roundings in a row."""
@@ -102,6 +103,15 @@ class Bounded:
     def magnitude(self) -> Array:
         """Bounds of the kernel's magnitudes."""
         return np.abs(self.value) + self.errors
+
+
+def limits(dtype: str) -> Any:
+    """Give what `numpy.finfo` tells, for element types of other libraries too."""
+    if dtype != "bfloat16":
+        return np.finfo(dtype)
+    import ml_dtypes
+
+    return ml_dtypes.finfo(numpy_type(dtype))
 
 
 def bounded(value: Array, error: Array | None, grain: float) -> Bounded:

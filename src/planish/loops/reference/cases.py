@@ -112,7 +112,7 @@ def _is_shown(program: Program, inputs: Arrays, probe: Probe, answer: Answer) ->
     wrong = reference(*mistaken(program, inputs, probe))
     with np.errstate(over="ignore", invalid="ignore"):
         return any(
-            not np.all(expected.accepts(wrong[name].astype(expected.low.dtype)))
+            not np.all(expected.accepts(expected.stored(wrong[name])))
             for name, expected in answer.expected.items()
         )
 
@@ -146,7 +146,7 @@ def _refuse_untestable(program: Program, cases: list[Case]) -> None:
             continue
         long = [terms_of(s, program) for s in program.statements if is_long(s, program)]
         if long and all(np.isfinite(each.value).any() for each in expected):
-            dtype = program.types[0][1].dtype
+            dtype = program.arithmetic
             raise ProgramError(
                 f"sums of {max(long):,} terms that do not cancel are too long for {dtype}: rounding changes "
                 "them more than an error does, so no kernel can be verified",

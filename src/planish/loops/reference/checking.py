@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from planish.loops.lang.numpy_types import numpy_type
 from planish.loops.lang.program import Program
 from planish.loops.reference.bounds import Bounded, Precision
 from planish.loops.reference.views import Array, Arrays
@@ -18,21 +20,32 @@ class Expected:
 
     Args:
         value: in float64.
-        low: the least correct value, in the program's element type.
+        low: the least correct value, in the type that the program is computed in.
         high: the greatest.
+        dtype: the type that the output is stored in.
     """
 
     value: Array
     low: Array
     high: Array
+    dtype: np.dtype[Any]
 
     @staticmethod
-    def of(values: Bounded, precision: Precision) -> Expected:
-        """Take the range of correct values, rounded outwards; infinities and NaN must be met as they are."""
+    def of(values: Bounded, precision: Precision, dtype: str) -> Expected:
+        """Take the range of correct values, rounded outwards; infinities and NaN must be met as they are.
+
+        What is stored in a narrower type is rounded once more, to the nearest: from the least correct value
+        comes the least correct one that is stored.
+        """
+        found = Expected._computed(values, precision)
+        return replace(found, dtype=numpy_type(dtype)).rounded()
+
+    @staticmethod
+    def _computed(values: Bounded, precision: Precision) -> Expected:
         value, error, dtype = values.value, values.error, precision.dtype
         if error is None:
             exact = np.asarray(value, dtype)
-            return Expected(value, exact, exact)
+            return Expected(value, exact, exact, dtype)
         with np.errstate(over="ignore", invalid="ignore"):
             low = np.nextafter((value - error).astype(dtype), dtype.type(-np.inf))
             high = np.nextafter((value + error).astype(dtype), dtype.type(np.inf))
@@ -40,7 +53,18 @@ class Expected:
             sure = ~np.isfinite(value)
             low, high = np.where(sure, value, low), np.where(sure, value, high)
             low, high = np.where(np.isinf(error), -np.inf, low), np.where(np.isinf(error), np.inf, high)
-        return Expected(value, low.astype(dtype), high.astype(dtype))
+        return Expected(value, low.astype(dtype), high.astype(dtype), dtype)
+
+    def rounded(self) -> Expected:
+        """Round the range to what is stored."""
+        if self.dtype == self.low.dtype:
+            return self
+        return replace(self, low=self.stored(self.low), high=self.stored(self.high))
+
+    def stored(self, array: Array) -> Array:
+        """Round computed values to what is stored, in the type that they are compared in."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return array.astype(self.dtype).astype(self.low.dtype)
 
     @property
     def tolerance(self) -> Array:
@@ -54,7 +78,11 @@ class Expected:
         return ~(np.isfinite(self.value) & np.isfinite(self.low) & np.isfinite(self.high))
 
     def accepts(self, array: Array) -> Array:
-        """Tell which elements are correct; NaN is where it must be, or where nothing is known."""
+        """Tell which elements are correct; NaN is where it must be, or where nothing is known.
+
+        Args:
+            array: in the type that the program is computed in.
+        """
         unknown = np.isneginf(self.low) & np.isposinf(self.high)
         nan = np.isnan(array) & (np.isnan(self.low) | unknown)
         return (self.low <= array) & (array <= self.high) | nan
@@ -92,8 +120,9 @@ def check(program: Program, got: Arrays, answer: Answer) -> str | None:
         if name not in got:
             return f"output {name} is missing"
         array = got[name]
-        if array.shape != kind.shape or array.dtype != kind.dtype:
+        if array.shape != kind.shape or array.dtype != numpy_type(kind.dtype):
             return f"{name} is {array.dtype}{list(array.shape)}, not {kind.dtype}{list(kind.shape)}"
+        array = array.astype(expected.low.dtype, copy=False)
         if not (np.all(expected.low <= array) and np.all(array <= expected.high)):
             wrong = _wrong(name, array, expected)
             if wrong:

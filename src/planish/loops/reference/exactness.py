@@ -32,7 +32,7 @@ _MARGIN = 4
 
 def is_long(statement: Statement, program: Program) -> bool:
     """Whether a statement sums so many terms that they can be exact only where they cancel each other."""
-    whole = Precision.of(program.types[0][1].dtype).whole
+    whole = Precision.of(program.arithmetic).whole
     return statement.reduce == "add" and terms_of(statement, program) * LONG > whole
 
 
@@ -68,19 +68,20 @@ def finest_levels(program: Program, highs: Mapping[str, float], *, cancel: bool 
         cancel: whether signs are random, so that long sums of them stay small (`cancelled`).
 
     Returns:
-        A power of two; `USUAL` where even `COARSEST` levels are too many.
+        A power of two, no larger than the inputs' types have room for; `USUAL` where even `COARSEST` levels
+        are too many.
     """
-    levels = FINEST
+    levels = most = int(min([FINEST, *(Precision.of(program.type[t].dtype).whole for t in program.inputs)]))
     while levels >= COARSEST:
         ranges = {name: (high / levels, high - high / levels) for name, high in highs.items()}
         if _is_exact(program, ranges, cancel=cancel):
             return levels
         levels //= 2
-    return USUAL
+    return min(USUAL, most)
 
 
 def _is_exact(program: Program, ranges: Mapping[str, _Range], *, cancel: bool) -> bool:
-    precision = Precision.of(program.types[0][1].dtype)
+    precision = Precision.of(program.arithmetic)
     known = dict(ranges)
     try:
         for statement in program.statements:

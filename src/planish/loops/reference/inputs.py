@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from planish.core.seeds import rng
+from planish.loops.lang.numpy_types import numpy_type
 from planish.loops.lang.program import Program, TensorType
 from planish.loops.reference.exactness import finest_levels, is_long
 from planish.loops.reference.styles import Style, Styles, usual_styles
@@ -16,7 +17,7 @@ ALIGNMENT = 64
 
 def aligned(kind: TensorType) -> Array:
     """Allocate an array that starts at a cache line; its content is arbitrary."""
-    dtype = np.dtype(kind.dtype)
+    dtype = numpy_type(kind.dtype)
     memory = np.empty(kind.size * dtype.itemsize + ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % ALIGNMENT
     return memory[start : start + kind.size * dtype.itemsize].view(dtype).reshape(kind.shape)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -26,11 +26,12 @@ _TEMPORARY = 1 << 22
 
 
 def numpy_callable(program: Program, arrays: Arrays) -> Callable[[], object]:
-    """Make what computes a program with NumPy, in the program's own element type.
+    """Make what computes a program with NumPy, in the type of the program's arithmetic.
 
     Contractions and convolutions become matrix multiplications (after im2col where BLAS needs it), pooling
     and depthwise convolutions sums and maxima of shifted views. All memory is allocated here, none per
-    call; what depends on constants alone is computed here too.
+    call; what depends on constants alone is computed here too. Narrow inputs are widened first, and narrow
+    outputs rounded last.
 
     Args:
         program: what is computed.
@@ -39,10 +40,17 @@ def numpy_callable(program: Program, arrays: Arrays) -> Callable[[], object]:
     Returns:
         What reads the inputs and writes the outputs, each time that it is called.
     """
-    everything = {n: aligned(t) for n, t in program.types if n not in arrays} | dict(arrays)
-    steps = [step for s in program.statements for step in _steps(s, program, everything)]
+    narrow = [n for n in arrays if program.type[n].dtype != program.arithmetic]
+    wide = {n: replace(t, dtype=program.arithmetic) for n, t in program.types}
+    everything = {n: aligned(t) if n in narrow or n not in arrays else arrays[n] for n, t in wide.items()}
+    steps: list[Step] = []
+    for name in (n for n in narrow if n in program.inputs):
+        _emit(partial(np.copyto, everything[name], arrays[name]), name in program.constants, steps)
+    steps += [step for s in program.statements for step in _steps(s, program, everything)]
+    for name in (n for n in narrow if n in program.outputs):
+        steps.append(partial(np.copyto, arrays[name], everything[name], casting="unsafe"))
     call = steps[0] if len(steps) == 1 else partial(_run, tuple(steps))
-    quiet = any(_functions(s.value) & _QUIET for s in program.statements)
+    quiet = narrow or any(_functions(s.value) & _QUIET for s in program.statements)
     return np.errstate(all="ignore")(call) if quiet else call
 
 

@@ -51,13 +51,15 @@ def reference(program: Program, inputs: Arrays, block: int = BLOCK) -> Answer:
     Returns:
         Output to its elements, with their tolerances.
     """
-    precision = Precision.of(program.types[0][1].dtype)
+    precision = Precision.of(program.arithmetic)
     tensors = {name: exactly(inputs[name]) for name in program.inputs}
     with np.errstate(all="ignore"):
         for statement in program.statements:
             result = _result(_nest(statement, tensors, program, precision, block))
             tensors[statement.target.tensor] = _written(statement.target, result, tensors, program)
-    return Answer({name: Expected.of(tensors[name], precision) for name in program.outputs})
+    return Answer(
+        {name: Expected.of(tensors[name], precision, program.type[name].dtype) for name in program.outputs}
+    )
 
 
 def _written(target: Access, part: Bounded, tensors: Mapping[str, Bounded], program: Program) -> Bounded:

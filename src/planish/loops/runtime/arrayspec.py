@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import ProgramError
-from planish.loops.lang.program import TensorType
+from planish.loops.lang.numpy_types import numpy_type
+from planish.loops.lang.program import DTYPES, TensorType
 
 Array = NDArray[Any]
 
@@ -44,8 +45,7 @@ class ArraySpec:
     @staticmethod
     def row_major(shape: tuple[int, ...], dtype: str) -> ArraySpec:
         """Describe a row-major array."""
-        itemsize = np.dtype(dtype).itemsize
-        return ArraySpec(shape, tuple(itemsize * s for s in TensorType(shape).strides()), dtype)
+        return ArraySpec(shape, tuple(DTYPES[dtype] * s for s in TensorType(shape).strides()), dtype)
 
     @cached_property
     def order(self) -> tuple[int, ...]:
@@ -66,7 +66,7 @@ class ArraySpec:
         return (
             type(array) is np.ndarray
             and array.shape == self.shape
-            and array.dtype == self.dtype
+            and array.dtype == numpy_type(self.dtype)
             and array.dtype.isnative
             and array.flags.aligned
             and all(n == 1 or s == t for n, s, t in zip(self.shape, array.strides, self.strides, strict=True))
@@ -74,7 +74,7 @@ class ArraySpec:
 
     def empty(self) -> Array:
         """Allocate an array of this kind."""
-        return np.ndarray(self.shape, self.dtype, strides=self.strides)
+        return np.ndarray(self.shape, numpy_type(self.dtype), strides=self.strides)
 
     def __str__(self) -> str:
         return f"{self.dtype}{list(self.shape)} of strides {list(self.strides)}"

@@ -9,7 +9,8 @@ from planish.loops.codegen.kernel import ALIGNMENT, Code, Entry, layout
 from planish.loops.ir.tree import Buffer, LoopTree, Node, leaves, refs
 from planish.loops.lang.program import DTYPES, Program
 
-_C_TYPES = {"float32": "float", "float64": "double"}
+_C_TYPES = {"float32": "float", "float64": "double", "float16": "uint16_t", "bfloat16": "uint16_t"}
+"""C has no name for the narrow ones that all compilers know, so there it is their bits."""
 
 _WORDS = """
     auto break case char const continue default do double else enum extern float for goto if inline int
@@ -72,11 +73,16 @@ def _comment(*lines: str) -> str:
 
 def _tensors(program: Program) -> list[str]:
     return [
-        f"{name}: {_C_TYPES[program.type[name].dtype]}"
+        f"{name}: {_told(program.type[name].dtype)}"
         + "".join(f"[{n}]" for n in program.type[name].shape)
         + (" (output)" if name in program.outputs else "")
         for name in (*program.inputs, *program.outputs)
     ]
+
+
+def _told(dtype: str) -> str:
+    c_type = _C_TYPES[dtype]
+    return f"{c_type}, the bits of {dtype}, " if c_type == "uint16_t" else c_type
 
 
 def _prepared(tree: LoopTree) -> tuple[dict[str, int], int]:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from planish.core import ProgramError, TargetError, did_you_mean
 from planish.loops.codegen.kernel import ALIGNMENT, Code, Entry, layout
 from planish.loops.ir.tree import LoopTree
-from planish.loops.lang.program import Program, TensorType
+from planish.loops.lang.numpy_types import numpy_type
+from planish.loops.lang.program import DTYPES, Program, TensorType
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -69,7 +70,7 @@ class Kernel:
         owned: list[NDArray[np.uint8]] = []
         for buffer in self.tree.buffers:
             if buffer.kind == "ahead":
-                owned.append(_aligned(buffer.size * np.dtype(buffer.dtype).itemsize))
+                owned.append(_aligned(buffer.size * DTYPES[buffer.dtype]))
                 given[buffer.name] = owned[-1].ctypes.data
         owned.append(_aligned(place.shared_bytes))
         order = [given[b.name] for b in self.tree.buffers if b.kind != "temporary"]
@@ -198,7 +199,7 @@ def _list(names: Mapping[str, Any]) -> str:
 def _check(name: str, array: NDArray[Any], wanted: TensorType) -> None:
     if array.shape != wanted.shape:
         raise ProgramError(f"{name} has shape {array.shape}, the program says {wanted.shape}")
-    if array.dtype != np.dtype(wanted.dtype):
+    if array.dtype != numpy_type(wanted.dtype):
         hint = f"Convert it: {name}.astype('{wanted.dtype}')."
         raise ProgramError(f"{name} is of type {array.dtype}, the program says {wanted.dtype}", hint)
     if not array.flags.c_contiguous or not array.flags.aligned:

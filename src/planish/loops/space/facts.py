@@ -103,7 +103,7 @@ class Facts:
     @cached_property
     def lanes(self) -> int:
         """Elements of a vector register."""
-        return self.vector_bytes // DTYPES[self.program.type[self.nest.statement.target.tensor].dtype]
+        return self.vector_bytes // DTYPES[self.program.arithmetic]
 
     @cached_property
     def registers(self) -> int:

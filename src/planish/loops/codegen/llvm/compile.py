@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from planish.core import TargetError
-from planish.loops.codegen.kernel import Code, Entry, layout
+from planish.loops.codegen.kernel import Code, Entry, arithmetic_of, layout
 from planish.loops.codegen.llvm import jit
 from planish.loops.codegen.llvm.machine import Machine, host_machine
 from planish.loops.codegen.llvm.memory import Memory
@@ -30,13 +29,13 @@ def compile_tree(
     that look for loops or vectors.
 
     Args:
-        tree: what is executed; all of one element type.
+        tree: what is executed; all computed in one type.
         vector_bits: width of the vectors; by default that of the processor.
         opt_level: effort of LLVM's code generator, 0 to 3.
         cpu: code for a processor by LLVM's name; it must run here. Empty for this one.
 
     Raises:
-        TargetError: the tree mixes element types.
+        TargetError: the tree mixes types to compute in.
     """
     machine = host_machine(cpu, vector_bits)
     text, names = module(tree, machine, "planish")
@@ -60,7 +59,7 @@ def emit(tree: LoopTree, prefix: str, machine: Machine | None = None, opt_level:
         opt_level: effort of LLVM's code generator, 0 to 3.
 
     Raises:
-        TargetError: the tree mixes element types, or LLVM does not know the architecture.
+        TargetError: the tree mixes types to compute in, or LLVM does not know the architecture.
     """
     machine = machine or host_machine()
     return jit.assembly(module(tree, machine, prefix)[0], machine, opt_level)
@@ -80,10 +79,7 @@ def module(tree: LoopTree, machine: Machine, prefix: str) -> tuple[str, tuple[li
     Returns:
         The text, and the names of the body's and of the ahead part's functions.
     """
-    dtypes = {b.dtype for b in tree.buffers}
-    if len(dtypes) != 1:
-        raise TargetError(f"a kernel of mixed element types: {', '.join(sorted(dtypes))}")
-    dtype = dtypes.pop()
+    dtype = arithmetic_of(tree)
     scopes = Scopes(Plan(tree, machine, dtype), machine.registers - _OTHER_REGISTERS)
     declared: set[str] = set()
     parts: list[str] = []
@@ -122,7 +118,7 @@ class _Function:
         self.tree = tree = scopes.plan.tree
         self.machine = machine
         self.writer = Writer(dtype)
-        self.memory = Memory(self.writer, self._base, machine.registers)
+        self.memory = Memory(self.writer, tree.buffer, self._base, machine.registers)
         self.nest = Nest(scopes, self.writer, self.memory)
         self._arguments = [b.name for b in tree.buffers if b.kind != "temporary"]
         self._layout = layout(tree)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from planish.loops.codegen.llvm.narrow import narrow, of_lanes, widen
 from planish.loops.codegen.llvm.scope import Cell
 from planish.loops.codegen.llvm.writer import Lines, Val, Writer
-from planish.loops.ir.tree import LoopId, Ref
+from planish.loops.ir.tree import Buffer, LoopId, Ref
+from planish.loops.lang.program import DTYPES
 
 
 class Loaded(NamedTuple):
@@ -17,6 +19,25 @@ class Loaded(NamedTuple):
     pointer: str
     cell: Cell
     lanes: int
+
+
+class Element(NamedTuple):
+    """An element as it lies in memory.
+
+    Args:
+        dtype: one of `planish.loops.lang.program.DTYPES`.
+        type: LLVM's name of it.
+        bytes: its size.
+    """
+
+    dtype: str
+    type: str
+    bytes: int
+
+    def suffix(self, lanes: int) -> str:
+        """Name vectors of it as in the names of intrinsic functions."""
+        kind = "i" if self.type.startswith("i") else "f"
+        return f"{kind}{8 * self.bytes}" if lanes == 1 else f"v{lanes}{kind}{8 * self.bytes}"
 
 
 @dataclass
@@ -45,12 +66,16 @@ class Memory:
 
     Args:
         writer: of the function's text.
+        buffers: name to what it is.
         base: writes the address of a buffer, given where.
         most: how many loaded values are kept for use again.
     """
 
-    def __init__(self, writer: Writer, base: Callable[[str, Lines], str], most: int) -> None:
+    def __init__(
+        self, writer: Writer, buffers: Mapping[str, Buffer], base: Callable[[str, Lines], str], most: int
+    ) -> None:
         self.writer = writer
+        self._elements = {name: _element(writer, b.dtype) for name, b in buffers.items()}
         self.most = most
         self.lives = [Live(("", 0), "", frozenset())]
         """The function itself, then the loops from the outermost inward."""
@@ -61,7 +86,7 @@ class Memory:
 
     def pointer(self, ref: Ref) -> str:
         """Write the address of a reference as far as run-time loops move it."""
-        name = self._addresses.get(ref.buffer)
+        name, element = self._addresses.get(ref.buffer), self._elements[ref.buffer]
         if name is None:
             name = self._addresses[ref.buffer] = self._base(ref.buffer, self.lives[0].head)
         for live in self.lives[1:]:
@@ -69,7 +94,7 @@ class Memory:
             if stride:
                 key = (name, live.counter, stride)
                 if key not in self._moved:
-                    text = f"getelementptr [{stride} x {self.writer.element}], ptr {name}, i64 {live.counter}"
+                    text = f"getelementptr [{stride} x {element.type}], ptr {name}, i64 {live.counter}"
                     self._moved[key] = self.writer.define(text, live.head)
                 name = self._moved[key]
         return name
@@ -91,20 +116,27 @@ class Memory:
 
     def fetch(self, pointer: str, cell: Cell, lanes: int, at: Lines | None = None) -> str:
         """Write the load of a cell from a buffer's pointer."""
-        w = self.writer
-        address = self._address(pointer, cell.offset, at)
-        vector, size = w.type(cell.lanes), w.bits // 8
+        element, w = self._elements[cell.buffer], self.writer
+        loaded = self._fetched(pointer, cell, element, at)
+        if element.dtype != w.dtype:
+            loaded = widen(w, element.dtype, loaded, cell.lanes if cell.stride else 1, at)
+        return loaded if cell.stride else w.widened(Val(loaded, 1), lanes, at)
+
+    def _fetched(self, pointer: str, cell: Cell, element: Element, at: Lines | None) -> str:
+        """Write the load of a cell as it lies in memory; of a scalar, where its lanes do not move."""
+        w, size = self.writer, element.bytes
+        address = self._address(pointer, cell, at)
+        vector = of_lanes(element.type, cell.lanes)
         if cell.stride == 0:
-            scalar = w.define(f"load {w.element}, ptr {address}, align {size}", at)
-            return w.widened(Val(scalar, 1), lanes, at)
+            return w.define(f"load {element.type}, ptr {address}, align {size}", at)
         if cell.stride == 1 and cell.active == cell.lanes:
             return w.define(f"load {vector}, ptr {address}, align {size}", at)
         mask = (f"<{cell.lanes} x i1>", _mask(cell.lanes, cell.active))
         rest = (vector, "zeroinitializer")
         if cell.stride == 1:
-            name = f"llvm.masked.load.{w.suffix(cell.lanes)}.p0"
+            name = f"llvm.masked.load.{element.suffix(cell.lanes)}.p0"
             return w.call(vector, name, [("ptr", address), ("i32", str(size)), mask, rest], at)
-        name = f"llvm.masked.gather.{w.suffix(cell.lanes)}.v{cell.lanes}p0"
+        name = f"llvm.masked.gather.{element.suffix(cell.lanes)}.v{cell.lanes}p0"
         pointers = self._spread(address, cell, at)
         return w.call(vector, name, [pointers, ("i32", str(size)), mask, rest], at)
 
@@ -114,21 +146,23 @@ class Memory:
 
     def put(self, pointer: str, cell: Cell, value: Val) -> None:
         """Write the store of a cell to a buffer's pointer."""
-        w = self.writer
+        w, element = self.writer, self._elements[cell.buffer]
         self.forget(frozenset((cell.buffer,)))
-        address = self._address(pointer, cell.offset, None)
-        vector, size = w.type(cell.lanes), w.bits // 8
+        address = self._address(pointer, cell, None)
+        vector, size = of_lanes(element.type, cell.lanes), element.bytes
         name = w.widened(value, cell.lanes)
+        if element.dtype != w.dtype:
+            name = narrow(w, element.dtype, name, cell.lanes)
         if cell.stride <= 1 and cell.active == cell.lanes:
             w.lines.append(f"  store {vector} {name}, ptr {address}, align {size}")
             return
         mask = (f"<{cell.lanes} x i1>", _mask(cell.lanes, cell.active))
         arguments = [(vector, name), ("ptr", address), ("i32", str(size)), mask]
         if cell.stride == 1:
-            w.call("void", f"llvm.masked.store.{w.suffix(cell.lanes)}.p0", arguments)
+            w.call("void", f"llvm.masked.store.{element.suffix(cell.lanes)}.p0", arguments)
             return
         arguments[1] = self._spread(address, cell, None)
-        w.call("void", f"llvm.masked.scatter.{w.suffix(cell.lanes)}.v{cell.lanes}p0", arguments)
+        w.call("void", f"llvm.masked.scatter.{element.suffix(cell.lanes)}.v{cell.lanes}p0", arguments)
 
     def forget(self, buffers: frozenset[str]) -> None:
         """Drop the loaded values of buffers that are about to change."""
@@ -136,16 +170,24 @@ class Memory:
             for key in [k for k in live.loads if k.cell.buffer in buffers]:
                 del live.loads[key]
 
-    def _address(self, pointer: str, offset: int, at: Lines | None) -> str:
-        if offset == 0:
+    def _address(self, pointer: str, cell: Cell, at: Lines | None) -> str:
+        if cell.offset == 0:
             return pointer
-        return self.writer.define(f"getelementptr {self.writer.element}, ptr {pointer}, i64 {offset}", at)
+        element = self._elements[cell.buffer].type
+        return self.writer.define(f"getelementptr {element}, ptr {pointer}, i64 {cell.offset}", at)
 
     def _spread(self, address: str, cell: Cell, at: Lines | None) -> tuple[str, str]:
         """Write the addresses of a cell's lanes."""
+        element = self._elements[cell.buffer].type
         offsets = ", ".join(f"i64 {i * cell.stride}" for i in range(cell.lanes))
-        text = f"getelementptr {self.writer.element}, ptr {address}, <{cell.lanes} x i64> <{offsets}>"
+        text = f"getelementptr {element}, ptr {address}, <{cell.lanes} x i64> <{offsets}>"
         return f"<{cell.lanes} x ptr>", self.writer.define(text, at)
+
+
+def _element(writer: Writer, dtype: str) -> Element:
+    """Describe elements as they lie in memory: narrow ones as integers."""
+    size = DTYPES[dtype]
+    return Element(dtype, writer.element if dtype == writer.dtype else f"i{8 * size}", size)
 
 
 def _mask(lanes: int, active: int) -> str:

@@ -1,4 +1,4 @@
-"""Writes LLVM's textual IR: one element type, scalars and vectors of it."""
+"""Writes LLVM's textual IR: arithmetic in one element type, on scalars and vectors of it."""
 
 from __future__ import annotations
 

@@ -73,7 +73,9 @@ class Assembler:
         """
         self._waiting.append((instruction, mask, zero) if mask else instruction)
 
-    def emit_constant(self, code: int, *registers: int, data: bytes, broadcast: bool = False) -> None:
+    def emit_constant(
+        self, code: int, *registers: int, data: bytes, broadcast: bool = False, mask: int = 0
+    ) -> None:
         """Append an instruction whose last operand is a constant in memory.
 
         Args:
@@ -81,8 +83,9 @@ class Assembler:
             registers: the operands before the constant.
             data: the constant's bytes.
             broadcast: whether one element is repeated over the lanes.
+            mask: an opmask register, or 0.
         """
-        self.emit(code, *registers, Mem(Register.RIP, 0, broadcast=broadcast))
+        self.emit(code, *registers, Mem(Register.RIP, 0, broadcast=broadcast), mask=mask)
         if data not in self._pool:
             self._pool_size = -(-self._pool_size // len(data)) * len(data)
             self._pool[data] = self._pool_size

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
-from planish.core import TargetError
-from planish.loops.codegen.kernel import Code, Entry, layout
+from planish.loops.codegen.kernel import Code, Entry, arithmetic_of, layout
 from planish.loops.codegen.x86 import cpu
 from planish.loops.codegen.x86.function import FunctionCode
 from planish.loops.codegen.x86.isa import Isa, IsaName, isa_of
@@ -18,28 +17,30 @@ from planish.loops.ir.tree import Loop, LoopTree, leaves
 from planish.loops.lower.physical import annotate
 
 
-def compile_tree(tree: LoopTree, isa: IsaName | None = None) -> Code:
+def compile_tree(tree: LoopTree, isa: IsaName | None = None, extras: frozenset[str] | None = None) -> Code:
     """Generate and map machine code, strictly following the tree (thesis 3.4).
 
     Differences from LoopNest: any element-wise expression, `max`, `min` and products as reductions,
     several leaves with shared loops, packing, threads; no scalar fall-back where gathers serve.
 
     Args:
-        tree: what is executed; all of one element type.
+        tree: what is executed; all computed in one type.
         isa: "avx512" or "avx2"; None takes the best that the processor has.
+        extras: other features of the processor that may be used; None takes all that it has.
 
     Returns:
         The functions of the body and of the ahead part.
 
     Raises:
-        TargetError: the processor lacks the instruction set, the tree mixes element types, or an
+        TargetError: the processor lacks the instruction set, the tree mixes types to compute in, or an
             expression needs more registers than there are.
     """
     name = isa or cpu.best()
-    dtypes = {b.dtype for b in tree.buffers}
-    if len(dtypes) != 1:
-        raise TargetError(f"a kernel of mixed element types: {', '.join(sorted(dtypes))}")
-    annotated, codes = _generated(tree, isa_of(name, dtypes.pop()))
+    arithmetic, used = arithmetic_of(tree), frozenset[str]()
+    if any(b.dtype != arithmetic for b in tree.buffers):
+        cpu.check_narrow(name)
+        used = cpu.features() if extras is None else extras
+    annotated, codes = _generated(tree, isa_of(name, arithmetic, used))
     blob = bytearray()
     entries: list[list[Entry]] = []
     for functions, parts in zip((annotated.body, annotated.ahead), codes, strict=True):
@@ -82,7 +83,8 @@ def _code(function: Function, tree: LoopTree, isa: Isa, places: _Places, *, agai
     """Generate a function; copies of padded inputs come `again`, the same for all schedules of a program."""
     if not again:
         return FunctionCode(function, tree, isa, places).code()
-    used = tuple([places[ref.buffer] for leaf in leaves(function.nodes) for ref in leaf.refs])
+    named = [ref.buffer for leaf in leaves(function.nodes) for ref in leaf.refs]
+    used = tuple([(places[name], tree.buffer[name].dtype) for name in named])
     key = id(function), used, isa
     if key not in _views:
         if len(_views) >= _VIEWS_MAX:

@@ -15,6 +15,13 @@ _NEEDED: dict[IsaName, frozenset[str]] = {
 }
 
 
+_FOR_NARROW: dict[IsaName, frozenset[str]] = {
+    "avx512": frozenset({"avx512bw"}),
+    "avx2": frozenset({"f16c"}),
+}
+"""What every processor with these instruction sets has, but a virtual machine may hide."""
+
+
 @cache
 def features() -> frozenset[str]:
     """List the processor's feature flags; empty where they cannot be had or it is no x86-64."""
@@ -26,6 +33,15 @@ def features() -> frozenset[str]:
         return frozenset()
     flags = next((line for line in lines if line.startswith("flags")), "")
     return frozenset(flags.partition(":")[2].split())
+
+
+def check_narrow(name: IsaName) -> None:
+    """Refuse an instruction set without the instructions for narrow elements; raises TargetError."""
+    if lacking := _FOR_NARROW[name] - features():
+        raise TargetError(
+            f"this processor lacks {', '.join(sorted(lacking))}, for elements narrower than the arithmetic",
+            "Use the portable back end (--backend portable).",
+        )
 
 
 def supported() -> list[IsaName]:

@@ -39,7 +39,7 @@ class FunctionCode:
         self.isa = isa
         self.places = places
         self.asm = Assembler()
-        self.pointers = Pointers(function.nodes, isa.itemsize)
+        self.pointers = Pointers(function.nodes, tree.buffer)
         self.masks: dict[int, int] = {}
         self._counting = Counting(self.asm, self.pointers, reserved=3)
 

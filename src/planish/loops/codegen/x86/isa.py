@@ -26,6 +26,7 @@ class Isa:
     Args:
         name: "avx512" (F, VL, DQ) or "avx2" (with FMA).
         dtype: "float32" or "float64".
+        extras: the processor's other features that may be used, as the operating system names them.
 
     Attributes:
         wide: whether masks and embedded broadcast are there (AVX-512).
@@ -37,9 +38,10 @@ class Isa:
         forms: the instruction codes.
     """
 
-    def __init__(self, name: IsaName, dtype: str) -> None:
+    def __init__(self, name: IsaName, dtype: str, extras: frozenset[str]) -> None:
         self.name = name
         self.dtype = dtype
+        self.extras = extras
         self.wide = name == "avx512"
         self.itemsize = 4 if dtype == "float32" else 8
         self.bytes = 64 if self.wide else 32
@@ -136,6 +138,6 @@ class Forms:
 
 
 @cache
-def isa_of(name: IsaName, dtype: str) -> Isa:
-    """Look up an instruction set with an element type."""
-    return Isa(name, dtype)
+def isa_of(name: IsaName, dtype: str, extras: frozenset[str] = frozenset()) -> Isa:
+    """Look up an instruction set with an element type; see `Isa` for the arguments."""
+    return Isa(name, dtype, extras)

@@ -11,7 +11,7 @@ from planish.loops.codegen.x86.pointers import Pointers
 from planish.loops.codegen.x86.vectors import Accumulator, Element, Operation, Vector
 from planish.loops.ir.annotated import Place, Region
 from planish.loops.ir.tree import Call, Leaf, Loop, Ref, Value
-from planish.loops.lang.program import Const
+from planish.loops.lang.program import DTYPES, Const
 
 Lanes = Sequence[int]
 """How many lanes each unrolled iteration of a leaf has."""
@@ -159,14 +159,15 @@ class Items:
     ) -> Callable[[Lanes, Moves], list[Element]]:
         """Prepare where a reference is; it has `still` lanes if the vector's loop does not move it."""
         pointer = self._pointers.of(ref)
-        offset = ref.offset * self._isa.itemsize
+        offset = ref.offset * DTYPES[pointer.dtype]
         stride = ref.stride.get(inner.id, 0) if inner else 0
         known = self._block.elements(pointer, stride)
         wide, full = self._isa.wide, self._isa.lanes
+        plain = pointer.dtype == self._isa.dtype
 
         def new(place: tuple[int, int]) -> Element:
             disp, lanes = place
-            folds = wide if stride == 0 else stride == 1 and lanes == full
+            folds = plain and (wide if stride == 0 else stride == 1 and lanes == full)
             element = known[place] = Element(pointer, disp, stride, lanes, folds)
             return element
 

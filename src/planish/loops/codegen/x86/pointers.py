@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from iced_x86 import Code, Register
 
 from planish.loops.codegen.x86.assembler import Assembler
 from planish.loops.codegen.x86.encoding import Imm, Mem
-from planish.loops.ir.tree import Leaf, Loop, LoopId, Node, Ref, leaves
+from planish.loops.ir.tree import Buffer, Leaf, Loop, LoopId, Node, Ref, leaves
+from planish.loops.lang.program import DTYPES
 
 RSP = int(Register.RSP)
 SCRATCH = int(Register.RAX)
@@ -23,6 +24,7 @@ class Pointer:
 
     Args:
         buffer: what it points into.
+        dtype: the type of that buffer's elements.
         strides: bytes that it moves per iteration of each loop.
         slot: its home on the stack, as an offset from rsp.
         register: where it is now, or 0 for the home.
@@ -31,6 +33,7 @@ class Pointer:
     """
 
     buffer: str
+    dtype: str
     strides: dict[LoopId, int]
     slot: int
     register: int = 0
@@ -47,11 +50,10 @@ class Pointers:
 
     Args:
         nodes: what the function runs.
-        itemsize: bytes of an element.
+        buffers: name to what it is.
     """
 
-    def __init__(self, nodes: tuple[Node, ...], itemsize: int) -> None:
-        self.itemsize = itemsize
+    def __init__(self, nodes: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> None:
         self.free = list(GENERAL)
         self._of: dict[int, Pointer] = {}
         self._live: dict[int, tuple[Node | tuple[Node, ...], list[Pointer]]] = {}
@@ -64,8 +66,9 @@ class Pointers:
                 key = (ref.buffer, ref.strides)
                 pointer = by_key.get(key)
                 if pointer is None:
-                    strides = {loop: n * itemsize for loop, n in ref.strides}
-                    pointer = by_key[key] = Pointer(ref.buffer, strides, 8 * len(by_key))
+                    dtype = buffers[ref.buffer].dtype
+                    strides = {loop: n * DTYPES[dtype] for loop, n in ref.strides}
+                    pointer = by_key[key] = Pointer(ref.buffer, dtype, strides, 8 * len(by_key))
                 self._of[id(ref)] = pointer
         self.strides: list[tuple[int, int]] = []
         self.all = list(by_key.values())

@@ -10,6 +10,7 @@ from math import copysign
 from iced_x86 import Code, Register
 
 from planish.core import TargetError
+from planish.loops.codegen.x86 import narrow
 from planish.loops.codegen.x86.assembler import Assembler
 from planish.loops.codegen.x86.encoding import Address, Imm, Mem
 from planish.loops.codegen.x86.isa import Isa
@@ -47,7 +48,7 @@ class Transfers:
         self.pointers = pointers
         self._strides = pointers.strides
         self.masks = masks
-        self._registers = registers
+        self.registers = registers
         self._first, self._lanes = isa.vector(0), isa.lanes
         self._far = 128 * isa.bytes if isa.wide else 128
         self._far_of_one = 128 * isa.itemsize if isa.wide else 128
@@ -88,7 +89,7 @@ class Transfers:
 
     def lane_mask(self, lanes: int) -> int:
         """AVX2: put a mask of the first lanes into a register that the caller gives back."""
-        register = self._registers.take()
+        register = self.registers.take()
         size = self.isa.itemsize
         data = (b"\xff" * size * lanes).ljust(32, b"\0")
         self.asm.emit_constant(self.forms.load, self.isa.vector(register), data=data)
@@ -115,6 +116,9 @@ class Transfers:
 
     def load(self, register: int, element: Element) -> None:
         """Load a vector; lanes beyond the element's are zero, or like the others if its stride is 0."""
+        if element.pointer.dtype != self.isa.dtype:
+            narrow.load(self, register, element)
+            return
         vector, stride, forms = self._first + register, element.stride, self.forms
         if stride == 0 or (stride == 1 and element.lanes == self._lanes):
             self.asm.append((forms.load if stride else forms.broadcast, vector, self.address(element)))
@@ -129,11 +133,11 @@ class Transfers:
         else:
             mask = self.lane_mask(element.lanes)
             emit(forms.masked_load, vector, self.isa.vector(mask), self.address(element))
-            self._registers.give(mask)
+            self.registers.give(mask)
 
     def _indices(self, stride: int) -> int:
         """Load the offsets of strided lanes into a register that the caller gives back."""
-        register = self._registers.take()
+        register = self.registers.take()
         lanes = self.isa.lanes
         data = _offsets(stride, lanes)
         if len(data) == 16:
@@ -162,8 +166,8 @@ class Transfers:
         else:
             mask = self.lane_mask(element.lanes)
             self.asm.emit(self.forms.gather, vector, memory, self.isa.vector(mask))
-            self._registers.give(mask)
-        self._registers.give(indices)
+            self.registers.give(mask)
+        self.registers.give(indices)
 
     def _set_k7(self, lanes: int) -> None:
         k7 = int(Register.K7)
@@ -175,6 +179,9 @@ class Transfers:
 
     def store(self, register: int, element: Element) -> None:
         """Store the lanes of a vector."""
+        if element.pointer.dtype != self.isa.dtype:
+            narrow.store(self, register, element)
+            return
         vector = self._first + register
         if element.stride == 1 and element.lanes == self._lanes:
             self.asm.append((self.forms.store, self.address(element), vector))
@@ -189,7 +196,7 @@ class Transfers:
         else:
             mask = self.lane_mask(element.lanes)
             emit(forms.masked_store, self.address(element), self.isa.vector(mask), vector)
-            self._registers.give(mask)
+            self.registers.give(mask)
 
     def store_full(self, registers: Sequence[int], pointer: Pointer, places: Sequence[int]) -> None:
         """Store whole vectors, given how many bytes behind a pointer in a register each belongs."""
@@ -207,9 +214,9 @@ class Transfers:
             memory = Mem(base, element.disp, self._index_register(indices), self.isa.itemsize)
             self._set_k7(element.lanes)
             self.asm.emit(self.forms.scatter, memory, self.isa.vector(register), mask=int(Register.K7))
-            self._registers.give(indices)
+            self.registers.give(indices)
             return
-        part = self._registers.take()
+        part = self.registers.take()
         per_half = 16 // self.isa.itemsize
         for lane in range(element.lanes):
             if lane % per_half == 0:
@@ -221,4 +228,4 @@ class Transfers:
             if lane + 1 < element.lanes:
                 rotate = Imm(0b00111001 if per_half == 4 else 0b01)
                 self.asm.emit(self.forms.permute, self.isa.xmm(part), self.isa.xmm(part), rotate)
-        self._registers.give(part)
+        self.registers.give(part)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from planish.loops.ir.annotated import Inside, Place, Vectors
 from planish.loops.ir.extent import remaining
 from planish.loops.ir.tree import Leaf, Loop, LoopTree, Node, Ref, leaves, loops
+from planish.loops.lang.program import DTYPES
 from planish.loops.lower.physical.paths import Path, Site, instances
 from planish.loops.lower.physical.scope import STREAM_MAX, UNROLLED_MAX, Held, Scope
 
@@ -55,8 +56,7 @@ class Analyser:
 
     def buffers_from(self, size: int) -> frozenset[str]:
         """The buffers of so many bytes or more."""
-        itemsize = self.vectors.itemsize
-        return frozenset([b.name for b in self.tree.buffers if b.size * itemsize >= size])
+        return frozenset([b.name for b in self.tree.buffers if b.size * DTYPES[b.dtype] >= size])
 
     def unrolls(self, node: Node) -> bool:
         """Whether no loop of the node only reduces."""

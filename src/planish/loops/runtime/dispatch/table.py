@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from planish.loops.lang.numpy_types import numpy_type
+from planish.loops.lang.program import DTYPES
 from planish.loops.runtime.arrayspec import ArraySpec
 from planish.loops.runtime.dispatch.code import BUCKETS, PLAN, dispatch_address
 from planish.loops.runtime.kernels import Job, Kernel
@@ -51,7 +53,7 @@ class Table:
         self, kernel: Kernel, operands: Sequence[ArraySpec], result: ArraySpec, subscripts: str | None = None
     ) -> None:
         """Let a kernel take calls with such operands; its program has one output, and no ahead part."""
-        dtype = np.dtype(result.dtype)
+        dtype = numpy_type(result.dtype)
         lanes, owned = kernel.lane_arguments({})
         job = Job(kernel.code.entries, lanes)
         given = [b.name for b in kernel.tree.buffers if b.kind != "temporary"]
@@ -61,7 +63,7 @@ class Table:
         self._words.kept += [kernel, owned, lanes, job]
         self._add(
             operands,
-            [np.dtype(spec.dtype) for spec in operands],
+            [numpy_type(spec.dtype) for spec in operands],
             subscripts,
             type=dtype,
             dimensions=len(result.shape),
@@ -130,7 +132,7 @@ def _seconds(kernel: Kernel) -> float:
     """Guess how long a kernel runs."""
     program = kernel.program
     sizes = [program.type[name] for name in (*program.inputs, *program.outputs)]
-    moved = sum(kind.size * np.dtype(kind.dtype).itemsize for kind in sizes)
+    moved = sum(kind.size * DTYPES[kind.dtype] for kind in sizes)
     return max(program.flops / FLOPS, moved / BYTES)
 
 

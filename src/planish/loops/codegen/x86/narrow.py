@@ -1,0 +1,170 @@
+"""Elements narrower than the arithmetic: widened as they are loaded, rounded as they are stored.
+
+float16 has instructions for both ways. bfloat16 is the upper half of a float32: it is shifted into place, and
+rounded to the nearest, ties to even, by AVX512_BF16's instruction where the processor has it (which takes
+numbers below the smallest normal one for zero), else by adding what carries into the upper half. What is not
+a number stays so, and is quiet.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from iced_x86 import Code, Register
+
+from planish.loops.codegen.x86.encoding import Imm
+from planish.loops.codegen.x86.isa import Isa
+from planish.loops.codegen.x86.vectors import Element
+from planish.loops.lang.program import DTYPES
+
+if TYPE_CHECKING:
+    from planish.loops.codegen.x86.transfers import Transfers
+
+_TO_NEAREST_EVEN, _UNORDERED = Imm(0), Imm(3)
+_K7 = int(Register.K7)
+
+
+def load(transfers: Transfers, register: int, element: Element) -> None:
+    """Load a vector and widen it; lanes beyond the element's are as `Transfers.load` says."""
+    isa, emit = transfers.isa, transfers.asm.emit
+    if element.stride == 0:
+        code = Code.EVEX_VPBROADCASTW_YMM_K1Z_XMMM16 if isa.wide else Code.VEX_VPBROADCASTW_XMM_XMMM16
+        emit(code, _half(isa, register), transfers.address(element))
+    elif element.stride == 1 and element.lanes == isa.lanes:
+        _widen(transfers, register, element)
+        return
+    elif element.stride == 1 and isa.wide:
+        _widen(transfers, register, element, transfers.mask(element.lanes))
+        return
+    else:
+        _collect(transfers, register, element)
+    _widen(transfers, register, element, source=_half(isa, register))
+
+
+def _half(isa: Isa, register: int) -> int:
+    """The part of a vector register that holds as many elements of half the size."""
+    return isa.ymm(register) if isa.wide else isa.xmm(register)
+
+
+def _widen(transfers: Transfers, register: int, element: Element, mask: int = 0, source: int = 0) -> None:
+    """Widen what a register holds, or memory if none is given."""
+    isa, emit = transfers.isa, transfers.asm.emit
+    vector, operand = isa.vector(register), source or transfers.address(element)
+    if element.pointer.dtype == "float16":
+        code = Code.EVEX_VCVTPH2PS_ZMM_K1Z_YMMM256_SAE if isa.wide else Code.VEX_VCVTPH2PS_YMM_XMMM128
+        emit(code, vector, operand, mask=mask, zero=True)
+        return
+    code = Code.EVEX_VPMOVZXWD_ZMM_K1Z_YMMM256 if isa.wide else Code.VEX_VPMOVZXWD_YMM_XMMM128
+    emit(code, vector, operand, mask=mask, zero=True)
+    shift = Code.EVEX_VPSLLD_ZMM_K1Z_ZMMM512B32_IMM8 if isa.wide else Code.VEX_VPSLLD_YMM_YMM_IMM8
+    emit(shift, vector, vector, Imm(16))
+
+
+def _collect(transfers: Transfers, register: int, element: Element) -> None:
+    """Load lane by lane: there is no instruction that gathers, or masks, such narrow elements."""
+    isa, emit, vector = transfers.isa, transfers.asm.emit, transfers.isa.vector
+    code = Code.EVEX_VPINSRW_XMM_XMM_R32M16_IMM8 if isa.wide else Code.VEX_VPINSRW_XMM_XMM_R32M16_IMM8
+    upper = transfers.registers.take() if element.lanes > 8 else register
+    for part, first in ((register, 0), (upper, 8)):
+        if first < element.lanes:
+            emit(transfers.forms.bit_xor, vector(part), vector(part), vector(part))
+        for lane in range(first, min(element.lanes, first + 8)):
+            xmm = isa.xmm(part)
+            emit(code, xmm, xmm, transfers.address(_lane(element, lane)), Imm(lane - first))
+    if upper != register:
+        both = isa.ymm(register)
+        emit(Code.EVEX_VINSERTI32X4_YMM_K1Z_YMM_XMMM128_IMM8, both, both, isa.xmm(upper), Imm(1))
+        transfers.registers.give(upper)
+
+
+def _lane(element: Element, lane: int) -> Element:
+    disp = element.disp + lane * element.stride * DTYPES[element.pointer.dtype]
+    return Element(element.pointer, disp, 0, 1)
+
+
+def store(transfers: Transfers, register: int, element: Element) -> None:
+    """Round the lanes of a vector and store them; the vector stays as it is."""
+    isa, emit = transfers.isa, transfers.asm.emit
+    half = transfers.registers.take()
+    if element.pointer.dtype == "float16":
+        code = (
+            Code.EVEX_VCVTPS2PH_YMMM256_K1Z_ZMM_IMM8_SAE if isa.wide else Code.VEX_VCVTPS2PH_XMMM128_YMM_IMM8
+        )
+        emit(code, _half(isa, half), isa.vector(register), _TO_NEAREST_EVEN)
+    elif isa.wide and "avx512_bf16" in isa.extras:
+        emit(Code.EVEX_VCVTNEPS2BF16_YMM_K1Z_ZMMM512B32, isa.ymm(half), isa.vector(register))
+    elif isa.wide:
+        _round_wide(transfers, half, register)
+    else:
+        _round(transfers, half, register)
+    _put(transfers, half, element)
+    transfers.registers.give(half)
+
+
+def _put(transfers: Transfers, half: int, element: Element) -> None:
+    """Store elements that are narrow already."""
+    isa, emit = transfers.isa, transfers.asm.emit
+    whole = element.lanes == isa.lanes
+    if element.stride == 1 and isa.wide:
+        mask = 0 if whole else transfers.mask(element.lanes)
+        emit(Code.EVEX_VMOVDQU16_YMMM256_K1Z_YMM, transfers.address(element), isa.ymm(half), mask=mask)
+        return
+    if element.stride == 1 and whole:
+        emit(Code.VEX_VMOVDQU_XMMM128_XMM, transfers.address(element), isa.xmm(half))
+        return
+    code = Code.EVEX_VPEXTRW_R32M16_XMM_IMM8 if isa.wide else Code.VEX_VPEXTRW_R32M16_XMM_IMM8
+    for lane in range(element.lanes):
+        if lane == 8:
+            emit(Code.EVEX_VEXTRACTI32X4_XMMM128_K1Z_YMM_IMM8, isa.xmm(half), isa.ymm(half), Imm(1))
+        emit(code, transfers.address(_lane(element, lane)), isa.xmm(half), Imm(lane % 8))
+
+
+_LEAST, _ALMOST_HALF, _QUIET = 1, 0x7FFF, 0x00400000
+
+
+def _round_wide(transfers: Transfers, half: int, register: int) -> None:
+    isa, emit = transfers.isa, transfers.asm.emit
+    result, vector = isa.vector(half), isa.vector(register)
+
+    def number(code: int, first: int, value: int, mask: int = 0) -> None:
+        transfers.asm.emit_constant(
+            code, result, first, data=struct.pack("<I", value), broadcast=True, mask=mask
+        )
+
+    emit(Code.EVEX_VPSRLD_ZMM_K1Z_ZMMM512B32_IMM8, result, vector, Imm(16))
+    number(Code.EVEX_VPANDD_ZMM_K1Z_ZMM_ZMMM512B32, result, _LEAST)
+    number(Code.EVEX_VPADDD_ZMM_K1Z_ZMM_ZMMM512B32, result, _ALMOST_HALF)
+    emit(Code.EVEX_VPADDD_ZMM_K1Z_ZMM_ZMMM512B32, result, result, vector)
+    emit(transfers.forms.compare, _K7, vector, vector, _UNORDERED)
+    number(Code.EVEX_VPORD_ZMM_K1Z_ZMM_ZMMM512B32, vector, _QUIET, mask=_K7)
+    emit(Code.EVEX_VPSRLD_ZMM_K1Z_ZMMM512B32_IMM8, result, result, Imm(16))
+    emit(Code.EVEX_VPMOVDW_YMMM256_K1Z_ZMM, isa.ymm(half), result)
+
+
+def _round(transfers: Transfers, half: int, register: int) -> None:
+    """AVX2: the same, with a vector instead of a mask, and lanes packed in two steps."""
+    isa, emit, take = transfers.isa, transfers.asm.emit, transfers.registers.take
+    first, second = take(), take()
+    result, vector, quiet, nan = (isa.vector(r) for r in (half, register, first, second))
+
+    def number(code: int, into: int, value: int) -> None:
+        transfers.asm.emit_constant(code, into, data=struct.pack("<I", value))
+
+    emit(Code.VEX_VPSRLD_YMM_YMM_IMM8, result, vector, Imm(16))
+    for code, value in (
+        (Code.VEX_VPAND_YMM_YMM_YMMM256, _LEAST),
+        (Code.VEX_VPADDD_YMM_YMM_YMMM256, _ALMOST_HALF),
+    ):
+        number(transfers.forms.broadcast, quiet, value)
+        emit(code, result, result, quiet)
+    emit(Code.VEX_VPADDD_YMM_YMM_YMMM256, result, result, vector)
+    number(transfers.forms.broadcast, quiet, _QUIET)
+    emit(Code.VEX_VPOR_YMM_YMM_YMMM256, quiet, quiet, vector)
+    emit(transfers.forms.compare, nan, vector, vector, _UNORDERED)
+    emit(transfers.forms.blend, result, result, quiet, nan)
+    emit(Code.VEX_VPSRLD_YMM_YMM_IMM8, result, result, Imm(16))
+    emit(Code.VEX_VPACKUSDW_YMM_YMM_YMMM256, result, result, result)
+    emit(Code.VEX_VPERMQ_YMM_YMMM256_IMM8, result, result, Imm(0b1000))
+    transfers.registers.give(first)
+    transfers.registers.give(second)

@@ -1,0 +1,97 @@
+"""Which element type each tensor is stored in; all are computed in one type.
+
+Inputs and outputs may be stored in a type that is narrower than the arithmetic. What is neither is kept in
+the type of the arithmetic, and so are sums: a reduction whose target is narrower gets a tensor of its own,
+and the target takes its elements, each rounded once. With C of float16, `C[m] += A[m,k]` becomes
+`C_1[m] += A[m,k]; C[m] = C_1[m]`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from planish.core.errors import ProgramError, did_you_mean
+from planish.loops.lang.draft import fresh
+from planish.loops.lang.program import ARITHMETIC, Access, Index, Statement, accesses
+
+ALL = ""
+"""Stands for all inputs and outputs among the names of tensors."""
+
+
+def read_types(text: str) -> dict[str, str]:
+    """Read `float16`, or `float16,C=float32`, or `A=bfloat16`: tensor, or `ALL`, to type.
+
+    Raises:
+        ProgramError: there is no such type, or the text cannot be read.
+    """
+    found: dict[str, str] = {}
+    for item in filter(None, re.split(r"[,;\s]+", text)):
+        name, equals, dtype = item.rpartition("=")
+        if bool(equals) != bool(name) or name in found:
+            raise ProgramError(f"'{text}' gives no element types", "Write --dtype float16, or A=float16.")
+        found[name] = known(dtype)
+    return found
+
+
+def known(dtype: str) -> str:
+    """Give the type if there is one of this name; raises ProgramError."""
+    if dtype not in ARITHMETIC:
+        raise ProgramError(f"element type '{dtype}' is not supported", did_you_mean(dtype, ARITHMETIC))
+    return dtype
+
+
+def stored_types(statements: Sequence[Statement], given: Mapping[str, str]) -> dict[str, str]:
+    """Give each tensor its type.
+
+    Args:
+        statements: in order.
+        given: tensor, or `ALL`, to type; the rest has the type of the arithmetic.
+
+    Raises:
+        ProgramError: a name is no tensor's, the types have no arithmetic in common, or a tensor that is
+            neither an input nor an output is to be narrow.
+    """
+    written = dict.fromkeys(s.target.tensor for s in statements)
+    read = dict.fromkeys(a.tensor for s in statements for a in accesses(s.value))
+    arithmetic = _arithmetic(given)
+    types = {
+        t: arithmetic if t in read and t in written else given.get(ALL, arithmetic) for t in (*read, *written)
+    }
+    for tensor, dtype in given.items():
+        if tensor not in (ALL, *types):
+            raise ProgramError(
+                f"an element type is given for '{tensor}', which no statement has",
+                did_you_mean(tensor, types),
+            )
+        if dtype != arithmetic and tensor in read and tensor in written:
+            raise ProgramError(
+                f"{tensor} is written and read, so it cannot be {dtype}",
+                f"Give {dtype} to inputs and outputs; what is between them stays {arithmetic}.",
+            )
+    return types | {tensor: dtype for tensor, dtype in given.items() if tensor != ALL}
+
+
+def _arithmetic(given: Mapping[str, str]) -> str:
+    types = dict.fromkeys(given.values()) or {"float32": None}
+    found = {ARITHMETIC[known(dtype)] for dtype in types}
+    if len(found) > 1:
+        raise ProgramError(
+            f"the tensors have types {', '.join(sorted(types))}",
+            "Give all of them one; float16 and bfloat16 go with float32.",
+        )
+    return found.pop()
+
+
+def rounded_last(statements: Sequence[Statement], types: Mapping[str, str]) -> list[Statement]:
+    """Let what is reduced into narrow tensors be summed in tensors of their own."""
+    names = {t for s in statements for t in (s.target.tensor, *(a.tensor for a in accesses(s.value)))}
+    found: list[Statement] = []
+    for s in statements:
+        if s.reduce is None or ARITHMETIC[types[s.target.tensor]] == types[s.target.tensor]:
+            found.append(s)
+            continue
+        plain = tuple(Index(((axis, 1),)) for axis in s.output_axes)
+        inner = Access(fresh(s.target.tensor, names), plain)
+        found += [Statement(inner, s.reduce, s.value), Statement(s.target, None, inner)]
+    return found

@@ -1,0 +1,266 @@
+"""Tensors that are stored in fewer bits than they are computed in: widened, summed wide, rounded once."""
+
+from collections.abc import Callable, Mapping
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from planish.core import Candidate, PlanishError, ProgramError, Target, TargetError
+from planish.loops.build import compile_with, tree_of
+from planish.loops.codegen.kernel import Code, arithmetic_of
+from planish.loops.codegen.x86 import cpu
+from planish.loops.codegen.x86.compile import compile_tree
+from planish.loops.compiled import function_of
+from planish.loops.ir.interpret import interpret
+from planish.loops.ir.schedule import Schedule, unscheduled
+from planish.loops.ir.tree import Buffer, Leaf, Loop, LoopTree, Ref
+from planish.loops.lang.notation import Tensor, axes, program
+from planish.loops.lang.numpy_types import numpy_type
+from planish.loops.lang.parse import parse, parse_canonical
+from planish.loops.lang.program import Const, Program
+from planish.loops.library import Library
+from planish.loops.lower.lowering import lower
+from planish.loops.reference.inputs import aligned, make_inputs
+from planish.loops.reference.numpy_baseline import numpy_callable
+from planish.loops.reference.reference import check, reference
+from planish.loops.runtime.kernels import Kernel
+from planish.loops.space import TemplateSpace
+from planish.loops.steps import Pack
+from planish.loops.target import available_backends
+from planish.loops.verifying import verify_again
+from planish.testing.programs import programs
+from planish.testing.schedules import schedules
+
+Array = NDArray[Any]
+GEMM = "C[m,n] += A[m,k] * B[k,n]"
+SIZES = {"m": 5, "n": 37, "k": 9}
+NARROW = ("float16", "bfloat16")
+BACKENDS = available_backends()
+
+
+def built_without_bfloat16(tree: LoopTree) -> Code:
+    """Rounding by integers, as on processors without AVX512_BF16."""
+    return compile_tree(tree, "avx512", frozenset())
+
+
+BUILDERS: dict[str, Callable[[LoopTree], Code]] = {
+    name: lambda tree, name=name: compile_with(name, tree) for name in BACKENDS
+}
+if "avx512" in cpu.supported():
+    BUILDERS["x86-avx512, by integers"] = built_without_bfloat16
+
+
+def run(
+    schedule: Schedule, build: Callable[[LoopTree], Code], inputs: Mapping[str, Array]
+) -> dict[str, Array]:
+    made = schedule.program
+    tree = lower(schedule)
+    outputs = {name: aligned(made.type[name]) for name in made.outputs}
+    for array in outputs.values():
+        array.reshape(-1).view(np.uint8).fill(0xFF)
+    Kernel(made, tree, build(tree)).bind(inputs, outputs)()
+    return outputs
+
+
+# Notation
+
+
+def test_sums_of_narrow_tensors_are_kept_wide() -> None:
+    assert parse(GEMM, {"m": 2, "n": 3, "k": 4}, dtype="float16").text == (
+        "C_1[m, n] += (A[m, k] * B[k, n]); C[m, n] = C_1[m, n] | k=4,m=2,n=3 | "
+        "A:float16[2,4] B:float16[4,3] C_1:float32[2,3] C:float16[2,3]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("dtype", "types"),
+    [
+        ("float32", {"A": "float32", "B": "float32", "C": "float32", "D": "float32"}),
+        ("bfloat16", {"A": "bfloat16", "B": "bfloat16", "C": "float32", "D": "bfloat16"}),
+        ("A=float16", {"A": "float16", "B": "float32", "C": "float32", "D": "float32"}),
+        ("bfloat16,B=float16", {"A": "bfloat16", "B": "float16", "C": "float32", "D": "bfloat16"}),
+        ("float16, D=float32", {"A": "float16", "B": "float16", "C": "float32", "D": "float32"}),
+        ("float64", {"A": "float64", "B": "float64", "C": "float64", "D": "float64"}),
+    ],
+)
+def test_types_of_all_and_of_some(dtype: str, types: dict[str, str]) -> None:
+    made = parse(f"{GEMM}; D[m,n] = relu(C[m,n])", SIZES, dtype=dtype)
+    assert {name: kind.dtype for name, kind in made.types} == types
+    assert parse_canonical(made.text) == made
+
+
+def test_types_in_python() -> None:
+    m, n, k = axes("m n k")
+    A, B, C = Tensor("A", "float16"), Tensor("B"), Tensor("C", "bfloat16")
+    C[m, n] += A[m, k] * B[k, n]
+    assert program(C, sizes=SIZES) == parse(GEMM, SIZES, dtype="A=float16,C=bfloat16")
+    assert program(C, sizes=SIZES, dtype="float32") == parse(GEMM, SIZES)
+
+
+def test_parts_of_a_concatenation_that_are_reduced() -> None:
+    made = parse("O[m,a+b] += A[m,k,a] | B[m,b]", {"m": 2, "a": 3, "b": 4, "k": 5}, dtype="float16")
+    assert made.text.startswith("O_1[m, a] += A[m, k, a]; O[m, a] = O_1[m, a]; O[m, b + 3] = B[m, b] | ")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "message"),
+    [
+        ("half", "element type 'half' is not supported"),
+        ("A=half", "element type 'half' is not supported"),
+        ("=float16", "gives no element types. Write --dtype float16, or A=float16"),
+        ("float16,float32", "gives no element types"),
+        ("Z=float16", "an element type is given for 'Z', which no statement has"),
+        (
+            "C=float16",
+            "C is written and read, so it cannot be float16. Give float16 to inputs and outputs; what",
+        ),
+        ("A=float16,B=float64", "the tensors have types float16, float64. Give all of them one; float16 and"),
+    ],
+)
+def test_errors(dtype: str, message: str) -> None:
+    with pytest.raises(ProgramError) as raised:
+        parse(f"{GEMM}; D[m,n] = relu(C[m,n])", SIZES, dtype=dtype)
+    assert message in str(raised.value)
+
+
+def test_a_tree_that_rounds_each_partial_sum_is_refused() -> None:
+    leaf = Leaf(Ref("C", 0, ()), "add", Ref("A", 0, ((("k", 1), 1),)))
+    kinds = Buffer("A", "float16", 4, "input"), Buffer("C", "float16", 1, "output")
+    tree = LoopTree((Leaf(leaf.target, None, Const(0.0)), Loop("k", 1, (leaf,))), (), kinds, (("k", 4),))
+    with pytest.raises(TargetError, match="C of float16 is reduced into"):
+        arithmetic_of(tree)
+
+
+# What is computed
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+@pytest.mark.parametrize("name", BUILDERS)
+def test_a_product_is_that_of_numpy(name: str, dtype: str) -> None:
+    """Of small whole numbers, so that every order gives the same sums: only the last rounding is left."""
+    made = parse(GEMM, {"m": 13, "n": 70, "k": 29}, dtype=dtype)
+    random = np.random.default_rng(0)
+    inputs = {n: random.integers(-9, 10, made.type[n].shape).astype(numpy_type(dtype)) for n in "AB"}
+    a, b = (inputs[n].astype(np.float32) for n in "AB")
+    np.testing.assert_array_equal(
+        run(unscheduled(made), BUILDERS[name], inputs)["C"], (a @ b).astype(numpy_type(dtype))
+    )
+
+
+TOUGH = np.array(
+    [0, -0.0, 1, np.inf, -np.inf, np.nan, 65504, 65519.996, 65520, 65536, -7e4, 1e38, 3.4e38, 6e-5, 6e-8,
+     2.9e-8, 3e-8, 1 + 2**-11, 1 + 3 * 2**-11, 1 + 2**-11 + 2**-20, 1 + 2**-8, 1 + 3 * 2**-8,
+     1 + 2**-8 + 2**-20, 0.1, -0.3],
+    np.float32,
+)  # fmt: skip
+"""Ties, overflow, numbers below the smallest normal one of float16, and what is no number."""
+
+
+def special(dtype: str) -> Array:
+    """Numbers that are hard to round, and some thousands of random bits."""
+    bits = np.random.default_rng(1).integers(0, 1 << 32, 4000, np.uint32)
+    quiet = np.array([0x7F800001, 0xFFBFFFFF, 0x7FFFFFFF], np.uint32).view(np.float32)
+    found = np.concatenate([TOUGH, quiet, bits.view(np.float32)])
+    # AVX512_BF16 takes what is below the smallest normal number for 0.
+    return found[~(np.abs(found) < 2.0**-126) | (found == 0)] if dtype == "bfloat16" else found
+
+
+SHAPES = ("C[i,j] = A[i,j]", "C[j,i] = A[i,j]", "C[i] = A[2*i]", "C[i,j] = A[i]")
+
+
+@pytest.mark.parametrize(("text", "dtype"), list(product(SHAPES[:2], NARROW)))
+@pytest.mark.parametrize("name", BUILDERS)
+def test_numbers_are_rounded_as_numpy_does(name: str, text: str, dtype: str) -> None:
+    values = special(dtype)
+    rows = values.size // 37
+    values = values[: rows * 37].reshape(rows, 37)
+    made = parse(text, {"i": rows, "j": 37}, dtype=f"C={dtype}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        expected = values.astype(numpy_type(dtype))
+    got = run(unscheduled(made), BUILDERS[name], {"A": values})["C"]
+    expected = expected.T if "j,i" in text else expected
+    np.testing.assert_array_equal(got.astype(np.float32), expected.astype(np.float32))
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(expected))
+
+
+@pytest.mark.parametrize(("text", "dtype"), list(product(SHAPES, NARROW)))
+@pytest.mark.parametrize("name", BUILDERS)
+def test_all_numbers_are_widened_as_numpy_does(name: str, text: str, dtype: str) -> None:
+    made = parse(text, {"i": 1771, "j": 37} if "j" in text else {"i": 1771}, dtype=f"A={dtype}")
+    shape = made.type["A"].shape
+    bits = np.resize(np.arange(1 << 16, dtype=np.uint16), shape)
+    a = bits.view(numpy_type(dtype))
+    got = run(unscheduled(made), BUILDERS[name], {"A": a})["C"]
+    wide = a.astype(np.float32)
+    expected = {"C[j,i] = A[i,j]": wide.T, "C[i] = A[2*i]": wide[::2]}.get(text, wide)
+    np.testing.assert_array_equal(
+        got, np.broadcast_to(expected[:, None], got.shape) if "A[i]" in text else expected
+    )
+
+
+@settings(max_examples=80)
+@given(programs(points=1200, dtypes=NARROW), st.data())
+def test_any_schedule_of_any_program_is_right(made: Program, data: st.DataObject) -> None:
+    schedule = data.draw(schedules(made.with_constants(made.inputs)))
+    name = data.draw(st.sampled_from(list(BUILDERS)))
+    inputs = make_inputs(made)
+    wrong = check(made, run(schedule, BUILDERS[name], inputs), reference(made, inputs))
+    assert wrong is None, f"{wrong}\n{made.text}\n{schedule.text}\n{name}"
+
+
+@settings(max_examples=30)
+@given(
+    programs(points=200, dtypes=NARROW, functions=("abs", "relu", "max", "sub"), reductions=("add", "max"))
+)
+def test_numpy_and_the_interpreter_agree_with_the_reference(made: Program) -> None:
+    inputs = make_inputs(made)
+    outputs = {name: aligned(made.type[name]) for name in made.outputs}
+    numpy_callable(made, {**inputs, **outputs})()
+    assert check(made, outputs, reference(made, inputs)) is None
+    found = interpret(lower(unscheduled(made)), inputs)
+    shaped = {name: found[name].reshape(made.type[name].shape) for name in made.outputs}
+    assert check(made, shaped, reference(made, inputs)) is None
+
+
+# Verification
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+def test_an_element_that_was_cut_off_instead_of_rounded_fails(dtype: str) -> None:
+    made = parse(GEMM, {"m": 8, "n": 8, "k": 64}, dtype=dtype)
+    inputs = make_inputs(made)
+    answer = reference(made, inputs)
+    right = answer["C"].astype(np.float32).astype(numpy_type(dtype))
+    assert check(made, {"C": right}, answer) is None
+    toward_zero = right.view(np.uint16) - (np.abs(right.astype(np.float64)) > np.abs(answer["C"]))
+    message = check(made, {"C": toward_zero.astype(np.uint16).view(numpy_type(dtype))}, answer)
+    assert message is not None
+    assert message.startswith("C[")
+
+
+@pytest.mark.parametrize(("backend", "dtype"), list(product(BACKENDS, NARROW)))
+def test_first_guesses_and_copies_are_right(backend: str, dtype: str) -> None:
+    made = parse(GEMM, {"m": 30, "n": 50, "k": 70}, dtype=dtype)
+    start = TemplateSpace(made, Target("", frozenset({backend}), 1, {"backend": backend})).start()
+    for candidate in (start, Candidate((Pack("A", "root"), Pack("B", "m")))):
+        tree = tree_of(made, candidate)
+        assert verify_again(Kernel(made, tree, compile_with(backend, tree))) is None
+        assert {b.dtype for b in tree.buffers if b.kind == "temporary"} <= {"float32"}
+
+
+@pytest.mark.parametrize("candidate", [Candidate(), Candidate((Library("numpy"),))])
+@pytest.mark.parametrize("dtype", NARROW)
+def test_a_function_takes_and_gives_such_arrays(dtype: str, candidate: Candidate) -> None:
+    made = parse(GEMM, SIZES, dtype=dtype)
+    call = function_of(made, candidate, Target("", frozenset({BACKENDS[0]}), 1, {"backend": BACKENDS[0]}))
+    inputs = make_inputs(made)
+    result = call(inputs["A"], inputs["B"])
+    assert result.dtype == numpy_type(dtype)
+    assert check(made, {"C": result}, reference(made, inputs)) is None
+    with pytest.raises(PlanishError, match=f"A is float32.*this was made for {dtype}"):
+        call(inputs["A"].astype(np.float32), inputs["B"])
