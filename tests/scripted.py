@@ -1,6 +1,9 @@
-"""An executor whose answers a test writes: nothing is evaluated."""
+"""Executors whose answers a test writes: nothing is evaluated."""
 
-from planish.core import Candidate, EvaluatorSpec
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+from planish.core import Candidate, EvaluatorSpec, Failed, Measured, Outcome
 from planish.executors import InlineExecutor
 from planish.isolation import Answer
 from planish.testing.acting import Actor
@@ -17,3 +20,63 @@ class Scripted(InlineExecutor):
 
     def _answer(self, position: int, candidate: Candidate) -> Answer:
         raise NotImplementedError
+
+
+def first(count: int) -> int:
+    """Choose what was submitted first."""
+    del count
+    return 0
+
+
+class Disordered(Scripted):
+    """Measures nothing: a candidate's hash decides, so that all searches see the same, in whatever order.
+
+    Args:
+        objectives: the names of what is measured.
+        capacity: how many candidates are to be under way.
+        choose: gives the place of the answer that comes next, among so many; the first where it is None.
+    """
+
+    def __init__(
+        self, objectives: Sequence[str], capacity: int = 16, choose: Callable[[int], int] | None = None
+    ) -> None:
+        super().__init__()
+        self.capacity, self.asked = capacity, list[Candidate]()
+        self._objectives, self._choose = objectives, choose or first
+        self._open: list[tuple[int, Candidate]] = []
+        self._count = 0
+
+    def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
+        del deadline
+        self._count = self._count if self._open else 0
+        self._open += enumerate(candidates, self._count)
+        self._count += len(candidates)
+        self.asked += candidates
+
+    def answers(self) -> Iterator[Answer]:
+        while self._open:
+            position, candidate = self._open.pop(self._choose(len(self._open)))
+            yield Answer(position, self.outcome(candidate), {})
+
+    def cancel(self) -> None:
+        self._open.clear()
+
+    def outcome(self, candidate: Candidate) -> Outcome:
+        """Tell what becomes of a candidate."""
+        bits = int(candidate.hash[:12], 16)
+        if bits % 7 == 0:
+            return Failed("run", "unlucky")
+        return Measured(
+            {name: 1.0 + (bits >> 4 * place) % 4096 for place, name in enumerate(self._objectives)}
+        )
+
+
+class Here(InlineExecutor):
+    """Evaluates in this process whatever else was asked for; it leaves deadlines to who asks it."""
+
+    def __init__(self, factory: EvaluatorSpec, **_: object) -> None:
+        super().__init__(factory())
+
+    def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
+        del deadline
+        super().submit(candidates)

@@ -73,14 +73,22 @@ def test_rounds_are_lazy() -> None:
     assert _numbers(searcher.ask(2)) == [3, 4]
 
 
-def test_asking_past_what_was_told_is_refused() -> None:
+def test_nothing_is_proposed_before_all_of_a_round_is_told() -> None:
     searcher, _ = _rounds(2, 2)
-    asked = searcher.ask(2)
-    _tell(searcher, asked[:1])
-    with pytest.raises(RuntimeError, match="before 1 candidates were told"):
-        searcher.ask(2)
+    asked = searcher.ask(5)
     _tell(searcher, asked[1:])
+    assert list(searcher.ask(2)) == []
+    _tell(searcher, asked[:1])
     assert _numbers(searcher.ask(2)) == [2, 3]
+
+
+def test_costs_are_sent_in_the_order_of_the_proposals_after_what_nobody_asked_for() -> None:
+    searcher, sent = _rounds(3, 1)
+    asked, other = searcher.ask(3), _candidate(9)
+    for each in (asked[2], other, asked[0], asked[1]):
+        _tell(searcher, [each])
+    searcher.ask(1)
+    assert list(sent[0]) == [each.hash for each in (other, *asked)]
 
 
 @pytest.mark.parametrize("n", [0, -1])

@@ -207,6 +207,19 @@ class ByBatch(Base):
         return super().ask(n)[::-1]
 
 
+class Hasty(Base):
+    """Turns back where the answer that came last is better than the one before it."""
+
+    last = 0.0
+
+    def tell(self, trials: Sequence[Trial]) -> None:
+        for trial in trials:
+            cost = trial.cost(self.objective) or 0.0
+            if cost < self.last:
+                self.left.reverse()
+            self.last = cost
+
+
 class Blind(Base):
     def __init__(self, space: Lattice, objectives: Sequence[Objective], seed: int) -> None:
         super().__init__(space, objectives, seed)
@@ -222,6 +235,7 @@ BROKEN_SEARCHERS: dict[type[Base], tuple[str, list[object]]] = {
     FailuresAsNumbers: ("test_it_survives_when_all_fail", [Measured({})]),
     Unprepared: ("test_it_survives_when_all_fail", [Measured({})]),
     ByBatch: ("test_fifty_are_twenty_five_and_twenty_five_resumed", [8]),
+    Hasty: ("test_neither_the_order_of_answers_nor_how_many_are_asked_for_steers_it", [1]),
     Blind: ("test_it_finds_what_it_promises", [0]),
 }
 

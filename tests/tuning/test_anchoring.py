@@ -10,11 +10,11 @@ import pytest
 
 from planish.budget import Budget
 from planish.core import Candidate, Measured, Outcome, Task, Trial
-from planish.executors import InlineExecutor
 from planish.search import Nsga2
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import tune_program
+from scripted import Here
 from tuning.final.trading import Measuring, Plain, Text
 
 BOTH = ("time", "error")
@@ -55,11 +55,7 @@ def tune(level: Relative, folder: Path, **chosen: object) -> list[Trial]:
 
 @pytest.fixture(autouse=True)
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Here(InlineExecutor):
-        def __init__(self, factory: Measuring, **_: object) -> None:
-            super().__init__(factory())
-
-    monkeypatch.setattr("planish.tuning.loop.LocalExecutor", Here)
+    monkeypatch.setattr("planish.tuning.run.LocalExecutor", Here)
 
 
 @pytest.mark.parametrize("objectives", [BOTH, ("time",)])

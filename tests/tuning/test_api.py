@@ -31,11 +31,11 @@ from planish.results.result import Result
 from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program
-from planish.tuning.loop import count_workers
 from planish.tuning.progress import Progress, Silent
+from planish.tuning.run import count_workers
 
 LEVEL = LoopsLevel()
-run_module = import_module("planish.tuning.loop")
+run_module = import_module("planish.tuning.run")
 MATMUL = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 24, "n": 32, "k": 16})
 QUICK = Settings(workers=1)
 
@@ -89,7 +89,8 @@ def test_what_is_under_way_is_cut_by_the_clock_once_something_is_measured(
         store=tmp_path / "a.db",
     )
     assert math.isinf(ends[0])
-    assert {math.isinf(end) for end in ends[1:]} == {seconds is None}
+    assert all(math.isinf(end) == (seconds is None) for end in ends[1:])
+    assert seconds is None or len(ends) > 1
 
 
 @pytest.mark.parametrize("searcher", ["random", "genetic", "annealing"])

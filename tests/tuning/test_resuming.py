@@ -6,7 +6,7 @@ import random
 import sqlite3
 import tempfile
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -16,20 +16,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planish.budget import Budget
-from planish.core import Candidate, EvaluatorSpec, Executor, Measured, Searcher, Trial
-from planish.executors import InlineExecutor
-from planish.isolation import Answer
+from planish.core import Candidate, Executor, Outcome, Searcher, Trial
 from planish.levels import load_program
 from planish.results.result import Result
 from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.store.checksums import sealed
 from planish.tuning.api import tune_program
-from scripted import Scripted
-from tuning.final.trading import Measuring, Plain, Text, Trade
+from scripted import Disordered
+from tuning.final.trading import Plain, Text, Trade
 
 tune_module = import_module("planish.tuning.api")
-run_module = import_module("planish.tuning.loop")
+loop_module = import_module("planish.tuning.loop")
 ALL = list(Trade().candidates())
 SMALL = Path(__file__).parents[2] / "examples" / "graph" / "small"
 
@@ -40,24 +38,18 @@ class Killed(BaseException):
     """Ends a session where a kill would."""
 
 
-class Here(InlineExecutor):
+class Mortal(Disordered):
     """Answers in any order; after so many answers the process is killed."""
 
     def __init__(self, shuffle: random.Random, most: float) -> None:
-        super().__init__(Measuring(noise=0.0)())
-        self._shuffle, self._most = shuffle, most
+        super().__init__(["time_s"], shuffle.randint(1, 30), shuffle.randrange)
+        self._most = most
 
-    def serve(self, factory: EvaluatorSpec) -> None:
-        """Nothing is left of the last task."""
-
-    def answers(self) -> Iterator[Answer]:
-        answers = list(super().answers())
-        self._shuffle.shuffle(answers)
-        for answer in answers:
-            if self._most <= 0:
-                raise Killed
-            self._most -= 1
-            yield answer
+    def outcome(self, candidate: Candidate) -> Outcome:
+        if self._most <= 0:
+            raise Killed
+        self._most -= 1
+        return Trade().outcome(candidate)
 
 
 class Script:
@@ -81,7 +73,7 @@ def proposing(searcher: Searcher) -> Generator[None]:
         yield
 
 
-def session(place: Path, proposals: Sequence[int], trials: int, executor: Here) -> dict[int, Trial]:
+def session(place: Path, proposals: Sequence[int], trials: int, executor: Mortal) -> dict[int, Trial]:
     """Go on with the one run of a store; gives its trials by index."""
     with open_store(place) as store:
         with proposing(Script([ALL[number] for number in proposals])), suppress(Killed):
@@ -105,7 +97,7 @@ def test_a_stored_trial_keeps_its_index_however_proposals_change(
     before: dict[int, Trial] = {}
     with tempfile.TemporaryDirectory() as folder:
         for proposals, trials, killed_after in history:
-            after = session(Path(folder) / "a.db", proposals, trials, Here(shuffle, killed_after))
+            after = session(Path(folder) / "a.db", proposals, trials, Mortal(shuffle, killed_after))
             assert before.items() <= after.items()
             assert len(after) <= max(trials, len(before))
             before = after
@@ -121,7 +113,7 @@ def test_a_run_killed_and_resumed_ends_as_the_uninterrupted_one(
     with tempfile.TemporaryDirectory() as folder:
         found: dict[int, Trial] = {}
         for most in [*kills, 60]:
-            found = session(Path(folder) / "a.db", proposals, 40, Here(shuffle, most))
+            found = session(Path(folder) / "a.db", proposals, 40, Mortal(shuffle, most))
     assert [found[index].candidate for index in range(40)] == [ALL[number] for number in proposals[:40]]
     assert len(found) == 40
 
@@ -133,18 +125,17 @@ def test_seconds_are_for_new_work(tmp_path: Path) -> None:
         def tell(self, trials: Sequence[Trial]) -> None:
             time.sleep(0.01 * len(trials))
 
-    class Counted(Here):
+    class Counted(Mortal):
         count = 0
 
-        def answers(self) -> Iterator[Answer]:
-            for answer in super().answers():
-                Counted.count += 1
-                time.sleep(0.02)
-                yield answer
+        def outcome(self, candidate: Candidate) -> Outcome:
+            Counted.count += 1
+            time.sleep(0.02)
+            return super().outcome(candidate)
 
     executor = Counted(random.Random(0), float("inf"))
     first = ALL[:64]
-    session(tmp_path / "a.db", range(64), 64, Here(random.Random(0), float("inf")))
+    session(tmp_path / "a.db", range(64), 64, Mortal(random.Random(0), float("inf")))
     with open_store(tmp_path / "a.db") as store, proposing(Slow([*first, *ALL[64:]])):
         result = tune_program(Plain(), Text(), budget=Budget(seconds=0.3), settings=QUICK, store=store,
                               executor=executor, compares=False)  # type: ignore[arg-type]  # fmt: skip
@@ -155,17 +146,10 @@ def test_seconds_are_for_new_work(tmp_path: Path) -> None:
 def test_a_run_longer_than_any_barren_stretch_is_taken_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_module, "BARREN_MAX", 2)
-    session(tmp_path / "a.db", range(64), 64, Here(random.Random(0), float("inf")))
-    found = session(tmp_path / "a.db", range(70), 70, Here(random.Random(0), float("inf")))
+    monkeypatch.setattr(loop_module, "REPEATS_MAX", 2)
+    session(tmp_path / "a.db", range(64), 64, Mortal(random.Random(0), float("inf")))
+    found = session(tmp_path / "a.db", range(70), 70, Mortal(random.Random(0), float("inf")))
     assert [found[index].candidate for index in range(70)] == ALL[:70]
-
-
-class ByName(Scripted):
-    """Measures nothing: the hash decides, so that two searches see the same."""
-
-    def _answer(self, position: int, candidate: Candidate) -> Answer:
-        return Answer(position, Measured({"latency": 1 + int(candidate.hash[:8], 16)}), {})
 
 
 def tuned(
@@ -182,13 +166,13 @@ def tuned(
 
 
 @pytest.fixture
-def by_name() -> Generator[ByName]:
+def by_name() -> Generator[Disordered]:
     pytest.importorskip("onnxruntime", reason="the level graph is not installed")
-    with ByName() as executor:
+    with Disordered(["latency"]) as executor:
         yield executor
 
 
-def test_a_run_is_taught_the_same_when_resumed(tmp_path: Path, by_name: ByName) -> None:
+def test_a_run_is_taught_the_same_when_resumed(tmp_path: Path, by_name: Disordered) -> None:
     """A similar model is tuned in between, and others before: 50 are 25 and 25 all the same."""
     with open_store(tmp_path / "a.db") as store, open_store(tmp_path / "b.db") as other:
         for each in (store, other):
@@ -216,7 +200,7 @@ def test_a_model_is_tuned_on_after_a_similar_one(tmp_path: Path) -> None:
 
 
 def test_a_run_of_an_older_planish_is_taught_what_the_store_had_when_it_began(
-    tmp_path: Path, by_name: ByName
+    tmp_path: Path, by_name: Disordered
 ) -> None:
     with open_store(tmp_path / "a.db") as store:
         tuned(store, "resnet50-small-dynamo-raw", 30, by_name)

@@ -31,16 +31,23 @@ class Space(Protocol):
 class Searcher(Protocol):
     """Proposes candidates and is told what became of them.
 
-    It is deterministic: the same seed and the same outcomes give the same candidates. It never
-    counts a budget. It may propose a candidate twice; the loop measures it once.
+    It is deterministic: the same seed and the same outcomes give the same candidates in the same order, in
+    whatever pieces they are asked for, and in whichever order the outcomes come. So whoever learns from
+    outcomes proposes a round, waits until all of it was told, and only then goes on. It never counts a
+    budget. It may propose a candidate twice; the loop measures it once.
     """
 
     def ask(self, n: int) -> Sequence[Candidate]:
-        """Propose up to n candidates; none when the search is at its end."""
+        """Propose up to n candidates.
+
+        Returns:
+            None while it waits to be told of what it has proposed; where it has been told of all, it is at
+            its end.
+        """
         ...
 
     def tell(self, trials: Sequence[Trial]) -> None:
-        """Learn what became of the candidates asked for, in the order they were asked.
+        """Learn what became of some of the candidates asked for, in any order.
 
         Where there are several objectives, the baseline is told first, without being asked for; the space
         need not have it.

@@ -26,8 +26,9 @@ class _Asking(Generic[_Told]):
     """Asks and tells on behalf of a generator of rounds.
 
     A round is handed out in pieces of any size, and the generator goes on when all of it has been
-    told. So the candidates and their order never depend on how many are asked for at once, and a
-    run cut short is the beginning of the longer run.
+    told, in whatever order; until then nothing more is proposed. So the candidates and their order depend
+    neither on how many are asked for at once nor on which answer comes first, and a run cut short is the
+    beginning of the longer run.
 
     Args:
         rounds: the search; a round may be lazy, and an empty one is passed over.
@@ -49,6 +50,7 @@ class _Asking(Generic[_Told]):
         # A generator that can recall begins when it is asked: it is told what to recall before.
         self._round = None if recall else iter(next(rounds, ()))
         self._told: dict[str, _Told | None] = {}
+        self._asked: dict[str, None] = {}
         self._waiting: set[str] = set()
 
     def recall(self, proposed: Proposed) -> None:
@@ -56,22 +58,24 @@ class _Asking(Generic[_Told]):
         self._recall.begin(proposed)
 
     def ask(self, n: int) -> Sequence[Candidate]:
-        """Propose up to n candidates; fewer at the end of a round, none at the end of the search.
+        """Propose up to n candidates; fewer at the end of a round.
+
+        Returns:
+            None while a round is used up and not all of it has been told, and at the end of the search.
 
         Raises:
             ValueError: n is not positive.
-            RuntimeError: the round is used up, and not all of it has been told.
         """
         if n < 1:
             raise ValueError(f"ask takes a positive number, not {n}")
         if self._round is None:
             self._round = iter(next(self._rounds, ()))
         while not (batch := list(islice(self._round, n))):
-            if self._waiting:
-                raise RuntimeError(f"asked again before {len(self._waiting)} candidates were told")
-            if not self._next_round():
+            if self._waiting or not self._next_round():
                 return []
-        self._waiting.update(candidate.hash for candidate in batch)
+        names = [candidate.hash for candidate in batch]
+        self._asked.update(dict.fromkeys(names))
+        self._waiting.update(names)
         return batch
 
     def tell(self, trials: Sequence[Trial]) -> None:
@@ -81,7 +85,10 @@ class _Asking(Generic[_Told]):
             self._waiting.discard(trial.candidate.hash)
 
     def _next_round(self) -> bool:
-        told, self._told = self._told, {}
+        # In the order of the proposals, whichever order the answers came in; first what nobody asked for.
+        unasked = {name: told for name, told in self._told.items() if name not in self._asked}
+        told = unasked | {name: self._told[name] for name in self._asked}
+        self._told, self._asked = {}, {}
         try:
             self._round = iter(self._rounds.send(told))
         except StopIteration:

@@ -1,5 +1,6 @@
 """Driving a searcher as the tuning loop does, without workers or a store."""
 
+import random
 from collections.abc import Callable, Sequence
 
 from planish.core import Candidate, Objective, Outcome, Searcher, Trial
@@ -30,6 +31,35 @@ def drive(
         searcher.tell(told)
         trials += told
     return trials
+
+
+def drive_disorderly(
+    searcher: Searcher, evaluate: Callable[[Candidate], Outcome], budget: int, seed: int
+) -> list[Candidate]:
+    """Ask and tell as the loop does where answers come in any order, and as many are under way as may be.
+
+    Args:
+        searcher: a new one.
+        evaluate: what becomes of a candidate.
+        budget: candidates to ask for.
+        seed: decides how many are asked for at once, and which answers come next.
+
+    Returns:
+        The candidates in the order they were asked.
+    """
+    dice, asked, untold = random.Random(seed), list[Candidate](), list[Candidate]()
+    while len(asked) < budget:
+        new = searcher.ask(dice.randint(1, min(30, budget - len(asked))))
+        if not (new or untold):
+            break
+        asked += new
+        untold += new
+        dice.shuffle(untold)
+        count = dice.randint(0 if new else 1, len(untold))
+        told, untold = untold[:count], untold[count:]
+        if told:
+            searcher.tell([Trial(candidate, evaluate(candidate)) for candidate in told])
+    return asked
 
 
 def best_so_far(trials: Sequence[Trial], objective: Objective) -> list[float | None]:

@@ -6,7 +6,7 @@ from typing import ClassVar
 import pytest
 
 from planish.core import Candidate, Failed, Lost, Measured, Objective, Outcome, Searcher, Trial
-from planish.testing.driving import drive
+from planish.testing.driving import drive, drive_disorderly
 from planish.testing.lattice import Lattice
 
 
@@ -36,6 +36,12 @@ class SearcherConformance:
 
     def test_it_is_a_function_of_seed_and_outcomes(self) -> None:
         assert self._asked(self.budget, seed=3) == self._asked(self.budget, seed=3)
+
+    @pytest.mark.parametrize("shuffle", [1, 2, 3])
+    def test_neither_the_order_of_answers_nor_how_many_are_asked_for_steers_it(self, shuffle: int) -> None:
+        asked = drive_disorderly(self._new(seed=3), self.lattice().outcome, self.budget, shuffle)
+        assert asked == self._asked(self.budget, seed=3)[: len(asked)]
+        assert len(asked) == len(self._asked(self.budget, seed=3))
 
     @pytest.mark.parametrize("n", [1, 3, 1000])
     def test_it_proposes_no_more_than_asked(self, n: int) -> None:

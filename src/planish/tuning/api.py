@@ -26,8 +26,9 @@ from planish.search import make_searcher
 from planish.settings import Settings
 from planish.store import HeldError, Store, store_at
 from planish.store import Run as StoredRun
-from planish.tuning.loop import Run
+from planish.tuning.journal import Journal
 from planish.tuning.progress import Listener, Progress, Silent
+from planish.tuning.run import Run
 from planish.tuning.trials import Trials
 
 DEFAULT_BUDGET = Budget(seconds=10)
@@ -94,7 +95,7 @@ def tune_program(
     task = task_of(level, program, chosen)
     with store_at(store) as opened:
         run = _begin(level, task, chosen, budget, opened, listener or Silent(), began)
-        run.progress.compares = compares
+        run.journal.progress.compares = compares
         return run.execute(executor)
 
 
@@ -157,9 +158,9 @@ def _begin(
     growth = Growth(task.objectives, level.baseline(task)) if len(task.objectives) > 1 else None
     progress = Progress(task, run_id, growth=growth, loading_s=time.monotonic() - began)
     trials = Trials(store, run_id, level.steps)
-    run = Run(level, task, settings, budget, store, listener, searcher, progress, factory, trials)
-    run.seconds["load"] = progress.loading_s
-    return run
+    journal = Journal(level, task, settings.seed, store, listener, progress, trials)
+    journal.seconds["load"] = progress.loading_s
+    return Run(settings, budget, searcher, factory, journal)
 
 
 def _same_run(

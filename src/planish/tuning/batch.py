@@ -30,7 +30,7 @@ from planish.results.result import Result
 from planish.settings import Settings
 from planish.store import Store, store_at
 from planish.tuning.api import task_of, tune_program
-from planish.tuning.loop import count_workers
+from planish.tuning.run import count_workers
 
 DEFAULT_BUDGET = Budget(seconds=1)
 """For each part."""

@@ -55,6 +55,11 @@ class Trials:
     def __len__(self) -> int:
         return len(self._stored)
 
+    @property
+    def placed(self) -> int:
+        """How many candidates have an index; those that have no outcome yet too, or were lost."""
+        return len(self._stored) + len(self._under_way)
+
     def __iter__(self) -> Iterator[Trial]:
         """Read all from the store, by index."""
         return self._store.each_trial(self._run_id, self._steps)

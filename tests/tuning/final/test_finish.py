@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,8 +13,8 @@ from typing import Any
 import pytest
 
 from planish.budget import Budget
-from planish.core import Candidate, EvaluatorSpec, PlanishError, TargetError, Task
-from planish.executors import InlineExecutor, remeasure_all
+from planish.core import Candidate, PlanishError, TargetError, Task
+from planish.executors import remeasure_all
 from planish.measure import CutShortError, Entrant, Plan, Standing
 from planish.results.result import Ranked, Result
 from planish.settings import Settings
@@ -23,26 +22,16 @@ from planish.store import Finalist, open_store
 from planish.testing.lattice import Set
 from planish.tuning.api import tune_program
 from planish.tuning.final import allowance, comparing, effects, minimising
+from scripted import Here
 from tuning.final.trading import Full, Plain, Text, Trade, first
 
 SETTINGS = Settings(objectives=("time", "error"), searcher="random", workers=1)
 
 
-class Here(InlineExecutor):
-    """Evaluates in this process, where nothing has to be started; it leaves deadlines to who asks it."""
-
-    def __init__(self, factory: EvaluatorSpec, **_: object) -> None:
-        super().__init__(factory())
-
-    def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
-        del deadline
-        super().submit(candidates)
-
-
 @pytest.fixture(autouse=True)
 def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparing, "Plan", partial(Plan, processes=1))
-    for module in ("loop", "final.paired", "final.comparing"):
+    for module in ("run", "final.paired", "final.comparing"):
         monkeypatch.setattr(import_module(f"planish.tuning.{module}"), "LocalExecutor", Here)
 
 

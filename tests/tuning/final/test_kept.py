@@ -11,8 +11,7 @@ import pytest
 
 from loops.mutants import mutants
 from planish.budget import Budget
-from planish.core import Candidate, EvaluatorSpec, Target
-from planish.executors import InlineExecutor
+from planish.core import Candidate, Target
 from planish.loops import evaluator
 from planish.loops.build import kernel_of
 from planish.loops.ir.tree import LoopTree
@@ -28,13 +27,7 @@ from planish.store import open_store
 from planish.tuning.api import tune_program
 from planish.tuning.final import comparing
 from planish.tuning.progress import Progress, Silent
-
-
-class Here(InlineExecutor):
-    """Evaluates in this process, where the generator can be broken."""
-
-    def __init__(self, factory: EvaluatorSpec, **_: object) -> None:
-        super().__init__(factory())
+from scripted import Here
 
 
 class Breaking(Silent):
@@ -64,7 +57,7 @@ def tuned(folder: Path, monkeypatch: pytest.MonkeyPatch, listener: Breaking) -> 
 
     monkeypatch.setattr(evaluator, "kernel_of", compiled)
     monkeypatch.setattr(comparing, "Plan", partial(Plan, processes=1, most=1))
-    for module in ("loop", "final.comparing"):
+    for module in ("run", "final.comparing"):
         monkeypatch.setattr(import_module(f"planish.tuning.{module}"), "LocalExecutor", Here)
     settings = Settings(workers=1, searcher="random", space="template")
     budget, program = Budget(trials=6), matmul(24, 24, 24)

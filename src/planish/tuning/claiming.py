@@ -1,0 +1,76 @@
+"""Which candidates this run measures, and which another run for the same task measures for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from planish.core import Candidate, Trial
+from planish.store import Store
+from planish.tuning.journal import Journal
+from planish.tuning.underway import UnderWay
+
+POLL_S = 0.05
+"""How often the store is asked for what another run is measuring."""
+
+
+class Claims:
+    """What waits to be measured; of what several runs propose, each candidate is measured by one of them.
+
+    Args:
+        journal: keeps what became of candidates.
+        store: where runs tell each other what they measure.
+        alone: whether all is measured here, whatever the store knows.
+
+    Attributes:
+        waiting: what is neither known nor measured by this run.
+    """
+
+    def __init__(self, journal: Journal, store: Store, *, alone: bool) -> None:
+        self._journal, self._store, self._alone = journal, store, alone
+        self.waiting: list[Candidate] = []
+        self._next_look = 0.0
+
+    def add(self, candidates: Iterable[Candidate]) -> None:
+        """Have these measured, after all others; each gets its place in the run."""
+        for candidate in candidates:
+            self._journal.place(candidate)
+            self.waiting.append(candidate)
+            self._next_look = 0.0
+
+    def settle(self, under_way: UnderWay) -> tuple[list[Trial], list[Candidate]]:
+        """Look what waits no longer.
+
+        Args:
+            under_way: what this run measures already; its claims are renewed.
+
+        Returns:
+            What other runs have measured by now, and what this run is to measure: it is nobody else's.
+        """
+        if self._alone:
+            mine, self.waiting = self.waiting, []
+            return [], mine
+        if time.monotonic() < self._next_look:
+            return [], []
+        self._next_look = time.monotonic() + POLL_S
+        found = self._recall(self.waiting)
+        mine = self._claim(under_way)
+        found += self._recall(mine)  # another run may have let them go just before, with an outcome
+        return found, [candidate for candidate in mine if not self._journal.has(candidate)]
+
+    def _claim(self, under_way: UnderWay) -> list[Candidate]:
+        if not self.waiting:
+            return []
+        held = under_way.candidates
+        wanted = [*held, *self.waiting]
+        with self._journal.timed("store"):
+            claimed = self._store.claim(self._journal.run_id, wanted, len(held) + under_way.room)
+        names = {candidate.hash for candidate in claimed}
+        mine = [candidate for candidate in self.waiting if candidate.hash in names]
+        self.waiting = [candidate for candidate in self.waiting if candidate.hash not in names]
+        return mine
+
+    def _recall(self, candidates: list[Candidate]) -> list[Trial]:
+        found = self._journal.recall(candidates)
+        self.waiting = [candidate for candidate in self.waiting if not self._journal.has(candidate)]
+        return found

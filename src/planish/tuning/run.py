@@ -1,0 +1,189 @@
+"""One run: a search with the workers that it needs, and its end."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Generator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+
+from planish.budget import Budget
+from planish.core import (
+    AllFailedError,
+    CanAnchor,
+    CanRecall,
+    EvaluatorSpec,
+    Executor,
+    Failed,
+    Lost,
+    PlanishError,
+    Searcher,
+    StoppedError,
+    Stops,
+    StoreError,
+    stoppable,
+    usable_cores,
+)
+from planish.executors import LocalExecutor
+from planish.isolation import loss_notes
+from planish.results.result import Result
+from planish.settings import Settings
+from planish.tuning.claiming import Claims
+from planish.tuning.final import SearchOutcome, finish
+from planish.tuning.journal import Journal
+from planish.tuning.loop import Loop
+from planish.tuning.spending import Spending
+from planish.tuning.underway import UnderWay
+
+_log = logging.getLogger("planish")
+
+
+@dataclass
+class Run:
+    """One search for one task, and what follows it.
+
+    Args:
+        settings: which searcher and space; seed, cores and workers.
+        budget: when the search ends.
+        searcher: proposes candidates.
+        factory: makes the workers' evaluators.
+        journal: keeps what became of them.
+        started: when, by the monotonic clock.
+        stops: how often Ctrl-C, or another signal that asks to stop, came.
+        stopped: whether it did, as far as is known by now.
+        notes: what the workers have to say.
+        start_s: from starting the workers until their first answer.
+    """
+
+    settings: Settings
+    budget: Budget
+    searcher: Searcher
+    factory: EvaluatorSpec
+    journal: Journal
+    started: float = field(default_factory=time.monotonic)
+    stops: Stops = field(default_factory=Stops)
+    stopped: bool = False
+    notes: tuple[str, ...] = ()
+    start_s: float = 0.0
+
+    def execute(self, executor: Executor | None) -> Result:
+        """Search, compare the best few with the baseline, and store what was found."""
+        with stoppable() as self.stops:
+            self._search(executor)
+            return finish(self._outcome(executor), self.journal.listener, at_once=self.stops.count > 1)
+
+    def _search(self, executor: Executor | None) -> None:
+        journal = self.journal
+        spending = Spending(self.budget, journal.progress, journal.trials, self.stops, self.started)
+        try:
+            self._take_up(spending)
+            with self._workers(executor) as ready:
+                try:
+                    self._loop(ready, spending)
+                finally:
+                    self.notes = (*ready.notes, *loss_notes(ready.losses, len(journal.lost)))
+        except KeyboardInterrupt:
+            self.stopped = True
+        except BaseException:
+            with suppress(StoreError):  # it may be why the search failed, and the first error tells more
+                journal.store.finish_run(journal.run_id, "failed", journal.seconds)
+            raise
+        self.started = spending.started
+        self.stopped |= self.stops.count > 0  # what is interrupted may have swallowed the exception
+        if journal.progress.best is None:
+            journal.store.finish_run(journal.run_id, "stopped" if self.stopped else "failed", journal.seconds)
+            raise self._nothing_measured()
+
+    def _take_up(self, spending: Spending) -> None:
+        self.journal.introduce()
+        self.journal.listener.started(self.journal.progress)
+        begun = time.monotonic()
+        self.journal.take_up()
+        spending.give_back(time.monotonic() - begun)
+
+    @contextmanager
+    def _workers(self, executor: Executor | None) -> Generator[Executor]:
+        if executor is not None:
+            executor.serve(self.factory)
+            yield executor
+            return
+        with self.journal.timed("workers"):
+            started = LocalExecutor(self.factory, workers=count_workers(self.settings))
+        with closing(started):
+            yield started
+
+    def _loop(self, executor: Executor, spending: Spending) -> None:
+        journal, under_way = self.journal, UnderWay(executor)
+        claims = Claims(journal, journal.store, alone=self.settings.remeasure)
+        loop = Loop(self.searcher, under_way, claims, journal, spending)
+        try:
+            if journal.progress.growth is not None or isinstance(self.factory, CanAnchor):
+                self._measure_baseline(loop)  # which has an index too: a proposal's is not its place then
+            elif isinstance(self.searcher, CanRecall):
+                self.searcher.recall(journal.trials.proposed)
+            loop.search()
+        finally:
+            self.start_s = under_way.start_s
+
+    def _measure_baseline(self, loop: Loop) -> None:
+        """Measure what others are compared with, before there are any.
+
+        Raises:
+            PlanishError: it fails.
+        """
+        baseline = self.journal.level.baseline(self.journal.task)
+        trial = loop.measure(baseline)
+        if trial is None:
+            return
+        if isinstance(trial.outcome, Failed | Lost):
+            stage, reason, detail = trial.outcome.stage, trial.outcome.reason, trial.outcome.detail
+            told = f"the baseline failed: {stage}: {reason}: {detail}"
+            raise PlanishError(told, "Mend the program; --remeasure tries it again.")
+        if isinstance(self.factory, CanAnchor):
+            self.factory.anchor(trial.outcome)
+        if self.journal.progress.growth is not None:
+            with self.journal.timed("search"):
+                self.searcher.tell([trial])
+
+    def _outcome(self, executor: Executor | None) -> SearchOutcome:
+        journal = self.journal
+        return SearchOutcome(
+            journal.level,
+            journal.task,
+            self.settings,
+            journal.store,
+            journal.progress,
+            journal.trials,
+            journal.seconds,
+            time.monotonic() - self.started,
+            self.stopped,
+            self.notes,
+            executor,
+            self.start_s,
+        )
+
+    def _nothing_measured(self) -> PlanishError:
+        journal = self.journal
+        if self.stopped:
+            hint = "The same command goes on."
+            return StoppedError("stopped before anything was measured", hint, self.stops.number)
+        found = journal.progress.failures.most_common(3)
+        found += [("lost with their workers", len(journal.lost))] * bool(journal.lost)
+        reasons = ", ".join(f"{reason} ({n})" for reason, n in found)
+        asked = len(journal.trials) + len(journal.lost)
+        return AllFailedError(
+            f"none of {asked} candidates could be measured: {reasons or 'none was proposed'}",
+            "; ".join(self.notes) + "." if journal.lost else f"See 'planish show {journal.run_id}'.",
+        )
+
+
+def count_workers(settings: Settings) -> int:
+    """Give the number of workers that settings ask for, one for each core at most.
+
+    0 leaves it to the cores of this machine.
+    """
+    cores = usable_cores()
+    if settings.workers > cores:
+        _log.warning("%d workers were asked for: there are as many as cores, %d", settings.workers, cores)
+    return min(settings.workers, cores) or max(1, min(8, cores - settings.cores + 1))

@@ -1,0 +1,122 @@
+"""The loop takes answers as they come: what is proposed does not depend on which comes first."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from planish.budget import Budget
+from planish.core import Candidate, Level, Program, Trial
+from planish.levels import load_program
+from planish.search import fitting_searchers
+from planish.settings import Settings
+from planish.store import Store, open_store
+from planish.tuning.api import task_of, tune_program
+from scripted import Disordered
+from tuning.final.trading import Plain, Text, Trade
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+HLO = EXAMPLES / "hlo" / "2fcnet.mlir"
+SOURCES: Mapping[str, tuple[Path, Mapping[str, str]]] = {
+    "loops": (EXAMPLES / "matmul.loops", {}),
+    "llvm": (EXAMPLES / "llvm" / "inflate.ll", {}),
+    "hlo": (HLO, {"workload": str(HLO.with_suffix(".toml"))}),
+    "graph": (EXAMPLES / "graph" / "small" / "cnn-small-torchscript.onnx", {}),
+}
+SPACES = {"loops": ("template", "steps"), "llvm": ("passes",), "hlo": ("patches",), "graph": ("all",)}
+NEEDS = {"loops": "numpy", "llvm": "llvmlite", "hlo": "jaxlib", "graph": "onnxruntime"}
+SMALL: Mapping[str, Mapping[str, int]] = {
+    "genetic": {"population": 8},
+    "nsga2": {"population": 8},
+    "portfolio": {"stage": 8},
+    "random-minimise": {"samples": 8},
+}
+"""Rounds so small that some of them end within the trials."""
+TRIALS = 40
+ORDERS: Mapping[str, Callable[[int], int]] = {
+    "last first": lambda count: count - 1,
+    "any": random.randrange,
+}
+
+
+@cache
+def program_of(level: str) -> tuple[Level, Program]:
+    source, options = SOURCES[level]
+    return load_program(str(source), level, options)
+
+
+def proposals(
+    level: Level, program: Program, settings: Settings, executor: Disordered, store: Store, trials: int
+) -> list[Candidate]:
+    """Search; gives the candidates of the run by index."""
+    result = tune_program(
+        level, program, budget=Budget(trials=trials), settings=settings, store=store, executor=executor,
+        compares=False,
+    )  # fmt: skip
+    stored = store.run_trials(result.run_id, level.steps)
+    assert [trial.index for trial in stored] == list(range(len(stored)))
+    return [trial.candidate for trial in stored]
+
+
+@pytest.mark.parametrize(("name", "space"), [(name, space) for name in SPACES for space in SPACES[name]])
+def test_proposals_are_a_function_of_seed_and_outcomes(name: str, space: str, tmp_path: Path) -> None:
+    """Each searcher, with answers in several orders and many or few under way, at once and resumed."""
+    pytest.importorskip(NEEDS[name], reason=f"the level {name} is not installed")
+    level, program = program_of(name)
+    fitting = fitting_searchers(level.space(task_of(level, program, Settings(name)), space))
+    assert fitting
+    for searcher in fitting:
+        several = ("error",) if name == "hlo" and searcher == "nsga2" else ()
+        lead = next(iter(level.objectives))
+        settings = Settings(
+            name, (lead, *several), searcher, space, searcher_options=SMALL.get(searcher, {}), seed=5
+        )
+        with open_store(tmp_path / f"{searcher}.db") as store:
+            straight = Disordered(settings.objectives, capacity=1)
+            expected = proposals(level, program, settings, straight, store, TRIALS)
+        assert len(expected) > 8, searcher
+        for capacity, (order, choose) in zip((5, 64), ORDERS.items(), strict=True):
+            with open_store(tmp_path / f"{searcher}-{order}.db") as store:
+                for trials in (TRIALS // 2, TRIALS):
+                    executor = Disordered(settings.objectives, capacity, choose)
+                    found = proposals(level, program, settings, executor, store, trials)
+                assert found == expected, (searcher, order)
+
+
+class Noting:
+    """Proposes all of a space in its order; notes how many it was asked for, and what is told when."""
+
+    def __init__(self, executor: Disordered) -> None:
+        self._left, self._executor = list(Trade().candidates()), executor
+        self.asked: list[int] = []
+        self.told: list[tuple[int, int]] = []
+
+    def ask(self, n: int) -> Sequence[Candidate]:
+        self.asked.append(n)
+        asked, self._left = self._left[:n], self._left[n:]
+        return asked
+
+    def tell(self, trials: Sequence[Trial]) -> None:
+        self.told.append((len(trials), len(self._executor.asked)))
+
+
+@pytest.mark.parametrize("capacity", [1, 2, 7, 64])
+def test_as_much_is_asked_for_as_the_executor_has_capacity_for(
+    capacity: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executor = Disordered(["time_s", "error"], capacity)
+    noting = Noting(executor)
+    monkeypatch.setattr("planish.tuning.api.make_searcher", lambda *_: noting)  # pyright: ignore[reportUnknownLambdaType]
+    settings = Settings(objectives=("time",), searcher="random")
+    with open_store(tmp_path / "a.db") as store:
+        proposals(Plain(), Text(), settings, executor, store, 144)
+    assert noting.asked[0] == capacity
+    assert max(noting.asked) == capacity
+    assert [count for count, _ in noting.told] == [1] * 144
+    under_way = [submitted - answered for answered, (_, submitted) in enumerate(noting.told[:64])]
+    assert max(under_way) <= capacity
+    assert min(under_way) > (capacity - 1) // 2 - 1, "the executor was let run dry"
