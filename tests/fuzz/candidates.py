@@ -10,10 +10,12 @@ from numpy.random import Generator
 from fuzz.case import Case
 from fuzz.draw import chance, draw_program, pick, shuffled
 from planish.core import Candidate, ScheduleError, Target, rng
+from planish.loops.ir.fuse import fusable
 from planish.loops.ir.schedule import Schedule, loop_text
 from planish.loops.lang.program import Program
 from planish.loops.space import CursorSpace, TemplateSpace, resolve
 from planish.loops.steps import (
+    Fuse,
     LoopStep,
     Merge,
     Pack,
@@ -82,7 +84,9 @@ def _cursor(program: Program, space: TemplateSpace, random: Generator) -> Candid
 
 def _steps(program: Program, space: TemplateSpace, random: Generator) -> Candidate:
     del space
-    return _walked(program, Candidate(), random)
+    pairs = list(fusable(program))
+    fused = (Fuse(*pick(random, pairs)),) if pairs and chance(random, 0.5) else ()
+    return _walked(program, Candidate(fused), random)
 
 
 def _template_and_steps(program: Program, space: TemplateSpace, random: Generator) -> Candidate:

@@ -7,11 +7,13 @@ import json
 import pytest
 
 from planish.core import Candidate, ScheduleError, candidate_from_json
+from planish.loops.ir.fuse import fusable
 from planish.loops.ir.schedule import unscheduled
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 from planish.loops.space import STEPS, resolve
 from planish.loops.steps import (
+    Fuse,
     LoopStep,
     Merge,
     Pack,
@@ -60,6 +62,47 @@ def scheduled(program: Program, *steps: LoopStep) -> str:
 )
 def test_steps_change_the_loops(steps: tuple[LoopStep, ...], loops: str) -> None:
     assert scheduled(matmul(), *steps) == f"C: {loops}"
+
+
+def pointwise(y: int = 28, x: int = 28) -> Program:
+    """A convolution of 1 by 1, whose kernel's axes have one element."""
+    text = "O[k,y,x] += I[c,y + r,x + s] * W[k,c,r,s]; P[k,y,x] = relu(O[k,y,x] + b[k])"
+    return parse(text, {"k": 8, "c": 4, "y": y, "x": x, "r": 1, "s": 1})
+
+
+def test_two_axes_of_images_become_one() -> None:
+    text = scheduled(pointwise(), Fuse("y", "x"), Split("y.x", 16))
+    assert text == "O: k, y.x:16, y.x, c\nP: k, y.x:16, y.x"
+    assert list(fusable(pointwise())) == [("y", "x")]
+
+
+def test_axes_are_fused_one_after_the_other() -> None:
+    program = parse("O[a,b,c] = I[a,b,c] + v[]", {"a": 2, "b": 3, "c": 5})
+    assert scheduled(program, Fuse("b", "c"), Fuse("a", "b.c")) == "O: a.b.c"
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        ("O[y,x] = I[x,y]", (5, 4)),
+        ("O[y,x] = I[y,x] + I[0,x]", (4, 5)),
+        ("O[y,x] = I[y,2*x]", (4, 10)),
+        ("O[y,x] = I[y,x+1]", (4, 6)),
+        ("O[y,x] = pad(I[y,x-1], 0)", (4, 5)),
+        ("O[y,x] = I[y,0,x]", (4, 2, 5)),
+    ],
+)
+def test_axes_with_other_elements_between_are_not_fused(text: str, shape: tuple[int, ...]) -> None:
+    program = parse(text, {"y": 4, "x": 5}, {"I": shape})
+    with pytest.raises(ScheduleError, match="cannot fuse 'y' and 'x': a tensor has other elements between"):
+        scheduled(program, Fuse("y", "x"))
+
+
+def test_axes_are_fused_before_all_else() -> None:
+    with pytest.raises(ScheduleError, match="cannot fuse 'y' and 'x' now"):
+        scheduled(pointwise(), Split("k", 2), Fuse("y", "x"))
+    with pytest.raises(ScheduleError, match="the program has no axis 'z'"):
+        scheduled(pointwise(), Fuse("y", "z"))
 
 
 def test_packs_and_stages_are_in_the_text() -> None:
@@ -157,6 +200,8 @@ def test_every_step_is_read_back_from_json() -> None:
     candidate = Candidate(steps)
     assert candidate_from_json(json.loads(candidate.text), STEPS) == candidate
     resolve(layer(), candidate)
+    fused = Candidate((Fuse("y", "x"),))
+    assert candidate_from_json(json.loads(fused.text), STEPS) == fused
 
 
 def test_a_candidate_of_another_kind_is_refused() -> None:

@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from hypothesis import strategies as st
 
 from planish.core.errors import ScheduleError
+from planish.loops.ir.fuse import fusable
 from planish.loops.ir.graph import Nest
 from planish.loops.ir.schedule import Schedule, loop_text, unscheduled
 from planish.loops.lang.program import Program
 from planish.loops.steps import (
+    Fuse,
     LoopStep,
     Merge,
     Pack,
@@ -37,6 +39,9 @@ def schedules(draw: st.DrawFn, program: Program, most: int = 12) -> Schedule:
         most: how many steps at most.
     """
     schedule = unscheduled(program)
+    for pair in fusable(program) if draw(st.booleans()) else ():
+        schedule = Fuse(*pair).apply(schedule)
+        break
     for _ in range(draw(st.integers(0, most))):
         step = draw(random_step(schedule))
         try:

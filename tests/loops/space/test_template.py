@@ -210,6 +210,16 @@ def test_a_nest_follows_where_each_element_is_used_once() -> None:
     assert space.choices(space.start())["loops M"] == "follow"
 
 
+def test_images_whose_rows_fill_no_vectors_are_one_axis_in_the_first_guess() -> None:
+    program = parse("O[k,y,x] += I[c,y,x] * W[k,c]", {"k": 64, "c": 64, "y": 28, "x": 28})
+    space = TemplateSpace(program, AVX512)
+    assert space.choices(space.start())["vector"] == "y.x"
+    plain = space.candidate({"fuse": "none", "vector": "x", "cache y": "2"})
+    assert space.choices(plain)["fuse"] == "none"
+    child, other = space.crossover(plain, space.start(), rng(1))
+    assert {space.choices(c)["fuse"] for c in (child, other)} == {"none", "all"}
+
+
 def test_threads_are_offered_where_there_are_several_cores() -> None:
     several = TemplateSpace(matmul(), Target("a processor", frozenset({"x86-avx512"}), cores=2))
     assert text(matmul(), several.start())[0].startswith("C: n:64 parallel, ")

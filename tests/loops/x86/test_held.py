@@ -42,7 +42,8 @@ def _run(schedule: Schedule, isa: IsaName, inputs: Mapping[str, Array]) -> Array
     (name,) = program.outputs
     output = aligned(program.type[name])
     output.fill(np.nan)
-    Kernel(program, tree, compile_tree(tree, isa)).bind(inputs, {name: output})()
+    shaped = {name: array.reshape(program.type[name].shape) for name, array in inputs.items()}
+    Kernel(program, tree, compile_tree(tree, isa)).bind(shaped, {name: output})()
     return output
 
 

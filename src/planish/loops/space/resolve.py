@@ -7,6 +7,7 @@ from planish.loops.ir.schedule import Schedule
 from planish.loops.lang.program import Program
 from planish.loops.space.cursor import CursorStep, Down, SplitBy, SwapDown, SwapUp, Up, start
 from planish.loops.steps import (
+    Fuse,
     LoopStep,
     Merge,
     Pack,
@@ -19,7 +20,7 @@ from planish.loops.steps import (
     Vectorize,
 )
 
-_LOOP_STEPS = (Merge, Pack, Parallel, Reorder, Split, Stage, Swap, Unroll, Vectorize)
+_LOOP_STEPS = (Fuse, Merge, Pack, Parallel, Reorder, Split, Stage, Swap, Unroll, Vectorize)
 _CURSOR_STEPS = (Down, SplitBy, SwapDown, SwapUp, Up)
 STEPS: Mapping[str, type[Step]] = {step.__name__: step for step in (*_LOOP_STEPS, *_CURSOR_STEPS)}
 """Name to class of every step that a candidate of this level's spaces may have."""

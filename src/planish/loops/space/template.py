@@ -12,6 +12,7 @@ from planish.loops.ir.schedule import unscheduled
 from planish.loops.lang.program import Program
 from planish.loops.space.estimate import Tile
 from planish.loops.space.facts import Facts
+from planish.loops.space.fusing import FUSED, fusing
 from planish.loops.space.knob import Context, Knob, Option, Options
 from planish.loops.space.nests import nest_knobs
 from planish.loops.space.placing import placing_knobs
@@ -30,9 +31,9 @@ class TemplateSpace:
     """Candidates that are made of one alternative of each knob, in the knobs' order.
 
     AutoTVM's templates are written by hand for each operator and each processor (section 2 of its
-    paper). Here the knobs are derived: the vector axis, a register tile that the register file holds,
-    unrolling, tiles for the caches, the order of the outer loops, packing of each tensor, threads; and of
-    every other nest whether it follows the main one's loops, or has a register tile of its own.
+    paper). Here the knobs are derived: axes that are one in memory, the vector axis, a register tile that
+    the register file holds, unrolling, tiles for the caches, the order of the outer loops, packing of each
+    tensor, threads; and of every other nest whether it follows the main one's loops, or has its own.
 
     Args:
         program: what is scheduled.
@@ -41,9 +42,17 @@ class TemplateSpace:
 
     def __init__(self, program: Program, target: Target) -> None:
         self._facts = Facts.of(program, target)
-        self.knobs: tuple[Knob, ...] = ()
-        if self._facts.nest.axes:
-            self.knobs = (*Tiling(self._facts).knobs(), *placing_knobs(self._facts), *nest_knobs(self._facts))
+        self._first: tuple[Knob, ...] = ()
+        self._forms = {"none": _knobs_of(self._facts)}
+        if fuse := fusing(self._facts):
+            self._first = (fuse[0],)
+            self._forms[FUSED] = _knobs_of(fuse[1])
+
+    @property
+    def knobs(self) -> tuple[Knob, ...]:
+        """All knobs, each once; those that stand for axes depend on whether axes are fused."""
+        every = (*self._first, *(knob for knobs in self._forms.values() for knob in knobs))
+        return tuple({knob.name: knob for knob in reversed(every)}.values())[::-1]
 
     def start(self) -> Candidate:
         """Give the first guess: the most plausible alternative of each knob."""
@@ -68,7 +77,7 @@ class TemplateSpace:
 
         def choose(knob: Knob, options: Options) -> str:
             if knob.name != changed:
-                return _keep(options, old[knob.name])
+                return _keep(options, old.get(knob.name, ""))
             return _draw({n: o for n, o in options.items() if n != old[knob.name]}, rng)
 
         return self._candidate(choose)
@@ -79,17 +88,17 @@ class TemplateSpace:
         sides = {knob.name: int(rng.integers(2)) for knob in self.knobs}
 
         def child(flip: int) -> Candidate:
-            return self._candidate(lambda k, o: _keep(o, parents[sides[k.name] ^ flip][k.name]))
+            return self._candidate(lambda k, o: _keep(o, parents[sides[k.name] ^ flip].get(k.name, "")))
 
         return child(0), child(1)
 
     def size(self) -> int:
         """Bound the number of candidates from above."""
-        return prod(knob.most for knob in self.knobs)
+        return sum(prod(knob.most for knob in knobs) for knobs in self._forms.values())
 
     def candidates(self) -> Iterator[Candidate]:
         """List every candidate, the last knob's alternatives fastest."""
-        return (Candidate(steps) for steps in self._all(0, self._begin(), ()))
+        return (Candidate(steps) for steps in self._all(self._begin(), ()))
 
     def choices(self, candidate: Candidate) -> Choices:
         """Read a candidate back into the alternatives that it is made of.
@@ -109,12 +118,17 @@ class TemplateSpace:
     def _candidate(self, choose: _Choose) -> Candidate:
         context = self._begin()
         steps: tuple[Step, ...] = ()
-        for knob in self.knobs:
+        while knob := self._next(context):
             options = knob.options(context)
             name = choose(knob, options)
             steps += options[name].steps
             context = self._after(context, knob, name, options[name])
         return Candidate(steps)
+
+    def _next(self, context: Context) -> Knob | None:
+        """Give the knob to turn next; the first one says which form of the program the others are for."""
+        knobs = (*self._first, *self._forms[context.chosen.get("fuse", "none")])
+        return knobs[len(context.chosen)] if len(context.chosen) < len(knobs) else None
 
     def _after(self, context: Context, knob: Knob, name: str, option: Option) -> Context:
         schedule = context.schedule
@@ -126,7 +140,7 @@ class TemplateSpace:
     def _read(self, candidate: Candidate) -> Iterator[tuple[str, str, Options]]:
         """List each knob with what is chosen and what was offered."""
         context, left = self._begin(), candidate.steps
-        for knob in self.knobs:
+        while knob := self._next(context):
             options = knob.options(context)
             fits = [n for n, o in options.items() if left[: len(o.steps)] == o.steps]
             if not fits:
@@ -138,13 +152,19 @@ class TemplateSpace:
         if left:
             raise ScheduleError(f"{left[0]} is no step of this template", "Use the space's own candidates.")
 
-    def _all(self, i: int, context: Context, steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
-        if i == len(self.knobs):
+    def _all(self, context: Context, steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
+        knob = self._next(context)
+        if knob is None:
             yield steps
             return
-        knob = self.knobs[i]
         for name, option in knob.options(context).items():
-            yield from self._all(i + 1, self._after(context, knob, name, option), steps + option.steps)
+            yield from self._all(self._after(context, knob, name, option), steps + option.steps)
+
+
+def _knobs_of(facts: Facts) -> tuple[Knob, ...]:
+    if not facts.nest.axes:
+        return ()
+    return (*Tiling(facts).knobs(), *placing_knobs(facts), *nest_knobs(facts))
 
 
 def _first_guess(options: Options) -> str:

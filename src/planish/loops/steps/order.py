@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from planish.core import ScheduleError
-from planish.loops.ir.schedule import Schedule, loop_text
+from planish.core import ScheduleError, did_you_mean
+from planish.loops.ir.fuse import fused
+from planish.loops.ir.schedule import Schedule, loop_text, unscheduled
 from planish.loops.ir.tree import LoopId
 from planish.loops.steps.step import LoopStep, with_order
 
@@ -58,6 +59,42 @@ class Split(LoopStep):
                     f"cannot split axis '{self.axis}' by {self.factor}: it has a loop of step {step}",
                     "The steps of one axis differ and divide one another.",
                 )
+
+
+@dataclass(frozen=True)
+class Fuse(LoopStep):
+    """Make one axis of two, along which every tensor that has them has its elements in sequence.
+
+    ::
+
+        k, y, x, c   -- Fuse("y", "x") -->   k, y.x, c
+
+    The short axis of images of 28 by 28 fills no vectors; the one of 784 does.
+
+    Args:
+        outer: an axis.
+        inner: the axis that moves fastest of the two.
+    """
+
+    outer: str
+    inner: str
+
+    def apply(self, schedule: Schedule) -> Schedule:
+        program = schedule.program
+        for axis in (self.outer, self.inner):
+            if axis not in program.size:
+                raise ScheduleError(f"the program has no axis '{axis}'", did_you_mean(axis, program.size))
+        if schedule.text != unscheduled(program).text:
+            raise ScheduleError(
+                f"cannot fuse '{self.outer}' and '{self.inner}' now", "Fuse before all other steps."
+            )
+        one = fused(program, self.outer, self.inner)
+        if one is None:
+            raise ScheduleError(
+                f"cannot fuse '{self.outer}' and '{self.inner}': a tensor has other elements between",
+                "Every tensor that has one of the axes must have both, side by side and whole.",
+            )
+        return unscheduled(one)
 
 
 @dataclass(frozen=True)
