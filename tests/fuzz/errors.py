@@ -40,6 +40,12 @@ _MONOTONE: dict[str, Callable[[Array], Array]] = {
     "sigmoid": _sigmoid,
     "erf": _erf,
 }
+_TESTS: dict[str, Callable[[Array, Array], Array]] = {
+    "<": np.less,
+    "<=": np.less_equal,
+    "==": np.equal,
+    "!=": np.not_equal,
+}
 _FUNCTION_ERROR = 6
 """Units in the last place that an elementary function may be off."""
 
@@ -55,6 +61,8 @@ def applied(function: str, args: Sequence[Inexact], dtype: np.dtype[Any]) -> Ine
         ends = [np.abs(f(a.value + sign * a.error) - value) for sign in (-1, 1)]
         spread = np.where(a.error == 0, 0.0, np.maximum(*ends))
         return _rounded(value, spread, _FUNCTION_ERROR * unit, args, dtype)
+    if function in _TESTS:
+        return _chosen(_TESTS[function], *args)
     b = args[1]
     if function in ("max", "min"):
         value = (np.maximum if function == "max" else np.minimum)(a.value, b.value)
@@ -77,6 +85,18 @@ def applied(function: str, args: Sequence[Inexact], dtype: np.dtype[Any]) -> Ine
         case _:
             raise KeyError(function)
     return _rounded(value, error, unit, args, dtype)
+
+
+def _chosen(test: Callable[[Array, Array], Array], a: Inexact, b: Inexact, x: Inexact, y: Inexact) -> Inexact:
+    """Either value is right where the operands may be equal and are not exact."""
+    holds = test(a.value, b.value)
+    exact = (a.error == 0) & (b.error == 0)
+    clear = (a.value - a.error > b.value + b.error) | (a.value + a.error < b.value - b.error)
+    apart = np.abs(x.value - y.value) + x.error + y.error
+    either = np.where(np.isnan(apart), np.inf, apart)
+    error = np.where(exact | clear, np.where(holds, x.error, y.error), either)
+    value = np.where(holds, x.value, y.value)
+    return Inexact(value, np.broadcast_to(error, value.shape))
 
 
 def _times(size: Array, error: Array) -> Array:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -28,6 +29,15 @@ def _erf(x: Any) -> Any:
     return type(x)(math.erf(x))
 
 
+def _choosing(test: str) -> Callable[..., Any]:
+    holds = {"<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne}[test]
+
+    def choose(a: Any, b: Any, x: Any, y: Any) -> Any:
+        return x if holds(a, b) else y
+
+    return choose
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": np.add,
     "sub": np.subtract,
@@ -44,6 +54,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "tanh": np.tanh,
     "sigmoid": _sigmoid,
     "erf": _erf,
+    **{test: _choosing(test) for test in ("<", "<=", "==", "!=")},
 }
 
 

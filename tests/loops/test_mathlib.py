@@ -40,8 +40,11 @@ def _max(a: Array, b: Array) -> Array:
     return np.where(a > b, a, b)
 
 
-def _less(a: Array, b: Array, yes: Array, no: Array) -> Array:
-    return np.where(a < b, yes, no)
+def _choosing(test: Callable[[Array, Array], Array]) -> Callable[..., Array]:
+    def choose(a: Array, b: Array, yes: Array, no: Array) -> Array:
+        return np.where(test(a, b), yes, no)
+
+    return choose
 
 
 def _min(a: Array, b: Array) -> Array:
@@ -52,7 +55,9 @@ NUMPY: Mapping[str, Callable[..., Array]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,
     "abs": np.abs, "sqrt": np.sqrt, "round": np.rint, "fma": _fma, "ldexp": _ldexp, "exponent": _exponent,
     "mantissa": _mantissa,
-    "max": _max, "min": _min, "<": _less,
+    "max": _max, "min": _min,
+    "<": _choosing(np.less), "<=": _choosing(np.less_equal),
+    "==": _choosing(np.equal), "!=": _choosing(np.not_equal),
 }  # fmt: skip
 
 

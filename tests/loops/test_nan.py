@@ -34,6 +34,15 @@ VALUES: list[tuple[str, Callable[[Array, Array], Array]]] = [
     ("min(A[i], 0.5)", lambda a, _: np.minimum(a, 0.5)),
     ("min(0.5, A[i])", lambda a, _: np.minimum(a, 0.5)),
     ("min(max(A[i], -1), B[i])", lambda a, b: np.minimum(np.maximum(a, -1), b)),
+    ("where(A[i] < B[i], A[i], 2)", lambda a, b: np.where(a < b, a, 2)),
+    ("where(A[i] <= B[i], 2, B[i])", lambda a, b: np.where(a <= b, 2, b)),
+    ("where(A[i] > B[i], A[i], B[i])", lambda a, b: np.where(a > b, a, b)),
+    ("where(A[i] >= B[i], A[i], B[i])", lambda a, b: np.where(a >= b, a, b)),
+    ("where(A[i] == B[i], 1, B[i])", lambda a, b: np.where(a == b, 1, b)),
+    ("where(A[i] != B[i], A[i], 3)", lambda a, b: np.where(a != b, a, 3)),
+    ("where(A[i], B[i], 3)", lambda a, b: np.where(a, b, 3)),
+    ("A[i] < B[i]", lambda a, b: np.where(a < b, 1, 0)),
+    ("(A[i] != 0) * (B[i] >= 1)", lambda a, b: (a != 0) * (b >= 1) * 1.0),
     ("max(A[i] + B[i], min(A[i], B[i]))", lambda a, b: np.maximum(a + b, np.minimum(a, b))),
 ]
 both = pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -9,11 +9,13 @@ from planish.loops.lang.notation import (
     Axis,
     Tensor,
     axes,
+    equal,
     erf,
     exp,
     log,
     maximum,
     minimum,
+    not_equal,
     pad,
     program,
     reduce_max,
@@ -24,6 +26,7 @@ from planish.loops.lang.notation import (
     sigmoid,
     sqrt,
     tanh,
+    where,
 )
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
@@ -72,6 +75,12 @@ def gelu() -> Program:
     O = Tensor("O")  # noqa: E741
     O[m] = 0.5 * A[m] * (1 + erf(A[m] / 1.4142135623730951))
     return program(O)
+
+
+def choices() -> Program:
+    O = Tensor("O")  # noqa: E741
+    O[m] = where(A[m] < 2, A[m] >= b[m], where(equal(A[m], 1), 3, not_equal(b[m], 0)))
+    return program(O, sizes={"m": 3})
 
 
 def concatenation() -> Program:
@@ -123,6 +132,7 @@ CASES: list[tuple[Callable[[], Program], str, str]] = [
         "float64",
     ),
     (gelu, "O[m] = 0.5 * A[m] * (1 + erf(A[m] / 1.4142135623730951))", "float32"),
+    (choices, "O[m] = where(A[m] < 2, A[m] >= b[m], where(A[m] == 1, 3, b[m] != 0))", "float32"),
     (concatenation, "O[n,m+k] = 1 | B[k,n]", "float64"),
     (joined_reduction, "O[m,i+j+n] += A[m,k] * B[k,i] | 4 - b[j] | 1", "float32"),
     (offsets, "O[m] = A[m,0] + B[m+1,m+2]; O[n+3] = 2.5", "float32"),

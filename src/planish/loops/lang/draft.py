@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from planish.core.errors import ProgramError
-from planish.loops.lang.program import FUNCTIONS, Access, Apply, Const, Expr, Index, accesses
+from planish.loops.lang.program import COMPARISONS, FUNCTIONS, Access, Apply, Const, Expr, Index, accesses
 
 FOLDS: Mapping[str, str] = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 """Reductions inside a value, by name; of one argument each."""
 
-_LATER = {"erf"}
+_LATER = {"erf", *COMPARISONS}
 """Functions that came when stores had programs whose tensors may have these names: brackets tell which."""
 
 RESERVED = {*FUNCTIONS, *FOLDS, "pad", "inf"} - _LATER

@@ -7,17 +7,19 @@ from collections.abc import Iterable, Mapping
 from planish.core.errors import ProgramError
 from planish.loops.lang.inference import infer
 from planish.loops.lang.program import Access, Program
-from planish.loops.lang.symbols import Axis, Element, Expression, Tensor, apply, axes
+from planish.loops.lang.symbols import Axis, Element, Expression, Tensor, apply, axes, choose, compare
 
 __all__ = [
     "Axis",
     "Tensor",
     "axes",
+    "equal",
     "erf",
     "exp",
     "log",
     "maximum",
     "minimum",
+    "not_equal",
     "pad",
     "program",
     "reduce_max",
@@ -28,6 +30,7 @@ __all__ = [
     "sigmoid",
     "sqrt",
     "tanh",
+    "where",
 ]
 
 
@@ -81,6 +84,21 @@ def maximum(a: Expression | float, b: Expression | float) -> Expression:
 def minimum(a: Expression | float, b: Expression | float) -> Expression:
     """Give the lesser of two."""
     return apply("min", a, b)
+
+
+def equal(a: Expression | float, b: Expression | float) -> Expression:
+    """Give 1 where two are equal, else 0; the other comparisons are the operators `<`, `<=`, `>` and `>=`."""
+    return compare("==", a, b)
+
+
+def not_equal(a: Expression | float, b: Expression | float) -> Expression:
+    """Give 1 where two are not equal, else 0."""
+    return compare("!=", a, b)
+
+
+def where(condition: Expression, x: Expression | float, y: Expression | float) -> Expression:
+    """Give x where the condition holds or is a number other than 0, else y."""
+    return choose(condition, x, y)
 
 
 def reduce_sum(x: Expression) -> Expression:

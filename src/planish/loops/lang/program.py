@@ -19,6 +19,9 @@ ARITHMETIC: Mapping[str, str] = {
 }
 """Element type to the type that its elements are computed in, and summed."""
 
+COMPARISONS = ("<", "<=", "==", "!=")
+"""Functions of four arguments: `where(a < b, x, y)` is x where a is less than b, else y."""
+
 FUNCTIONS: Mapping[str, int] = {
     "add": 2,
     "sub": 2,
@@ -35,6 +38,7 @@ FUNCTIONS: Mapping[str, int] = {
     "tanh": 1,
     "sigmoid": 1,
     "erf": 1,
+    **dict.fromkeys(COMPARISONS, 4),
 }
 """Element-wise functions and how many arguments each takes."""
 
@@ -114,6 +118,9 @@ class Apply:
     def __str__(self) -> str:
         if self.function in _INFIX:
             return f"({self.args[0]} {_INFIX[self.function]} {self.args[1]})"
+        if self.function in COMPARISONS:
+            a, b, yes, no = self.args
+            return f"where({a} {self.function} {b}, {yes}, {no})"
         return f"{self.function}({', '.join(map(str, self.args))})"
 
 

@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from planish.core.errors import ProgramError
+from planish.loops.lang.choosing import chosen, compared
 from planish.loops.lang.draft import Draft, Linear
 from planish.loops.lang.program import Access, Apply, Const, Expr
 
@@ -105,11 +107,33 @@ class Expression:
     def __abs__(self) -> Expression:
         return apply("abs", self)
 
+    def __lt__(self, other: Expression | float) -> Comparison:
+        return compare("<", self, other)
+
+    def __le__(self, other: Expression | float) -> Comparison:
+        return compare("<=", self, other)
+
+    def __gt__(self, other: Expression | float) -> Comparison:
+        return compare(">", self, other)
+
+    def __ge__(self, other: Expression | float) -> Comparison:
+        return compare(">=", self, other)
+
     def __or__(self, other: Expression | float) -> Assignment:
         return Assignment(None, (self, _expression(other)))
 
     def __ror__(self, other: float) -> Assignment:
         return Assignment(None, (_expression(other), self))
+
+
+class Comparison(Expression):
+    """1 where it holds, 0 elsewhere; `where` chooses by it."""
+
+    def __bool__(self) -> bool:
+        raise ProgramError(
+            "a comparison of elements is not true or false as a whole",
+            "Write where(a < b, x, y); a < b < c is where(a < b, b < c, 0).",
+        )
 
 
 @dataclass(frozen=True)
@@ -148,6 +172,19 @@ def apply(function: str, *values: Expression | float) -> Expression:
     return Expression(
         Apply(function, tuple(a.expr for a in args)), tensors, tuple(s for a in args for s in a.sizes)
     )
+
+
+def compare(test: str, left: Expression | float, right: Expression | float) -> Comparison:
+    """Compare two values by one of `planish.loops.lang.choosing.TESTS`."""
+    a, b = _expression(left), _expression(right)
+    return Comparison(compared(test, a.expr, b.expr), a.tensors + b.tensors, a.sizes + b.sizes)
+
+
+def choose(condition: Expression, yes: Expression | float, no: Expression | float) -> Expression:
+    """Choose between two values by a third."""
+    parts = [condition, _expression(yes), _expression(no)]
+    tensors = tuple(t for p in parts for t in p.tensors)
+    return Expression(chosen(*(p.expr for p in parts)), tensors, tuple(s for p in parts for s in p.sizes))
 
 
 @dataclass(frozen=True)

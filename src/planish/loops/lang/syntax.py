@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from planish.core.errors import ProgramError, did_you_mean
+from planish.loops.lang.choosing import TESTS, chosen, compared
 from planish.loops.lang.draft import FOLDS, RESERVED, Draft, Linear
-from planish.loops.lang.program import FUNCTIONS, Access, Apply, Const, Expr
+from planish.loops.lang.program import COMPARISONS, FUNCTIONS, Access, Apply, Const, Expr
 
 _REDUCE = {"=": None, "+=": "add", "*=": "mul", "max=": "max", "min=": "min"}
 _LEVELS = ({"+": "add", "-": "sub"}, {"*": "mul", "/": "div"})
@@ -17,7 +18,7 @@ _EXAMPLE = "Statements look like C[m,n] += A[m,k] * B[k,n]."
 _MOST_NESTED = 40
 _MOST_DIGITS = 18
 _TOKEN = re.compile(
-    r"(?P<space>[ \t]+)|(?P<end>[;\n])|(?P<op>\+=|\*=|max=|min=|[-+*/=|()\[\],])"
+    r"(?P<space>[ \t]+)|(?P<end>[;\n])|(?P<op>\+=|\*=|max=|min=|[<>=!]=|[-+*/=|()\[\],<>])"
     r"|(?P<number>(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<bad>.)"
 )
 
@@ -103,9 +104,9 @@ class _Parser:
         tensor = self.tensor()
         subscripts = self.subscripts()
         reduce = _REDUCE[self.expect(*_REDUCE)]
-        parts = [self.expr()]
+        parts = [self.value()]
         while self.take("|"):
-            parts.append(self.expr())
+            parts.append(self.value())
         return Draft(tensor, subscripts, reduce, tuple(parts))
 
     def tensor(self) -> str:
@@ -152,6 +153,16 @@ class _Parser:
             return Linear((), int(self.tokens[self.at - 1].text))
         return Linear(((self.name("an axis or a whole number"), 1),))
 
+    def value(self) -> Expr:
+        left = self.expr()
+        test = self.take(*TESTS)
+        if not test:
+            return left
+        right = self.expr()
+        if self.token.text in TESTS:
+            self.fail("a comparison has two sides", "Write where(a < b, where(b < c, x, y), y).")
+        return compared(test, left, right)
+
     def expr(self, level: int = 0) -> Expr:
         if level == len(_LEVELS):
             return self.unary()
@@ -181,7 +192,7 @@ class _Parser:
         if self.is_number():
             return Const(self.number())
         if self.take("("):
-            inner = self.nested(self.expr)
+            inner = self.nested(self.value)
             self.expect(")")
             return inner
         if self.token.kind == "name" and self.tokens[self.at + 1].text == "(":
@@ -202,18 +213,19 @@ class _Parser:
         self.expect("(")
         if name == "pad":
             return self.padded()
-        if name not in FUNCTIONS and name not in FOLDS:
-            self.fail(f"unknown function '{name}'", did_you_mean(name, {*FUNCTIONS, *FOLDS, "pad"}), start)
-        args = [self.nested(self.expr)]
+        known = {*FUNCTIONS, *FOLDS, "pad", "where"}.difference(COMPARISONS)
+        if name not in known:
+            self.fail(f"unknown function '{name}'", did_you_mean(name, known), start)
+        args = [self.nested(self.value)]
         while self.take(","):
-            args.append(self.nested(self.expr))
+            args.append(self.nested(self.value))
         self.expect(")", ",")
         if name in FOLDS and len(args) == 1:
             return Apply(FOLDS[name], tuple(args))
-        wanted = FUNCTIONS.get(name, 1)
+        wanted = 3 if name == "where" else FUNCTIONS.get(name, 1)
         if len(args) != wanted:
             self.fail(f"{name} takes {wanted} argument{'s' * (wanted > 1)}, not {len(args)}", at=start)
-        return Apply(name, tuple(args))
+        return chosen(*args) if name == "where" else Apply(name, tuple(args))
 
     def padded(self) -> Expr:
         tensor = self.tensor()

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from planish.loops.lang.program import Const
+from planish.loops.lang.program import COMPARISONS, Const
 from planish.loops.lower.erf import ERF
 
 PRIMITIVES: Mapping[str, int] = {
@@ -30,17 +30,18 @@ PRIMITIVES: Mapping[str, int] = {
     "ldexp": 2,
     "exponent": 1,
     "mantissa": 1,
-    "<": 4,
+    **dict.fromkeys(COMPARISONS, 4),
 }
 """Operations and how many arguments each takes.
 
 max(a, b) is `a > b ? a : b` and min(a, b) is `a < b ? a : b`: a NaN in either gives b, as in x86.
-<(a, b, x, y) is `a < b ? x : y`: y where either is NaN.
+<(a, b, x, y) is `a < b ? x : y`, and so are the other comparisons; a NaN is less than nothing, and equal to
+nothing.
 fma(a, b, c) is a * b + c, fused or not. round goes to the nearest integer, halves to even.
 ldexp(a, n) is a * 2**n for an integral n within +-2200 (float64) or +-250 (float32).
 exponent(x) is floor(log2(abs(x))), -inf for 0, inf for +-inf.
 mantissa(x) is abs(x) * 2**n with the n that brings it into [0.75, 1.5); 1 for 0 and +-inf, NaN for x < 0.
-All give NaN for NaN, max, min and < excepted.
+All give NaN for NaN, max, min and the comparisons excepted.
 """
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from planish.loops.ir.extent import Remaining, iterations, within
 from planish.loops.ir.schedule import Schedule, loop_text
 from planish.loops.ir.tree import Buffer, Leaf, Loop, LoopTree, Node, Ref, Value
-from planish.loops.lang.program import IDENTITY, Const
+from planish.loops.lang.program import COMPARISONS, IDENTITY, Const
 from planish.loops.lower.buffers import Memory
 from planish.loops.lower.place import Place, Start
 
@@ -113,6 +113,8 @@ def _value(value: Value) -> str:
             args = [_value(v) for v in value.args]
             if value.function in _INFIX:
                 return f"({args[0]} {_INFIX[value.function]} {args[1]})"
+            if value.function in COMPARISONS:
+                return f"where({args[0]} {value.function} {args[1]}, {args[2]}, {args[3]})"
             return f"{value.function}({', '.join(args)})"
 
 

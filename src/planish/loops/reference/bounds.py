@@ -164,6 +164,8 @@ def representable(largest: float, grain: float, precision: Precision) -> bool:
 def apply(function: str, args: Sequence[Bounded], precision: Precision) -> Bounded:
     """Apply an element-wise function to values with errors."""
     value = VALUES[function](*(a.value for a in args))
+    if function in TESTS:
+        return _chosen(function, value, args)
     result = bounded(value, None, _grain(function, args))
     exact = function in _EXACT or representable(result.largest, result.grain, precision)
     if exact and all(a.error is None for a in args):
@@ -180,6 +182,21 @@ def apply(function: str, args: Sequence[Bounded], precision: Precision) -> Bound
     for a in args:
         unknown = unknown | np.isinf(a.errors)
     return replace(result, error=settled(value, error, unknown))
+
+
+def _chosen(test: str, value: Array, args: Sequence[Bounded]) -> Bounded:
+    """Bound a choice: either value is right where errors decide which side of the comparison is greater."""
+    a, b, x, y = args
+    result = bounded(value, None, min(x.grain, y.grain))
+    if all(arg.error is None for arg in args):
+        return result
+    margin = a.errors + b.errors
+    known = np.isnan(a.value) & (a.errors == 0) | np.isnan(b.value) & (b.errors == 0)
+    unsure = (margin > 0) & ~(np.abs(a.value - b.value) > margin) & ~known
+    own = np.where(TESTS[test](a.value, b.value), x.errors, y.errors)
+    apart = np.abs(x.value - y.value) + np.maximum(x.errors, y.errors)
+    error = np.where(unsure, np.where(np.isnan(apart), np.inf, apart), own)
+    return replace(result, error=np.broadcast_to(error, value.shape))
 
 
 def settled(value: Array, error: Array, unknown: Array | bool) -> Array:
@@ -208,6 +225,21 @@ def _erf(x: Array) -> Array:
     return np.fromiter(map(math.erf, flat), np.float64, len(flat)).reshape(np.shape(x))
 
 
+def _choosing(test: Callable[[Array, Array], Array]) -> Callable[..., Array]:
+    def choose(a: Array, b: Array, x: Array, y: Array) -> Array:
+        return np.where(test(a, b), x, y)
+
+    return choose
+
+
+TESTS: dict[str, Callable[[Array, Array], Array]] = {
+    "<": np.less,
+    "<=": np.less_equal,
+    "==": np.equal,
+    "!=": np.not_equal,
+}
+"""Comparison to what tests arrays."""
+
 VALUES: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "sub": np.subtract,
@@ -224,6 +256,7 @@ VALUES: dict[str, Callable[..., Array]] = {
     "tanh": np.tanh,
     "sigmoid": _sigmoid,
     "erf": _erf,
+    **{name: _choosing(test) for name, test in TESTS.items()},
 }
 """Element-wise function to what computes it on arrays."""
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from planish.loops.lang.program import Access, Apply, Const, Expr
-from planish.loops.reference.bounds import VALUES
+from planish.loops.reference.bounds import TESTS, VALUES
 from planish.loops.reference.views import Array
 
 Step = Callable[[], Any]
@@ -95,7 +95,16 @@ def _calls(function: str, args: Sequence[Array], out: Array) -> list[Step]:
         ]
     if function == "erf":
         return [partial(_erf, args[0], out)]
+    if function in TESTS:
+        return [partial(_choose, TESTS[function], *args, out)]
     return [partial(UFUNC[function], *args, out=out)]
+
+
+def _choose(test: Callable[..., Array], a: Array, b: Array, x: Array, y: Array, out: Array) -> None:
+    """Choose by a comparison, which is made first: `a` may lie where the result goes."""
+    holds = test(a, b)
+    np.copyto(out, y)
+    np.copyto(out, x, where=holds)
 
 
 def _erf(x: Array, out: Array) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import isfinite, prod, sqrt
 
-from planish.loops.lang.program import Access, Const, Expr, Program, Statement, accesses
+from planish.loops.lang.program import COMPARISONS, Access, Const, Expr, Program, Statement, accesses
 from planish.loops.reference.bounds import Precision, grain_of, representable
 
 FINEST = 1 << 16
@@ -123,6 +123,8 @@ def _of(expr: Expr, known: Mapping[str, _Range], precision: Precision) -> _Range
 
 
 def _applied(function: str, args: list[_Range], precision: Precision) -> _Range:
+    if function in COMPARISONS:
+        return _joined(args[2], args[3])
     if any(arg is None for arg in args):
         return None
     grains, larges = zip(*(arg for arg in args if arg is not None), strict=True)

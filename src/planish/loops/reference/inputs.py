@@ -50,7 +50,8 @@ def make_inputs(program: Program, seed: int = 0, styles: Styles | None = None) -
     result: dict[str, Array] = {}
     for i, name in enumerate(program.inputs):
         array = result[name] = aligned(program.type[name])
-        _fill(array, chosen[name], highs[name] / levels / min(1, peaks[name]), rng(seed, i))
+        own = min(levels, chosen[name].levels or levels)
+        _fill(array, chosen[name], highs[name] / own / min(1, peaks[name]), rng(seed, i))
         for dimension in range(array.ndim if peaks[name] != 1 else 0):
             array[(*[slice(None)] * dimension, chosen[name].at)] *= chosen[name].peak
     return result
@@ -67,3 +68,7 @@ def _fill(array: Array, style: Style, grain: float, generator: np.random.Generat
     np.multiply(2 * drawn + 1, grain, out=array, casting="same_kind")
     if style.signs != "positive":
         np.negative(array, out=array, where=negative if style.signs == "mixed" else True)
+    if style.also:
+        which = generator.integers(0, 2 * len(style.also), array.shape)
+        for i, number in enumerate(style.also):
+            array[which == i] = number

@@ -29,7 +29,8 @@ class Misread:
 
 @dataclass(frozen=True)
 class Slip:
-    """A number is taken for a larger one, a function of one argument is left out, `max` and `min` exchanged.
+    """A number is taken for a larger one, a function of one argument is left out, `max` and `min`
+    exchanged, or `<` and `<=`, or `==` and `!=`.
 
     Args:
         place: which of them all, counted from the left, from 0.
@@ -51,7 +52,7 @@ class Start:
 
 Probe = Misread | Slip | Start
 _STARTS = {"max": 0.0, "min": 0.0, "add": 1.0, "mul": 2.0}
-_EXCHANGED = {"max": "min", "min": "max"}
+_EXCHANGED = {"max": "min", "min": "max", "<": "<=", "<=": "<", "==": "!=", "!=": "=="}
 
 
 def all_probes(program: Program, seed: int) -> list[Probe]:

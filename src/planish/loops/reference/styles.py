@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count, product
+from math import isfinite
 from typing import Literal
 
 import numpy as np
 
 from planish.core.seeds import rng
-from planish.loops.lang.program import Apply, Expr, Program, accesses
+from planish.loops.lang.program import COMPARISONS, Apply, Const, Expr, Program, accesses
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class Style:
         signs: "mixed", "positive" or "negative".
         peak: by how much what has the index `at` of a dimension is larger than the rest; a power of two.
         at: the first index, 0, or the last one, -1.
+        levels: into how many the magnitudes are divided at most, so that some are equal; 0 for any number.
+        also: numbers that half of the elements are, each as often as the others.
     """
 
     low: float = 0.25
@@ -30,6 +33,8 @@ class Style:
     signs: Literal["mixed", "positive", "negative"] = "mixed"
     peak: float = 1.0
     at: Literal[0, -1] = -1
+    levels: int = 0
+    also: tuple[float, ...] = ()
 
     def scaled(self, factor: float) -> Style:
         """Give the style of magnitudes this many times as large."""
@@ -41,6 +46,8 @@ POSITIVE = Style(signs="positive")
 NEAR_ONE = Style(0.875, 1.125)
 """Products of many of them neither vanish nor overflow."""
 _PEAKS = Style(0.5, 1.0, "positive", 2), Style(0.5, 1.0, "negative", 2), Style(0.5, 1.0, "positive", 0.5)
+_TIES = 4
+"""Levels with which many elements are equal."""
 _TURNS = POSITIVE, Style(signs="negative")
 _ENDS: tuple[Literal[0, -1], ...] = (-1, 0)
 
@@ -60,7 +67,8 @@ def all_styles(program: Program, seed: int) -> Iterator[Styles]:
     Sums of mixed signs may be negative, which `relu` hides: then all numbers positive, or negative. A
     constant may be above all magnitudes or below: then larger and smaller ones. Of a `max=` one element
     counts: then it is the last one or the first, where loops begin and end. Differences have one sign where
-    inputs are positive and negative in turns. At last each input has any style of its own.
+    inputs are positive and negative in turns. At last each input has any style of its own. What is compared
+    must be equal now and then: to the other side, and to numbers in it.
 
     Args:
         program: whose inputs they are for.
@@ -68,6 +76,9 @@ def all_styles(program: Program, seed: int) -> Iterator[Styles]:
     """
     usual = usual_styles(program)
     yield usual
+    if tied := _compared(program):
+        also = tuple(dict.fromkeys((0.0, *_numbers(program))))
+        yield {n: replace(s, levels=_TIES, also=also) if n in tied else s for n, s in usual.items()}
     for style in (
         POSITIVE,
         MIXED.scaled(4),
@@ -84,6 +95,29 @@ def all_styles(program: Program, seed: int) -> Iterator[Styles]:
     for number in count():
         generator = rng(seed, len(program.inputs), number)
         yield {name: _any_style(generator) for name in program.inputs}
+
+
+def _compared(program: Program) -> set[str]:
+    """Find the tensors that comparisons look at, directly or by other tensors."""
+    found: set[str] = set()
+    for statement in reversed(program.statements):
+        sides = [arg for c in _comparisons(statement.value) for arg in c.args[:2]]
+        read = [statement.value] if statement.target.tensor in found else sides
+        found |= {a.tensor for expr in read for a in accesses(expr)}
+    return found
+
+
+def _numbers(program: Program) -> Iterator[float]:
+    """List the numbers that something is compared with."""
+    for comparison in (c for s in program.statements for c in _comparisons(s.value)):
+        yield from (x.value for x in comparison.args[:2] if isinstance(x, Const) and isfinite(x.value))
+
+
+def _comparisons(expr: Expr) -> Iterator[Apply]:
+    if isinstance(expr, Apply):
+        yield from [expr] if expr.function in COMPARISONS else []
+        for arg in expr.args:
+            yield from _comparisons(arg)
 
 
 def _any_style(generator: np.random.Generator) -> Style:

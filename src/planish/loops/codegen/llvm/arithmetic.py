@@ -11,8 +11,8 @@ from planish.loops.lower.mathlib import EXPANDED, expansion
 
 _BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 EXTREMES = {"max": "llvm.maximum", "min": "llvm.minimum"}
-TESTS = {"max": "ogt", "min": "olt", "<": "olt"}
-"""What chooses one of two values, to its test in IR: false where an operand is not a number."""
+TESTS = {"max": "ogt", "min": "olt", "<": "olt", "<=": "ole", "==": "oeq", "!=": "une"}
+"""What chooses one of two values, to its test in IR: where an operand is not a number, none but != holds."""
 _MANTISSA = {32: 23, 64: 52}
 _BIAS = {32: 127, 64: 1023}
 

@@ -12,6 +12,7 @@ from typing import TypeGuard
 
 from planish.core import TargetError
 from planish.loops.codegen.x86.assembler import Assembler
+from planish.loops.codegen.x86.choosing import TESTS, choose
 from planish.loops.codegen.x86.extremes import EXTREMES, extreme
 from planish.loops.codegen.x86.functions import expand
 from planish.loops.codegen.x86.isa import Isa
@@ -285,7 +286,9 @@ class Block:
             result = expand(self, function, registers[0])
         else:
             result = self.take()
-            if function in EXTREMES:
+            if function in TESTS:
+                choose(self.asm, self.isa, function, result, registers)
+            elif function in EXTREMES:
                 self._extreme_of(function, result, args, registers)
             else:
                 self._instruct(function, result, registers)

@@ -10,8 +10,8 @@ from planish.loops.codegen.x86.assembler import Assembler
 from planish.loops.codegen.x86.encoding import Imm
 from planish.loops.codegen.x86.isa import Isa
 
-TESTS: Mapping[str, Imm] = {"<": Imm(0x11)}
-"""Comparison to its predicate: false where an operand is not a number; none signals."""
+TESTS: Mapping[str, Imm] = {"<": Imm(0x11), "<=": Imm(0x12), "==": Imm(0), "!=": Imm(4)}
+"""Comparison to its predicate, which does not signal: where an operand is not a number, none but != holds."""
 _K7 = int(Register.K7)
 
 

@@ -231,7 +231,10 @@ def _is_multiply(value: Value) -> bool:
 
 
 def _depth(value: Value) -> int:
-    return 1 + max(map(_depth, value.args)) if isinstance(value, Call) else 0
+    """Count the registers that an expression takes at most; a choice keeps four values."""
+    if not isinstance(value, Call):
+        return 0
+    return max(1, len(value.args) - 1) + max(map(_depth, value.args))
 
 
 def _expanded(value: Value) -> bool:

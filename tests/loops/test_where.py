@@ -1,0 +1,167 @@
+"""Comparisons and choices: by the text and by Python, on every back end, verified where they are close."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from planish.core.errors import ProgramError
+from planish.loops.build import compile_with
+from planish.loops.ir.schedule import unscheduled
+from planish.loops.lang.notation import Tensor, axes, where
+from planish.loops.lang.parse import parse, parse_canonical
+from planish.loops.lower.lowering import lower
+from planish.loops.lower.pseudocode import pseudocode
+from planish.loops.reference.cases import choose_cases
+from planish.loops.reference.inputs import aligned
+from planish.loops.reference.reference import reference
+from planish.loops.runtime.kernels import Kernel
+from planish.loops.target import available_backends
+
+Array = NDArray[Any]
+backends = pytest.mark.parametrize("backend", available_backends())
+both = pytest.mark.parametrize("dtype", ["float32", "float64"])
+
+
+def computed(text: str, inputs: Mapping[str, Array], backend: str, sizes: Mapping[str, int]) -> Array:
+    dtype = str(next(iter(inputs.values())).dtype)
+    program = parse(text, sizes, dtype=dtype)
+    tree = lower(unscheduled(program))
+    (name,) = program.outputs
+    output = aligned(program.type[name])
+    Kernel(program, tree, compile_with(backend, tree)).bind(inputs, {name: output})()
+    return output
+
+
+CANONICAL = [
+    ("O[i] = A[i] < B[i]", "O[i] = where(A[i] < B[i], 1, 0)"),
+    ("O[i] = A[i] >= B[i]", "O[i] = where(B[i] <= A[i], 1, 0)"),
+    ("O[i] = where(A[i] > 0, A[i], 0)", "O[i] = where(0 < A[i], A[i], 0)"),
+    ("O[i] = where(A[i], B[i], -inf)", "O[i] = where(A[i] != 0, B[i], -inf)"),
+    ("O[i] = where(where(A[i] == B[i], 1, 0), 2, 3)", "O[i] = where(A[i] == B[i], 2, 3)"),
+    ("O[i] = 2 * (A[i] + 1 <= B[i])", "O[i] = (2 * where((A[i] + 1) <= B[i], 1, 0))"),
+]
+
+
+@pytest.mark.parametrize(("text", "canonical"), CANONICAL)
+def test_a_comparison_alone_is_one_or_zero(text: str, canonical: str) -> None:
+    program = parse(text, {"i": 5})
+    assert str(program.statements[0]) == canonical
+    assert parse_canonical(program.text) == program
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("O[i] = A[i] < B[i] < 3", "column 20: a comparison has two sides, at '< 3'."),
+        ("O[i] = where(A[i], 2)", "column 8: where takes 3 arguments, not 2, at 'where(A[i], 2)'."),
+        ("O[i] = A[i] = B[i]", "column 13: expected an operator, ';' or the end, at '= B[i]'."),
+        ("O[i] = wher(A[i], 1, 2)", "column 8: unknown function 'wher', at 'wher(A[i], 1, 2)'."),
+        ("O[i] = A[i] => B[i]", "column 13: expected an operator, ';' or the end, at '=> B[i]'."),
+    ],
+)
+def test_what_is_said_of_misuse(text: str, said: str) -> None:
+    with pytest.raises(ProgramError) as error:
+        parse(text, {"i": 5})
+    assert str(error.value).startswith(said)
+
+
+def test_a_comparison_has_no_truth_in_python() -> None:
+    (i,) = axes("i")
+    A, B = Tensor("A"), Tensor("B")
+    with pytest.raises(ProgramError, match="not true or false as a whole"):
+        _ = A[i] < B[i] < 3
+    with pytest.raises(ProgramError, match="not true or false as a whole"):
+        where((A[i] < 1) and (B[i] < 1), 1, 0)
+
+
+@backends
+@both
+def test_gelu(backend: str, dtype: str) -> None:
+    x = np.linspace(-6, 6, 1003).astype(dtype)
+    got = computed("O[i] = 0.5 * X[i] * (1 + erf(X[i] / sqrt(2)))", {"X": x}, backend, {"i": 1003})
+    expected = [0.5 * v * math.erfc(-v / math.sqrt(2)) for v in x.astype(float)]
+    eps = float(np.finfo(dtype).eps)
+    # 1 + erf cancels below zero: an error of erf is one of x, and not of the result.
+    np.testing.assert_allclose(got, expected, rtol=8 * eps, atol=8 * eps)
+
+
+@backends
+@both
+def test_causal_attention(backend: str, dtype: str) -> None:
+    """Scores of later keys are masked by a comparison of positions."""
+    n, d = 21, 8
+    random = np.random.default_rng(0)
+    q, k, v = (random.standard_normal((n, d)).astype(dtype) for _ in range(3))
+    position = np.arange(n).astype(dtype)
+    text = """
+    S[q,k] += Q[q,d] * K[k,d]
+    T[q,k] = where(P[k] <= P[q], S[q,k], -inf)
+    M[q] max= T[q,k]; E[q,k] = exp(T[q,k] - M[q]); Z[q] += E[q,k]
+    O[q,e] += E[q,k] / Z[q] * V[k,e]
+    """
+    got = computed(text, {"Q": q, "K": k, "V": v, "P": position}, backend, {"q": n, "k": n, "d": d, "e": d})
+    s = np.where(np.tri(n, dtype=bool), q.astype(float) @ k.astype(float).T, -np.inf)
+    e = np.exp(s - s.max(axis=1, keepdims=True))
+    expected = e / e.sum(axis=1, keepdims=True) @ v
+    np.testing.assert_allclose(got, expected, rtol=1e-4 if dtype == "float32" else 1e-12, atol=1e-6)
+
+
+HOLDS: Mapping[str, Callable[[Array, Array], Array]] = {
+    "<": np.less, "<=": np.less_equal, "==": np.equal, "!=": np.not_equal,
+    ">": np.greater, ">=": np.greater_equal,
+}  # fmt: skip
+
+
+@backends
+@both
+@pytest.mark.parametrize("test", HOLDS)
+@pytest.mark.parametrize("size", [1, 5, 16, 37])
+def test_numbers_and_their_neighbours(backend: str, dtype: str, test: str, size: int) -> None:
+    a = np.linspace(-1, 1, size, dtype=dtype)
+    b = np.stack([a, np.nextafter(a, a.dtype.type(2)), np.nextafter(a, a.dtype.type(-2))])
+    text = f"O[j,i] = where(A[i] {test} B[j,i], A[i] * 2, B[j,i] - 1)"
+    got = computed(text, {"A": a, "B": b}, backend, {"i": size, "j": 3})
+    np.testing.assert_array_equal(got, np.where(HOLDS[test](a, b), a * a.dtype.type(2), b - b.dtype.type(1)))
+
+
+def test_where_rounding_decides_either_is_right() -> None:
+    """A third is another number in float32 and in float64: a kernel may find it equal or not."""
+    program = parse("O[i] = where(A[i] / 3 < B[i], 1, 5)", {"i": 3})
+    third = np.float32(1) / np.float32(3)
+    inputs = {"A": np.ones(3, np.float32), "B": np.array([third, 0.2, 0.5], np.float32)}
+    expected = reference(program, inputs).expected["O"]
+    for first, right in ((1, True), (5, True), (7, False)):
+        assert expected.accepts(np.array([first, 5, 1], np.float32))[0] == right
+    assert expected.tolerance[1] < 1e-6
+    assert expected.tolerance[2] < 1e-6
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "O[i] = where(A[i] < B[i], 1, 2)", "O[i] = where(A[i] <= 0, A[i], 1)", "O[i] = where(M[i], A[i], 9)",
+        "O[i] = A[i] == B[i]", "T[i] = A[i] - B[i]; O[i] = where(T[i] != 0, A[i], 9)",
+        "M[i] max= A[i,k]; O[i,k] = where(A[i,k] == M[i], 1, 0)",
+    ],
+)  # fmt: skip
+def test_inputs_are_equal_now_and_then(text: str) -> None:
+    """A kernel that takes < for <=, or == for !=, is found out on the sets that are chosen."""
+    program = parse(text, {"i": 40, "k": 9} if "k" in text else {"i": 40})
+    wrong = {"<=": "<", "<": "<=", "==": "!=", "!=": "=="}
+    canonical = program.text
+    test = next(t for t in ("<=", "==", "!=", "<") if f" {t} " in canonical)
+    mistaken = parse_canonical(canonical.replace(f" {test} ", f" {wrong[test]} "))
+    shown = [
+        not np.all(case.answer.expected["O"].accepts(reference(mistaken, case.inputs)["O"].astype("f4")))
+        for case in choose_cases(program, 0)
+    ]
+    assert any(shown)
+
+
+def test_pseudocode() -> None:
+    tree = lower(unscheduled(parse("O[i] = where(A[i] < 0.5, A[i], 2)", {"i": 4})))
+    assert "O[i] = where(A[i] < 0.5, A[i], 2)" in pseudocode(tree)
