@@ -4,6 +4,8 @@ import hashlib
 import json
 from typing import Any
 
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+
 
 def canonical_json(value: Any) -> str:
     """Write a value as JSON with sorted keys and no spaces.
@@ -18,7 +20,7 @@ def canonical_json(value: Any) -> str:
         ValueError: a number is infinite or not a number.
         TypeError: a value has no JSON form.
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _encode(value)
 
 
 def content_hash(text: str) -> str:

@@ -19,7 +19,7 @@ class Step:
 
     def to_json(self) -> list[Any]:
         """Give `[name, {option: value}]`."""
-        return [type(self).__name__, {f.name: getattr(self, f.name) for f in fields(self)}]
+        return [type(self).__name__, {name: getattr(self, name) for name in _options(type(self))}]
 
     def __str__(self) -> str:
         options = ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in fields(self))
@@ -131,12 +131,13 @@ def _are_current(steps: Sequence[str], known: Mapping[str, type[Step]], seen: se
                 step, options = json.loads(f"[{text}}}]")
             except ValueError:  # no steps at all, or a text was cut in its midst
                 return False
-            if step not in known or options.keys() != _options(known[step]):
+            if step not in known or options.keys() != _options(known[step]).keys():
                 return False
             seen.add(text)
     return True
 
 
 @cache
-def _options(step: type[Step]) -> frozenset[str]:
-    return frozenset(f.name for f in fields(step))
+def _options(step: type[Step]) -> Mapping[str, None]:
+    """Give the names of a step's options, in their order."""
+    return dict.fromkeys(f.name for f in fields(step))

@@ -287,3 +287,20 @@ def test_the_first_guess_passes_through_large_tensors_in_sequence() -> None:
 def test_the_first_guess_shares_work_among_cores_where_there_is_enough(n: int, chosen: str) -> None:
     space = TemplateSpace(matmul(n, n, n), Target("a processor", frozenset({"x86-avx512"}), cores=2))
     assert space.choices(space.start())["parallel"] == chosen
+
+
+@pytest.mark.parametrize("program", [matmul(), convolution(), depthwise()])
+def test_what_was_asked_before_changes_no_proposal(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    used = TemplateSpace(program, AVX512)
+    candidate = used.start()
+    with monkeypatch.context() as patch:
+        patch.setattr("planish.loops.space.template.KNOWN_MAX", 0)
+        forgetful = TemplateSpace(program, AVX512)
+    for place in range(40):
+        sampled, new = used.sample(rng(1, place)), TemplateSpace(program, AVX512)
+        assert new.sample(rng(1, place)) == forgetful.sample(rng(1, place)) == sampled
+        mutated = used.mutate(candidate, rng(2, place))
+        assert new.mutate(candidate, rng(2, place)) == forgetful.mutate(candidate, rng(2, place)) == mutated
+        children = used.crossover(mutated, sampled, rng(3, place))
+        assert forgetful.crossover(mutated, sampled, rng(3, place)) == children
+        candidate = children[0]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,21 @@ if TYPE_CHECKING:
 Choices = Mapping[str, str]
 """Knob to the name of the alternative that is chosen."""
 
+KNOWN_MAX = 4096
+"""Places before a knob that are remembered: neighbours have most of their way in common."""
+
 _Choose = Callable[[Knob, Options], str]
+_Names = tuple[str, ...]
+"""Alternatives of the first knobs."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where alternatives of the first knobs lead, and what the next knob offers there; at the end nothing."""
+
+    context: Context
+    knob: Knob | None
+    options: Options
 
 
 class TemplateSpace:
@@ -47,6 +62,9 @@ class TemplateSpace:
         if fuse := fusing(self._facts):
             self._first = (fuse[0],)
             self._forms[FUSED] = _knobs_of(fuse[1])
+        self._place = lru_cache(maxsize=KNOWN_MAX)(self._find_place)
+        self._made = lru_cache(maxsize=KNOWN_MAX)(self._make)
+        self._read = lru_cache(maxsize=KNOWN_MAX)(self._read_back)
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
@@ -68,7 +86,7 @@ class TemplateSpace:
 
     def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
         """Choose anew for one knob; the others keep their alternatives where these are still offered."""
-        read = list(self._read(candidate))
+        read = self._read(candidate)
         old = {name: chosen for name, chosen, _ in read}
         free = [name for name, _, options in read if len(options) > 1]
         if not free:
@@ -116,14 +134,25 @@ class TemplateSpace:
         return Context(self._facts, unscheduled(self._facts.program), {}, "", Tile((), "", 1))
 
     def _candidate(self, choose: _Choose) -> Candidate:
-        context = self._begin()
-        steps: tuple[Step, ...] = ()
-        while knob := self._next(context):
-            options = knob.options(context)
-            name = choose(knob, options)
-            steps += options[name].steps
-            context = self._after(context, knob, name, options[name])
-        return Candidate(steps)
+        names: _Names = ()
+        while knob := (place := self._place(names)).knob:
+            names = (*names, choose(knob, place.options))
+        return self._made(names)
+
+    def _make(self, names: _Names) -> Candidate:
+        """Make the candidate of these alternatives, one for each knob; it may be met again and again."""
+        options = (self._place(names[:i]).options[name] for i, name in enumerate(names))
+        return Candidate(tuple(step for option in options for step in option.steps))
+
+    def _find_place(self, names: _Names) -> _Place:
+        if names:
+            before = self._place(names[:-1])
+            assert before.knob is not None
+            context = self._after(before.context, before.knob, names[-1], before.options[names[-1]])
+        else:
+            context = self._begin()
+        knob = self._next(context)
+        return _Place(context, knob, knob.options(context) if knob else {})
 
     def _next(self, context: Context) -> Knob | None:
         """Give the knob to turn next; the first one says which form of the program the others are for."""
@@ -137,20 +166,20 @@ class TemplateSpace:
         chosen = {**context.chosen, knob.name: name}
         return knob.after(replace(context, schedule=schedule, chosen=chosen), name)
 
-    def _read(self, candidate: Candidate) -> Iterator[tuple[str, str, Options]]:
+    def _read_back(self, candidate: Candidate) -> tuple[tuple[str, str, Options], ...]:
         """List each knob with what is chosen and what was offered."""
-        context, left = self._begin(), candidate.steps
-        while knob := self._next(context):
-            options = knob.options(context)
-            fits = [n for n, o in options.items() if left[: len(o.steps)] == o.steps]
+        read: list[tuple[str, str, Options]] = []
+        names, left = _Names(), candidate.steps
+        while knob := (place := self._place(names)).knob:
+            fits = [n for n, o in place.options.items() if left[: len(o.steps)] == o.steps]
             if not fits:
                 break
-            name = max(fits, key=lambda n: len(options[n].steps))
-            yield knob.name, name, options
-            context = self._after(context, knob, name, options[name])
-            left = left[len(options[name].steps) :]
+            name = max(fits, key=lambda n: len(place.options[n].steps))
+            read.append((knob.name, name, place.options))
+            names, left = (*names, name), left[len(place.options[name].steps) :]
         if left:
             raise ScheduleError(f"{left[0]} is no step of this template", "Use the space's own candidates.")
+        return tuple(read)
 
     def _all(self, context: Context, steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
         knob = self._next(context)
