@@ -19,10 +19,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from planish.corpus import Row, read_corpus
-from planish.corpus.labelling import Bench, Budget, Effect, Plan, Ward, bench, forked, summarise
+from planish.corpus.labelling import Bench, Budget, Effect, Plan, bench, summarise
 from planish.corpus.labelling.card import HEADS, cells
 from planish.corpus.labelling.examiner import Examiner, Passes
 from planish.corpus.labelling.search import search
+from planish.isolation import Watchdog, forked
 from planish.llvm.passes import load_coreset
 
 SIZES = (1, 3, 5, 10, 20)
@@ -48,9 +49,9 @@ class Trying:
     lists: Sequence[Passes]
     seconds: float
 
-    def __call__(self, row: Row, ward: Ward) -> Tried | None:
+    def __call__(self, row: Row, watchdog: Watchdog) -> Tried | None:
         made = self.bench
-        with made.examining(row, ward) as examiner:
+        with made.examining(row, watchdog) as examiner:
             baseline = examiner.cost(made.baseline) if examiner else None
             return None if examiner is None or baseline is None else self._tried(row, examiner, baseline)
 

@@ -16,8 +16,9 @@ from itertools import accumulate
 from pathlib import Path
 
 from planish.corpus import Row, read_corpus
-from planish.corpus.labelling import Bench, Budget, Plan, Ward, bench, forked
+from planish.corpus.labelling import Bench, Budget, Plan, bench
 from planish.corpus.labelling.search import search
+from planish.isolation import Watchdog, forked
 
 AT = (1, 3, 10, 20, 40, 100, 200, 400, 1000)
 NAMES = {"portfolio": "ours (portfolio)", "random-minimise": "the thesis's (random, minimised)"}
@@ -30,9 +31,9 @@ class Tracing:
     bench: Bench
     evaluations: int
 
-    def __call__(self, row: Row, ward: Ward) -> list[int] | None:
+    def __call__(self, row: Row, watchdog: Watchdog) -> list[int] | None:
         made = self.bench
-        with made.examining(row, ward) as examiner:
+        with made.examining(row, watchdog) as examiner:
             baseline = examiner.cost(made.baseline) if examiner else None
             if examiner is None or baseline is None:
                 return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import shutil
@@ -13,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planish.core import PlanishError, TargetError, did_you_mean
+from planish.isolation.disk import check_room
 
 _DAY_S = 86400.0
 _SECONDS = 900.0
-_FULL = os.strerror(errno.ENOSPC)
 _HELPER = "/usr/lib/apt/apt-helper"
 _SYSTEM = Path("/etc/apt")
 _PACKAGE = re.compile(r"^Package: (\S+)", re.MULTILINE)
@@ -178,6 +177,5 @@ def _codename() -> str:
 def _raise(command: tuple[str, ...], messages: str) -> None:
     lines = [line.strip() for line in messages.splitlines() if line.strip()]
     told = [line for line in lines if line.startswith(("E:", "dpkg-source: error"))] or lines[-1:]
-    if _FULL in messages:
-        raise OSError(errno.ENOSPC, _FULL, command[0])
+    check_room(command[0], messages)
     raise PlanishError(f"{command[0]}: {'; '.join(told) or 'it failed'}")

@@ -86,8 +86,6 @@ class Plan:
 def build_corpus(folder: Path, plan: Plan, listener: Listener) -> Mapping[str, Any]:
     """Build a corpus, or go on with it.
 
-    A script that calls this needs `if __name__ == "__main__":`, as the workers are spawned.
-
     Args:
         folder: where to; made where it is missing.
         plan: what to build.

@@ -5,24 +5,24 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Generator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from planish.core import PlanishError
-from planish.corpus.crew import crew
 from planish.corpus.manifest import key_of
-from planish.corpus.room import is_no_room
 from planish.corpus.source import Package, Prepared
 from planish.corpus.unit import Crop, Recipe, Unit, harvest
+from planish.isolation import Done, ForkLimits, ForkPool, Watchdog
+from planish.isolation.disk import is_no_room
 
 _FILES_AT_ONCE = 8  # few enough that Ctrl-C is quick, many enough that sending them costs nothing
 _AHEAD = 2  # packages that are prepared before a worker needs them
 _TICK_S = 0.5
+_LIMITS = ForkLimits(memory_bytes=0)  # compilers have limits of their own
 
 
-@dataclass
+@dataclass(eq=False)
 class Passage:
     """A package on its way through the workers.
 
@@ -60,6 +60,21 @@ class Passage:
         return whole
 
 
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """What one worker does at once: prepare a package, or compile some of its files.
+
+    Args:
+        passage: of the package.
+        place: of these files among all; 0 where it is prepared.
+        units: the files; None where it is prepared.
+    """
+
+    passage: Passage
+    place: int = 0
+    units: Sequence[Unit] | None = None
+
+
 @dataclass(frozen=True)
 class Pipeline:
     """How packages are worked on.
@@ -77,10 +92,7 @@ class Pipeline:
     jobs: int
 
     def run(self, packages: Sequence[Package]) -> Generator[Passage]:
-        """Work on packages, and give each when it is over.
-
-        A worker that dies takes the others along; the packages under way are then tried again one by one, and
-        one at which a worker dies again is given up.
+        """Work on packages, and give each when it is over; one at which a worker dies is given up.
 
         Yields:
             A passage that is over; or one that is not, when there is news or half a second has passed.
@@ -88,70 +100,50 @@ class Pipeline:
         Raises:
             OSError: the disk is full.
         """
-        waiting = deque(packages)
-        suspects: deque[Package] = deque()
-        while waiting or suspects:
-            alone = bool(suspects)
-            queue = deque([suspects.popleft()]) if alone else waiting
-            under_way: list[Passage] = []
-            try:
-                with crew(self.jobs) as pool:
-                    yield from self._drive(queue, pool, under_way)
-            except BrokenProcessPool:
-                if alone:
-                    yield Passage(under_way[0].package, error="a worker died of it")
-                else:
-                    suspects += [passage.package for passage in under_way]
+        waiting, under_way = deque(packages), list[Passage]()
+        with closing(ForkPool(self._work, self.jobs, limits=_LIMITS)) as pool:
+            while waiting or under_way:
+                while waiting and len(under_way) < self.jobs + _AHEAD:
+                    under_way.append(Passage(waiting.popleft()))
+                    pool.add([_Part(under_way[-1])])
+                for done in pool.over(_TICK_S):
+                    passage = done.item.passage
+                    if passage not in under_way:  # another part has failed
+                        continue
+                    pool.add(_taken(done))
+                    if passage.is_over:
+                        under_way.remove(passage)
+                    yield passage
+                yield from under_way[:1]
 
-    def _drive(
-        self, waiting: deque[Package], pool: ProcessPoolExecutor, under_way: list[Passage]
-    ) -> Generator[Passage]:
-        expected: dict[Future[Prepared | Crop], tuple[Passage, int]] = {}
-        while waiting or under_way:
-            while waiting and len(under_way) < self.jobs + _AHEAD:
-                passage = Passage(waiting.popleft())
-                under_way.append(passage)
-                expected[pool.submit(_prepare, passage.package, *self._place(passage.package))] = (passage, 0)
-            for future in wait(expected, _TICK_S, FIRST_COMPLETED).done:
-                passage, part = expected.pop(future)
-                result = _result(future, passage)
-                if isinstance(result, Prepared):
-                    expected.update(self._compile(passage, result, pool))
-                elif result is not None and passage.missing is not None:
-                    passage.parts[part] = result
-                    passage.missing -= 1
-                if passage.is_over:
-                    under_way.remove(passage)
-                yield passage
-            yield from under_way[:1]
-
-    def _place(self, package: Package) -> tuple[Path, Sequence[Path]]:
-        return self.sources / key_of(package.kind, package.name), self.system
-
-    def _compile(
-        self, passage: Passage, prepared: Prepared, pool: ProcessPoolExecutor
-    ) -> dict[Future[Prepared | Crop], tuple[Passage, int]]:
-        starts = range(0, len(prepared.units), _FILES_AT_ONCE)
-        passage.version, passage.missing = prepared.version, len(starts)
-        units = [prepared.units[start : start + _FILES_AT_ONCE] for start in starts]
-        return {pool.submit(_harvest, some, self.recipe): (passage, part) for part, some in enumerate(units)}
+    def _work(self, part: _Part, _: Watchdog) -> Prepared | Crop | str:
+        """Give what comes of a part, or why nothing does; in a worker."""
+        package = part.passage.package
+        try:
+            if part.units is not None:
+                return harvest(part.units, self.recipe)
+            return package.prepare(self.sources / key_of(package.kind, package.name), self.system)
+        except PlanishError as error:  # of this package alone
+            return error.message
+        except OSError as error:
+            if is_no_room(error):
+                raise
+            return str(error)
 
 
-def _prepare(package: Package, work: Path, system: Sequence[Path]) -> Prepared | Crop:
-    return package.prepare(work, system)
-
-
-def _harvest(units: Sequence[Unit], recipe: Recipe) -> Prepared | Crop:
-    return harvest(units, recipe)
-
-
-def _result(future: Future[Prepared | Crop], passage: Passage) -> Prepared | Crop | None:
-    try:
-        return future.result()
-    except PlanishError as error:  # of this package alone
-        passage.error = error.message
-    except OSError as error:
-        if is_no_room(error):
-            raise
-        passage.error = str(error)
-    return None
+def _taken(done: Done[_Part, Prepared | Crop | str]) -> Sequence[_Part]:
+    """Take what came of a part; gives those that follow from it."""
+    part, passage = done.item, done.item.passage
+    match done.answer:
+        case Prepared(version, units):
+            starts = range(0, len(units), _FILES_AT_ONCE)
+            passage.version, passage.missing = version, len(starts)
+            some = [units[start : start + _FILES_AT_ONCE] for start in starts]
+            return [_Part(passage, place, each) for place, each in enumerate(some)]
+        case Crop() as crop:
+            assert passage.missing is not None
+            passage.parts[part.place] = crop
+            passage.missing -= 1
+        case why:
+            passage.error = why or "a worker died of it"
+    return ()

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from planish.core import PlanishError, ProgramError
-from planish.corpus.room import is_no_room
+from planish.isolation.disk import is_no_room
 from planish.llvm.backend import Backend, IRError, open_backend
 from planish.llvm.clang import Compiler
 from planish.llvm.csmith import random_program

@@ -22,6 +22,7 @@ _OWN = frozenset(
     ]
 )
 """What a process brings upon itself; other signals are sent by somebody."""
+_TIMERS = frozenset((signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF, signal.SIGXCPU))
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,13 @@ class End:
         cause: one line.
         detail: the cause, and the last lines that it printed.
         from_outside: whether a signal ended it that evaluated code does not cause.
+        hung: whether a timer ended it.
     """
 
     cause: str
     detail: str
     from_outside: bool
+    hung: bool = False
 
 
 def is_from_outside(code: int) -> bool:
@@ -46,6 +49,11 @@ def is_from_outside(code: int) -> bool:
         code: as of `subprocess`: negative for a signal.
     """
     return code < 0 and -code not in _OWN
+
+
+def is_timeout(code: int) -> bool:
+    """Whether a process ended by one of the timers that it had set, as `is_from_outside` takes the code."""
+    return -code in _TIMERS
 
 
 def ending_of(code: int) -> str:

@@ -2,7 +2,6 @@
 
 import mmap
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -13,9 +12,9 @@ from contextlib import suppress
 
 from planish.core import Candidate
 from planish.isolation.cage import Cage
+from planish.isolation.child import ChildProcess
 from planish.isolation.dial import DIAL_BYTES, Dial
 from planish.isolation.endings import End, ending_of, is_from_outside
-from planish.isolation.scratch import Scratch
 from planish.isolation.wire import Chunk, Decoder, Made, Make, Reply, Setup, encode, send
 from planish.isolation.withheld import Withheld
 
@@ -52,19 +51,12 @@ class WorkerProcess:
         command_end, self._commands = os.pipe()
         self.replies, reply_end = os.pipe()
         self.errors, error_end = os.pipe()
-        lifeline_end, self._lifeline = os.pipe()
         dial = _shared_memory()
-        inherited = (command_end, reply_end, lifeline_end, dial)
-        self._scratch = Scratch()
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", WORKER, *map(str, inherited)],
-            stdin=subprocess.DEVNULL,
-            stdout=error_end,
-            stderr=error_end,
-            pass_fds=inherited,
-            start_new_session=True,
-            env={**os.environ, "TMPDIR": str(self._scratch.path)},
+        inherited = (command_end, reply_end, dial)
+        self._child = ChildProcess(
+            WORKER, inherited, stdin=subprocess.DEVNULL, stdout=error_end, stderr=error_end
         )
+        self._process = self._child.process
         self.dial = Dial(memoryview(mmap.mmap(dial, DIAL_BYTES)))
         for descriptor in (*inherited, error_end):
             os.close(descriptor)
@@ -163,13 +155,10 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End it and all that it started."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        for descriptor in (self._commands, self.replies, self.errors, self._lifeline):
+        self._child.kill()
+        for descriptor in (self._commands, self.replies, self.errors):
             with suppress(OSError):
                 os.close(descriptor)
-        self._scratch.remove()  # who litters from a session of its own, keeps it
 
     def dismiss(self) -> None:
         """Ask it to end; `kill` must follow."""

@@ -1,4 +1,4 @@
-"""A worker process: `python -m planish.isolation.worker COMMANDS REPLIES LIFELINE DIAL`.
+"""A worker process: `python -m planish.isolation.worker COMMANDS REPLIES DIAL LIFELINE`.
 
 The arguments are the descriptors that the parent opened for it. Standard output and error belong
 to the evaluated code, so that nothing it prints can be taken for an answer.
@@ -23,7 +23,7 @@ def main(descriptors: Sequence[int]) -> None:
     """Serve until the parent closes the pipe."""
     for descriptor in descriptors:
         os.set_inheritable(descriptor, False)
-    commands, replies, lifeline, memory = descriptors
+    commands, replies, memory, lifeline = descriptors
     die_with_parent(lifeline)
     settle()
     setup = receive(commands)

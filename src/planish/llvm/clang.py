@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import platform
 import re
@@ -17,11 +16,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from planish.core import ProgramError, TargetError, cache_folder
+from planish.isolation.disk import check_room
 
 OLDEST = 17  # older ones write typed pointers
 VARIABLE = "PLANISH_CLANG"
 _SECONDS = 60.0
-_FULL = os.strerror(errno.ENOSPC)
 _PLAIN = ("-g0", "-S", "-emit-llvm", "-fno-stack-protector", "-fno-ident")
 _OF_LEVEL = {"O0": ("-O0", "-Xclang", "-disable-O0-optnone")}
 _VERSION = re.compile(r"clang version (\d+)\.(\d+)\.(\d+)")
@@ -105,9 +104,8 @@ class Compiler:
         except subprocess.TimeoutExpired as error:
             raise ProgramError(f"{path}: the compiler did not end within {seconds:g} s") from error
         messages = done.stderr.decode(errors="replace")
-        if done.returncode and _FULL in messages:
-            raise OSError(errno.ENOSPC, _FULL, self.command[0])
         if done.returncode:
+            check_room(self.command[0], messages)
             raise ProgramError(_first_error(str(path), messages, done.returncode))
         return done.stdout.decode(errors="backslashreplace")
 

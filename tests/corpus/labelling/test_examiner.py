@@ -2,8 +2,8 @@
 
 import pytest
 
-from planish.corpus.labelling import Ward
 from planish.corpus.labelling.examiner import Examiner
+from planish.isolation import Watchdog
 from planish.llvm.backend import IRError, PassError, open_backend
 
 IR = """define i32 @f(i32 %x) {
@@ -15,7 +15,7 @@ IR = """define i32 @f(i32 %x) {
 """
 
 
-class _Open(Ward):
+class _Open(Watchdog):
     """Lets everything in, and kills nobody."""
 
     def __init__(self) -> None:

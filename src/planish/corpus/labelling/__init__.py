@@ -10,24 +10,20 @@ from planish.corpus.labelling.run import label_corpus
 from planish.corpus.labelling.search import Budget
 from planish.corpus.labelling.shards import read_labels
 from planish.corpus.labelling.summary import Effect, Summary, summarise
-from planish.corpus.labelling.ward import Done, Ward, forked
 
 __all__ = [
     "Bench",
     "Budget",
-    "Done",
     "Effect",
     "Label",
     "Plan",
     "Progress",
     "Searching",
     "Summary",
-    "Ward",
     "bench",
     "build_coreset",
     "choose",
     "cost_table",
-    "forked",
     "greedy_cover",
     "label_corpus",
     "label_page",

@@ -15,9 +15,9 @@ from planish.corpus.labelling.label import Label
 from planish.corpus.labelling.one import Costing
 from planish.corpus.labelling.plan import Bench, Plan, bench
 from planish.corpus.labelling.shards import read_labels
-from planish.corpus.labelling.ward import forked
 from planish.corpus.reading import read_corpus
 from planish.corpus.row import Row
+from planish.isolation import forked
 
 if TYPE_CHECKING:
     import numpy as np

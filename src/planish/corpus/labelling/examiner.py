@@ -11,7 +11,7 @@ from planish.llvm.passes import print_pipeline, vary
 from planish.llvm.repeating import fingerprint, reproduces
 
 if TYPE_CHECKING:
-    from planish.corpus.labelling.ward import Ward
+    from planish.isolation import Watchdog
     from planish.llvm.backend import Backend, Module
 
 Passes = tuple[str, ...]
@@ -37,15 +37,17 @@ class Examiner:
         ir: the function, as a module of its own.
         objective: "instructions" or "text_bytes".
         baseline: -Oz as clang means it, on functions that are `minsize optsize`, as all of them are here.
-        ward: keeps from what ended LLVM before.
+        watchdog: keeps from what ended LLVM before.
 
     Raises:
         IRError: the IR cannot be read.
     """
 
-    def __init__(self, backend: Backend, ir: str, objective: str, baseline: Passes, ward: Ward) -> None:
+    def __init__(
+        self, backend: Backend, ir: str, objective: str, baseline: Passes, watchdog: Watchdog
+    ) -> None:
         self.baseline = baseline
-        self._ward = ward
+        self._watchdog = watchdog
         self._sized = objective == "text_bytes"
         self._module = backend.parse(for_size(ir))
         self._costs: dict[Passes, int | None] = {}
@@ -104,7 +106,7 @@ class Examiner:
 
     def _run(self, passes: Passes) -> int | None:
         pipeline = print_pipeline(passes)
-        if not self._ward.enter(pipeline):
+        if not self._watchdog.enter(pipeline):
             return None
         module = self._module.clone()
         try:

@@ -9,8 +9,8 @@ from planish.corpus.labelling.examiner import Examiner, Passes
 from planish.corpus.labelling.label import Label
 from planish.corpus.labelling.plan import Bench
 from planish.corpus.labelling.search import Budget, search, shorten
-from planish.corpus.labelling.ward import Ward
 from planish.corpus.row import Row
+from planish.isolation import Watchdog
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,10 @@ class Searching:
     bench: Bench
     budget: Budget
 
-    def __call__(self, row: Row, ward: Ward) -> Label | None:
+    def __call__(self, row: Row, watchdog: Watchdog) -> Label | None:
         """Label one function; None where LLVM cannot read it, or -Oz fails."""
         bench = self.bench
-        with bench.examining(row, ward) as examiner:
+        with bench.examining(row, watchdog) as examiner:
             if examiner is None:
                 return None
             if examiner.cost(bench.baseline) is not None:
@@ -49,11 +49,11 @@ class Broadcasting:
     bench: Bench
     lists: Sequence[Passes]
 
-    def __call__(self, item: tuple[Row, Label], ward: Ward) -> Label:
+    def __call__(self, item: tuple[Row, Label], watchdog: Watchdog) -> Label:
         """Give the label, better where one of the lists is."""
         row, label = item
         bench = self.bench
-        with bench.examining(row, ward) as examiner:
+        with bench.examining(row, watchdog) as examiner:
             assert examiner is not None  # it has a label, so it could be read
             for passes in (bench.baseline, label.passes, *self.lists):
                 examiner.cost(passes)
@@ -81,9 +81,9 @@ class Costing:
     bench: Bench
     lists: Sequence[Passes]
 
-    def __call__(self, row: Row, ward: Ward) -> tuple[int | None, list[int | None]] | None:
+    def __call__(self, row: Row, watchdog: Watchdog) -> tuple[int | None, list[int | None]] | None:
         """Give the cost after -Oz and after each list; None where LLVM cannot read the function."""
-        with self.bench.examining(row, ward) as examiner:
+        with self.bench.examining(row, watchdog) as examiner:
             if examiner is None:
                 return None
             costs = [examiner.cost(passes) for passes in self.lists]

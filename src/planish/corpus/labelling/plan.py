@@ -10,8 +10,8 @@ from functools import cached_property
 from planish.core import Objective, unknown, usable_cores
 from planish.corpus.labelling.examiner import Examiner
 from planish.corpus.labelling.search import Budget
-from planish.corpus.labelling.ward import Ward
 from planish.corpus.row import SPLITS, Row
+from planish.isolation import Watchdog
 from planish.llvm.backend import Backend, IRError, open_backend
 from planish.llvm.passes import PassSpace, available, oz_of, pass_space
 
@@ -111,10 +111,10 @@ class Bench:
         return (oz,)
 
     @contextmanager
-    def examining(self, row: Row, ward: Ward) -> Generator[Examiner | None]:
+    def examining(self, row: Row, watchdog: Watchdog) -> Generator[Examiner | None]:
         """Give the examiner of a function, closed in the end; None where LLVM cannot read it."""
         try:
-            examiner = Examiner(self.backend, row.ir, self.plan.objective, self.baseline, ward)
+            examiner = Examiner(self.backend, row.ir, self.plan.objective, self.baseline, watchdog)
         except IRError:
             yield None
             return

@@ -21,10 +21,10 @@ from planish.corpus.labelling.label import Label
 from planish.corpus.labelling.one import Broadcasting, Searching
 from planish.corpus.labelling.plan import Bench, Listener, Plan, Progress, bench
 from planish.corpus.labelling.shards import LABELS, read_shard, write_labels
-from planish.corpus.labelling.ward import Ward, forked
 from planish.corpus.manifest import MANIFEST, replace_text
 from planish.corpus.reading import read_corpus
 from planish.corpus.row import SPLITS, Row
+from planish.isolation import Watchdog, forked
 
 SEARCHED = "searched"
 LISTS = "lists.json"
@@ -174,7 +174,7 @@ class _Run:
         name: str,
         where: str,
         read: Callable[[], Iterator[list[_Item]]],
-        work: Callable[[_Item, Ward], Label | None],
+        work: Callable[[_Item, Watchdog], Label | None],
         otherwise: Callable[[_Item], Label | None],
         evaluations: int,
     ) -> None:

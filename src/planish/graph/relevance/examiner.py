@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 import time
 import weakref
 from collections.abc import Mapping, Sequence
@@ -16,7 +14,7 @@ from typing import Any
 from planish.core import PlanishError
 from planish.graph.program import GraphProgram
 from planish.graph.running import Settings
-from planish.isolation.scratch import Scratch
+from planish.isolation import ChildProcess, ending_of
 
 PATIENCE_S = 40.0
 """Seconds for one answer, and one more for each 20 MB of the model."""
@@ -126,27 +124,20 @@ class _Child:
     """The process, with the folder that it works in; both end with this object."""
 
     def __init__(self, program: GraphProgram, settings: Settings) -> None:
-        scratch = Scratch()
-        lifeline, held = os.pipe()
-        command = [sys.executable, "-P", "-m", "planish.graph.relevance.child", str(lifeline)]
-        self._process = subprocess.Popen(
-            command,
+        child = ChildProcess(
+            "planish.graph.relevance.child",
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            text=True,
-            pass_fds=(lifeline,),
-            start_new_session=True,
-            env={**os.environ, "TMPDIR": str(scratch.path)},
         )
-        os.close(lifeline)
+        self._process = child.process
         self.pid = self._process.pid
-        self.close = weakref.finalize(self, _end, self._process, held, scratch)
+        self.close = weakref.finalize(self, child.kill)
         self._write(
             {
                 "program": replace(program, stored="").text,
                 "settings": asdict(settings),
-                "scratch": str(scratch.path),
+                "scratch": str(child.scratch.path),
             }
         )
 
@@ -161,27 +152,12 @@ class _Child:
         if not ready:
             raise ExaminerError(f"no answer in {patience:.0f} s")
         line = self._process.stdout.readline()
-        if not line.endswith("\n"):
+        if not line.endswith(b"\n"):
             code = self._process.wait()
-            raise ExaminerError(
-                f"the process ended with {code}" if code >= 0 else f"killed by signal {-code}"
-            )
+            raise ExaminerError(f"the process {ending_of(code)}" if code >= 0 else ending_of(code))
         return json.loads(line)
 
     def _write(self, document: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(document) + "\n")
+        self._process.stdin.write(f"{json.dumps(document)}\n".encode())
         self._process.stdin.flush()
-
-
-def _end(process: subprocess.Popen[str], held: int, scratch: Scratch) -> None:
-    process.kill()
-    process.wait()
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            try:
-                pipe.close()
-            except BrokenPipeError:  # a question that nobody reads any more
-                continue
-    os.close(held)
-    scratch.remove()

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from planish.isolation import End, ForkLimits, in_child
 from planish.llvm.backend import Backend, Module, PassError
 from planish.llvm.backend.protocol import IRError
 from planish.llvm.running import Answer, NotRunnableError, Runner
-from planish.llvm.soundness.forked import Ended, in_child
 from planish.llvm.soundness.subject import Subject
 
 Kind = Literal["right", "refused", "crashed", "hung", "invalid", "wrong"]
@@ -22,9 +21,8 @@ Kind = Literal["right", "refused", "crashed", "hung", "invalid", "wrong"]
 UNSOUND: tuple[Kind, ...] = ("invalid", "wrong")
 """What must not happen. A list that LLVM crashes on costs one candidate only."""
 
-COMPILE_S = 20
-"""Seconds of the processor for all modules of a subject."""
-MEMORY_BYTES = 4 << 30
+COMPILING = ForkLimits(seconds=20, memory_bytes=4 << 30)
+"""Of all modules of a subject."""
 REFERENCE_S = 2.0
 """Seconds that the subject may run as it is."""
 _SLOWER = 20.0
@@ -128,29 +126,25 @@ class Examiner:
 
     def _compiled(self, pipeline: str, only: Collection[int] | None) -> list[bytes] | Verdict:
         """Transform and compile the modules in a child."""
-        work = partial(self._in_child, pipeline, only)
-        told = in_child(work, self._folder, COMPILE_S, MEMORY_BYTES)
-        if isinstance(told, Ended):
-            return Verdict("hung" if told.hung else "crashed", detail=told.why)
-        kind, names, detail = json.loads(told)
-        if kind != "right":
-            return Verdict(kind, detail=detail)
-        return [self._object(name).read_bytes() for name in names]
+        made = in_child(partial(self._in_child, pipeline, only), COMPILING)
+        if isinstance(made, End):
+            return Verdict("hung" if made.hung else "crashed", detail=made.detail)
+        return made if isinstance(made, Verdict) else [self._object(name).read_bytes() for name in made]
 
-    def _in_child(self, pipeline: str, only: Collection[int] | None) -> str:
+    def _in_child(self, pipeline: str, only: Collection[int] | None) -> list[str] | Verdict:
         names: list[str] = []
         for place, module in enumerate(self._modules):
             try:
                 module.run(pipeline if only is None or place in only else "")
             except PassError as error:
-                return json.dumps(["refused", [], error.message])
+                return Verdict("refused", detail=error.message)
             if objection := module.verify():
-                return json.dumps(["invalid", [], objection])
+                return Verdict("invalid", detail=objection)
             try:
                 names.append(self._kept(module))
             except IRError as error:
-                return json.dumps(["crashed", [], error.message])
-        return json.dumps(["right", names, ""])
+                return Verdict("crashed", detail=error.message)
+        return names
 
     def _kept(self, module: Module) -> str:
         """Compile a module, unless one like it was compiled before; gives the object's name."""

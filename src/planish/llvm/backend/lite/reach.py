@@ -8,14 +8,12 @@ the reduced back end is used.
 
 from __future__ import annotations
 
-import faulthandler
-import os
-import signal
-import warnings
+from contextlib import suppress
 from ctypes import CDLL, c_void_p, cast
 from functools import cache
 
 from planish.core import TargetError
+from planish.isolation import ForkLimits, in_child
 from planish.llvm.backend import elf
 from planish.llvm.backend.capi import NAMES, Address, CBackend, Functions, Session
 from planish.llvm.backend.lite.pipelines import SIGNATURES, ParsePipelines
@@ -23,7 +21,7 @@ from planish.llvm.backend.lite.wheel import Wheel
 
 KNOWN = "0.50."  # versions that were tried; others may lie otherwise
 LIFETIME = 10_000  # evaluations: by then some 35 MB have leaked; no pass builder frees its callbacks
-_PATIENCE_S = 20
+_TRIAL_LIMITS = ForkLimits(seconds=20, memory_bytes=0)
 _ANCHOR = "LLVMPY_GetVersionInfo"
 _TRIAL = (
     "define i32 @f(i32 %x) {\n %p = alloca i32\n store i32 %x, ptr %p\n %y = load i32, ptr %p\n ret i32 %y\n}"
@@ -59,27 +57,13 @@ def _open(address: Address) -> CBackend:
 
 def survives(address: Address) -> bool:
     """Try what is found at these addresses, in a child process; tells whether that went well."""
-    with warnings.catch_warnings():
-        # With other threads, a fork may find a lock held for ever; what the child does takes none.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if not child:
-        _try_and_exit(address)
-    return os.waitpid(child, 0)[1] == 0
 
+    def trial() -> bool:
+        with suppress(Exception):  # whatever it is, it cannot be used
+            return _passes(_open(address))
+        return False
 
-def _try_and_exit(address: Address) -> None:
-    passed = False
-    try:
-        faulthandler.disable()  # it writes where a test or a service may look
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(_PATIENCE_S)
-        silence = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(silence, 1)
-        os.dup2(silence, 2)
-        passed = _passes(_open(address))
-    finally:
-        os._exit(not passed)
+    return in_child(trial, _TRIAL_LIMITS) is True
 
 
 def _passes(backend: CBackend) -> bool:

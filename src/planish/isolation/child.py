@@ -1,0 +1,58 @@
+"""A Python process of ours in a session of its own; with a folder for its temporary files."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+
+from planish.isolation.scratch import Scratch
+
+
+class ChildProcess:
+    """Runs a module; what it is, what it started and its folder end by `kill`.
+
+    It is given its descriptors as arguments, and a last one, the lifeline: with that it shall call
+    `die_with_parent`.
+
+    Args:
+        module: by name.
+        descriptors: that it inherits.
+        stdin, stdout, stderr: as `subprocess.Popen` takes them.
+
+    Attributes:
+        process: it.
+        scratch: the folder.
+    """
+
+    def __init__(
+        self, module: str, descriptors: Sequence[int] = (), *, stdin: int, stdout: int, stderr: int
+    ) -> None:
+        self.scratch = Scratch()
+        lifeline, self._held = os.pipe()
+        inherited = (*descriptors, lifeline)
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-m", module, *map(str, inherited)],
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            pass_fds=inherited,
+            start_new_session=True,
+            env={**os.environ, "TMPDIR": str(self.scratch.path)},
+        )
+        os.close(lifeline)
+
+    def kill(self) -> None:
+        """End it and all that it started; called once."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with suppress(BrokenPipeError):  # what nobody reads any more
+                    pipe.close()
+        os.close(self._held)
+        self.scratch.remove()  # who litters from a session of its own, keeps it

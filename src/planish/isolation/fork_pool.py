@@ -1,0 +1,235 @@
+"""Work on many items in forked children: what ends a child costs one part of one item."""
+
+from __future__ import annotations
+
+import traceback
+import weakref
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from multiprocessing.connection import Connection, wait
+from typing import Generic, TypeVar
+
+from planish.isolation.endings import End
+from planish.isolation.fork import ForkedChild, forget_output
+from planish.isolation.scratch import Scratch
+from planish.isolation.watchdog import Note, Watchdog
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+_LOSSES = 3
+"""An item over which so many children were ended by somebody else is given up."""
+
+
+@dataclass(frozen=True)
+class ForkLimits:
+    """What a forked child may use.
+
+    Args:
+        seconds: of the processor, for each part of the work that the watchdog is told of.
+        memory_bytes: that a child may have beyond this process's; 0: no limit.
+        deaths: an item that ends so many children is given up.
+    """
+
+    seconds: float = 5.0
+    memory_bytes: int = 4 << 30
+    deaths: int = 16
+
+
+@dataclass(frozen=True)
+class Done(Generic[Item, Answer]):
+    """An item that is over.
+
+    Args:
+        item: it.
+        answer: what the work gave; None where it was given up.
+        refused: the parts of the work that ended a child: a crash, an exit or a hang.
+        given_up: how the last child ended, where no answer will come.
+    """
+
+    item: Item
+    answer: Answer | None
+    refused: tuple[str, ...]
+    given_up: End | None = None
+
+
+@dataclass
+class _Job(Generic[Item]):
+    item: Item
+    refused: list[str] = field(default_factory=list[str])
+    losses: int = 0
+
+
+@dataclass
+class _Working(Generic[Item]):
+    child: ForkedChild
+    note: Note
+    jobs: deque[_Job[Item]]
+
+
+class ForkPool(Generic[Item, Answer]):
+    """Children that are forked from here, and replaced when they die.
+
+    When a child dies, what it noted is refused from then on, and another child does the item again: so the
+    work must be the same each time, the refused parts apart. A child that somebody else ended is to blame for
+    nothing.
+
+    Args:
+        work: gives an item's answer, which is pickled; it tells the watchdog of its parts.
+        jobs: children side by side.
+        at_once: items of one child at most, which then ends: what it leaks is given back.
+        limits: of each child.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[Item, Watchdog], Answer],
+        jobs: int,
+        *,
+        at_once: int = 1,
+        limits: ForkLimits | None = None,
+    ) -> None:
+        self._work, self._count, self._at_once = work, jobs, at_once
+        self._limits = limits or ForkLimits()
+        self._waiting: deque[_Job[Item]] = deque()
+        self._children: dict[Connection, _Working[Item]] = {}
+        self._scratch = Scratch()
+        self._end_scratch = weakref.finalize(self, self._scratch.remove)
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is under way, or waits."""
+        return bool(self._waiting or self._children)
+
+    @property
+    def waiting(self) -> int:
+        """How many items no child has yet."""
+        return len(self._waiting)
+
+    def add(self, items: Iterable[Item]) -> None:
+        """Have work done on these too."""
+        self._waiting += map(_Job, items)
+
+    def over(self, seconds: float | None = None) -> Iterator[Done[Item, Answer]]:
+        """Give the items that are over as soon as there is news; none where there is none in so many seconds.
+
+        Raises:
+            Exception: whatever the work raises.
+        """
+        self._fill()
+        for answers in wait(list(self._children), seconds):
+            assert isinstance(answers, Connection)
+            yield from self._hear(self._children[answers])
+        self._fill()
+
+    def close(self) -> None:
+        """Kill what still runs; harmless when called twice."""
+        for working in self._children.values():
+            working.child.kill()
+        self._children.clear()
+        self._waiting.clear()
+        self._end_scratch()
+
+    def _fill(self) -> None:
+        while self._waiting and len(self._children) < self._count:
+            share = -(-len(self._waiting) // self._count)
+            count = min(self._at_once, share)
+            self._begin(deque(self._waiting.popleft() for _ in range(count)))
+
+    def _begin(self, jobs: deque[_Job[Item]]) -> None:
+        note = Note()
+
+        def work(sends: Connection) -> None:
+            for job in jobs:
+                note.write("")
+                forget_output()
+                sends.send(self._done(job, note))
+
+        child = ForkedChild(work, self._limits.memory_bytes, self._scratch.path)
+        self._children[child.answers] = _Working(child, note, jobs)
+
+    def _done(self, job: _Job[Item], note: Note) -> tuple[Answer | None, Exception | None, str]:
+        """Work on one item, in the child."""
+        watchdog = Watchdog(note, job.refused, self._limits.seconds)
+        try:
+            return self._work(job.item, watchdog), None, ""
+        except Exception as error:  # noqa: BLE001  (the parent raises it)
+            return None, error, traceback.format_exc()
+        finally:
+            watchdog.leave()
+
+    def _hear(self, working: _Working[Item]) -> Iterator[Done[Item, Answer]]:
+        try:
+            answer, error, trace = working.child.answers.recv()
+        except (EOFError, OSError):
+            yield from self._bury(working)
+            return
+        if error is not None:
+            raise error from RuntimeError(f"in a child:\n{trace}")
+        job = working.jobs.popleft()
+        yield Done(job.item, answer, tuple(job.refused))
+
+    def _bury(self, working: _Working[Item]) -> Iterator[Done[Item, Answer]]:
+        """Note what a child died of; another goes on in its place."""
+        del self._children[working.child.answers]
+        end = working.child.end()
+        if working.jobs and self._is_given_up(working.jobs[0], end, working.note.read()):
+            job = working.jobs.popleft()
+            yield Done(job.item, None, tuple(job.refused), end)
+        self._waiting.extendleft(reversed(working.jobs))
+
+    def _is_given_up(self, job: _Job[Item], end: End, doing: str) -> bool:
+        if end.from_outside:
+            job.losses += 1
+            return job.losses >= _LOSSES
+        job.refused.append(doing)
+        return not doing or len(job.refused) >= self._limits.deaths
+
+
+def forked(
+    items: Iterable[Item],
+    work: Callable[[Item, Watchdog], Answer],
+    jobs: int,
+    *,
+    at_once: int = 16,
+    limits: ForkLimits | None = None,
+) -> Generator[Done[Item, Answer]]:
+    """Do work on each item, in a pool of forked children that ends with the generator.
+
+    Args:
+        items: taken as children become free.
+        work, jobs, at_once, limits: as `ForkPool` takes them.
+
+    Yields:
+        Items that are over, in any order.
+
+    Raises:
+        Exception: whatever the work raises.
+    """
+    left, ahead = iter(items), jobs * at_once
+    with closing(ForkPool(work, jobs, at_once=at_once, limits=limits)) as pool:
+        pool.add(islice(left, ahead))
+        while pool.busy:
+            yield from pool.over()
+            pool.add(islice(left, ahead - pool.waiting))
+
+
+def in_child(work: Callable[[], Answer], limits: ForkLimits | None = None) -> Answer | End:
+    """Do one piece of work in a forked child; give its answer, or how the child ended.
+
+    Raises:
+        Exception: whatever the work raises.
+    """
+
+    def watched(_: None, watchdog: Watchdog) -> tuple[Answer]:
+        watchdog.enter("work")
+        return (work(),)
+
+    (done,) = forked([None], watched, 1, limits=replace(limits or ForkLimits(), deaths=1))
+    if done.answer is None:
+        assert done.given_up is not None
+        return done.given_up
+    return done.answer[0]
