@@ -29,7 +29,7 @@ from planish.graph.level import GraphLevel
 from planish.graph.prior import ClassList, Tried, learn_lists, learned_list, records_of
 from planish.graph.program import graph_program, program_from
 from planish.graph.starting import recognition_of
-from planish.past import past
+from planish.learn.transfer import past
 from planish.settings import Settings
 from planish.store import Reader, open_store
 from planish.tuning.api import task_of

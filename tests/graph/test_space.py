@@ -30,7 +30,7 @@ SEEDS = (
 
 class TestSelections(SpaceConformance):
     def space(self) -> SelectionSpace:
-        return SelectionSpace(lambda: LETTERS, None, SEEDS)
+        return SelectionSpace(lambda: LETTERS, None, lambda _: SEEDS)
 
     def known_steps(self) -> Mapping[str, type[Step]]:
         return STEPS
@@ -47,7 +47,7 @@ class TestModels(TestSelections):
     """Models are named by the set of their passes: lists of one set make one model."""
 
     def space(self) -> SelectionSpace:
-        return SelectionSpace(lambda: LETTERS, lambda names: ",".join(sorted(names)), SEEDS[:1])
+        return SelectionSpace(lambda: LETTERS, lambda names: ",".join(sorted(names)), lambda _: SEEDS[:1])
 
     def test_equal_states_have_equal_futures(self) -> None:
         """Of the names alone: equal models may be made by lists that leave unequal room for more."""
@@ -70,7 +70,7 @@ class TestSettings(SpaceConformance):
 
     def space(self) -> SelectionSpace:
         seeds = [Selection(settings=frozenset({each})) for each in SETTINGS]
-        return SelectionSpace(lambda: replace(LETTERS, settings=SETTINGS), None, seeds)
+        return SelectionSpace(lambda: replace(LETTERS, settings=SETTINGS), None, lambda _: seeds)
 
     def known_steps(self) -> Mapping[str, type[Step]]:
         return STEPS
@@ -84,14 +84,14 @@ class TestNothing(TestSelections):
     """A model that no pass changes."""
 
     def space(self) -> SelectionSpace:
-        return SelectionSpace(lambda: Letters((), ()), None, SEEDS[:1])
+        return SelectionSpace(lambda: Letters((), ()), None, lambda _: SEEDS[:1])
 
     def test_mutation_reaches_other_candidates(self) -> None:
         assert self.space().mutate(Candidate(), rng(0)) == Candidate()
 
 
 def test_it_offers_what_the_searchers_need() -> None:
-    space = SelectionSpace(lambda: LETTERS, None, SEEDS)
+    space = SelectionSpace(lambda: LETTERS, None, lambda _: SEEDS)
     for protocol in (CanStep, CanEvolve, CanShrink, CanSeed):
         assert isinstance(space, protocol)
 
@@ -103,7 +103,7 @@ def test_seeds_need_no_analysis() -> None:
     def named(_: tuple[str, ...]) -> str:
         raise AssertionError("rewritten before the seeds were measured")
 
-    space = SelectionSpace(late, named, SEEDS)
+    space = SelectionSpace(late, named, lambda _: SEEDS)
     assert len({space.state(seed) for seed in space.seeds()}) == len(SEEDS)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from numpy.random import Generator
 
-from planish.core import Candidate, Failed, Measured, Outcome, Step
+from planish.core import UNTAUGHT, Candidate, Failed, Measured, Outcome, SearchContext, Step
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -71,7 +71,7 @@ class Words:
         cut = int(rng.integers(min(len(one), len(other)) + 1))
         return spell(one[:cut] + other[cut:]), spell(other[:cut] + one[cut:])
 
-    def seeds(self) -> Sequence[Candidate]:
+    def seeds(self, context: SearchContext = UNTAUGHT) -> Sequence[Candidate]:  # noqa: ARG002
         return [spell(text) for text in self._seeds]
 
     def shorter(self, candidate: Candidate) -> Sequence[Candidate]:

@@ -15,7 +15,7 @@ from planish.graph.passes import passes_of_kind, selection_of
 from planish.graph.prior import ClassList, Effect, known_list
 from planish.graph.program import graph_program
 from planish.graph.starting import recognition_of
-from planish.past import tried_elsewhere
+from planish.learn.transfer import tried_elsewhere
 from planish.store import open_store
 from planish.store.location import locate
 

@@ -27,9 +27,9 @@ from planish.core.capabilities import (
     HasReference,
     HasUsualObjectives,
     KnowsMachine,
-    Outcomes,
     RunsPrograms,
 )
+from planish.core.context import UNTAUGHT, Outcomes, SearchContext, Tried
 from planish.core.cores import processor, usable_cores
 from planish.core.ending import HELD_BACK, Effect, Opinion, Reference, held_back
 from planish.core.errors import (
@@ -81,6 +81,7 @@ __all__ = [
     "HELD_BACK",
     "STAGES",
     "STOPPING",
+    "UNTAUGHT",
     "AllFailedError",
     "CanAnchor",
     "CanCall",
@@ -130,6 +131,7 @@ __all__ = [
     "Reference",
     "RunsPrograms",
     "ScheduleError",
+    "SearchContext",
     "Searcher",
     "Space",
     "Stage",
@@ -142,6 +144,7 @@ __all__ = [
     "TargetError",
     "Task",
     "Trial",
+    "Tried",
     "best_harmless",
     "best_trial",
     "cache_folder",

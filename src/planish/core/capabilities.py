@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from planish.core.context import UNTAUGHT, SearchContext, Tried
 from planish.core.ending import Opinion, Reference
 from planish.core.outcome import Outcome
 from planish.core.protocols import EvaluatorSpec, Searcher, Space
@@ -18,9 +19,6 @@ from planish.core.task import Program, Task
 
 if TYPE_CHECKING:
     from numpy.random import Generator
-
-Outcomes = Sequence[tuple[Candidate, float | None]]
-"""Candidates with their cost over the baseline's; None where they failed."""
 
 
 @runtime_checkable
@@ -100,8 +98,12 @@ class CanSeed(Space, Protocol):
     that begin with what is known.
     """
 
-    def seeds(self) -> Sequence[Candidate]:
-        """List legal candidates that are known to be good for other programs, the best first."""
+    def seeds(self, context: SearchContext = UNTAUGHT) -> Sequence[Candidate]:
+        """List legal candidates that are known to be good for other programs, the best first.
+
+        Args:
+            context: what was learned before the search; a space whose level learns takes what was taught.
+        """
         ...
 
 
@@ -218,12 +220,12 @@ class HasFiles(Protocol):
 
 @runtime_checkable
 class CanLearn(Protocol):
-    """A level whose spaces begin better where it knows what became of other programs.
+    """A level that recommends what a search begins with, by what became of other programs.
 
-    Offered by `graph`; used by the beginning of a run.
+    Offered by `graph`; used by `planish.learn.transfer`, at the beginning of a run.
     """
 
-    def learn(self, task: Task, tried: Mapping[str, Outcomes]) -> Sequence[Candidate]:
+    def learn(self, task: Task, tried: Tried) -> Sequence[Candidate]:
         """Learn for a task from other programs.
 
         Args:
@@ -231,12 +233,8 @@ class CanLearn(Protocol):
             tried: canonical text of another program to what was tried on it.
 
         Returns:
-            What a search for the task begins with, the best first.
+            What a search for the task begins with, the best first; the level keeps nothing of it.
         """
-        ...
-
-    def begin_with(self, task: Task, candidates: Sequence[Candidate]) -> None:
-        """Have the spaces of a task that are made from now on begin with what was learned."""
         ...
 
 

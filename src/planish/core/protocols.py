@@ -31,6 +31,9 @@ class Space(Protocol):
 class Searcher(Protocol):
     """Proposes candidates and is told what became of them.
 
+    It is made with (space, objectives, seed, context), and its options as keyword-only arguments; see
+    `planish.core.SearchContext`.
+
     It is deterministic: the same seed and the same outcomes give the same candidates in the same order, in
     whatever pieces they are asked for, and in whichever order the outcomes come. So whoever learns from
     outcomes proposes a round, waits until all of it was told, and only then goes on. It never counts a

@@ -72,14 +72,13 @@ def settable(task: Task) -> tuple[Set, ...]:
     return tuple(Set(name, value) for name in SETTABLE for value in values[name] if value != own.values[name])
 
 
-def space_of(task: Task, name: str, learnt: Sequence[Candidate] = ()) -> SelectionSpace:
+def space_of(task: Task, name: str) -> SelectionSpace:
     """Make a space of a task.
 
     Args:
         task: the model; its objectives tell whether files may be optimised offline.
         name: "relevant": of the passes that change this model; "exact": the same, where models are equal that
             some lists make, and to find that out takes the passes' time; "all": of every pass.
-        learnt: lists that were good for other models of the class, the best first.
     """
     program = graph_program(task.program)
     offline = any(objective.name == "compile_time" for objective in task.objectives)
@@ -96,19 +95,19 @@ def space_of(task: Task, name: str, learnt: Sequence[Candidate] = ()) -> Selecti
         return Letters((*found.rewrites, *program.allow), found.runtime, offline, changes)
 
     namer = examiner.name if name == "exact" else None
-    return SelectionSpace(every if name == "all" else relevant, namer, seeds_of(task, learnt))
+    return SelectionSpace(every if name == "all" else relevant, namer, partial(seeds_of, task))
 
 
-def seeds_of(task: Task, learnt: Sequence[Candidate] = ()) -> Sequence[Selection]:
+def seeds_of(task: Task, taught: Sequence[Candidate] = ()) -> Sequence[Selection]:
     """List what a search begins with.
 
-    That is the baseline, what was learnt, the class's lists, what is good for most models, and each setting
-    that candidates may change, alone; but threads, which are many.
+    That is the baseline, what other models of the class taught, the class's lists, what is good for most
+    models, and each setting that candidates may change, alone; but threads, which are many.
     """
     wanted = {objective.name for objective in task.objectives}
     lists = class_lists(graph_program(task.program))
     changes = [Selection(settings=frozenset({each})) for each in settable(task) if each.name != "threads"]
-    found = [Selection(), *map(selection_of, learnt), *lists, *GOOD_LISTS, *changes]
+    found = [Selection(), *map(selection_of, taught), *lists, *GOOD_LISTS, *changes]
     if "compile_time" in wanted:
         found += [replace(each, offline=True) for each in found]
     return found

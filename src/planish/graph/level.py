@@ -17,6 +17,7 @@ from planish.core import (
     Step,
     Target,
     Task,
+    Tried,
     unknown,
 )
 
@@ -50,9 +51,6 @@ class GraphLevel:
     searchers = ("portfolio", "genetic", "random", "nsga2")
     telling = ("class", "passes", "compared", "relevance")
     """The parts of `describe` that a user sees at the end of a run."""
-
-    def __init__(self) -> None:
-        self._learnt: dict[str, Sequence[Candidate]] = {}
 
     @property
     def steps(self) -> Mapping[str, type[Step]]:
@@ -121,11 +119,9 @@ class GraphLevel:
 
         if name not in self.spaces:
             raise unknown("level 'graph' has no space", name, self.spaces)
-        return space_of(task, name, self._learnt.get(task.key, ()))
+        return space_of(task, name)
 
-    def learn(
-        self, task: Task, tried: Mapping[str, Sequence[tuple[Candidate, float | None]]]
-    ) -> Sequence[Candidate]:
+    def learn(self, task: Task, tried: Tried) -> Sequence[Candidate]:
         """Learn from other models with what a search for this one begins; see `planish.core.CanLearn`."""
         from planish.graph.prior import known_list
         from planish.graph.program import graph_program
@@ -135,10 +131,6 @@ class GraphLevel:
             return ()
         known = known_list(tried, recognition_of(graph_program(task.program)).classes)
         return known.ranked[:LEARNT] if known else ()
-
-    def begin_with(self, task: Task, candidates: Sequence[Candidate]) -> None:
-        """Have the spaces of a task begin with what was learnt; see `planish.core.CanLearn`."""
-        self._learnt[task.key] = tuple(candidates)
 
     def evaluator(self, task: Task, *, final: bool = False) -> GraphEvaluatorSpec:
         """Make the spec for the task's evaluator; raises PlanishError where a counter is missing."""

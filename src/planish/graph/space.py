@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, Step
+from planish.core import UNTAUGHT, Candidate, SearchContext, Step
 from planish.graph.passes import Disable, Offline, Rewrite, Selection, Set, selection_of
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ class SelectionSpace:
             find out which passes matter takes time.
         name: names the model that some rewriting passes make: equal names mean equal models. It takes the
             passes' time; None: lists name themselves, and an evaluator tells which models are equal.
-        seeds: selections that are known to be good for models like this one, the best first.
+        seeds: gives selections that are known to be good for models like this one, the best first, among
+            them those that other models taught.
         longest: rewriting passes of the longest list.
     """
 
@@ -56,12 +57,13 @@ class SelectionSpace:
         self,
         letters: Callable[[], Letters],
         name: Callable[[tuple[str, ...]], str] | None = None,
-        seeds: Sequence[Selection] = (),
+        seeds: Callable[[Sequence[Candidate]], Sequence[Selection]] = lambda _: (),
         longest: int = LONGEST,
     ) -> None:
         self._make_letters = letters
         self._name = name
-        self._seeds = tuple(dict.fromkeys(seed.candidate for seed in seeds))
+        self._seeds_with = seeds
+        self._untaught = frozenset(self.seeds())
         self._longest = longest
 
     @cached_property
@@ -73,16 +75,17 @@ class SelectionSpace:
         """Give the file as it came, under the runtime's defaults."""
         return Candidate()
 
-    def seeds(self) -> Sequence[Candidate]:
+    def seeds(self, context: SearchContext = UNTAUGHT) -> Sequence[Candidate]:
         """List what is known to be good for models like this one, the best first."""
-        return self._seeds
+        found = (seed.candidate for seed in self._seeds_with(context.taught))
+        return tuple(dict.fromkeys(found))
 
     def state(self, candidate: Candidate) -> str:
         """Name the rewritten model and how the runtime loads it, where the space names models; else the list.
 
-        Seeds are named without rewriting them: the first is measured the sooner.
+        Seeds are named without rewriting them, for the first is measured the sooner; what was taught is not.
         """
-        if self._name is None or candidate in self._seeds:
+        if self._name is None or candidate in self._untaught:
             return candidate.hash
         chosen = selection_of(candidate)
         rest = replace(chosen, rewrites=()).candidate.hash

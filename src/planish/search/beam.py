@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from planish.core import CanStep, Objective
+from planish.core import UNTAUGHT, CanStep, Objective, SearchContext
 from planish.search.graph import Graph, Node
 from planish.search.options import Option
 from planish.search.rounds import Rounds, RoundSearcher
@@ -23,6 +23,7 @@ class BeamDFS(RoundSearcher):
         space: CanStep,
         objectives: Sequence[Objective],
         seed: int,  # noqa: ARG002
+        context: SearchContext = UNTAUGHT,  # noqa: ARG002
         *,
         width: Width = 4,
         depth: Depth = 10,
@@ -40,6 +41,7 @@ class BeamBFS(RoundSearcher):
         space: CanStep,
         objectives: Sequence[Objective],
         seed: int,  # noqa: ARG002
+        context: SearchContext = UNTAUGHT,  # noqa: ARG002
         *,
         width: Width = 4,
         depth: Depth = 10,

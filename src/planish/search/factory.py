@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from planish.core import Objective, PlanishError, Searcher, Space, registry
+from planish.core import UNTAUGHT, Objective, PlanishError, SearchContext, Searcher, Space, registry
 from planish.search.options import OptionInfo, OptionValue, options_of, read_options
 
 GROUP = "planish.searchers"
@@ -34,6 +34,7 @@ def make_searcher(
     objectives: Sequence[Objective],
     seed: int,
     options: Mapping[str, OptionValue] | None = None,
+    context: SearchContext = UNTAUGHT,
 ) -> Searcher:
     """Make a searcher by name.
 
@@ -43,6 +44,7 @@ def make_searcher(
         objectives: at least one; the first leads.
         seed: the run's seed, not negative.
         options: option name to value; texts are converted.
+        context: what was learned before.
 
     Raises:
         PlanishError: the searcher or an option is unknown, an option's value is not legal, or the
@@ -55,7 +57,7 @@ def make_searcher(
             f"searcher '{name}' needs what {type(space).__name__} does not offer: {lacking}",
             f"Searchers that fit: {', '.join(fitting_searchers(space)) or 'none'}.",
         )
-    return factory(space, objectives, seed, **read_options(factory, options or {}))
+    return factory(space, objectives, seed, context, **read_options(factory, options or {}))
 
 
 def fitting_searchers(space: Space) -> list[str]:

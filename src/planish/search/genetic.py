@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Annotated
 
-from planish.core import Candidate, CanEvolve, CanSeed, Objective, rng
+from planish.core import UNTAUGHT, Candidate, CanEvolve, CanSeed, Objective, SearchContext, rng
 from planish.search.fitness import quality
 from planish.search.options import Option
 from planish.search.recall import Recall
@@ -29,13 +29,16 @@ class Genetic(RoundSearcher):
         space: CanEvolve,
         objectives: Sequence[Objective],
         seed: int,
+        context: SearchContext = UNTAUGHT,
         *,
         population: Annotated[int, Option("candidates of each generation", least=2)] = 100,
         elite: Annotated[int, Option("best candidates so far that stay parents", least=0)] = 3,
         mutation: Annotated[float, Option("chance of each step to be changed", least=0, most=1)] = 0.1,
     ) -> None:
         recall = Recall()
-        super().__init__(objectives, genetic(space, seed, population, elite, mutation, recall), recall)
+        first = space.seeds(context) if isinstance(space, CanSeed) else ()
+        rounds = genetic(space, seed, population, elite, mutation, first, recall)
+        super().__init__(objectives, rounds, recall)
 
 
 @dataclass(frozen=True)
@@ -45,14 +48,20 @@ class _Parent:
 
 
 def genetic(
-    space: CanEvolve, seed: int, population: int, elite: int, mutation: float, recall: Recall | None = None
+    space: CanEvolve,
+    seed: int,
+    population: int,
+    elite: int,
+    mutation: float,
+    first: Sequence[Candidate] = (),
+    recall: Recall | None = None,
 ) -> Rounds:
     """Breed generation after generation, no candidate twice, until nothing new is found.
 
     The parents of a generation are the last one and the elite. As in AutoTVM, each child has two
     parents drawn in proportion to their fitness, and is changed until it is new. There a failure
     is a parent of fitness 0; here it is none. With fewer than two parents, a generation is sampled. The
-    first one begins with what the space knows to be good.
+    first one begins with what is known to be good.
 
     Args:
         space: where to search.
@@ -60,13 +69,13 @@ def genetic(
         population: candidates of each generation.
         elite: how many of the best so far stay parents.
         mutation: the chance of each step of a child to be changed.
+        first: what is known to be good.
         recall: what was proposed before.
     """
     visited, parents, best = Visited(space, recall), list[_Parent](), list[_Parent]()
-    known = space.seeds() if isinstance(space, CanSeed) else ()
-    sown = [seed for seed in known if visited.add(seed)]
-    for first in count(0, population):
-        places = range(first + len(sown), first + population)
+    sown = [each for each in first if visited.add(each)]
+    for place in count(0, population):
+        places = range(place + len(sown), place + population)
         generation = [*sown, *_breed(space, visited, parents, mutation, seed, places)]
         sown.clear()
         if not generation:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from planish.core import CanStep, Objective
+from planish.core import UNTAUGHT, CanStep, Objective, SearchContext
 from planish.search.graph import Graph, Node
 from planish.search.rounds import Rounds, RoundSearcher
 
@@ -12,7 +12,13 @@ class Greedy1(RoundSearcher):
 
     needs = CanStep
 
-    def __init__(self, space: CanStep, objectives: Sequence[Objective], seed: int) -> None:  # noqa: ARG002
+    def __init__(
+        self,
+        space: CanStep,
+        objectives: Sequence[Objective],
+        seed: int,  # noqa: ARG002
+        context: SearchContext = UNTAUGHT,  # noqa: ARG002
+    ) -> None:
         super().__init__(objectives, greedy(space, 1))
 
 
@@ -21,7 +27,13 @@ class Greedy2(RoundSearcher):
 
     needs = CanStep
 
-    def __init__(self, space: CanStep, objectives: Sequence[Objective], seed: int) -> None:  # noqa: ARG002
+    def __init__(
+        self,
+        space: CanStep,
+        objectives: Sequence[Objective],
+        seed: int,  # noqa: ARG002
+        context: SearchContext = UNTAUGHT,  # noqa: ARG002
+    ) -> None:
         super().__init__(objectives, greedy(space, 2))
 
 

@@ -7,7 +7,17 @@ from dataclasses import dataclass, replace
 from itertools import count, islice
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from planish.core import Candidate, CanEvolve, Costs, Objective, dominates, reference_point, rng
+from planish.core import (
+    UNTAUGHT,
+    Candidate,
+    CanEvolve,
+    Costs,
+    Objective,
+    SearchContext,
+    dominates,
+    reference_point,
+    rng,
+)
 from planish.search.options import Option
 from planish.search.rounds import CostVectors, VectorRounds, VectorRoundSearcher
 from planish.search.sampling import changed, new_from, new_sample
@@ -32,6 +42,7 @@ class Nsga2(VectorRoundSearcher):
         space: CanEvolve,
         objectives: Sequence[Objective],
         seed: int,
+        context: SearchContext = UNTAUGHT,  # noqa: ARG002
         *,
         population: Annotated[int, Option("candidates of each generation", least=2)] = 24,
         elite: Annotated[int, Option("best parents that compete with their children", least=0)] = 16,

@@ -8,7 +8,17 @@ from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Annotated, Protocol
 
-from planish.core import Candidate, CanEvolve, CanFocus, CanSeed, CanShrink, Objective, rng
+from planish.core import (
+    UNTAUGHT,
+    Candidate,
+    CanEvolve,
+    CanFocus,
+    CanSeed,
+    CanShrink,
+    Objective,
+    SearchContext,
+    rng,
+)
 from planish.search.archive import Archive
 from planish.search.minimise import minimise
 from planish.search.options import Option
@@ -38,13 +48,15 @@ class Portfolio(RoundSearcher):
         space: Varied,
         objectives: Sequence[Objective],
         seed: int,
+        context: SearchContext = UNTAUGHT,
         *,
         stage: Annotated[int, Option("new candidates before each minimisation", least=1)] = 64,
         few: Annotated[int, Option("best candidates that are varied", least=1)] = 8,
         explore: Annotated[float, Option("share of new candidates drawn afresh", least=0, most=1)] = 0.3,
     ) -> None:
         recall = Recall()
-        super().__init__(objectives, portfolio(space, seed, Mixture(stage, few, explore), recall), recall)
+        rounds = portfolio(space, seed, Mixture(stage, few, explore), context, recall)
+        super().__init__(objectives, rounds, recall)
 
 
 @dataclass(frozen=True)
@@ -62,7 +74,13 @@ class Mixture:
     explore: float
 
 
-def portfolio(space: Varied, seed: int, mixture: Mixture, recall: Recall | None = None) -> Rounds:
+def portfolio(
+    space: Varied,
+    seed: int,
+    mixture: Mixture,
+    context: SearchContext = UNTAUGHT,
+    recall: Recall | None = None,
+) -> Rounds:
     """Measure the space's seeds, then stages of samples and variations, until nothing new is found.
 
     At the end of a stage the best candidate is minimised, if it is a new one. A space that can be focused
@@ -72,10 +90,11 @@ def portfolio(space: Varied, seed: int, mixture: Mixture, recall: Recall | None 
         space: where to search.
         seed: the i-th new candidate is made with `rng(seed, i)`.
         mixture: what a stage is made of.
+        context: what was learned before.
         recall: what was proposed before.
     """
     ledger, minimised = Archive(space, mixture.few, recall), None
-    yield from ledger.measure_new(space.seeds())
+    yield from ledger.measure_new(space.seeds(context))
     for first in count(0, mixture.stage):
         best = ledger.best()
         variation = _Variation(space, best, mixture.explore)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Annotated, Protocol
 
-from planish.core import Candidate, CanSample, CanShrink, Objective, rng
+from planish.core import UNTAUGHT, Candidate, CanSample, CanShrink, Objective, SearchContext, rng
 from planish.search.archive import Archive
 from planish.search.minimise import minimise
 from planish.search.options import Option
@@ -27,6 +27,7 @@ class RandomMinimise(RoundSearcher):
         space: Shrinkable,
         objectives: Sequence[Objective],
         seed: int,
+        context: SearchContext = UNTAUGHT,  # noqa: ARG002
         *,
         samples: Annotated[int, Option("random candidates before each minimisation", least=1)] = 1000,
     ) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import count
 
-from planish.core import Candidate, CanEnumerate, CanSample, Objective, rng
+from planish.core import UNTAUGHT, Candidate, CanEnumerate, CanSample, Objective, SearchContext, rng
 from planish.search.recall import Recall
 from planish.search.rounds import Rounds, RoundSearcher
 from planish.search.sampling import new_sample
@@ -18,7 +18,13 @@ class Exhaustive(RoundSearcher):
 
     needs = CanEnumerate
 
-    def __init__(self, space: CanEnumerate, objectives: Sequence[Objective], seed: int) -> None:  # noqa: ARG002
+    def __init__(
+        self,
+        space: CanEnumerate,
+        objectives: Sequence[Objective],
+        seed: int,  # noqa: ARG002
+        context: SearchContext = UNTAUGHT,  # noqa: ARG002
+    ) -> None:
         super().__init__(objectives, _one_round(space.candidates()))
 
 
@@ -31,7 +37,13 @@ class Random(RoundSearcher):
 
     needs = CanSample
 
-    def __init__(self, space: CanSample, objectives: Sequence[Objective], seed: int) -> None:
+    def __init__(
+        self,
+        space: CanSample,
+        objectives: Sequence[Objective],
+        seed: int,
+        context: SearchContext = UNTAUGHT,  # noqa: ARG002
+    ) -> None:
         recall = Recall()
         super().__init__(objectives, _one_round(_distinct(space, seed, recall)), recall)
 

@@ -8,7 +8,17 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, Failed, Measured, Objective, Outcome, Step, content_hash
+from planish.core import (
+    UNTAUGHT,
+    Candidate,
+    Failed,
+    Measured,
+    Objective,
+    Outcome,
+    SearchContext,
+    Step,
+    content_hash,
+)
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -108,7 +118,7 @@ class Lattice:
         point = int(rng.integers(len(here) + 1))
         return self.at(here[:point] + there[point:]), self.at(there[:point] + here[point:])
 
-    def seeds(self) -> list[Candidate]:
+    def seeds(self, context: SearchContext = UNTAUGHT) -> list[Candidate]:  # noqa: ARG002
         """Give the first value of each knob but 0, then the start."""
         return [self.at([1] * len(self.sizes)), self.start()]
 

@@ -19,8 +19,8 @@ from planish.core import (
     Task,
     unknown,
 )
+from planish.learn.transfer import context_of, stored
 from planish.levels import level_named, load_program
-from planish.past import teach
 from planish.results.result import Result
 from planish.search import make_searcher
 from planish.settings import Settings
@@ -139,14 +139,15 @@ def _begin(
     name, space_name = settings.searcher or level.searchers[0], settings.space or level.spaces[0]
     decides = {k: str(v) for k, v in settings.searcher_options.items()}
     old = None if settings.remeasure else _same_run(store, task, name, space_name, settings.seed, decides)
-    taught = teach(store, level, task, old)
-    space = level.space(task, space_name)
-    searcher = make_searcher(name, space, task.objectives, settings.seed, settings.searcher_options)
+    context = context_of(store, level, task, old)
+    space, seed = level.space(task, space_name), settings.seed
+    searcher = make_searcher(name, space, task.objectives, seed, settings.searcher_options, context)
     factory = level.evaluator(task)  # may raise, and then no run has begun
     if old is None:
         run_id = store.begin_run(
             task, searcher=name, space=space_name, seed=settings.seed, options=decides,
-            versions={"planish": version("planish"), "python": platform.python_version()}, taught=taught,
+            versions={"planish": version("planish"), "python": platform.python_version()},
+            taught=stored(level, context),
         )  # fmt: skip
     else:
         run_id = old.id

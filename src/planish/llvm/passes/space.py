@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, Step
+from planish.core import UNTAUGHT, Candidate, SearchContext, Step
 from planish.llvm.passes.catalogue import Element
 from planish.llvm.passes.sampling import ANY_LIST, Shape, Weighted
 from planish.llvm.passes.step import candidate_of, pass_step, passes_of
@@ -94,7 +94,7 @@ class PassSpace:
         second = (b.steps[:other] + a.steps[cut:])[: self.longest]
         return Candidate(first), Candidate(second)
 
-    def seeds(self) -> Sequence[Candidate]:
+    def seeds(self, context: SearchContext = UNTAUGHT) -> Sequence[Candidate]:  # noqa: ARG002
         """List what is known to be good elsewhere, the best first."""
         return self._seeds
 

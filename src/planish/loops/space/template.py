@@ -8,7 +8,7 @@ from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, ScheduleError, Step, Target
+from planish.core import UNTAUGHT, Candidate, ScheduleError, SearchContext, Step, Target
 from planish.loops.ir.schedule import unscheduled
 from planish.loops.lang.program import Program
 from planish.loops.space.estimate import Tile
@@ -76,7 +76,7 @@ class TemplateSpace:
         """Give the first guess: the most plausible alternative of each knob."""
         return self._candidate(lambda _, options: _first_guess(options))
 
-    def seeds(self) -> tuple[Candidate, ...]:
+    def seeds(self, context: SearchContext = UNTAUGHT) -> tuple[Candidate, ...]:  # noqa: ARG002
         """Give the first guess."""
         return (self.start(),)
 

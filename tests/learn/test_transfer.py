@@ -1,4 +1,4 @@
-"""What the store knows of other programs comes to levels that learn, before their space is made."""
+"""What the store knows of other programs comes to searchers, and what a level learns of it comes first."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from planish import past
-from planish.core import Candidate, CanSeed, Measured, Outcome, Trial
+from planish.core import UNTAUGHT, Candidate, CanSeed, Measured, Outcome, Trial
+from planish.learn import transfer
+from planish.learn.transfer import context_of, tried_elsewhere
 from planish.levels import load_program
-from planish.past import teach, tried_elsewhere
+from planish.search import make_searcher
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import task_of
 
 pytest.importorskip("onnxruntime", reason="the level graph is not installed")
 
-SMALL = Path(__file__).parents[1] / "examples" / "graph" / "small"
+SMALL = Path(__file__).parents[2] / "examples" / "graph" / "small"
 
 
 def test_a_search_begins_with_what_helped_other_models_and_not_with_what_changes_results(
@@ -39,15 +40,19 @@ def test_a_search_begins_with_what_helped_other_models_and_not_with_what_changes
         store.add_trials(run, [Trial(c, outcome, i) for i, (c, outcome) in enumerate(outcomes)])
         expected = [(Candidate(), 1.0), (good, 0.25), (intended, 0.1)]
         assert tried_elsewhere(store, level, task) == {other.text: expected}
-        before = level.space(task, "all")
-        teach(store, level, task)
-        after = level.space(task, "all")
-    assert isinstance(before, CanSeed)
-    assert isinstance(after, CanSeed)
-    seeds = after.seeds()
+        context, untaught = context_of(store, level, task), context_of(store, level, there)
+        assert context.tried() == {other.text: expected}
+        assert untaught.tried() == {}
+    space = level.space(task, "all")
+    assert isinstance(space, CanSeed)
+    seeds = space.seeds(context)
     assert list(seeds[:2]) == [Candidate(), good]
     assert intended not in seeds
-    assert set(before.seeds()) <= set(seeds)
+    assert set(space.seeds()) == set(space.seeds(untaught)) == set(seeds) - {good}, "the space keeps nothing"
+    for name in ("portfolio", "genetic"):
+        first = make_searcher(name, space, task.objectives, 0, context=context).ask(2)
+        assert list(first) == [Candidate(), good]
+        assert good not in make_searcher(name, space, task.objectives, 0, context=UNTAUGHT).ask(2)
 
 
 def test_only_the_programs_that_were_tuned_last_are_read(
@@ -64,7 +69,7 @@ def test_only_the_programs_that_were_tuned_last_are_read(
             store.add_trials(run, [trial])
         task, texts = task_of(level, own, Settings("graph")), [program.text for _, program in programs]
         assert list(tried_elsewhere(store, level, task)) == texts[::-1]
-        monkeypatch.setattr(past, "MOST_PROGRAMS", 2)
+        monkeypatch.setattr(transfer, "MOST_PROGRAMS", 2)
         assert list(tried_elsewhere(store, level, task)) == texts[:0:-1]
-        monkeypatch.setattr(past, "MOST_TRIALS", 1)
+        monkeypatch.setattr(transfer, "MOST_TRIALS", 1)
         assert list(tried_elsewhere(store, level, task)) == texts[2:]

@@ -1,10 +1,12 @@
-"""What the store knows of other programs on the same target, and levels that learn from it."""
+"""What the store knows of other programs on the same target, and what a level learns from it."""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 from planish.core import (
@@ -13,10 +15,12 @@ from planish.core import (
     Level,
     Objective,
     Outcomes,
+    SearchContext,
     Step,
     Target,
     Task,
     Trial,
+    Tried,
     candidate_from_json,
 )
 from planish.store import Reader, Run, StoredTask
@@ -51,8 +55,8 @@ class Past:
         return ratio if self.objective.direction == "down" else 1 / ratio
 
 
-def teach(store: Reader, level: Level, task: Task, run: Run | None = None) -> list[Any] | None:
-    """Teach a level that learns, before a task's space is made.
+def context_of(store: Reader, level: Level, task: Task, run: Run | None = None) -> SearchContext:
+    """Give what is known before a search begins.
 
     Args:
         store: what is known of other programs.
@@ -60,24 +64,24 @@ def teach(store: Reader, level: Level, task: Task, run: Run | None = None) -> li
         task: what is to be tuned.
         run: the one that is resumed: it is taught what it was taught at its beginning, so that it proposes
             what it would have without the interruption.
-
-    Returns:
-        What to store with the run; None where the level does not learn.
     """
+    before = time.time() if run is None else run.started
+    tried = cache(partial(tried_elsewhere, store, level, task, before))
+    if not isinstance(level, CanLearn):
+        return SearchContext((), tried)
+    if run is not None and run.taught is not None:
+        return SearchContext([candidate_from_json(each, level.steps) for each in run.taught], tried)
+    return SearchContext(level.learn(task, tried()), tried)  # planish 0.1 did not store what it taught
+
+
+def stored(level: Level, context: SearchContext) -> list[Any] | None:
+    """Give what is stored with a run of what it was taught; None where its level does not learn."""
     if not isinstance(level, CanLearn):
         return None
-    if run is not None and run.taught is not None:
-        learned = [candidate_from_json(each, level.steps) for each in run.taught]
-    else:
-        before = math.inf if run is None else run.started  # planish 0.1 did not store what it taught
-        learned = level.learn(task, tried_elsewhere(store, level, task, before))
-    level.begin_with(task, learned)
-    return [[step.to_json() for step in candidate.steps] for candidate in learned]
+    return [[step.to_json() for step in candidate.steps] for candidate in context.taught]
 
 
-def tried_elsewhere(
-    store: Reader, level: Level, task: Task, before: float = math.inf
-) -> Mapping[str, Outcomes]:
+def tried_elsewhere(store: Reader, level: Level, task: Task, before: float = math.inf) -> Tried:
     """Give what was tried on other programs on a task's target, by its leading objective.
 
     It is of the programs that were tuned last, so many as `MOST_TRIALS` and `MOST_PROGRAMS` allow, and as the
