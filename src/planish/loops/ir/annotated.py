@@ -15,6 +15,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from planish.loops.ir.cells import Cell
 from planish.loops.ir.tree import Leaf, Loop, LoopTree, Node, Ref
 from planish.loops.lang.program import Const
 
@@ -29,13 +30,11 @@ class Vectors(NamedTuple):
         lanes: elements of a vector register.
         registers: how many there are.
         masks: whether parts of a vector are handled as cheaply as whole ones.
-        itemsize: bytes of an element.
     """
 
     lanes: int
     registers: int
     masks: bool
-    itemsize: int
 
 
 class Unrolled(NamedTuple):
@@ -68,6 +67,8 @@ class Part(NamedTuple):
             than lanes, the others are off.
         copies: passes in one iteration of a counted loop; passes that are left over follow it, unrolled.
         fetched: references whose lines a counted loop asks for ahead of time.
+        carried: cells that a counted loop touches, counted from their homes: their values go round with it.
+        others: the passes after the first, where each is executed in its own way; in a counted loop, copies.
     """
 
     kind: str
@@ -78,6 +79,26 @@ class Part(NamedTuple):
     lanes: int = 1
     copies: int = 1
     fetched: tuple[Ref, ...] = ()
+    carried: tuple[Cell, ...] = ()
+    others: Sequence[Item] = ()
+
+    def body_of(self, number: int) -> Item:
+        """Give what executes a pass, or a copy of a counted loop, by its number."""
+        return self.others[number - 1] if self.others and number else self.body
+
+
+class Lanes(NamedTuple):
+    """A pass of a vector loop: its leaves in turn, each in all lanes.
+
+    Args:
+        loop: whose body the leaves are.
+        private: buffers that live in registers, for this pass only.
+        summed: held buffers that the loop reduces, lane by lane.
+    """
+
+    loop: Loop
+    private: AbstractSet[str] = frozenset()
+    summed: AbstractSet[str] = frozenset()
 
 
 class Nest(NamedTuple):
@@ -158,7 +179,27 @@ class Region(NamedTuple):
         return is_start(leaf, self.fresh, self.reduce)
 
 
-Item = Unrolled | Nest | Block | Region
+class CellRegion(NamedTuple):
+    """Neighbouring nodes whose results live in registers meanwhile, as values with names.
+
+    Args:
+        nodes: of the tree.
+        item: how they are executed.
+        held: the buffers; each vector or scalar of them that the region touches is a cell.
+        parts: accumulators for each element that is reduced lane by lane, taken by turns; a power of 2.
+        homes: for each held buffer, a reference that tells where it is in memory.
+        local: held buffers that nothing reads behind the region, so that memory is not written.
+    """
+
+    nodes: tuple[Node, ...]
+    item: Item
+    held: AbstractSet[str]
+    parts: int
+    homes: Mapping[str, Ref]
+    local: AbstractSet[str]
+
+
+Item = Unrolled | Lanes | Nest | Block | Region | CellRegion
 
 
 def nodes_of(item: Item) -> tuple[Node, ...]:
@@ -166,7 +207,7 @@ def nodes_of(item: Item) -> tuple[Node, ...]:
     match item:
         case Unrolled():
             return (item.node,)
-        case Nest():
+        case Nest() | Lanes():
             return (item.loop,)
         case _:
             return item.nodes

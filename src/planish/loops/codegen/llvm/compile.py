@@ -6,17 +6,16 @@ from planish.loops.codegen.kernel import Code, Entry, arithmetic_of, layout
 from planish.loops.codegen.llvm import jit
 from planish.loops.codegen.llvm.machine import Machine, host_machine
 from planish.loops.codegen.llvm.memory import Memory
-from planish.loops.codegen.llvm.nest import Nest
-from planish.loops.codegen.llvm.plan import Plan
-from planish.loops.codegen.llvm.scope import Scopes
+from planish.loops.codegen.llvm.nodes import Nodes
 from planish.loops.codegen.llvm.writer import Lines, Writer, flattened
-from planish.loops.ir.extent import iterations, within
-from planish.loops.ir.tree import Loop, LoopTree, Node
+from planish.loops.ir.annotated import AnnotatedTree, Function, Nest, Part
+from planish.loops.ir.extent import iterations
+from planish.loops.ir.tree import Loop, LoopTree
+from planish.loops.lang.program import DTYPES
+from planish.loops.lower.virtual import annotate
 
 OPT_LEVEL = 1
 """LLVM's code generator at its quickest that still allocates registers well."""
-_OTHER_REGISTERS = 4
-"""Registers that are left for operands, where others hold results."""
 
 
 def compile_tree(
@@ -38,12 +37,12 @@ def compile_tree(
         TargetError: the tree mixes types to compute in.
     """
     machine = host_machine(cpu, vector_bits)
-    text, names = module(tree, machine, "planish")
+    annotated = annotated_for(tree, machine)
+    text, names = _written(annotated, machine, "planish")
     owner, addresses = jit.load(text, [n for group in names for n in group], machine, opt_level)
-    groups = [_group(tree.body), _group(tree.ahead)]
-    nodes = [nodes for group in groups for nodes in group]
-    entries = tuple(_entry(tree, a, n) for a, n in zip(addresses, nodes, strict=True))
-    split = len(groups[0])
+    functions = (*annotated.body, *annotated.ahead)
+    entries = tuple(_entry(tree, a, f) for a, f in zip(addresses, functions, strict=True))
+    split = len(names[0])
     return Code(
         entries[:split], entries[split:], owner, lambda prefix: emit(tree, prefix, machine, opt_level)
     )
@@ -79,57 +78,59 @@ def module(tree: LoopTree, machine: Machine, prefix: str) -> tuple[str, tuple[li
     Returns:
         The text, and the names of the body's and of the ahead part's functions.
     """
+    return _written(annotated_for(tree, machine), machine, prefix)
+
+
+def annotated_for(tree: LoopTree, machine: Machine) -> AnnotatedTree:
+    """Decide how a tree is executed on a machine.
+
+    Raises:
+        TargetError: the tree mixes types to compute in.
+    """
     dtype = arithmetic_of(tree)
-    scopes = Scopes(Plan(tree, machine, dtype), machine.registers - _OTHER_REGISTERS)
-    declared: set[str] = set()
+    return annotate(tree, machine.vectors(DTYPES[dtype]), dtype)
+
+
+def _written(
+    annotated: AnnotatedTree, machine: Machine, prefix: str
+) -> tuple[str, tuple[list[str], list[str]]]:
+    tree, declared = annotated.tree, set[str]()
     parts: list[str] = []
     names: tuple[list[str], list[str]] = ([], [])
-    for kind, body, known in (("run", tree.body, names[0]), ("prepare", tree.ahead, names[1])):
-        groups = _group(body)
-        for i, nodes in enumerate(groups):
+    for kind, functions, known in (("run", annotated.body, names[0]), ("prepare", annotated.ahead, names[1])):
+        for i, function in enumerate(functions):
             known.append(f"{prefix}_{kind}{i}")
-            function = _Function(scopes, machine, dtype)
-            parts.append(function.text(known[-1], nodes, whole=len(groups) == 1))
-            declared |= function.writer.declared
+            code = _FunctionCode(tree, machine)
+            parts.append(code.text(known[-1], function))
+            declared |= code.writer.declared
     return "\n".join([*parts, *sorted(declared), ""]), names
 
 
-def _group(nodes: tuple[Node, ...]) -> list[tuple[Node, ...]]:
-    """One function for all nodes, unless some are parallel."""
-    if any(_parallel(n) for n in nodes):
-        return [(node,) for node in nodes]
-    return [nodes] if nodes else []
-
-
-def _parallel(node: Node) -> bool:
-    return isinstance(node, Loop) and node.kind == "parallel"
-
-
-def _entry(tree: LoopTree, address: int, nodes: tuple[Node, ...]) -> Entry:
-    node = nodes[0]
-    if isinstance(node, Loop) and node.kind == "parallel":
+def _entry(tree: LoopTree, address: int, function: Function) -> Entry:
+    node = function.nodes[0]
+    if function.kind == "parallel" and isinstance(node, Loop):
         full, tail = iterations(tree, {}, node)
         return Entry(address, full + (tail > 0), True)
     return Entry(address)
 
 
-class _Function:
-    def __init__(self, scopes: Scopes, machine: Machine, dtype: str) -> None:
-        self.tree = tree = scopes.plan.tree
+class _FunctionCode:
+    def __init__(self, tree: LoopTree, machine: Machine) -> None:
+        self.tree = tree
         self.machine = machine
-        self.writer = Writer(dtype)
+        self.writer = Writer(arithmetic_of(tree))
         self.memory = Memory(self.writer, tree.buffer, self._base, machine.registers)
-        self.nest = Nest(scopes, self.writer, self.memory)
+        self.nodes = Nodes(self.writer, self.memory)
         self._arguments = [b.name for b in tree.buffers if b.kind != "temporary"]
         self._layout = layout(tree)
 
-    def text(self, name: str, nodes: tuple[Node, ...], whole: bool) -> str:
+    def text(self, name: str, function: Function) -> str:
         """Write the function."""
-        node = nodes[0]
-        if isinstance(node, Loop) and node.kind == "parallel":
-            self._range(node)
+        item = function.item
+        if function.kind == "parallel" and isinstance(item, Nest):
+            self._range(item)
         else:
-            self.nest.nodes(nodes, {}, whole=whole)
+            self.nodes.write(item)
         width = f'"prefer-vector-width"="{self.machine.vector_bits}"'
         head = f"define void @{name}(ptr %args, i64 %begin, i64 %end) nounwind {width} {{"
         return "\n".join([head, "entry:", *flattened(self.writer.lines), "  ret void", "}"])
@@ -145,25 +146,32 @@ class _Function:
         start = w.define(f"load ptr, ptr {place}", at)
         return w.define(f"getelementptr i8, ptr {start}, i64 {offset}", at) if offset else start
 
-    def _range(self, loop: Loop) -> None:
+    def _range(self, nest: Nest) -> None:
         """Write the iterations from %begin to %end of a loop; the tail is the last."""
+        for part in nest.parts:
+            if part.kind == "parallel":
+                self._full(nest.loop, part)
+            else:
+                self._tail(nest.loop, part)
+
+    def _full(self, loop: Loop, part: Part) -> None:
+        w, full = self.writer, part.passes
+        within_full = w.define(f"icmp slt i64 %end, {full}")
+        last = w.define(f"select i1 {within_full}, i64 %end, i64 {full}")
+        some = w.define(f"icmp slt i64 %begin, {last}")
+        w.lines.append(f"  br i1 {some}, label %some, label %rest")
+        w.block("some")
+        self.nodes.counted_range(loop, "%begin", last, part)
+        w.lines.append("  br label %rest")
+        w.block("rest")
+
+    def _tail(self, loop: Loop, part: Part) -> None:
         w = self.writer
-        full, tail = iterations(self.tree, {}, loop)
-        if full:
-            within_full = w.define(f"icmp slt i64 %end, {full}")
-            last = w.define(f"select i1 {within_full}, i64 %end, i64 {full}")
-            some = w.define(f"icmp slt i64 %begin, {last}")
-            w.lines.append(f"  br i1 {some}, label %some, label %rest")
-            w.block("some")
-            self.nest.counted_range(loop, "%begin", last)
-            w.lines.append("  br label %rest")
-            w.block("rest")
-        if tail:
-            self.memory.forget(frozenset(self.tree.buffer))
-            reached = w.define(f"icmp sgt i64 %end, {full}")
-            w.lines.append(f"  br i1 {reached}, label %tail, label %done")
-            w.block("tail")
-            self.nest.at[loop.id] = full
-            self.nest.nodes(loop.body, within({}, loop.axis, tail))
-            w.lines.append("  br label %done")
-            w.block("done")
+        self.memory.forget(frozenset(self.tree.buffer))
+        reached = w.define(f"icmp sgt i64 %end, {part.first}")
+        w.lines.append(f"  br i1 {reached}, label %tail, label %done")
+        w.block("tail")
+        self.nodes.at[loop.id] = part.first
+        self.nodes.write(part.body)
+        w.lines.append("  br label %done")
+        w.block("done")

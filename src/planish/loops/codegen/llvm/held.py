@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from planish.loops.codegen.llvm.arithmetic import Arithmetic, total
 from planish.loops.codegen.llvm.memory import Memory
-from planish.loops.codegen.llvm.scope import Cell, Scope
 from planish.loops.codegen.llvm.writer import Val, Writer
+from planish.loops.ir.annotated import CellRegion
+from planish.loops.ir.cells import Cell
 from planish.loops.lang.program import IDENTITY
 
 
@@ -15,14 +16,14 @@ class Held:
     """The current values of a scope's cells; what has none yet is loaded when it is asked for.
 
     Args:
-        scope: what is held.
+        region: what is held.
         home: held buffer to its pointer.
         writer: of the function.
         memory: of the function.
     """
 
-    def __init__(self, scope: Scope, home: Mapping[str, str], writer: Writer, memory: Memory) -> None:
-        self.scope = scope
+    def __init__(self, region: CellRegion, home: Mapping[str, str], writer: Writer, memory: Memory) -> None:
+        self.region = region
         self._home = home
         self._writer = writer
         self._memory = memory
@@ -56,13 +57,13 @@ class Held:
         self._values[cell] = Val(name, cell.lanes)
         return old, name
 
-    def write_back(self, arithmetic: Arithmetic, dead: Callable[[str], bool]) -> None:
+    def write_back(self, arithmetic: Arithmetic, dead: Set[str]) -> None:
         """Bring memory up to date, except for buffers that nothing reads any more."""
         sums: dict[Cell, list[Val]] = {}
         for cell, value in self._values.items():
             if cell.reduce:
                 sums.setdefault(cell._replace(part=0), []).append(value)
-            elif cell in self._changed and not dead(cell.buffer):
+            elif cell in self._changed and cell.buffer not in dead:
                 self._memory.put(self._home[cell.buffer], cell, value)
         for cell, values in sums.items():
             one, home = Cell(cell.buffer, cell.offset), self._home[cell.buffer]

@@ -7,9 +7,9 @@ from typing import NamedTuple
 from planish.loops.codegen.llvm.arithmetic import Arithmetic
 from planish.loops.codegen.llvm.held import Held
 from planish.loops.codegen.llvm.memory import Memory
-from planish.loops.codegen.llvm.plan import Piece, Plan
-from planish.loops.codegen.llvm.scope import Cell, cell, summed
 from planish.loops.codegen.llvm.writer import Val, Writer
+from planish.loops.ir.annotated import Lanes
+from planish.loops.ir.cells import Cell, Piece, cell, summed
 from planish.loops.ir.tree import Call, Leaf, Loop, LoopId, Ref, Value
 from planish.loops.lang.program import Const
 
@@ -21,24 +21,24 @@ class Place(NamedTuple):
         loop: the vectorised loop around it; None if a single element is computed.
         piece: which iterations of that loop.
         number: the piece's number, from 0.
+        lanes: what the loop's passes do.
     """
 
     loop: Loop | None = None
     piece: Piece = Piece(0, 1, 1)
     number: int = 0
+    lanes: Lanes | None = None
 
 
 class Leaves:
     """Writes the leaves of one function.
 
     Args:
-        plan: of the tree.
         writer: of the function.
         memory: of the function.
     """
 
-    def __init__(self, plan: Plan, writer: Writer, memory: Memory) -> None:
-        self.plan = plan
+    def __init__(self, writer: Writer, memory: Memory) -> None:
         self.writer = writer
         self.memory = memory
         self.arithmetic = Arithmetic(writer)
@@ -48,18 +48,16 @@ class Leaves:
         """What registers hold here."""
         self._private: dict[Cell, Val] = {}
 
-    def piece(self, loop: Loop, piece: Piece, number: int) -> None:
+    def piece(self, lanes: Lanes, piece: Piece, number: int) -> None:
         """Write all leaves of a vectorised loop for some of its iterations."""
-        self.at[loop.id] = piece.start
         self._private = {}
-        for leaf in loop.body:
+        for leaf in lanes.loop.body:
             assert isinstance(leaf, Leaf)
-            self.leaf(leaf, Place(loop, piece, number))
-        del self.at[loop.id]
+            self.leaf(leaf, Place(lanes.loop, piece, number, lanes))
 
     def leaf(self, leaf: Leaf, place: Place) -> None:
         """Write one leaf."""
-        if place.loop and self.plan.partial(leaf, place.loop, len(self.at)):
+        if place.lanes and leaf.target.buffer in place.lanes.summed:
             self._accumulate(leaf, place)
         elif leaf.reduce is None:
             self._write(leaf.target, place, self._value(leaf.value, place))
@@ -72,7 +70,7 @@ class Leaves:
         assert self.held is not None
         assert leaf.reduce is not None
         piece = place.piece
-        accumulator = summed(leaf, self.at, piece, place.number % self.held.scope.parts)
+        accumulator = summed(leaf, self.at, piece, place.number % self.held.region.parts)
         old = self.held.value(accumulator)
         new = self._reduced(leaf.reduce, old, leaf.value, place)
         if piece.active < piece.lanes:
@@ -104,13 +102,13 @@ class Leaves:
         return self.arithmetic.apply("fma", [*factors, addend])
 
     def _lane_private(self, ref: Ref, place: Place) -> bool:
-        return place.loop is not None and self.plan.lane_private(ref.buffer, len(self.at))
+        return place.lanes is not None and ref.buffer in place.lanes.private
 
     def _read(self, ref: Ref, place: Place) -> Val:
         c = cell(ref, self.at, place.loop, place.piece)
         if self._lane_private(ref, place):
             return self._private[c]
-        if self.held and ref.buffer in self.held.scope.held:
+        if self.held and ref.buffer in self.held.region.held:
             return self.held.value(c)
         return self.memory.load(ref, c, place.piece.lanes)
 
@@ -118,7 +116,7 @@ class Leaves:
         c = cell(ref, self.at, place.loop, place.piece)
         if self._lane_private(ref, place):
             self._private[c] = value
-        elif self.held and ref.buffer in self.held.scope.held:
+        elif self.held and ref.buffer in self.held.region.held:
             self.held.change(c, value)
         else:
             self.memory.store(ref, c, value)

@@ -7,6 +7,8 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
+from planish.loops.ir.annotated import Vectors
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -28,9 +30,9 @@ class Machine:
     registers: int
     masks: bool
 
-    def lanes(self, element_bytes: int) -> int:
-        """Count the elements of a vector."""
-        return max(1, self.vector_bits // (8 * element_bytes))
+    def vectors(self, itemsize: int) -> Vectors:
+        """Say what decisions about loops depend on, for elements of so many bytes."""
+        return Vectors(max(1, self.vector_bits // (8 * itemsize)), self.registers, self.masks)
 
 
 @cache

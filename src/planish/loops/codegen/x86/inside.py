@@ -167,9 +167,11 @@ class RegionCode:
                     make(lanes, moves)
             case Nest():
                 self._nest(item)
-            case _:
-                for inner in item.items:
+            case Together(items=items):
+                for inner in items:
                     self._item(inner)
+            case _:
+                raise AssertionError(item)
 
     def _listed(self, item: Unrolled) -> list[Iterations]:
         """List the items of a leaf, or of a nest that is unrolled."""

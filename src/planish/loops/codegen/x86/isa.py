@@ -47,7 +47,7 @@ class Isa:
         self.bytes = 64 if self.wide else 32
         self.lanes = self.bytes // self.itemsize
         self.registers = 32 if self.wide else 16
-        self.vectors = Vectors(self.lanes, self.registers, self.wide, self.itemsize)
+        self.vectors = Vectors(self.lanes, self.registers, self.wide)
         self._first = int(Register.ZMM0 if self.wide else Register.YMM0)
         self.forms = Forms(self)
 

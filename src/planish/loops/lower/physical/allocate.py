@@ -54,9 +54,10 @@ class Analyser:
         """Whether some leaf below writes along the loop; if not, the loop only reduces."""
         return self._moves[id(loop)]
 
-    def buffers_from(self, size: int) -> frozenset[str]:
-        """The buffers of so many bytes or more."""
-        return frozenset([b.name for b in self.tree.buffers if b.size * DTYPES[b.dtype] >= size])
+    def buffers_from(self, size: int) -> dict[str, int]:
+        """Give the buffers of so many bytes or more, with the bytes of their elements."""
+        pairs = [(b, DTYPES[b.dtype]) for b in self.tree.buffers]
+        return {b.name: itemsize for b, itemsize in pairs if b.size * itemsize >= size}
 
     def unrolls(self, node: Node) -> bool:
         """Whether no loop of the node only reduces."""

@@ -145,4 +145,4 @@ class _Annotator:
     def _flows(self, loop: Loop, width: int, body: Item) -> tuple[Ref, ...]:
         """What a loop over memory asks for early: large buffers that its passes only pass through."""
         passes_on = self._flowing and isinstance(body, Region) and not body.registers
-        return walked(loop, width * self.vectors.itemsize, self._flowing) if passes_on else ()
+        return walked(loop, width, self._flowing) if passes_on else ()

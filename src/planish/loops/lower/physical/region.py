@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping
 
 from planish.loops.ir.annotated import Block, Inside, Item, Nest, Part, Region, Unrolled, is_start
 from planish.loops.ir.extent import remaining
@@ -76,13 +76,13 @@ class Regions:
 
     def _vector_loop(self, loop: Loop, inside: Inside, held: Allocation) -> Nest:
         """A loop that is reduced a vector at a time."""
-        lanes, itemsize = self._vectors.lanes, self._vectors.itemsize
+        lanes = self._vectors.lanes
         full, tail = divmod(remaining(self._tree, inside, loop.axis), lanes)
         parts: list[Part] = []
         if full:
             body = self._body(loop, {**inside, loop.axis: lanes}, loop, held)
             kind, copies = self._reduce(loop, full, len(loop.body), held)
-            fetched = walked(loop, lanes * copies * itemsize, self._large) if kind == "counted" else ()
+            fetched = walked(loop, lanes * copies, self._large) if kind == "counted" else ()
             parts.append(Part(kind, 0, full, lanes, body, lanes, copies, fetched))
         if tail:
             body = self._body(loop, {**inside, loop.axis: tail}, loop, held)
@@ -99,7 +99,7 @@ class Regions:
             if not self._analyser.moves_target(loop):
                 work = instances(self._tree, loop.body, inner, self._vectors.lanes, UNROLLED_MAX)
                 kind, copies = self._reduce(loop, full, work, held)
-            fetched = walked(loop, copies * self._vectors.itemsize, self._large) if kind == "counted" else ()
+            fetched = walked(loop, copies, self._large) if kind == "counted" else ()
             parts.append(Part(kind, 0, full, 1, body, 1, copies, fetched))
         if tail:
             body = self._body(loop, {**inside, loop.axis: tail}, None, held)
@@ -126,19 +126,14 @@ def _moves_held(loop: Loop, held: Allocation) -> bool:
     return False
 
 
-def walked(loop: Loop, unit: int, buffers: Set[str]) -> tuple[Ref, ...]:
+def walked(loop: Loop, times: int, buffers: Mapping[str, int]) -> tuple[Ref, ...]:
     """List the references to some buffers that a loop walks in sequence.
 
     Args:
         loop: the loop.
-        unit: the bytes of an element, times the loop's iterations in one of the machine's.
-        buffers: those that count.
+        times: its iterations in one of the machine's.
+        buffers: those that count, with the bytes of their elements.
     """
-    return tuple(
-        [
-            ref
-            for leaf in leaves(loop.body)
-            for ref in leaf.refs
-            if ref.buffer in buffers and LINE <= ref.stride.get(loop.id, 0) * unit <= LINES_MAX * LINE
-        ]
-    )
+    refs = [ref for leaf in leaves(loop.body) for ref in leaf.refs if ref.buffer in buffers]
+    far = [ref.stride.get(loop.id, 0) * times * buffers[ref.buffer] for ref in refs]
+    return tuple([ref for ref, move in zip(refs, far, strict=True) if LINE <= move <= LINES_MAX * LINE])

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from planish.loops.codegen.llvm.machine import Machine
+from planish.loops.ir.annotated import Vectors
+from planish.loops.ir.cells import Piece
 from planish.loops.ir.extent import Remaining, iterations, within
 from planish.loops.ir.tree import Call, Leaf, Loop, LoopId, LoopTree, Node, Ref, Value, leaves, refs
-from planish.loops.lang.program import DTYPES
 from planish.loops.lower.mathlib import EXPANDED, expansion
-
-
-class Piece(NamedTuple):
-    """Some consecutive iterations of an innermost loop, as one vector; one lane may stand for a single leaf.
-
-    Args:
-        start: the first iteration.
-        lanes: of the vector, a power of 2.
-        active: how many of them count.
-    """
-
-    start: int
-    lanes: int
-    active: int
 
 
 class Plan:
     """Answers questions about one tree for one machine."""
 
-    def __init__(self, tree: LoopTree, machine: Machine, dtype: str) -> None:
+    def __init__(self, tree: LoopTree, vectors: Vectors, dtype: str) -> None:
         self.tree = tree
-        self.lanes = machine.lanes(DTYPES[dtype])
-        self.masks = machine.masks
+        self.vectors = vectors
+        self.lanes = vectors.lanes
+        self.masks = vectors.masks
         self.dtype = dtype
         self._kept: dict[object, bool | int] = {}
 
