@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.errors import Inexact, applied, reduced, stored
-from planish.loops.lang.program import Access, Apply, Const, Expr, Program, Statement
+from planish.loops.lang.program import POSITIONS, Access, Apply, Const, Expr, Program, Statement
 
 Array = NDArray[Any]
 
@@ -63,6 +63,8 @@ class _Points:
 def answer(program: Program, inputs: Mapping[str, Array]) -> dict[str, Inexact]:
     """Compute every output of a program, with its error."""
     tensors = {n: Inexact(a.astype(np.float64), np.zeros(a.shape)) for n, a in inputs.items()}
+    if kind := program.type.get(POSITIONS):
+        tensors[POSITIONS] = Inexact(np.arange(kind.size, dtype=np.float64), np.zeros(kind.size))
     with np.errstate(all="ignore"):
         for statement in program.statements:
             kind = program.type[statement.target.tensor]

@@ -211,9 +211,22 @@ def _elementwise(random: Generator) -> tuple[str, Sizes]:
     return f"{access(random, 'O', axes)} = {value}", _sizes(random, axes)
 
 
+def _place(random: Generator) -> tuple[str, Sizes]:
+    """Where the greatest or least of something is, alone or in an expression; some are equal."""
+    axes = pick(random, ("k", "ik", "ik", "ijk"))
+    along = pick(random, axes)
+    value = wrapped(random, access(random, "X", axes), 0.3)
+    if chance(random, 0.3):
+        value = f"max({value}, 0.75)"
+    found = f"{pick(random, ('argmax', 'argmin'))}({value})"
+    found = f"{found} * 0.5" if chance(random, 0.2) else found
+    return f"{access(random, 'O', [a for a in axes if a != along])} = {found}", _sizes(random, axes)
+
+
 def _value(random: Generator, axes: str, depth: int) -> str:
     if depth == 0 or chance(random, 0.3):
-        return pick(random, ("1.5", "-2")) if chance(random, 0.1) else _shifted(random, axes)
+        number = pick(random, ("1.5", "-2", *axes))
+        return number if chance(random, 0.15) else _shifted(random, axes)
     if chance(random, 0.4):
         return wrapped(random, _value(random, axes, depth - 1), 1)
     left, right = (_value(random, axes, depth - 1) for _ in range(2))
@@ -239,7 +252,7 @@ def _chain(random: Generator) -> tuple[str, Sizes]:
 
 KINDS: Sequence[Callable[[Generator], tuple[str, Sizes]]] = (
     *(_contraction, _contraction, _contraction, _contraction, _chain, _chain, _chain),
-    *(_convolution, _pooling, _concatenation, _elementwise, _elementwise),
+    *(_convolution, _pooling, _concatenation, _elementwise, _elementwise, _place),
 )
 
 

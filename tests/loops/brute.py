@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from planish.loops.lang.program import IDENTITY, Access, Apply, Const, Expr, Index, Program
+from planish.loops.lang.program import IDENTITY, POSITIONS, Access, Apply, Const, Expr, Index, Program
 
 Point = Mapping[str, int]
 Tensors = Mapping[str, NDArray[Any]]
@@ -70,6 +70,8 @@ def run(
         order: reduces in a random order.
     """
     tensors = {name: np.asarray(inputs[name], number) for name in program.inputs}
+    if kind := program.type.get(POSITIONS):
+        tensors[POSITIONS] = np.arange(kind.size).astype(number)
     for s in program.statements:
         shape = program.type[s.target.tensor].shape
         out = tensors.setdefault(s.target.tensor, np.full(shape, np.nan, number))

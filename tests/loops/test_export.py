@@ -142,6 +142,21 @@ def test_narrow_tensors_are_passed_as_their_bits(backend: str, tmp_path: Path) -
 
 @needs_compiler
 @pytest.mark.parametrize("backend", available_backends())
+def test_axes_that_stand_in_values_are_prepared(backend: str, tmp_path: Path) -> None:
+    program = parse("O[i] = argmax(X[i,k])", {"i": 13, "k": 35})
+    exported(program, (), backend, tmp_path)
+    calls = [
+        "void *prepared = memory(F_PREPARED_BYTES, 0), *workspace = memory(F_WORKSPACE_BYTES, 0);",
+        "f_prepare(prepared, workspace);",
+        "f(X, O, prepared, workspace);",
+    ]
+    outputs = run_in_c(program, tmp_path, calls)
+    assert right(program, outputs)
+    np.testing.assert_array_equal(outputs["O"], make_inputs(program)["X"].argmax(axis=1))
+
+
+@needs_compiler
+@pytest.mark.parametrize("backend", available_backends())
 def test_weights_are_prepared_and_temporaries_have_a_workspace(backend: str, tmp_path: Path) -> None:
     """Everything at once: an ahead part, shared and private temporaries, a parallel loop, and float64."""
     text = "C[m,n] += A[m,k] * B[k,n]; D[m,n] = exp(C[m,n] - A[m,0])"

@@ -11,7 +11,7 @@ from math import prod
 from planish.core.errors import ProgramError, did_you_mean
 from planish.loops.lang.draft import RESERVED, Draft, axes_of
 from planish.loops.lang.extents import Shapes, uses
-from planish.loops.lang.program import DTYPES, Access, Program, accesses, number_text
+from planish.loops.lang.program import DTYPES, POSITIONS, Access, Program, accesses, number_text
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -31,11 +31,11 @@ def check_drafts(drafts: Sequence[Draft], shapes: Shapes) -> None:
 
 def _check_names(drafts: Sequence[Draft]) -> None:
     """Refuse names that the text notation could not read back."""
-    read = [a for d in drafts for a in uses(d)]
-    for tensor in (a.tensor for a in read):
+    used = [a for d in drafts for a in uses(d)]
+    for tensor in (*(a.tensor for a in used if a.tensor != POSITIONS), *(d.tensor for d in drafts)):
         if tensor in RESERVED or not _NAME.fullmatch(tensor):
             raise ProgramError(f"'{tensor}' is no name for a tensor", "Use letters, digits and _.")
-    for axis in (axis for a in read for i in a.index for axis, _ in i.terms):
+    for axis in (axis for a in used for i in a.index for axis, _ in i.terms):
         if not _NAME.fullmatch(axis):
             raise ProgramError(f"'{axis}' is no name for an axis", "Use letters, digits and _.")
 
@@ -137,7 +137,20 @@ def check_program(program: Program, given: Shapes) -> None:
             _check_range(access, program)
     for tensor in program.written:
         _check_writes(tensor, program)
+    _check_positions(program)
     _check_memory(program)
+
+
+def _check_positions(program: Program) -> None:
+    """Refuse axes whose elements the arithmetic cannot count."""
+    most = {"float32": 1 << 24, "float64": 1 << 53}[program.arithmetic]
+    last = program.type[POSITIONS].size - 1 if POSITIONS in program.type else 0
+    if last > most:
+        raise ProgramError(
+            f"an axis that stands in a value has {last + 1:,} elements, but {program.arithmetic} counts "
+            f"to {most:,}",
+            "Give smaller sizes, or --dtype float64.",
+        )
 
 
 def _check_range(access: Access, program: Program) -> None:

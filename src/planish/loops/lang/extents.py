@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from planish.core.errors import ProgramError, did_you_mean
 from planish.loops.lang.draft import Draft, Linear, axes_of
-from planish.loops.lang.program import Access, Index, accesses
+from planish.loops.lang.program import POSITIONS, Access, Index, accesses
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -146,7 +146,8 @@ def _window(known: Sequence[_Known], found: Mapping[str, int]) -> dict[str, int]
 
 
 def _unsized(axis: str, drafts: Sequence[Draft]) -> ProgramError:
-    tensors = dict.fromkeys(a.tensor for d in drafts for a in uses(d) if _names(a, axis))
+    found = (a.tensor for d in drafts for a in uses(d) if _names(a, axis))
+    tensors = dict.fromkeys(tensor for tensor in found if tensor != POSITIONS)
     return ProgramError(
         f"axis '{axis}' of {', '.join(tensors)} has no size",
         f"Add --size {axis}=..., or a --shape that has it.",

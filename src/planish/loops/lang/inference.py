@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from planish.core.errors import ProgramError
 from planish.loops.lang.checks import check_drafts, check_program
-from planish.loops.lang.draft import Draft, axes_of, unfold
+from planish.loops.lang.draft import Draft, axes_of
 from planish.loops.lang.extents import Shapes, extents
 from planish.loops.lang.program import (
     ARITHMETIC,
@@ -21,6 +21,7 @@ from planish.loops.lang.program import (
     accesses,
 )
 from planish.loops.lang.storage import read_types, rounded_last, stored_types
+from planish.loops.lang.unfolding import unfold
 
 
 def infer(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from planish.core.errors import ProgramError
+from planish.loops.lang.draft import position as positions_of
 from planish.loops.lang.inference import infer
 from planish.loops.lang.program import Access, Program
 from planish.loops.lang.symbols import Axis, Element, Expression, Tensor, apply, axes, choose, compare
@@ -12,6 +13,8 @@ from planish.loops.lang.symbols import Axis, Element, Expression, Tensor, apply,
 __all__ = [
     "Axis",
     "Tensor",
+    "argmax",
+    "argmin",
     "axes",
     "equal",
     "erf",
@@ -21,6 +24,7 @@ __all__ = [
     "minimum",
     "not_equal",
     "pad",
+    "position",
     "program",
     "reduce_max",
     "reduce_min",
@@ -99,6 +103,22 @@ def not_equal(a: Expression | float, b: Expression | float) -> Expression:
 def where(condition: Expression, x: Expression | float, y: Expression | float) -> Expression:
     """Give x where the condition holds or is a number other than 0, else y."""
     return choose(condition, x, y)
+
+
+def position(axis: Axis) -> Expression:
+    """Give the number of an axis's element, from 0 on: `where(position(k) <= position(q), S[q, k], -inf)`."""
+    ((name, _),) = axis.linear.terms
+    return Expression(positions_of(name), (), axis.sizes)
+
+
+def argmax(x: Expression) -> Expression:
+    """Give where the greatest is, the first of equals, along the axis that the target does not have."""
+    return apply("argmax", x)
+
+
+def argmin(x: Expression) -> Expression:
+    """Give where the least is, the first of equals, along the axis that the target does not have."""
+    return apply("argmin", x)
 
 
 def reduce_sum(x: Expression) -> Expression:

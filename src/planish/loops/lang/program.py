@@ -42,6 +42,9 @@ FUNCTIONS: Mapping[str, int] = {
 }
 """Element-wise functions and how many arguments each takes."""
 
+POSITIONS = "position."
+"""The tensor of 0, 1, 2, ..., which no caller passes: a value that names an axis reads it."""
+
 IDENTITY: Mapping[str, float] = {"add": 0.0, "max": float("-inf"), "min": float("inf"), "mul": 1.0}
 """Reductions, and the value that each starts from."""
 
@@ -91,6 +94,8 @@ class Access:
     pad: float | None = None
 
     def __str__(self) -> str:
+        if self.tensor == POSITIONS:
+            return str(self.index[0])
         text = f"{self.tensor}[{', '.join(map(str, self.index))}]"
         return text if self.pad is None else f"pad({text}, {number_text(self.pad)})"
 
@@ -252,7 +257,7 @@ class Program:
     @cached_property
     def inputs(self) -> tuple[str, ...]:
         """Tensors that are read and never written, in order."""
-        return tuple(t for t in self.read if t not in self.written)
+        return tuple(t for t in self.read if t not in self.written and t != POSITIONS)
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:
@@ -279,7 +284,8 @@ class Program:
     def _text(self) -> str:
         body = "; ".join(map(str, self.statements))
         sizes = ",".join(f"{axis}={n}" for axis, n in self.sizes)
-        shapes = " ".join(f"{name}:{t.dtype}[{','.join(map(str, t.shape))}]" for name, t in self.types)
+        shown = [(name, t) for name, t in self.types if name != POSITIONS]
+        shapes = " ".join(f"{name}:{t.dtype}[{','.join(map(str, t.shape))}]" for name, t in shown)
         constants = f" | constant {','.join(self.constants)}" if self.constants else ""
         return f"{body} | {sizes} | {shapes}{constants}"
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from planish.core.errors import ProgramError, did_you_mean
 from planish.loops.lang.draft import fresh
-from planish.loops.lang.program import ARITHMETIC, Access, Index, Statement, accesses
+from planish.loops.lang.program import ARITHMETIC, POSITIONS, Access, Index, Statement, accesses
 
 ALL = ""
 """Stands for all inputs and outputs among the names of tensors."""
@@ -55,9 +55,8 @@ def stored_types(statements: Sequence[Statement], given: Mapping[str, str]) -> d
     written = dict.fromkeys(s.target.tensor for s in statements)
     read = dict.fromkeys(a.tensor for s in statements for a in accesses(s.value))
     arithmetic = _arithmetic(given)
-    types = {
-        t: arithmetic if t in read and t in written else given.get(ALL, arithmetic) for t in (*read, *written)
-    }
+    inner = {POSITIONS, *(t for t in read if t in written)}
+    types = {t: arithmetic if t in inner else given.get(ALL, arithmetic) for t in (*read, *written)}
     for tensor, dtype in given.items():
         if tensor not in (ALL, *types):
             raise ProgramError(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
 from planish.core.errors import ProgramError, did_you_mean
 from planish.loops.lang.choosing import TESTS, chosen, compared
-from planish.loops.lang.draft import FOLDS, RESERVED, Draft, Linear
+from planish.loops.lang.draft import FOLDS, RESERVED, Draft, Linear, position
 from planish.loops.lang.program import COMPARISONS, FUNCTIONS, Access, Apply, Const, Expr
 
 _REDUCE = {"=": None, "+=": "add", "*=": "mul", "max=": "max", "min=": "min"}
@@ -43,6 +43,17 @@ def _tokens(text: str) -> list[_Token]:
     return [*result, _Token("end", "", len(text))]
 
 
+def _axes(tokens: Sequence[_Token]) -> set[str]:
+    """List the names that stand in subscripts."""
+    found: set[str] = set()
+    depth = 0
+    for token in tokens:
+        depth += (token.text == "[") - (token.text == "]")
+        if depth > 0 and token.kind == "name":
+            found.add(token.text)
+    return found
+
+
 def read_statements(text: str) -> list[Draft]:
     """Read statements; `planish.loops.lang.parse.parse` tells how they are written.
 
@@ -58,6 +69,7 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens = _tokens(text)
+        self.axes = _axes(self.tokens)
         self.at = 0
         self.depth = 0
 
@@ -197,6 +209,8 @@ class _Parser:
             return inner
         if self.token.kind == "name" and self.tokens[self.at + 1].text == "(":
             return self.call()
+        if self.token.text in self.axes and self.tokens[self.at + 1].text != "[":
+            return position(self.name("an axis"))
         tensor = self.tensor()
         return Access(tensor, tuple(s.index() for s in self.subscripts()))
 

@@ -11,7 +11,7 @@ from typing import Literal
 from planish.loops.ir.graph import Graph, Nest, plain_axis
 from planish.loops.ir.schedule import Order, Schedule
 from planish.loops.ir.tree import Buffer, Ref
-from planish.loops.lang.program import Access, Index
+from planish.loops.lang.program import POSITIONS, Access, Index
 from planish.loops.lower.annotate import plan
 from planish.loops.lower.layout import Location, row_major, tile
 from planish.loops.lower.place import place
@@ -38,6 +38,7 @@ class Memory:
         """Tensor, or buffer of a tile or a whole view, to where it lies."""
         self._found: list[Buffer] = []
         self._of_caller()
+        self._of_positions()
         self._of_copies()
         for tensor, writers in self.graph.writers.items():
             if tensor not in self.locations:
@@ -66,6 +67,11 @@ class Memory:
         for buffer, location in _caller_memory(self.graph):
             self._found.append(buffer)
             self.locations[buffer.name] = location
+
+    def _of_positions(self) -> None:
+        if kind := self.schedule.program.type.get(POSITIONS):
+            self._found.append(Buffer(POSITIONS, kind.dtype, kind.size, "ahead"))
+            self.locations[POSITIONS] = Location(POSITIONS, (1,))
 
     def _of_copies(self) -> None:
         for name, copy in self.plan.copies.items():

@@ -7,8 +7,8 @@ from typing import Literal
 
 from planish.loops.ir.graph import Arithmetic, Nest
 from planish.loops.ir.schedule import Order, Schedule
-from planish.loops.ir.tree import Call, Leaf, Loop, LoopTree, Node, Value
-from planish.loops.lang.program import IDENTITY, Const
+from planish.loops.ir.tree import Call, Leaf, Loop, LoopTree, Node, Ref, Value
+from planish.loops.lang.program import IDENTITY, POSITIONS, Const
 from planish.loops.lower.buffers import Memory
 from planish.loops.lower.copying import copy_nodes
 from planish.loops.lower.hoist import hoisted
@@ -48,12 +48,26 @@ class _Lowering:
 
     def tree(self) -> LoopTree:
         copies = self.plan.copies.items()
-        ahead = tuple(node for name, copy in copies if copy.ahead for node in self._copy(name))
+        ahead = self._positions() + tuple(
+            node for name, copy in copies if copy.ahead for node in self._copy(name)
+        )
         body = self._body(self.placement.root, ())
         derived = tuple(
             (run.loop[0], run.derived) for _, copy in copies for run in copy.packed.runs if run.derived
         )
         return LoopTree(body, ahead, self.memory.buffers, tuple(self.sizes.items()), derived, self._views())
+
+    def _positions(self) -> tuple[Node, ...]:
+        """Fill the tensor of positions: each is one more than that before it."""
+        kind = self.schedule.program.type.get(POSITIONS)
+        if kind is None:
+            return ()
+        first = Leaf(Ref(POSITIONS, 0, ()), None, Const(0.0))
+        if kind.size == 1:
+            return (first,)
+        self.sizes[POSITIONS] = kind.size - 1
+        before, here = (Ref(POSITIONS, offset, (((POSITIONS, 1), 1),)) for offset in (0, 1))
+        return first, Loop(POSITIONS, 1, (Leaf(here, None, Call("add", (before, Const(1.0)))),))
 
     def _views(self) -> int:
         """Count the first nodes, which copy padded inputs."""

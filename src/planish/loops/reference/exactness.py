@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import isfinite, prod, sqrt
 
-from planish.loops.lang.program import COMPARISONS, Access, Const, Expr, Program, Statement, accesses
+from planish.loops.lang.program import (
+    COMPARISONS,
+    POSITIONS,
+    Access,
+    Const,
+    Expr,
+    Program,
+    Statement,
+    accesses,
+)
 from planish.loops.reference.bounds import Precision, grain_of, representable
 
 FINEST = 1 << 16
@@ -83,6 +92,8 @@ def finest_levels(program: Program, highs: Mapping[str, float], *, cancel: bool 
 def _is_exact(program: Program, ranges: Mapping[str, _Range], *, cancel: bool) -> bool:
     precision = Precision.of(program.arithmetic)
     known = dict(ranges)
+    if kind := program.type.get(POSITIONS):
+        known[POSITIONS] = 1.0, float(kind.size - 1)
     try:
         for statement in program.statements:
             name, found = (

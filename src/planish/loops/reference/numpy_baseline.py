@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from planish.loops.lang.draft import axes_of
-from planish.loops.lang.program import Access, Apply, Expr, Program, Statement, accesses
+from planish.loops.lang.program import POSITIONS, Access, Apply, Expr, Program, Statement, accesses
 from planish.loops.reference.elementwise import UFUNC, Leaves, Memory, Step, evaluate
 from planish.loops.reference.inputs import aligned
 from planish.loops.reference.numpy_matmul import matmul_steps
@@ -44,6 +44,8 @@ def numpy_callable(program: Program, arrays: Arrays) -> Callable[[], object]:
     wide = {n: replace(t, dtype=program.arithmetic) for n, t in program.types}
     everything = {n: aligned(t) if n in narrow or n not in arrays else arrays[n] for n, t in wide.items()}
     steps: list[Step] = []
+    if POSITIONS in everything:
+        everything[POSITIONS][:] = np.arange(len(everything[POSITIONS]))
     for name in (n for n in narrow if n in program.inputs):
         _emit(partial(np.copyto, everything[name], arrays[name]), name in program.constants, steps)
     steps += [step for s in program.statements for step in _steps(s, program, everything)]

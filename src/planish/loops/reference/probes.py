@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import isinf
 
 import numpy as np
 
 from planish.core.seeds import rng
-from planish.loops.lang.program import Apply, Const, Expr, Program, Statement, accesses
+from planish.loops.lang.program import POSITIONS, Apply, Const, Expr, Program, Statement, accesses
 from planish.loops.reference.views import Array, Arrays
 
 MOST = 40
@@ -50,7 +51,18 @@ class Start:
     statement: int
 
 
-Probe = Misread | Slip | Start
+@dataclass(frozen=True)
+class Last:
+    """Of equals the last is taken, where the first is meant: the greatest position instead of the least.
+
+    Args:
+        statement: which reduces positions.
+    """
+
+    statement: int
+
+
+Probe = Misread | Slip | Start | Last
 _STARTS = {"max": 0.0, "min": 0.0, "add": 1.0, "mul": 2.0}
 _EXCHANGED = {"max": "min", "min": "max", "<": "<=", "<=": "<", "==": "!=", "!=": "=="}
 
@@ -68,6 +80,7 @@ def all_probes(program: Program, seed: int) -> list[Probe]:
     generator = rng(seed, len(program.inputs), 1 << 20)
     found: list[Probe] = [Slip(i) for i in range(sum(_places(s.value) for s in program.statements))]
     found += [Start(i) for i, s in enumerate(program.statements) if s.reduce]
+    found += [Last(i) for i, s in enumerate(program.statements) if _reduces_positions(s)]
     for places in dict.fromkeys((*_dimensions(program), *_along_axes(program))):
         n = min(program.type[tensor].shape[dimension] for tensor, dimension in places)
         some = {n - 1, int(generator.integers(n))}
@@ -103,6 +116,8 @@ def mistaken(program: Program, inputs: Arrays, probe: Probe) -> tuple[Program, A
         return _slipped(program, probe.place), inputs
     if isinstance(probe, Start):
         return _started_elsewhere(program, probe.statement), inputs
+    if isinstance(probe, Last):
+        return _taking_the_last(program, probe.statement), inputs
     changed = dict(inputs)
     for tensor, dimension in probe.places:
         changed[tensor] = _misread(changed[tensor], dimension, probe.index)
@@ -127,6 +142,26 @@ def _started_elsewhere(program: Program, place: int) -> Program:
     types = *program.types, (inner.tensor, program.type[statement.target.tensor])
     statements = *program.statements[:place], *both, *program.statements[place + 1 :]
     return replace(program, statements=statements, types=types)
+
+
+def _reduces_positions(statement: Statement) -> bool:
+    found = any(a.tensor == POSITIONS for a in accesses(statement.value))
+    return found and statement.reduce in _EXCHANGED
+
+
+def _taking_the_last(program: Program, place: int) -> Program:
+    statements = list(program.statements)
+    old = statements[place]
+    other = _EXCHANGED[old.reduce or ""]
+    statements[place] = replace(old, reduce=other, value=_other_end(old.value))
+    return replace(program, statements=tuple(statements))
+
+
+def _other_end(expr: Expr) -> Expr:
+    """Let infinities have the other sign, so that they still lose."""
+    if isinstance(expr, Const):
+        return Const(-expr.value) if isinf(expr.value) else expr
+    return Apply(expr.function, tuple(map(_other_end, expr.args))) if isinstance(expr, Apply) else expr
 
 
 def _slips(expr: Expr) -> bool:

@@ -10,7 +10,17 @@ from math import prod
 import numpy as np
 
 from planish.loops.lang.draft import axes_of
-from planish.loops.lang.program import IDENTITY, Access, Apply, Const, Expr, Program, Statement, accesses
+from planish.loops.lang.program import (
+    IDENTITY,
+    POSITIONS,
+    Access,
+    Apply,
+    Const,
+    Expr,
+    Program,
+    Statement,
+    accesses,
+)
 from planish.loops.reference.bounds import (
     Bounded,
     Precision,
@@ -53,6 +63,8 @@ def reference(program: Program, inputs: Arrays, block: int = BLOCK) -> Answer:
     """
     precision = Precision.of(program.arithmetic)
     tensors = {name: exactly(inputs[name]) for name in program.inputs}
+    if kind := program.type.get(POSITIONS):
+        tensors[POSITIONS] = Bounded(np.arange(kind.size, dtype=np.float64), None, 1.0, float(kind.size - 1))
     with np.errstate(all="ignore"):
         for statement in program.statements:
             result = _result(_nest(statement, tensors, program, precision, block))
