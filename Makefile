@@ -5,6 +5,7 @@ BENCH ?= [a-z]*
 FAULTS ?=
 FUZZ ?= --pairs 20000 --jobs 2
 FUZZ_EINSUM ?= --calls 10000
+SOUNDNESS ?=
 TORCH_INDEX ?=
 
 VENV := .venv
@@ -18,7 +19,7 @@ NO_VENV := $(PYTHON) has no venv module: apt-get install python3-venv
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint format docs fuzz faults bench golden lock peers release-check clean
+.PHONY: help setup demo test lint format docs fuzz soundness faults bench golden lock peers release-check clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -58,6 +59,9 @@ docs: $(READY) ## Build the documentation site in build/docs; a warning is an er
 fuzz: $(READY) ## Try random programs on every back end, and calls of einsum (minutes; FUZZ='--seed 7 --jobs 16')
 	@PYTHONPATH=tests $(BIN)/python -m fuzz $(FUZZ)
 	@$(BIN)/python tests/einsum/fuzz_einsum.py $(FUZZ_EINSUM)
+
+soundness: $(READY) ## Look for passes that break programs (half an hour; SOUNDNESS='--programs 2 --lists 20 --no-lua')
+	@PYTHONPATH=tests $(BIN)/python -m soundness $(SOUNDNESS)
 
 faults: $(READY) ## Disturb searches in every way, and count what is lost (20 minutes, as root; FAULTS='--kind kills')
 	@PYTHONPATH=tests $(BIN)/python -m faults $(FAULTS)

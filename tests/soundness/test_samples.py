@@ -2,7 +2,6 @@
 
 import subprocess
 from contextlib import closing
-from importlib.resources import as_file, files
 from pathlib import Path
 
 import pytest
@@ -10,17 +9,16 @@ import pytest
 from planish.llvm.backend import Backend
 from planish.llvm.clang import Compiler
 from planish.llvm.running import find_linker
-from planish.llvm.soundness.examiner import Examiner
-from planish.llvm.soundness.subject import Form, samples
+from soundness.examiner import Examiner
+from soundness.subject import SAMPLES, Form, samples
 
 
 @pytest.fixture(scope="session")
 def by_others(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """Give what this machine's compiler makes of them, optimised."""
     program = tmp_path_factory.mktemp("samples") / "samples"
-    with as_file(files("planish.llvm.soundness") / "samples") as folder:
-        sources = map(str, sorted(folder.glob("*.c")))
-        subprocess.run([*find_linker(), "-O2", "-w", *sources, "-o", str(program), "-lm"], check=True)
+    sources = map(str, sorted(SAMPLES.glob("*.c")))
+    subprocess.run([*find_linker(), "-O2", "-w", *sources, "-o", str(program), "-lm"], check=True)
     return subprocess.run([program], check=True, capture_output=True).stdout
 
 

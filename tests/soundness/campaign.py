@@ -11,10 +11,10 @@ from pathlib import Path
 
 from planish.llvm.backend import Backend
 from planish.llvm.passes import print_pipeline
-from planish.llvm.soundness.cases import Case
-from planish.llvm.soundness.examiner import UNSOUND, Examiner, Kind, Verdict
-from planish.llvm.soundness.reproducer import reproduce
-from planish.llvm.soundness.subject import Subject
+from soundness.cases import Case
+from soundness.examiner import UNSOUND, Examiner, Kind, Verdict
+from soundness.reproducer import reproduce
+from soundness.subject import Subject
 
 
 @dataclass(frozen=True)

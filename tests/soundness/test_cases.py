@@ -1,7 +1,7 @@
 """The lists that are tried."""
 
 from planish.llvm.passes import elements, load_coreset, print_pipeline
-from planish.llvm.soundness.cases import coreset_lists, in_contexts, random_lists
+from soundness.cases import coreset_lists, in_contexts, random_lists
 
 ALL = tuple(elements().values())
 

@@ -1,11 +1,14 @@
 """Whether the passes of the catalogue keep what programs mean: real and random programs, transformed and run.
 
-    python experiments/llvm_soundness.py --programs 20 --lists 200
+Differential testing, as in the study of csmith (Yang et al., PLDI 2011): it finds wrong code, and does not
+prove that there is none.
 
-Each pass in five contexts, random lists of 2 to 20 passes, and the shipped coresets are tried on the small
-programs that ship with planish, on random programs of csmith, and on Lua's interpreter (Debian's package
-lua5.4) with a script. Each answer is compared with that of the unoptimised program. The exit code is 1 if one
-is wrong; what shows it again lies in the output folder, with the list made short.
+    PYTHONPATH=src:tests python -m soundness --programs 20 --lists 200
+
+Each pass in five contexts, random lists of 2 to 20 passes, and the shipped coresets are tried on small
+samples, on random programs of csmith, and on Lua's interpreter (Debian's package lua5.4) with a script. Each
+answer is compared with that of the unoptimised program. The exit code is 1 if one is wrong; what shows
+it again lies in the output folder, with the list made short.
 """
 
 from __future__ import annotations
@@ -25,17 +28,17 @@ from planish.llvm.csmith import find_csmith
 from planish.llvm.passes import Element, available
 from planish.llvm.program import Running
 from planish.llvm.running import NotRunnableError
-from planish.llvm.soundness.campaign import Tally, try_cases
-from planish.llvm.soundness.cases import Case, coreset_lists, in_contexts, random_lists
-from planish.llvm.soundness.csmith import csmith_program
-from planish.llvm.soundness.report import write_table
-from planish.llvm.soundness.subject import Form, Subject, compile_subject, samples
+from soundness.campaign import Tally, try_cases
+from soundness.cases import Case, coreset_lists, in_contexts, random_lists
+from soundness.csmith import csmith_program
+from soundness.report import write_table
+from soundness.subject import Form, Subject, compile_subject, samples
 
 FORMS: tuple[Form, ...] = ("size", "typed", "size", "plain")
 """The forms of the random programs, in turn."""
 SMALLEST, LARGEST = 500, 5000
 """Instructions of a random program: fewer try little, more take long."""
-SCRIPT = Path(__file__).with_suffix(".lua")
+SCRIPT = Path(__file__).with_name("script.lua")
 LUA, LUA_PLACE = "lua5.4", 1_000_000
 
 
@@ -88,7 +91,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--no-lua", action="store_true", help="leave Lua out: it needs Debian's sources")
     parser.add_argument("--seed", type=int, default=0, help="of programs and lists")
     parser.add_argument("--backend", default="", help="libllvm or llvmlite")
-    parser.add_argument("--out", type=Path, default=Path("out/llvm_soundness"), help="for reproducers")
+    parser.add_argument("--out", type=Path, default=Path("out/soundness"), help="for reproducers")
     return parser.parse_args()
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planish.llvm.passes import elements
-from planish.llvm.soundness.campaign import Failure, Tally
-from planish.llvm.soundness.examiner import UNSOUND
+from soundness.campaign import Failure, Tally
+from soundness.examiner import UNSOUND
 
 _WIDTH = 40
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planish.llvm.soundness.minimise import minimised
+from soundness.minimise import minimised
 
 LISTS = st.lists(st.sampled_from("abcdefgh"), max_size=20)
 

@@ -13,7 +13,7 @@ from planish.isolation import End, ForkLimits, in_child
 from planish.llvm.backend import Backend, Module, PassError
 from planish.llvm.backend.protocol import IRError
 from planish.llvm.running import Answer, NotRunnableError, Runner
-from planish.llvm.soundness.subject import Subject
+from soundness.subject import Subject
 
 Kind = Literal["right", "refused", "crashed", "hung", "invalid", "wrong"]
 """How a list did: LLVM refuses it, crashes, does not end, makes invalid IR, or the answer is wrong."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +19,8 @@ its passes: with these attributes, types of memory accesses, lifetimes, and func
 `plain` is code of -O0.
 """
 
+SAMPLES = Path(__file__).with_name("samples")
+"""Small programs in C."""
 _UNOPTIMISED = ("-Xclang", "-disable-llvm-passes")
 
 
@@ -71,6 +72,5 @@ def _compiled(source: Path, compiler: Compiler, form: Form, flags: Sequence[str]
 
 
 def samples(compiler: Compiler, form: Form) -> Subject:
-    """Compile the programs that ship with planish: small ones in one executable, a module each."""
-    with as_file(files("planish.llvm.soundness") / "samples") as folder:
-        return compile_subject("samples", sorted(folder.glob("*.c")), compiler, form)
+    """Compile the sample programs: small ones in one executable, a module each."""
+    return compile_subject("samples", sorted(SAMPLES.glob("*.c")), compiler, form)

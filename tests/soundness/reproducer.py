@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from planish.llvm.passes import print_pipeline
-from planish.llvm.soundness.cases import Case
-from planish.llvm.soundness.examiner import Examiner, Verdict
-from planish.llvm.soundness.minimise import minimised
+from soundness.cases import Case
+from soundness.examiner import Examiner, Verdict
+from soundness.minimise import minimised
 
 
 def reproduce(examiner: Examiner, case: Case, verdict: Verdict, folder: Path) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from planish.llvm.clang import Compiler
 from planish.llvm.csmith import random_program
 from planish.llvm.program import Running
-from planish.llvm.soundness.subject import Form, Subject, compile_subject
+from soundness.subject import Form, Subject, compile_subject
 
 _OPTIONS = (
     *("--max-funcs", "6", "--max-block-depth", "3", "--max-block-size", "3"),

@@ -1,18 +1,18 @@
-"""Every pass of the catalogue keeps what programs mean: the short form of experiments/llvm_soundness.py."""
+"""Every pass of the catalogue keeps what programs mean: the short form of `make soundness`."""
 
 from collections.abc import Iterable
 from pathlib import Path
 
-from llvm.soundness.needs import lacking
 from planish.core import PlanishError
 from planish.llvm.backend import Backend
 from planish.llvm.clang import Compiler
 from planish.llvm.csmith import find_csmith
 from planish.llvm.passes import available
-from planish.llvm.soundness.campaign import try_cases
-from planish.llvm.soundness.cases import Case, coreset_lists, random_lists
-from planish.llvm.soundness.csmith import csmith_program
-from planish.llvm.soundness.subject import Subject
+from soundness.campaign import try_cases
+from soundness.cases import Case, coreset_lists, random_lists
+from soundness.csmith import csmith_program
+from soundness.needs import lacking
+from soundness.subject import Subject
 
 CSMITH_SEED = 1
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from llvm.soundness.needs import lacking
 from planish.core import PlanishError
 from planish.llvm.backend import Backend, open_backend
 from planish.llvm.clang import Compiler, find_compiler
-from planish.llvm.soundness.subject import Subject, samples
+from soundness.needs import lacking
+from soundness.subject import Subject, samples
 
 
 @pytest.fixture(scope="session")

@@ -6,14 +6,14 @@ from typing import cast
 
 import pytest
 
-from llvm.soundness.broken import BrokenBackend
 from planish.llvm.backend import Backend
 from planish.llvm.passes import elements
 from planish.llvm.running import find_linker
-from planish.llvm.soundness.campaign import Tally, try_cases
-from planish.llvm.soundness.cases import Case, in_contexts
-from planish.llvm.soundness.report import write_table
-from planish.llvm.soundness.subject import Subject
+from soundness.broken import BrokenBackend
+from soundness.campaign import Tally, try_cases
+from soundness.cases import Case, in_contexts
+from soundness.report import write_table
+from soundness.subject import Subject
 
 GUILTY = "flatten-cfg"
 LISTS = (("dce", "sccp", GUILTY, "adce"), ("gvn", "dce"), ("dce", GUILTY))

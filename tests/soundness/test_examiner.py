@@ -7,12 +7,12 @@ from typing import cast
 
 import pytest
 
-from llvm.soundness.broken import BrokenBackend
 from planish.llvm.backend import Backend
 from planish.llvm.clang import Compiler
 from planish.llvm.running import NotRunnableError
-from planish.llvm.soundness.examiner import Examiner
-from planish.llvm.soundness.subject import Form, Subject, compile_subject, samples
+from soundness.broken import BrokenBackend
+from soundness.examiner import Examiner
+from soundness.subject import Form, Subject, compile_subject, samples
 
 
 @pytest.fixture
