@@ -36,17 +36,20 @@ def locked_within(descriptor: int, seconds: float) -> bool:
     def ring(number: int, frame: FrameType | None) -> None:
         del number, frame
         if waiting:
+            # flock goes on after a signal unless the handler raises (PEP 475).
             raise _LateError
 
     signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
+        # The lock is ours: an alarm from here on must not raise.
         waiting.clear()
     except _LateError:
         return _is_locked(descriptor)
     finally:
         waiting.clear()
+        # First: with the default handler a late alarm would end the process.
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
     return True

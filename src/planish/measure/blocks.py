@@ -61,6 +61,7 @@ def timed(run: Runs, clocks: Clocks) -> Callable[[int], Took]:
     """Make of what makes n calls what tells how long they took by both clocks."""
 
     def block(calls: int) -> Took:
+        # The wall clock is read innermost: processor time is a system call, whose cost is not the block's.
         before, start = clocks.processor(), clocks.wall()
         run(calls)
         end, after = clocks.wall(), clocks.processor()
@@ -84,6 +85,7 @@ def filled(length: float, block: Callable[[int], float]) -> int:
     """Find how many calls fill a block, which warms up; the last block is one of so many."""
     calls, least = 1, block(1)  # of a call; one interruption shall not make short blocks look long enough
     while calls * least < length:
+        # Twice as many at least, or the estimate would creep up on the length block by block.
         calls = math.ceil(calls * min(_GROWTH, max(2, length / max(calls * least, 1e-9))))
         least = min(least, block(calls) / calls)
     return calls

@@ -56,11 +56,11 @@ class Clock:
             self._turn(_CODE["wait"])
         with exclusive(self._lock) if stage == "run" else nullcontext():
             self._turn(_CODE[stage])
-            self.failed = None
+            self.failed = None  # an earlier stage failed, and was recovered from
             try:
                 yield
             except BaseException:
-                self.failed = self.failed or stage
+                self.failed = self.failed or stage  # of nested stages the innermost
                 raise
             finally:
                 self._turn(outer)

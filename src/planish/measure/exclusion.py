@@ -117,13 +117,14 @@ def _outlasted(waiter: _Waiter, path: Path, holder: _Holder, patience_s: float, 
     if patience_s < SHOWN_S:
         return waiter.wait(patience_s)
     keeper, shown, pause = holder_of(path), False, max(0.0, since + SHOWN_S - time.monotonic())
+    # Who was given up on once is not waited for again, or each timed run would take a minute.
     while keeper is None or keeper != holder.given_up:
         if waiter.wait(pause):
             return True
         pause = SHOWN_S
         now = holder_of(path)
         if now != keeper:
-            keeper, since = now, time.monotonic()
+            keeper, since = now, time.monotonic()  # patience is for each keeper anew
         if not shown:
             _log.warning(waiting(keeper))
             shown = True
@@ -161,6 +162,7 @@ class _Waiter:
 
     def give_up(self) -> bool:
         """Let the file go, unless it was locked just now; tells whether it was."""
+        # The guard makes both sides agree: the lock is either reported as taken, or let go by the thread.
         with self._guard:
             self._given_up = not self._taken.is_set()
             return not self._given_up

@@ -41,6 +41,7 @@ def until_settled(
         more = min(done, plan.most - done, _fitting(left, (time.monotonic() - began) / done))
         if not places or more <= 0:
             return table
+        # Processes are counted from 0 again: another seed gives them other orders.
         further = replace(plan, processes=more, seed=plan.seed + done, seconds=left)
         again = [0, *places]
         found = in_turns([everybody[p] for p in again], further, start, least=0)

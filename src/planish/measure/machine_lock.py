@@ -67,13 +67,14 @@ def opened_lock(path: Path) -> int:
     Raises:
         OSError: it is a link, no plain file, or in a folder where others could have made it.
     """
+    # O_NONBLOCK: opening a FIFO that somebody put there would otherwise wait for ever.
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         descriptor = os.open(path, flags)
     except FileNotFoundError:
         if path.parent.stat().st_mode & 0o022:
             raise PermissionError(f"others may write to {path.parent}: make the file beforehand") from None
-        with suppress(FileExistsError):
+        with suppress(FileExistsError):  # somebody made it meanwhile: theirs is opened
             return os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)
         descriptor = os.open(path, flags)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -62,6 +62,7 @@ class Beside:
     ) -> None:
         self._yardstick, self._timing, self._clocks = yardstick, timing, clocks
         self._one_core, self._patience = one_core, patience
+        # By two: the baseline has half of the budget.
         self._length = max(timing.block_s, timing.budget_s / timing.most / 2)
         self._baseline_calls = 0
 
@@ -85,7 +86,7 @@ class Beside:
             share = self._baseline_calls / calls
             usual.append(before.wall / self._baseline_calls)
             wall.append(took.wall / before.wall * share)
-            if self._one_core and before.processor > 0:
+            if self._one_core and before.processor > 0:  # a clock that ticks seldom may show nothing
                 processor.append(took.processor / before.processor * share)
         unit = self._yardstick.seconds(statistics.median(usual))
         by_clock, by_processor = (tuple(unit * ratio for ratio in ratios) for ratios in (wall, processor))

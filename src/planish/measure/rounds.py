@@ -181,6 +181,7 @@ def _first(
     if math.isinf(end):
         return _round(executor, everybody, range(len(everybody)), losses), time.monotonic() - began
     found: Round = []
+    # The seconds after so many entrants, from none on.
     took = [0.0]
     for place in range(len(everybody)):
         if place >= _LEAST and time.monotonic() >= end:

@@ -82,7 +82,8 @@ def time_call(
     if wall(1) > max(slow, _LONG * timing.block_s):
         return _samples(taken, 1, cut=True)
     calls = filled(length, wall)
-    del taken[:-1]
+    del taken[:-1]  # of shorter blocks than the others
+    # By the quickest block, for noise only adds time; tuples compare by their first field, the wall clock's.
     while min(taken).wall <= slow * calls:
         if len(taken) >= timing.fewest and (clocks.wall() >= end or len(taken) >= timing.most):
             return _samples(taken, calls)

@@ -68,6 +68,7 @@ class _Chain:
         """Accept or refuse a measured neighbour (Metropolis); a failed one is always refused."""
         if cost is None:
             return
+        # quality is known / new where the new one is worse, so this is exp(-log(new / known) / heat).
         chance = 1.0 if self.candidate is None else min(1.0, quality(cost, self.cost)) ** (1 / heat)
         if generator.random() < chance:
             self.candidate, self.cost = candidate, cost

@@ -41,6 +41,7 @@ class Archive:
     def measure(self, candidates: Iterable[Candidate]) -> Rounds:
         """Make one round of candidates, each of which has just been added to `visited`."""
         asked: list[Candidate] = []
+        # A round may be lazy, and the run may end within it: only what was drawn can have been told.
         costs = yield _noted(candidates, asked)
         for candidate in asked:
             cost = self._costs[self.visited.name(candidate)] = costs.get(candidate.hash)
@@ -48,6 +49,7 @@ class Archive:
                 self._rank(cost, candidate)
 
     def _rank(self, cost: float, candidate: Candidate) -> None:
+        # Exactly equal, which counts and sizes of equal programs are; times practically never are.
         twin = next((i for i, (known, _) in enumerate(self._best) if known == cost), None)
         if twin is None:
             self._best.append((cost, candidate))

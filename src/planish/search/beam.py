@@ -81,11 +81,13 @@ def beam(space: CanStep, width: int, depth: int, *, depth_first: bool) -> Rounds
         yield from graph.measure(child for branch in now for child in graph.children(branch.node))
         for branch in now:
             best = _best_children(graph, branch, width)
+            # Depth first, the frontier is a stack: the best child is pushed last, to be visited first.
             frontier += reversed(best) if depth_first else best
 
 
 def _is_news(branch: _Branch, expanded: dict[str, int]) -> bool:
     """Whether more steps are left than at any earlier visit to this state, which is noted."""
+    # 0 where it was never visited, so that leaves, with no steps left, are not expanded.
     if branch.left <= expanded.get(branch.node.state, 0):
         return False
     expanded[branch.node.state] = branch.left

@@ -29,15 +29,19 @@ def ddmin(count: int) -> Asking:
     kept, parts = tuple(range(count)), 2
     while kept:
         parts = min(parts, len(kept))
+        # Of integers, so that the parts' lengths differ by one at most and none is empty.
         cuts = [kept[len(kept) * i // parts : len(kept) * (i + 1) // parts] for i in range(parts)]
         answers = yield [_without(kept, cut) for cut in cuts]
         idle = [cut for cut, will_do in zip(cuts, answers, strict=True) if will_do]
+        # Each part is a single place, and each is needed: 1-minimal, in the paper's words.
         if not idle and parts == len(kept):
             return kept
         if len(idle) > 1:
             (all_at_once,) = yield [_without(kept, chain(*idle))]
+            # Each part may be idle only because another does its work: then they cannot all go.
             idle = idle if all_at_once else idle[:1]
         kept = _without(kept, chain(*idle))
+        # The granularity of the paper: the parts that remain, as they were cut; or twice as many.
         parts = max(2, parts - len(idle)) if idle else 2 * parts
     return kept
 
@@ -66,6 +70,7 @@ def shrink(space: CanShrink | CanSelect, candidate: Candidate, will_do: WillDo) 
         while True:
             batch = asking.send(answers) if answers is not None else next(asking)
             found = [selected(space, candidate, places) for places in batch]
+            # Different places may select the same candidate, for equal steps can stand in several places.
             new = list(dict.fromkeys(c for c in found if c is not None and c not in known))
             told = will_do(new) if new else ()
             if told is None:

@@ -12,5 +12,6 @@ def quality(cost: float, reference: float) -> float:
         cost: as `Objective.cost` gives it, finite.
         reference: the same, of what it is compared with.
     """
+    # Costs of objectives to be raised are negative, hence the magnitudes.
     scale = max(abs(cost), abs(reference))
     return max(0.0, 1.0 - (cost - reference) / scale) if scale else 1.0

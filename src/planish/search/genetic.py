@@ -75,6 +75,7 @@ def genetic(
     visited, parents, best = Visited(space, recall), list[_Parent](), list[_Parent]()
     sown = [each for each in first if visited.add(each)]
     for place in count(0, population):
+        # What is sown takes the first places, so the others are drawn as they would be without it.
         places = range(place + len(sown), place + population)
         generation = [*sown, *_breed(space, visited, parents, mutation, seed, places)]
         sown.clear()
@@ -83,6 +84,7 @@ def genetic(
         costs = yield generation
         measured = _measured(generation, costs)
         best = sorted(best + measured, key=lambda parent: parent.cost)[:elite]
+        # One that stood there twice would be drawn twice as often, and could be both parents.
         parents = measured + [parent for parent in best if parent not in measured]
 
 

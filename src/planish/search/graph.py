@@ -32,6 +32,7 @@ class Graph:
         if node.state not in self._children:
             steps = self._space.steps(node.candidate)
             ahead = (self._node(self._space.extend(node.candidate, step)) for step in steps)
+            # Reversed twice: where two steps lead to one state, the space's first one is kept.
             unique = {child.state: child for child in reversed(list(ahead)) if child.state != node.state}
             self._children[node.state] = list(reversed(unique.values()))
         return self._children[node.state]

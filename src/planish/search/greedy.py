@@ -52,8 +52,11 @@ def greedy(space: CanStep, lookahead: int) -> Rounds:
     node = graph.start
     yield from graph.measure([node])
     while True:
+        # Listed twice, which is cheap: the graph keeps the children. This round is lazy, and measured as it
+        # grows.
         yield from graph.measure(last for _, last in _ahead(graph, node, lookahead))
         first = {last: first for first, last in _ahead(graph, node, lookahead)}
+        # The node comes first and sorting is stable, so a state that is merely as good is no goal.
         goal = graph.ranked([node, *first])[:1]
         if not goal or goal[0] == node:
             return

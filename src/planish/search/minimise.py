@@ -21,6 +21,7 @@ def minimise(space: CanShrink, ledger: Archive, candidate: Candidate) -> Rounds:
     place, limit = 0, ledger.cost(candidate)
     while limit is not None:
         shorter = list(space.shorter(candidate))
+        # After a success the same place holds the next step, unless it was the last.
         order = [*range(place, len(shorter)), *range(min(place, len(shorter)))]
         for place in order:
             yield from ledger.measure_new([shorter[place]])

@@ -41,6 +41,7 @@ def select(costs: Sequence[tuple[float, ...]], most: int) -> list[Selected]:
         The selected ones, the best first.
     """
     individuals = [_Individual(place, vector) for place, vector in enumerate(costs)]
+    # Takes O(objectives * n ** 2). Ends with the front that reaches `most`, which crowding cuts below.
     fronts: list[list[_Individual]] = sortNondominated(individuals, most)
     for front in fronts:
         assignCrowdingDist(front)
@@ -65,5 +66,6 @@ class _Fitness(Fitness):
     crowding_dist: float
 
     def __init__(self, costs: tuple[float, ...]) -> None:
+        # DEAP's constructor reads the weights, so they come first; -1 is to minimise.
         self.weights = (-1.0,) * len(costs)
         super().__init__(costs)

@@ -128,6 +128,7 @@ def nsga2(space: CanEvolve, seed: int, rates: Rates, generations: int = 0) -> Ve
             children += _measured(bred, costs, baseline, rates.bound)
             if len(children) == rates.population:
                 break
+        # Parents are in the order of `select`, the best first, so these are its best.
         pool = parents[: rates.elite] + children
         chosen = select([parent.costs for parent in pool], rates.population)
         parents = [replace(pool[one.place], crowding=one.crowding) for one in chosen]
@@ -153,6 +154,8 @@ def _bounded(costs: Costs, baseline: Costs, bound: float) -> Costs:
     """Make costs beyond the bound worse than all within it, the worse the farther (Deb's constraints)."""
     worst = reference_point(baseline, bound)
     spans = [far - near for far, near in zip(worst, baseline, strict=True)]
+    # Every objective exceeds by the same share: such vectors are ordered among themselves, and each is
+    # dominated by all within the bound.
     beyond = sum(max(0.0, (c - far) / span) for c, far, span in zip(costs, worst, spans, strict=True))
     return tuple(far + beyond * span for far, span in zip(worst, spans, strict=True)) if beyond else costs
 
@@ -183,6 +186,7 @@ class _Breeding:
             yield new_sample(self.space, self.visited, generator)
 
     def _children(self, generators: Iterator[Generator]) -> Iterator[Candidate | None]:
+        # One iterator twice: successive generators in pairs, one for each child.
         for pair in zip(generators, generators, strict=False):
             for child, generator in zip(self._couple(pair[0]), pair, strict=True):
                 times = int(generator.random() < self.rates.mutation)
@@ -201,6 +205,7 @@ class _Breeding:
 
 def _winner(parents: Sequence[_Parent], generator: Generator) -> _Parent:
     """Hold a tournament of two: dominance decides, then the lesser crowding, then chance."""
+    # Where only one is left to draw from, it wins against itself.
     places = generator.choice(len(parents), min(2, len(parents)), replace=False)
     one, other = parents[places[0]], parents[places[-1]]
     if dominates(one.costs, other.costs):

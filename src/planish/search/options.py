@@ -66,6 +66,7 @@ class OptionInfo:
     def _converted(self, value: OptionValue) -> Any:
         if self.kind is bool and isinstance(value, str):
             return {"true": True, "false": False}.get(value.lower())
+        # By type and not isinstance, for which True is a whole number.
         if isinstance(value, str) or (self.kind is float and type(value) is int):
             try:
                 return self.kind(value)

@@ -147,4 +147,5 @@ class _Variation:
 
     def _parent(self, generator: Generator) -> Candidate:
         """Draw one of the best few: each half as likely as the one before it."""
+        # A draw beyond the last one wraps around, to the best.
         return self.best[(int(generator.geometric(0.5)) - 1) % len(self.best)]
