@@ -37,6 +37,7 @@ def fused(program: Program, outer: str, inner: str) -> Program | None:
     for statement in program.statements:
         for access in _accesses(statement):
             place = _place(access, program, outer, inner)
+            # A tensor keeps one type: its accesses must agree where the axes are.
             if place == _APART or places.setdefault(access.tensor, place) != place:
                 return None
     name = fused_name(outer, inner)
@@ -74,12 +75,14 @@ def _place(access: Access, program: Program, outer: str, inner: str) -> int | No
     used = [axis for index in access.index for axis, _ in index.terms]
     if outer not in used and inner not in used:
         return None
+    # Edges would lie inside the fused axis.
     if used.count(outer) != 1 or used.count(inner) != 1 or access.pad is not None:
         return _APART
     names = [_alone(index, program.size) for index in access.index]
     if outer not in names[:-1]:
         return _APART
     d = names.index(outer)
+    # The next row follows only where rows are walked to their end.
     whole = program.type[access.tensor].shape[d + 1] == program.size[inner]
     return d if names[d + 1] == inner and whole else _APART
 

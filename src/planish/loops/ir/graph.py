@@ -226,6 +226,7 @@ class _Builder:
     def _operand(self, access: Access, nest: str) -> Operand:
         sources = [(i, n) for i, n in enumerate(self.nests) if n.statement.target.tensor == access.tensor]
         links = tuple((i, _pointwise(access, n.statement.target)) for i, n in sources)
+        # One writer's node is looked at directly; what several write is only together in memory.
         if len(sources) == 1:
             return Operand(self._view(access, sources[0][1].name, nest), access, links)
         dims = tuple(_dimension_names(access))

@@ -70,6 +70,7 @@ class _Machine:
         if loop.id in self.at or (loop.kind == "parallel" and self.at):
             raise TreeFault(f"loop {loop.id} is inside itself, or parallel and not at the root")
         full, tail = iterations(self.tree, inside, loop)
+        # Nodes of the root run one after another: only iterations of one loop can race.
         self.toucher = {} if not self.at else self.toucher
         for i in range(full + (tail > 0)):
             self.at[loop.id] = i

@@ -98,7 +98,7 @@ class _Planner:
         access, program = operand.access, self.schedule.program
         name = self._unique(f"{pack.tensor}.packed")
         viewed = source != access.tensor
-        access = replace(access, pad=None) if viewed else access
+        access = replace(access, pad=None) if viewed else access  # the view has the edges already
         shape = program.type[access.tensor].shape
         order = self.schedule.loops[pack.nest]
         packed = tile_of(name, access, order, len(around), shape, program.size)
@@ -177,6 +177,7 @@ def _write_order(nest: Nest, order: Order, depth: int) -> tuple[LoopId, ...]:
     return (*order[:depth], *((axis, 1) for axis in axes))
 
 
+# Asked anew for each candidate, and the same for all schedules of a program; so is the next one.
 @lru_cache(maxsize=1024)
 def _leaving(graph: Graph, node: str) -> Sequence[int]:
     """List the dimensions along which a read or view node leaves its tensor."""
@@ -190,5 +191,6 @@ def _whole_view(graph: Graph, node: str, name: str) -> Packed:
     return whole_view(name, access, graph.program.type[access.tensor].shape, graph.program.size)
 
 
+# Of a source that is read twice, both reads limit which axes need only the same iteration.
 def _meet(a: Mapping[str, frozenset[str]], b: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
     return {name: a.get(name, axes) & axes for name, axes in {**a, **b}.items()}

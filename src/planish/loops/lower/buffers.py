@@ -125,6 +125,7 @@ class Memory:
         self.locations[name] = Location(name, row_major(extents, dims), depth, tuple(relative))
 
     def _same_body(self, writers: Sequence[Nest], readers: Sequence[_Reader], depth: int) -> bool:
+        # A result that a reduction adds to needs a place; so does what a copy reads.
         nodes = [writers[0].name, *(r.node for r in readers)]
         whole = all(len(self.placement.path[n]) == depth and n not in self.plan.copies for n in nodes)
         return len(writers) == 1 and whole and writers[0].name not in self.placement.start

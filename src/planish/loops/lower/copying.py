@@ -54,6 +54,8 @@ class _Copier:
         for extent, start, word in ((edge.low, 0, "low"), (edge.high, edge.low + edge.inner, "high")):
             if extent:
                 margin = ((f"{run.loop[0]}.{word}", 1), extent, start)
+                # Outside the tensor there is nothing to copy: all inner dimensions are filled whole, edges
+                # and all.
                 nodes += self._fill([*outer, margin, *rest], len(outer))
         if edge.inner:
             inner = (run.loop, edge.inner, edge.low)

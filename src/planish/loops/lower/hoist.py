@@ -102,10 +102,12 @@ class _Hoister:
         """Find how many loops stay around an expression; None where it has to stay where it is."""
         read = list(refs(value))
         moved = {loop for ref in read for loop, _ in ref.strides}
+        # The loops that its operands' buffers live in.
         scope = max((self.tree.buffer[ref.buffer].scope for ref in read), default=0)
         for depth in range(scope, len(self.path)):
             inner = self.path[depth:]
             first = inner[0]
+            # Nothing inside may write what is read, or the value that is kept would be an old one.
             if first.loop.id not in moved and first.written.isdisjoint(ref.buffer for ref in read):
                 return depth if self._pays(inner, moved) else None
         return None

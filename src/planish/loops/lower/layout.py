@@ -39,6 +39,8 @@ class Location:
         moves = self._moves(index, dims)
         if len(whole) == len(dims):
             return Ref(self.buffer, offset, _along(moves, path))
+        # Loops around the buffer's lifetime move whole dimensions only: a tile is always at the buffer's
+        # start.
         outer = _along(self._moves(index, whole), path[: self.depth])
         return Ref(self.buffer, offset, outer + _along(moves, path[self.depth :]))
 

@@ -109,6 +109,7 @@ class _Lowering:
             return self._write(name, path)
         nest, node = self._nest(name), self.graph.node[name]
         assert isinstance(node, Arithmetic)
+        # Where nothing was started there is no loop to reduce over: the only term is the result.
         reduce = nest.statement.reduce if name in self.placement.start else None
         target = self.memory.target(nest).ref(nest.statement.target.index, path)
         return Leaf(target, reduce, self._compute(node, path))
@@ -152,6 +153,7 @@ class _Lowering:
         return self.memory.locations[access.tensor].ref(access.index, path)
 
     def _compute(self, node: Arithmetic, path: Order) -> Value:
+        # A reduction's function is the leaf's to apply, to the only input.
         if node.function == "copy" or (node.function in IDENTITY and len(node.inputs) == 1):
             return self._value(node.inputs[0], path)
         return Call(node.function, tuple(self._value(i, path) for i in node.inputs))
@@ -165,6 +167,7 @@ class _Lowering:
             source = self.graph.main if schedule.orders[i] is None else i
             path = self.placement.path[nest.name]
             kinds |= {id(p): "unroll" for p in path if (source, p.loop) in schedule.unrolled}
+            # Threads that reduce into one element would race.
             if path and (source, path[0].loop) in schedule.parallel and not path[0].reduces:
                 kinds[id(path[0])] = "parallel"
         return kinds

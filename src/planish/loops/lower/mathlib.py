@@ -161,6 +161,7 @@ _LOG2_E = 1.4426950408889634
 
 def _exp_parts(p: _Program, c: _Constants, x: int) -> tuple[int, int]:
     """Reduce: n and e^r - 1 with x = n ln 2 + r."""
+    # Cody and Waite's reduction: n times the first part of ln 2 is exact, so r loses no digits.
     n = p("round", p("mul", x, _LOG2_E))
     r = p("fma", n, -c.ln2[0], x)
     r = p("fma", n, -c.ln2[1], r)
@@ -176,15 +177,17 @@ def _exp(p: _Program, c: _Constants, x: int) -> int:
 
 def _tanh(p: _Program, c: _Constants, x: int) -> int:
     """(e^2x - 1) / (e^2x - 1 + 2), with e^2x - 1 computed without cancellation."""
-    x = p("min", c.tanh_range, p("max", -c.tanh_range, x))
+    x = p("min", c.tanh_range, p("max", -c.tanh_range, x))  # 2^n stays finite
     n, e = _exp_parts(p, c, p("add", x, x))
     power = p("ldexp", 1.0, n)
+    # e^2x - 1 = 2^n (e^r - 1) + (2^n - 1).
     e = p("fma", power, e, p("sub", power, 1.0))
     return p("div", e, p("add", e, 2.0))
 
 
 def _log(p: _Program, c: _Constants, x: int, dtype: str) -> int:
     m = p("mantissa", x)
+    # x = 2^n m, and m's own exponent is 0 or -1.
     n = p("sub", p("exponent", x), p("exponent", m))
     f = p("sub", m, 1.0)
     f2 = p("mul", f, f)
@@ -192,12 +195,13 @@ def _log(p: _Program, c: _Constants, x: int, dtype: str) -> int:
         y = p("mul", p("mul", f, f2), p.polynomial(f, _LOG32))
         y = p("fma", f2, -0.5, p("fma", n, c.ln2[1], y))
     else:
+        # As fdlibm: with s = f / (2 + f), log(1 + f) = f - (f^2 / 2 - s (f^2 / 2 + R(s^2))).
         s = p("div", f, p("add", f, 2.0))
         z = p("mul", s, s)
         half = p("mul", f2, 0.5)
         y = p("mul", s, p("fma", z, p.polynomial(z, _LOG64), half))
         y = p("sub", p("fma", n, c.ln2[1], y), half)
-    return p("fma", n, c.ln2[0], p("add", f, y))
+    return p("fma", n, c.ln2[0], p("add", f, y))  # the exact and largest term last
 
 
 def _erf(p: _Program, c: _Constants, x: int, dtype: str) -> int:

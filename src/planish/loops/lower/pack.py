@@ -153,6 +153,7 @@ def same_view(a: Packed, b: Packed) -> bool:
 def edge_of(index: Index, extent: int, size: Mapping[str, int]) -> Edge:
     """Find how the window of a subscript lies over a dimension of the tensor."""
     first, last = index.bounds(size)
+    # A window wholly outside is all low, or all high: neither exceeds its width.
     low = min(max(-first, 0), last - first + 1)
     high = min(max(last - extent + 1, 0), last - first + 1 - low)
     return Edge(first, low, last - first + 1 - low - high, high)

@@ -109,6 +109,8 @@ class _Placer:
             outer = self.start[name] = reduces[0]
             self._open(note, order[shared:outer])
             items = self.open[outer].items
+            # Where loops inside are shared, the last item is the outermost of them, and the start goes before
+            # it.
             items.insert(len(items) - (outer < shared), Start(name))
         self._open(note, order[len(self.open) - 1 :])
         self.open[-1].items.append(name)
@@ -137,7 +139,7 @@ class _Placer:
         path = self.path[source]
         for i, place in enumerate(self.open[1 : limit + 1]):
             if i == len(path) or path[i] is not place:
-                break
+                break  # the source is in other loops from here on, which have ended
             if place.loop[0] not in pointwise or place.loop in staged:
                 return i
         return limit

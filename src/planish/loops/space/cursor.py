@@ -135,6 +135,7 @@ class CursorSpace:
         self.actions = (*moves, *(SplitBy(factor) for factor in factors))
         self._program = program
         self._loops_max = loops_max
+        # Recursive on the prefix, which a neighbour has mostly left here: each candidate takes one step.
         self._reached = lru_cache(maxsize=4096)(self._reach)
 
     def start(self) -> Candidate:

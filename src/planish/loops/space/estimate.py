@@ -69,7 +69,7 @@ def tiles(facts: Facts, vector: str) -> list[tuple[Tile, float]]:
 def _tiles(facts: Facts, vector: str) -> Iterator[Tile]:
     reduced = vector in facts.nest.reduced
     for count in VECTORS:
-        if (count - 1) * facts.lanes >= facts.size[vector]:
+        if (count - 1) * facts.lanes >= facts.size[vector]:  # one more register would hold nothing
             break
         width = min(count * facts.lanes, facts.size[vector])
         budget = facts.registers // (1 if reduced else count)
@@ -98,6 +98,7 @@ def cycles(facts: Facts, tile: Tile) -> float:
     outer = prod(facts.size[axis] for axis in facts.parallel_axes if axis not in inside)
     sides = [_parts(facts.size[axis], rows) for axis, rows in tile.rows]
     total = ROWS_BESIDE * prod(facts.size.values()) if tile.rows and flows(facts, tile.vector) else 0.0
+    # The tail of each axis is code of its own, with a shape of its own.
     for (width, count), *rows in product(_parts(facts.size[tile.vector], tile.width), *sides):
         shape = {axis: n for (axis, _), (n, _) in zip(tile.rows, rows, strict=True)}
         times = outer * prod(n for _, n in rows)
@@ -127,6 +128,7 @@ def _step(facts: Facts, vector: str, rows: dict[str, int], vectors: int) -> floa
             far = any(operand.strides.get(axis, 0) >= facts.lanes for axis in rows)
             loads += each * vectors * (1 + FAR * each * far)
             late += vectors * SPILL * spilled(facts, operand, vector, vectors)
+    # Two operations and two loads begin in each cycle: the scarcer of both sets the pace.
     return max(prod(rows.values()) * vectors, loads) / 2 + loads * LOAD + late
 
 

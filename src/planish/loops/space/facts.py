@@ -12,7 +12,7 @@ from planish.loops.ir.graph import Graph, Nest, graph_of
 from planish.loops.ir.schedule import Order
 from planish.loops.lang.program import DTYPES, Access, Program
 
-_REGISTERS = {64: 28, 32: 12}
+_REGISTERS = {64: 28, 32: 12}  # of 32 with AVX-512, of 16 with AVX2
 """Vector registers that can hold results, by bytes of a register; the others are for operands."""
 
 
@@ -129,7 +129,9 @@ class Facts:
                     strides[axis] = strides.get(axis, 0) + coefficient * stride
         pairs = [[axis for axis, _ in index.terms if axis in self.size] for index in access.index]
         used = [axis for axes in pairs for axis in axes]
+        # An axis of two dimensions walks a diagonal, which no packed tile has in sequence.
         alone = frozenset(axes[0] for axes in pairs if len(axes) == 1 and used.count(axes[0]) == 1)
         ways = sum(operand.access.tensor == access.tensor for operand in self.nest.operands)
+        # Windows that overlap, as y + ky, touch an element more than once.
         elements = min(type_.size, prod(self.size[axis] for axis in strides))
         return Moves(access.tensor, strides, alone, elements, ways <= 1)

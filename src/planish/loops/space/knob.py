@@ -64,6 +64,7 @@ class Context:
         """The loops around the register tile and its reduction, and that reduction's cache tile."""
         core = {(axis, 1) for axis, _ in (*self.tile.rows, (self.tile.vector, 0))}
         for i, loop in enumerate(self.order):
+            # The alternatives of the knob "reduce" are named after their factor.
             reduces = loop[0] in self.facts.nest.reduced and str(loop[1]) != self.of("reduce")
             if reduces or loop in core:
                 return self.order[:i]

@@ -53,6 +53,7 @@ def is_scattered(facts: Facts, operand: Moves, vector: str) -> bool:
     for axis in facts.reduced_axes:
         apart = operand.strides.get(axis, 0) * item_bytes(facts)
         if axis != vector and apart:
+            # Steps shorter than a page share one.
             pages *= max(1.0, facts.size[axis] * min(1.0, apart / PAGE))
     return pages > PAGES_NEAR and _reuses(facts, operand) >= REUSES
 
@@ -97,6 +98,7 @@ def conflicts(facts: Facts, operand: Moves, rows: dict[str, int]) -> bool:
     """Tell whether the rows of a tile are so far apart that their lines drive each other from the cache."""
     for axis, count in rows.items():
         apart = operand.strides.get(axis, 0) * item_bytes(facts)
+        # Such rows are in PAGE / gcd different sets of the cache, each of which keeps WAYS lines.
         if apart >= PAGE and count > WAYS * (PAGE // gcd(apart, PAGE)):
             return True
     return False

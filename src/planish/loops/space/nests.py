@@ -57,6 +57,8 @@ class _Nest:
         yield Knob(
             knob_name("loops", facts),
             self._loops,
+            # Followed, turned or not; or each axis inside any number of shared loops, of which an axis has
+            # three at most.
             2 + len(facts.size) * (len(facts.size) * 3 + 1),
             self._entered,
         )
@@ -99,6 +101,7 @@ class _Nest:
     def _loops(self, context: Context) -> Options:
         """Offer to follow, turned or not, or each axis as the vector axis, inside some shared loops."""
         options = {FOLLOW: Option((), 1.0), **self._turned(context)}
+        # Alternatives of equal steps could not be told apart when a candidate is read back.
         known = {option.steps for option in options.values()}
         shared = self._shared(context)
         for depth in range(len(shared) + 1):
@@ -143,6 +146,7 @@ class _Nest:
             return context
         depth, axis = name.split()
         around = self._shared(context)[: int(depth)]
+        # A placeholder until the knob "tile" is turned.
         facts, tile = replace(self.facts, around=around), Tile((), axis, 1)
         return replace(context, facts=facts, vector=axis, tile=tile, main=_main(context))
 

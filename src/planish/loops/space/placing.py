@@ -65,6 +65,7 @@ def _orders(first: Order) -> Iterator[Order]:
     """List the permutations in which each axis keeps the order of its loops."""
     for order in permutations(first):
         places = {loop: i for i, loop in enumerate(order)}
+        # The loop of the larger step is outside: the steps of an axis decrease inward.
         pairs = ((a, b) for a in first for b in first if a[0] == b[0] and a[1] > b[1])
         if all(places[a] < places[b] for a, b in pairs):
             yield order
@@ -78,7 +79,7 @@ def can_be_packed(facts: Facts, moves: Moves) -> bool:
 
 def pack_most(facts: Facts) -> int:
     """Bound how many ways there are to pack a tensor."""
-    return 3 * len(facts.nest.axes) + 3
+    return 3 * len(facts.nest.axes) + 3  # none, ahead, the root, and the loops: three of an axis at most
 
 
 def pack(context: Context, tensor: str) -> Options:
@@ -116,7 +117,9 @@ def _copy_weight(context: Context, moves: Moves, around: Order) -> float:
     """Prefer what is copied once, and of that the smallest tile; refuse what is copied too often."""
     facts = context.facts
     trips = context.trips(around)
+    # Copied anew for each iteration that does not move it.
     again = prod(trips[loop] for loop in around[len(facts.around) :] if loop[0] not in moves.strides)
+    # As in `cycles`: two vector operations in each.
     operations = prod(facts.size.values()) / (2 * facts.lanes)
     if again > 1 and again * moves.elements * COPY > COPIES_MAX * operations:
         return 0.0

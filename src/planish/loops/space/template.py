@@ -174,6 +174,7 @@ class TemplateSpace:
             fits = [n for n, o in place.options.items() if left[: len(o.steps)] == o.steps]
             if not fits:
                 break
+            # "none" fits everywhere, and the steps of one alternative may begin those of another.
             name = max(fits, key=lambda n: len(place.options[n].steps))
             read.append((knob.name, name, place.options))
             names, left = (*names, name), left[len(place.options[name].steps) :]
@@ -210,4 +211,4 @@ def _draw(options: Options, rng: Generator) -> str:
         point -= option.weight
         if point < 0:
             return name
-    return list(options)[-1]
+    return list(options)[-1]  # rounding may leave the point at the very end

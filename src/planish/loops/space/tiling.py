@@ -47,6 +47,7 @@ class Tiling:
         if vector not in self._tiles:
             whole = Tile((), vector, self.facts.size[vector])
             legal = [found for found in tiles(self.facts, vector) if _is_legal(self.facts, found[0])]
+            # A knob offers one alternative at least, and an axis as a whole is always legal.
             best = legal[:TILES_MAX] or [(whole, cycles(self.facts, whole))]
             self._tiles[vector] = {str(tile): (tile, cycles) for tile, cycles in best}
         return self._tiles[vector]
@@ -71,6 +72,7 @@ class Tiling:
             found: dict[tuple[LoopStep, ...], tuple[str, Option]] = {}
             for tile, cycles in offered:
                 steps = _tile_steps(self.facts, tile)
+                # Different tiles may make the same loops: the best of them comes first, and stays.
                 found.setdefault(steps, (str(tile), Option(steps, (best / cycles) ** 8)))
             self._options[vector] = dict(found.values())
         return self._options[vector]

@@ -42,6 +42,8 @@ class Analyser:
         self.vectors = vectors
         self.spare = spare
         self._uses: dict[str, int] = {}
+        # By identity, for comparing nodes means comparing all below them; kept with them, so that no id is
+        # reused.
         self._below: dict[int, tuple[Node, int, list[Site]]] = {}
         self._moves: dict[int, bool] = {}
         self._unrolls: dict[int, bool] = {}
@@ -148,6 +150,7 @@ class Analyser:
         for node in nodes:
             if isinstance(node, Leaf):
                 continue
+            # A schedule that asks for it may have more code.
             most = UNROLLED_MAX if node.kind != "unroll" else 4 * UNROLLED_MAX
             if id(node) in carrying:
                 if instances(self.tree, (node,), inside, self.vectors.lanes, most) > most:
@@ -180,8 +183,10 @@ class Analyser:
         copies = 1
         if budget:
             sums, rest = (sum(map(len, part.values())) for part in (reduced, others))
+            # Eight in flight: a fused multiply-add takes some four cycles, and two begin in each.
             copies = max(1, min(4, -(-8 // sums), (budget - rest) // sums))
         registers: dict[str, dict[Place, list[int]]] = {}
+        # From the last register down: the first ones are left for operands.
         number = self.vectors.registers
         for part, take in ((reduced, copies), (others, 1)):
             for buffer, places in part.items():

@@ -95,6 +95,7 @@ class _Annotator:
         if not loop.side_by_side:
             return self._outer(loop, inside, "counted")
         lanes, here = self.vectors.lanes, remaining(self.tree, inside, loop.axis)
+        # Longer strips first: fewer passes, and more sums side by side.
         for elements in (8 * lanes, 4 * lanes, 2 * lanes, lanes):
             inner = {**inside, loop.axis: elements}
             allocation = elements < here and self._analyser.allocate((loop,), inner)

@@ -144,6 +144,7 @@ class Walk:
             full, tail = divmod(here, loop.step)
             if stride == 0:
                 full = min(full, 1)
+            # A stack: the tail first and the iterations in reverse, so that they are visited in order.
             if tail:
                 stack.append((depth + 1, offset + full * stride, {**left, loop.axis: tail}))
             inner = {**left, loop.axis: loop.step}

@@ -111,6 +111,7 @@ class Regions:
         short = count * work <= UNROLL_WORK or (loop.kind == "unroll" and count * work <= 4 * UNROLLED_MAX)
         if short or _moves_held(loop, held):
             return "unrolled", count
+        # As many copies as a sum has registers at least, for passes take these by turns.
         return "counted", min(count, max(held.copies, LOOP_WORK // work)) if work < LOOP_WORK else 1
 
 

@@ -131,6 +131,7 @@ class Scope:
         leaf, vector = site.leaf, self._vector(site)
         strided = vector is not None and any(r.stride.get(vector.id, 0) > 1 for r in leaf.refs)
         spare = strided + (not self._vectors.masks)
+        # A product that is added is one instruction, of two operands.
         if leaf.reduce == "add" and _is_multiply(leaf.value):
             return 2 + spare
         base = 3 if self._vectors.masks else 5
@@ -181,6 +182,7 @@ class Scope:
         leaf, vector = site.leaf, self._vector(site)
         target = leaf.target.buffer
         if isinstance(leaf.value, Const) and target in held.reduce:
+            # Each part of a sum begins with the first value: only the identity may be counted several times.
             if leaf.value.value != IDENTITY[held.reduce[target]]:
                 return False
         elif not leaf.reduce and target in held.reduce:
