@@ -1,7 +1,8 @@
 """The greatest and the least of two vectors, where what is not a number stays so, as in NumPy.
 
 The processor's own instructions give their second operand wherever either is not a number. So it remains to
-look at the first one; where that is a constant, there is nothing to do.
+look at the first one; where that is a constant, there is nothing to do. With opmasks, an accumulator that is
+not a number any more is left alone: two instructions, on two ports.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from planish.loops.codegen.x86.encoding import Imm
 from planish.loops.codegen.x86.isa import Isa
 
 EXTREMES = ("max", "min")
-_UNORDERED = Imm(3)
+_UNORDERED, _ORDERED = Imm(3), Imm(7)
 _K7 = int(Register.K7)
 
 
 def extreme(
     asm: Assembler, isa: Isa, function: str, target: int, old: int, new: int, spare: int = 0, mask: int = 0
 ) -> None:
-    """Write `target = function(old, new)`; what waits for `old` waits for as little as can be.
+    """Write `target = function(old, new)`.
 
     Args:
         asm: where the code goes.
@@ -34,7 +35,10 @@ def extreme(
     """
     forms, v = isa.forms, isa.vector
     code = forms.arithmetic[function.upper()]
-    if isa.wide:
+    if isa.wide and target == old:
+        asm.emit(forms.compare, _K7, v(old), v(old), _ORDERED, mask=mask)
+        asm.emit(code, v(old), v(old), v(new), mask=_K7)
+    elif isa.wide:
         asm.emit(code, v(target), v(new), v(old), mask=mask)
         asm.emit(forms.compare, _K7, v(new), v(new), _UNORDERED, mask=mask)
         asm.emit(forms.copy, v(target), v(new), mask=_K7)
