@@ -51,6 +51,10 @@ def in_a_row(terms: Array) -> np.float32:
     return np.cumsum(terms, dtype=np.float32)[-1]
 
 
+def from_behind(terms: Array) -> np.float32:
+    return in_a_row(terms[::-1])
+
+
 def by_lanes(terms: Array) -> np.float32:
     lanes = terms[: len(terms) // 16 * 16].reshape(-1, 16)
     found = np.add.reduce(lanes, axis=0, dtype=np.float32)
@@ -68,7 +72,7 @@ def none(x: Array, y: Array) -> Sequence[np.float32]:
 
 ORDERS: dict[str, Order] = {
     "in a row": in_a_row,
-    "from behind": lambda terms: in_a_row(terms[::-1]),
+    "from behind": from_behind,
     "in pairs": lambda terms: terms.sum(dtype=np.float32),
     "by lanes": by_lanes,
     "by columns": by_columns,
@@ -140,3 +144,28 @@ def test_what_looks_mixed_and_is_not_is_found_out() -> None:
     program = parse("O[] += X[a] * Y[b] * X[a] * Y[b]", {"a": 8192, "b": 8192})
     with pytest.raises(ProgramError, match="do not cancel"):
         search_verifier(program)
+
+
+THIRDS = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def thirds() -> Program:
+    return parse("O[] += X[a] * 0.3", {"a": THIRDS})
+
+
+@pytest.mark.parametrize("order", [in_a_row, from_behind, by_lanes])
+def test_terms_that_are_rounded_may_be_summed_in_any_order(thirds: Program, order: Order) -> None:
+    for seed in range(3):
+        for case in choose_cases(thirds, seed, least=2):
+            expected = case.answer.expected["O"]
+            total = order(case.inputs["X"] * np.float32(0.3))
+            assert expected.low <= total <= expected.high
+
+
+def test_a_few_missing_terms_show_though_terms_are_rounded(thirds: Program) -> None:
+    case = min(choose_cases(thirds, 0), key=lambda case: float(case.answer.expected["O"].tolerance))
+    expected, terms = case.answer.expected["O"], case.inputs["X"] * np.float32(0.3)
+    assert expected.tolerance < 16 * np.abs(terms).max()
+    missing = [abs(part.sum()) for part in terms.reshape(-1, THIRDS // 64)]
+    assert np.median(missing) > 4 * expected.tolerance

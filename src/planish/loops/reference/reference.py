@@ -30,6 +30,7 @@ from planish.loops.reference.bounds import (
     exactly,
     grain_of,
     representable,
+    scattered,
     settled,
 )
 from planish.loops.reference.checking import Answer, Expected, check
@@ -41,6 +42,8 @@ __all__ = ["Answer", "Arrays", "Expected", "aligned", "check", "make_inputs", "r
 
 BLOCK = 1 << 20
 """Elements that are held at once beyond the tensors themselves."""
+MANY = 1 << 14
+"""Terms of a sum that is worth a closer look where it cannot be exact."""
 
 _PARTS, _DOUBT = 16, 8
 """Parts of a long sum that are looked at, at least, and how many times as large as they others may be."""
@@ -235,7 +238,10 @@ def _broadcast(part: Bounded, window: _Window) -> Bounded:
 
 
 def _summed(nest: _Nest) -> Bounded:
-    """Sum; exactly where the grain allows it, and with the bound of any order otherwise."""
+    """Sum; exactly where the grain allows it, and with the bound of any order otherwise.
+
+    A long sum of terms of random signs stays small, and so do the errors of its additions.
+    """
     first, second = _factors(nest.statement.value)
     n = nest.terms_per_output
     value, magnitude, plain = (np.zeros(_shape(nest)) for _ in range(3))
@@ -260,7 +266,12 @@ def _summed(nest: _Nest) -> Bounded:
         if not exact:
             plain[place] += contract(np.abs(a.value), np.abs(b.value), nest.outputs)
     moved = magnitude - plain if not exact else 0.0
-    error = moved + nest.precision.gamma(n + 1) * magnitude + nest.precision.tiny
+    added = nest.precision.gamma(n + 1) * magnitude
+    if n >= MANY and not unknown:
+        most = _partly(nest, first, second)
+        if most < magnitude.min(initial=np.inf):  # so the terms' signs are random
+            added = np.minimum(added, scattered(n, most, nest.precision))
+    error = moved + added + nest.precision.tiny
     error = np.where(np.isfinite(value) & (magnitude > nest.precision.huge), np.inf, error)
     return Bounded(value, settled(value, error, unknown), grain, n * largest)
 
