@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from graph.models import convolutions, write
-from planish.core import Candidate, CanIntroduce, Task
-from planish.graph import describe
-from planish.graph.effects import parts
+from planish.core import Candidate, CanIntroduce, Executor, Task
+from planish.executors import InlineExecutor, LocalExecutor
+from planish.graph import describe, effects
+from planish.graph.effects import name_of, parts
 from planish.graph.evaluator_spec import settings_of
 from planish.graph.level import GraphLevel
 from planish.graph.passes import Selection, selection
@@ -18,6 +22,7 @@ from planish.graph.program import graph_program
 from planish.graph.relevance import Relevance, remembered
 from planish.graph.tables import aligned, times
 from planish.settings import Settings
+from planish.testing.acting import Actor
 from planish.tuning.api import task_of
 
 CHOSEN = selection(
@@ -31,17 +36,24 @@ def task(tmp_path: Path) -> Task:
     return task_of(level, level.load(str(write(convolutions(), tmp_path / "net.onnx")), {}), Settings())
 
 
+def described(task: Task) -> Mapping[str, str]:
+    """Describe a selection as the end of a run does."""
+    level = GraphLevel()
+    figures = level.figures(task, CHOSEN.candidate, InlineExecutor(Actor()))
+    return level.describe(task, CHOSEN.candidate, figures)
+
+
 def test_each_pass_is_told_with_its_effects_and_what_it_changed(
     task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = {"latency": 2.0, "compile_time": 1.0, "model_size": 4e6}
     worse = {"latency": 3.0, "compile_time": 0.5, "model_size": 2e6}
 
-    def measured(_: Task, wanted: list[Selection]) -> dict[Selection, dict[str, float]]:
-        return {each: worse if each == Selection() else values for each in wanted}
+    def measured(_: Executor, wanted: Sequence[Selection]) -> Mapping[str, Mapping[str, float]]:
+        return {name_of(each): worse if each == Selection() else values for each in wanted}
 
-    monkeypatch.setattr(describe, "measured", measured)
-    told = GraphLevel().describe(task, CHOSEN.candidate)
+    monkeypatch.setattr(effects, "measured", measured)
+    told = described(task)
     lines = told["passes"].splitlines()
     assert lines[1].split() == [
         *("1.", "onnxscript.fuse_batchnorm_into_conv", "1.50x", "1.00x", "-1", "BatchNormalization"),
@@ -55,13 +67,7 @@ def test_each_pass_is_told_with_its_effects_and_what_it_changed(
     assert any(line.split()[:2] == ["BatchNormalization", "1"] for line in table)
 
 
-def test_what_is_shown_at_the_end_of_a_run_is_told_and_of_a_front_the_passes_too(
-    task: Task, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def nothing(_: Task, __: list[Selection]) -> dict[Selection, dict[str, float]]:
-        return {}
-
-    monkeypatch.setattr(describe, "measured", nothing)
+def test_what_is_shown_at_the_end_of_a_run_is_told_and_of_a_front_the_passes_too(task: Task) -> None:
     one = GraphLevel().describe(task, CHOSEN.candidate)
     assert [title for title in one if title in GraphLevel.telling] == [*GraphLevel.telling]
     both = tuple(GraphLevel.objectives[name] for name in ("latency", "model_size"))
@@ -73,11 +79,11 @@ def test_fewer_turns_than_usual_are_told(task: Task, monkeypatch: pytest.MonkeyP
     values = {"latency": 2.0, "compile_time": 1.0, "model_size": 4e6}
 
     def compared(turns: int) -> str:
-        def measured(_: Task, wanted: list[Selection]) -> dict[Selection, dict[str, float]]:
-            return {each: {**values, "turns": turns} for each in wanted}
+        def measured(_: Executor, wanted: Sequence[Selection]) -> Mapping[str, Mapping[str, float]]:
+            return {name_of(each): {**values, "turns": turns} for each in wanted}
 
-        monkeypatch.setattr(describe, "measured", measured)
-        return GraphLevel().describe(task, CHOSEN.candidate)["compared"]
+        monkeypatch.setattr(effects, "measured", measured)
+        return described(task)["compared"]
 
     assert "turns" not in compared(3)
     assert compared(1).endswith("Medians of 1 of 3 turns: there was no time for more.")
@@ -95,14 +101,18 @@ def test_steps_that_cannot_matter_are_not_measured() -> None:
     assert rest == selection(CHOSEN.rewrites, ["AttentionFusion"])
 
 
-def test_effects_are_measured_and_kept(task: Task) -> None:
-    from planish.graph import effects
-
-    wanted = [Selection(), selection(["onnxscript.eliminate_identity"])]
-    found = effects.measured(task, wanted)
-    assert set(found) == set(wanted)
-    assert all(values["latency"] > 0 for values in found.values())
-    assert effects.measured(task, wanted, patience_s=-1.0) == found
+def test_effects_are_measured_and_told_where_no_process_may_start(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    level = GraphLevel()
+    with LocalExecutor(level.evaluator(task)) as executor:
+        figures = json.loads(json.dumps(level.figures(task, CHOSEN.candidate, executor)))
+    assert all(values["latency"] > 0 for values in figures["compared"].values())
+    monkeypatch.setattr(subprocess.Popen, "__init__", lambda *_, **__: pytest.fail("a process is started"))  # pyright: ignore[reportUnknownLambdaType]
+    told = level.describe(task, CHOSEN.candidate, figures)
+    assert "not measured" not in told["compared"] + told["passes"] + told["nodes"]
+    without = level.describe(task, CHOSEN.candidate)
+    assert all("not measured when the run ended" in without[each] for each in ("compared", "passes", "nodes"))
 
 
 def test_what_is_not_known_is_not_made_up() -> None:
@@ -110,11 +120,7 @@ def test_what_is_not_known_is_not_made_up() -> None:
     assert aligned([["", "a"], ["long", "1"]], texts=(0,)).splitlines() == ["      a", "long  1"]
 
 
-def test_the_unchanged_file_is_told_as_such(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
-    def nothing(_: Task, __: list[Selection]) -> dict[Selection, dict[str, float]]:
-        return {}
-
-    monkeypatch.setattr(describe, "measured", nothing)
+def test_the_unchanged_file_is_told_as_such(task: Task) -> None:
     told = GraphLevel().describe(task, Candidate())
     assert told["passes"].startswith("none: the file stays as it is")
     assert told["compared"].startswith("not measured")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ from typing import Any
 import pytest
 
 from graph.models import convolutions, write
-from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Task, evaluate
+from planish.core import Candidate, Executor, Failed, Measured, Outcome, PlanishError, Task, evaluate
 from planish.executors import InlineExecutor
-from planish.graph import describe, evaluator
+from planish.graph import effects, evaluator
+from planish.graph.effects import name_of
 from planish.graph.evaluator_spec import (
     evaluator_spec_of,
     seeds_of,
@@ -29,6 +31,7 @@ from planish.graph.prior.records import Tried, records_of
 from planish.graph.program import graph_program, program_from
 from planish.graph.running import Session, Settings, open_session
 from planish.measure import Timing
+from planish.testing.acting import Actor
 
 ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=3, most=3)
 PARALLEL, NO_ARENA = Set("execution", "parallel"), Set("arena", "off")
@@ -161,12 +164,15 @@ def test_what_is_exported_has_the_settings(tmp_path: Path) -> None:
 def test_a_setting_is_told_with_its_effects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     values = {"latency": 2.0, "compile_time": 1.0, "model_size": 4e6}
 
-    def measured(_: Task, wanted: list[Selection]) -> dict[Selection, dict[str, float]]:
-        return {each: {**values, "latency": 2.0 if NO_ARENA in each.settings else 3.0} for each in wanted}
+    def measured(_: Executor, wanted: Sequence[Selection]) -> Mapping[str, Mapping[str, float]]:
+        return {
+            name_of(each): {**values, "latency": 2.0 if NO_ARENA in each.settings else 3.0} for each in wanted
+        }
 
-    monkeypatch.setattr(describe, "measured", measured)
+    monkeypatch.setattr(effects, "measured", measured)
+    level, task = GraphLevel(), make(tmp_path)
     chosen = selection(["onnxscript.eliminate_identity"], settings=[NO_ARENA]).candidate
-    told = GraphLevel().describe(make(tmp_path), chosen)
+    told = level.describe(task, chosen, level.figures(task, chosen, InlineExecutor(Actor())))
     assert told["passes"].splitlines()[-1].split() == ["2.", "arena=off", "1.50x", "1.50x"]
     assert "this selection, offline  2000. ms" in told["compared"]
 

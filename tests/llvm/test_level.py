@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,16 +17,16 @@ import pytest
 from llvm.modules import ASSEMBLY, ECHO, SUM, lacking, require_linker
 from planish import tune, validate
 from planish.budget import Budget
-from planish.core import Candidate, Measured, PlanishError, ProgramError
+from planish.core import Candidate, Measured, PlanishError, ProgramError, Task
 from planish.executors import LocalExecutor
 from planish.levels import level_of
-from planish.llvm import describe
 from planish.llvm.backend import open_backend
 from planish.llvm.evaluator_spec import baseline_passes
 from planish.llvm.level import LlvmLevel
 from planish.llvm.passes import candidate_of, passes_of
 from planish.measure import Plan, ends_by
 from planish.results.result import Result
+from planish.results.stored import stored_result
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import task_of
@@ -99,8 +100,7 @@ def test_opt_makes_the_same_of_what_is_exported(tuned: Tuned, tmp_path: Path) ->
 
 
 def test_what_each_pass_contributes(tuned: Tuned) -> None:
-    level, task = LlvmLevel(), tuned.result.task
-    texts = level.describe(task, candidate_of(["sroa<modify-cfg>", "early-cse", "instsimplify"]))
+    texts = _described(tuned.result.task, ["sroa<modify-cfg>", "early-cse", "instsimplify"])
     assert list(texts) == ["size", "passes", "verified", "repeat"]
     start, base, this = texts["size"].splitlines()[1:]
     assert start.split()[:2] == ["unoptimised", "27"]
@@ -115,29 +115,29 @@ def test_what_each_pass_contributes(tuned: Tuned) -> None:
     assert "opt -passes='function(sroa<modify-cfg>,early-cse,instsimplify)' prepared.ll" in texts["repeat"]
 
 
+def _described(task: Task, passes: Sequence[str]) -> Mapping[str, str]:
+    """Describe a pass list as the end of a run does, with figures that have been stored."""
+    level, candidate = LlvmLevel(), candidate_of(passes)
+    with LocalExecutor(level.evaluator(task)) as executor:
+        figures = json.loads(json.dumps(level.figures(task, candidate, executor)))
+    return level.describe(task, candidate, figures)
+
+
 def _count(*passes: str) -> int:
     module = open_backend().parse(SUM)
     module.run(f"function({','.join(passes)})")
     return module.instructions()
 
 
-def test_beyond_the_deadline_nothing_is_measured_to_describe_it(
-    tuned: Tuned, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def start(*_: object) -> None:
-        pytest.fail("a worker is started")
-
-    monkeypatch.setattr(describe, "LocalExecutor", start)
+def test_beyond_the_deadline_nothing_is_measured_and_what_is_missing_is_told(tuned: Tuned) -> None:
     with ends_by(0.0):
-        texts = LlvmLevel().describe(tuned.result.task, candidate_of(["sroa<modify-cfg>"]))
+        texts = _described(tuned.result.task, ["sroa<modify-cfg>"])
     assert texts["size"].count("not measured") == 6
-    assert texts["size"].endswith("'planish show' measures what is missing.)")
+    assert "no time for it at the end of the run" in texts["size"]
     assert "not measured" in texts["passes"]
 
 
-def test_describing_has_an_executor_that_ends_at_the_deadline(
-    tuned: Tuned, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_figures_are_measured_until_the_deadline(tuned: Tuned) -> None:
     ends: list[float] = []
 
     class Watched(LocalExecutor):
@@ -145,11 +145,17 @@ def test_describing_has_an_executor_that_ends_at_the_deadline(
             ends.append(deadline)
             super().submit(candidates, deadline)
 
-    monkeypatch.setattr(describe, "LocalExecutor", Watched)
-    end = time.monotonic() + 600
-    with ends_by(end):
-        LlvmLevel().describe(tuned.result.task, Candidate())
+    level, task, end = LlvmLevel(), tuned.result.task, time.monotonic() + 600
+    with ends_by(end), Watched(level.evaluator(task)) as executor:
+        level.figures(task, Candidate(), executor)
     assert ends == [end, end]
+
+
+def test_what_was_measured_is_read_from_the_store(tuned: Tuned) -> None:
+    with open_store(tuned.store, read_only=True) as store:
+        stored = stored_result(store, tuned.result.run_id)
+    assert stored.describe() == tuned.result.describe()
+    assert "not measured" not in tuned.result.describe()["size"]
 
 
 def test_nothing_done_is_described(tuned: Tuned, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,6 +19,7 @@ from golden_text import Golden
 from planish.budget import Budget
 from planish.cli import app
 from planish.core import Level, Task, content_hash
+from planish.executors import InlineExecutor, LocalExecutor
 from planish.levels import level_named, name_files
 from planish.measure import Plan
 from planish.results.validate import validate
@@ -98,6 +100,40 @@ def _digested(document: Any) -> Any:
             return content_hash(document)
         case _:
             return document
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Note what is started: processes, and executors even in this one."""
+    started: list[str] = []
+
+    def noting(kind: type, name: str) -> None:
+        usual = getattr(kind, name)
+
+        def start(*given: Any, **named: Any) -> Any:
+            started.append(f"{kind.__name__}.{name}{given[1:]}")
+            return usual(*given, **named)
+
+        monkeypatch.setattr(kind, name, start)
+
+    noting(subprocess.Popen, "__init__")
+    noting(LocalExecutor, "__init__")
+    noting(InlineExecutor, "__init__")
+    return started
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_to_show_report_and_export_it_measures_nothing(
+    name: str, place: Path, files: Mapping[str, Path], tmp_path: Path, started: list[str]
+) -> None:
+    run, named = id_of(place, name), [w for f in _own(name, files) for w in ("--file", str(f))]
+    said(place, "show", run, *named)
+    said(place, "report", run, "--output", str(tmp_path / "page.html"), *named)
+    assert started == []
+    said(place, "export", run, str(tmp_path / "out"), *named)
+    writing = [each for each in started if "_Writer" in each or "planish.isolation.worker" in each]
+    assert started == writing, "LLVM may crash, and so its worker makes the code that is written"
+    assert name.startswith("llvm") or not writing
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -23,6 +23,8 @@ def passes(
     from planish.cli.output import document
     from planish.cli.request import level_options, names
     from planish.cli.summary import show_sections
+    from planish.core import HasFigures
+    from planish.executors import LocalExecutor
     from planish.levels import load_program
     from planish.llvm.passes import candidate_of, parse_pipeline
     from planish.settings import Settings
@@ -31,7 +33,9 @@ def passes(
     candidate = candidate_of(parse_pipeline(pipeline))
     level, module = load_program(program, "llvm", level_options(None, None, option))
     task = task_of(level, module, Settings("llvm", names(objective)))
-    sections = level.describe(task, candidate)
+    assert isinstance(level, HasFigures)
+    with LocalExecutor(level.evaluator(task)) as executor:
+        sections = level.describe(task, candidate, level.figures(task, candidate, executor))
     if form == "json":
         document(dict(sections))
     else:

@@ -111,12 +111,10 @@ def _tell(store: Store, result: Result, form: given.Form, report: Path | None, e
     from planish.cli.summary import show_notes, show_result, show_winner
     from planish.core import HasHighlights
     from planish.levels import level_named
-    from planish.measure import ends_by
     from planish.report.data import read_story
 
     level = level_named(result.task.level)
-    with ends_by(result.ends):
-        story = read_story(store, result.run_id, level)
+    story = read_story(store, result.run_id, level)
     if form == "text":
         show_result(story)
         show_winner(story, level.telling if isinstance(level, HasHighlights) else ())

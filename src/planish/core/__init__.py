@@ -2,6 +2,7 @@
 
 from planish.core.canonical import canonical_json, content_hash
 from planish.core.capabilities import (
+    NO_FIGURES,
     CanAnchor,
     CanCall,
     CanDecline,
@@ -21,6 +22,7 @@ from planish.core.capabilities import (
     CanShrink,
     CanStep,
     CrossChecks,
+    HasFigures,
     HasFiles,
     HasHighlights,
     HasParts,
@@ -31,6 +33,7 @@ from planish.core.capabilities import (
 )
 from planish.core.context import UNTAUGHT, Outcomes, SearchContext, Tried
 from planish.core.cores import processor, usable_cores
+from planish.core.describing import describe
 from planish.core.ending import HELD_BACK, Effect, Opinion, Reference, held_back
 from planish.core.errors import (
     AllFailedError,
@@ -79,6 +82,7 @@ from planish.core.uncollected import uncollected
 
 __all__ = [
     "HELD_BACK",
+    "NO_FIGURES",
     "STAGES",
     "STOPPING",
     "UNTAUGHT",
@@ -111,6 +115,7 @@ __all__ = [
     "Executor",
     "Failed",
     "Growth",
+    "HasFigures",
     "HasFiles",
     "HasHighlights",
     "HasParts",
@@ -151,6 +156,7 @@ __all__ = [
     "candidate_from_json",
     "canonical_json",
     "content_hash",
+    "describe",
     "did_you_mean",
     "dominates",
     "evaluate",

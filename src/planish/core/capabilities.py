@@ -8,17 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from planish.core.context import UNTAUGHT, SearchContext, Tried
 from planish.core.ending import Opinion, Reference
 from planish.core.outcome import Outcome
-from planish.core.protocols import EvaluatorSpec, Searcher, Space
+from planish.core.protocols import EvaluatorSpec, Executor, Level, Searcher, Space
 from planish.core.step import Candidate, Step
 from planish.core.task import Program, Task
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+
+
+NO_FIGURES: Mapping[str, Any] = MappingProxyType({})
+"""What was measured for a description where nothing was."""
 
 
 @runtime_checkable
@@ -376,6 +381,33 @@ class HasUsualObjectives(Protocol):
     @property
     def usual_objectives(self) -> Sequence[str]:
         """Their names."""
+        ...
+
+
+@runtime_checkable
+class HasFigures(Level, Protocol):
+    """A level that measures what the parts of a candidate do, so that `describe` need not.
+
+    Offered by `llvm` and `graph`; used by the end of a run, which stores the figures, and `planish passes`.
+    """
+
+    def figures(self, task: Task, candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
+        """Measure, as long as there is patience, and by the deadline in any case.
+
+        Args:
+            task: what was tuned, on this machine.
+            candidate: what is to be described.
+            executor: has nothing under way; it is served other evaluators than it had.
+
+        Returns:
+            What `describe` takes, as JSON.
+        """
+        ...
+
+    def describe(
+        self, task: Task, candidate: Candidate, figures: Mapping[str, Any] = NO_FIGURES
+    ) -> Mapping[str, str]:
+        """Do as `Level.describe`, with figures; where there are none, a word says so."""
         ...
 
 

@@ -260,9 +260,12 @@ class Level(Protocol):
         ...
 
     def describe(self, task: Task, candidate: Candidate) -> Mapping[str, str]:
-        """Show what a candidate does: title to text, the most telling first."""
+        """Show what a candidate does: title to text, the most telling first; it measures nothing.
+
+        What has to be measured for it is by the run, where the level offers `planish.core.HasFigures`.
+        """
         ...
 
     def export(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
-        """Write what can be used without planish into a folder; returns the files."""
+        """Write what can be used without planish into a folder; returns the files. It measures nothing."""
         ...

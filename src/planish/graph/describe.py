@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from planish.core import Candidate, Task
-from planish.graph.effects import ROUNDS, Found, measured, parts
-from planish.graph.evaluator_spec import settings_of, unoptimised, widest_settings
+from planish.graph.effects import ROUNDS, Figures, beside, name_of, parts
+from planish.graph.evaluator_spec import widest_settings
+from planish.graph.nodes import Nodes
 from planish.graph.passes import Selection, selection_of
 from planish.graph.program import GraphProgram, graph_program
-from planish.graph.relevance import Examiner, ExaminerError, Relevance, known_relevance
-from planish.graph.starting import class_lists, recognition_of
+from planish.graph.relevance import Relevance, known_relevance
+from planish.graph.starting import recognition_of
 from planish.graph.tables import aligned, milliseconds, times
 
-_LISTED = 6
+UNMEASURED = "not measured when the run ended: there was no time, or an older planish did not store it"
 
 
-def described(task: Task, candidate: Candidate) -> Mapping[str, str]:
+def described(task: Task, candidate: Candidate, figures: Mapping[str, Any]) -> Mapping[str, str]:
     """Show what a selection does.
 
     Args:
         task: the model.
         candidate: the selection.
+        figures: what `planish.graph.effects.figures_of` measured; empty where nobody did.
 
     Returns:
         `class`: what the model is, and why; `passes`: the effect of each, alone and left out; `nodes`: by
@@ -35,19 +35,16 @@ def described(task: Task, candidate: Candidate) -> Mapping[str, str]:
     program, chosen = graph_program(task.program), selection_of(candidate)
     known = known_relevance(program, widest_settings(task))
     steps = parts(chosen, known.runtime if known else chosen.disabled)
-    others = _others(program, chosen)
-    compared = measured(task, [Selection(), chosen, *others.values()])
-    ablation = [each for pair in steps.values() for each in pair if each not in compared]
-    found = {**compared, **(measured(task, [Selection(), chosen, *ablation]) if ablation else {})}
-    with closing(Examiner(program, settings_of(task))) as examiner:
-        nodes = _Nodes(examiner, chosen)
-        first = {"class": _class(program), "passes": _passes(chosen, steps, found, nodes)}
-        return {
-            **(first if len(task.objectives) == 1 else {"class and passes": "\n\n".join(first.values())}),
-            "nodes": nodes.table(),
-            "compared": _compared(others, compared),
-            "relevance": told_relevance(known),
-        }
+    nodes = Nodes.read(figures.get("nodes", {}))
+    compared: Figures = figures.get("compared", {})
+    found: Figures = {**compared, **figures.get("parts", {})}
+    first = {"class": _class(program), "passes": _passes(chosen, steps, found, nodes)}
+    return {
+        **(first if len(task.objectives) == 1 else {"class and passes": "\n\n".join(first.values())}),
+        "nodes": nodes.table() if figures else UNMEASURED,
+        "compared": _compared(beside(program, chosen), compared),
+        "relevance": told_relevance(known),
+    }
 
 
 def introduced(task: Task) -> Sequence[str]:
@@ -61,82 +58,34 @@ def introduced(task: Task) -> Sequence[str]:
     return [*(f"class: {line}" for line in _class(program).splitlines()), *relevant]
 
 
-def _others(program: GraphProgram, chosen: Selection) -> Mapping[str, Selection]:
-    """Name the selections of the comparison."""
-    lists = class_lists(program)[:1]
-    return {
-        "ONNX Runtime's defaults": Selection(),
-        "no optimisation": unoptimised(),
-        **({"its class's list": lists[0]} if lists else {}),
-        "this selection": chosen,
-        "this selection, offline": replace(chosen, offline=True),
-    }
-
-
 def _class(program: GraphProgram) -> str:
     found = recognition_of(program)
     lines = [f"{match.title}: {'; '.join(match.reasons)}" for match in found.matches]
     return "\n".join(lines)
 
 
-class _Nodes:
-    """Counts of nodes on the way through a selection; a pass that fails is told by `-`."""
-
-    def __init__(self, examiner: Examiner, chosen: Selection) -> None:
-        self._chosen = chosen
-        self._counts: list[Counter[str] | None] = []
-        for length in range(len(chosen.rewrites) + 1):
-            self._counts.append(_counted(lambda n=length: examiner.counts(chosen.rewrites[:n])))
-        made = (chosen.rewrites, sorted(chosen.disabled), chosen.session.get("optimization", ""))
-        self._after = _counted(lambda: examiner.optimised(*made)["counts"])
-        self._usual = _counted(lambda: examiner.optimised(())["counts"])
-
-    def change(self, place: int) -> str:
-        """Tell what the pass of this place changed: `-35 Identity +2 Constant`; the most first."""
-        before, after = self._counts[place], self._counts[place + 1]
-        if before is None or after is None:
-            return "-"
-        changes = {name: after[name] - before[name] for name in before.keys() | after.keys()}
-        changed = sorted((n for n in changes if changes[n]), key=lambda name: (-abs(changes[name]), name))
-        told = [f"{changes[name]:+d} {name}" for name in changed[:_LISTED]]
-        more = [f"and {len(changed) - _LISTED} more types"] if len(changed) > _LISTED else []
-        return " ".join([*told, *more]) or "no change of counts"
-
-    def table(self) -> str:
-        """List the nodes by type: as they came, rewritten, and as the runtime runs them."""
-        columns = (self._counts[0], self._counts[-1], self._after, self._usual)
-        names = sorted({name for each in columns if each for name in each})
-        total = ["all", *("-" if each is None else str(sum(each.values())) for each in columns)]
-        rows = [
-            [name, *("-" if each is None else str(each[name] or "") for each in columns)] for name in names
-        ]
-        head = ["", "as it came", "rewritten", "as it runs", "as it runs by default"]
-        return aligned([head, total, *rows], texts=(0,))
-
-
-def _counted(count: Callable[[], Mapping[str, int]]) -> Counter[str] | None:
-    try:
-        return Counter(count())
-    except ExaminerError:  # what cannot be counted is shown as such
-        return None
-
-
 def _passes(
     chosen: Selection,
     steps: Mapping[str, tuple[Selection, Selection]],
-    found: Found,
-    nodes: _Nodes,
+    found: Figures,
+    nodes: Nodes,
 ) -> str:
     if chosen == Selection():
         return "none: the file stays as it is, under ONNX Runtime's defaults"
-    base, whole = found.get(Selection()), found.get(chosen)
+    base, whole = found.get(name_of(Selection())), found.get(name_of(chosen))
     rows = [["", "gain alone", "loss without it", "nodes"]]
     for place, (text, (alone, rest)) in enumerate(steps.items()):
         change = nodes.change(place) if place < len(chosen.rewrites) else ""
         rows.append(
-            [text, times(base, found.get(alone), "latency"), times(found.get(rest), whole, "latency"), change]
+            [
+                text,
+                times(base, found.get(name_of(alone)), "latency"),
+                times(found.get(name_of(rest)), whole, "latency"),
+                change,
+            ]
         )
     lines = [aligned(rows, texts=(0, 3))] if steps else []
+    lines += [] if whole is not None or not steps else [f"Gains and losses: {UNMEASURED}."]
     idle = len(chosen.disabled) - sum(" without " in text for text in steps)
     if idle:
         lines.append(f"{idle} more of ONNX Runtime's passes are left out; they change nothing here.")
@@ -145,13 +94,13 @@ def _passes(
     return "\n".join(lines)
 
 
-def _compared(others: Mapping[str, Selection], found: Found) -> str:
-    base = found.get(Selection())
+def _compared(others: Mapping[str, Selection], found: Figures) -> str:
+    base = found.get(name_of(Selection()))
     if base is None:
-        return "not measured: this is another machine than the one that it was tuned on"
+        return UNMEASURED
     rows: list[Sequence[str]] = [["", "latency", "gain", "session", "saved", "size"]]
     for name, each in others.items():
-        values = found.get(each)
+        values = found.get(name_of(each))
         if values is None:
             rows.append([name, "-", "-", "-", "-", "-"])
             continue

@@ -1,29 +1,29 @@
-"""Measuring what the parts of a selection do, once a search is over: bounded, and kept."""
+"""Measuring what the parts of a selection do, once a search is over: bounded by time."""
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
-from planish.core import Candidate, Measured, Task, cache_folder, content_hash, evaluate
-from planish.executors import LocalExecutor
-from planish.graph.evaluator_spec import evaluator_spec_of
-from planish.graph.machine import this_machine
+from planish.core import Candidate, Executor, Measured, Task, evaluate
+from planish.graph.evaluator_spec import evaluator_spec_of, settings_of, unoptimised, widest_settings
+from planish.graph.nodes import Nodes
 from planish.graph.passes import Disable, Offline, Selection, selection_of
+from planish.graph.program import GraphProgram, graph_program
+from planish.graph.relevance import Examiner, known_relevance
+from planish.graph.starting import class_lists
 from planish.measure import deadline, seconds_left
 
 PATIENCE_S = 10.0
 """Seconds after which what is not yet measured stays unmeasured."""
 ROUNDS = 3
 
-Values = Mapping[str, float]
-Found = Mapping[Selection, Values]
-"""What was measured of a selection, by objective; what failed is missing."""
+Figures = Mapping[str, Mapping[str, float]]
+"""What was measured of a selection, by its hash and by objective; what failed is missing."""
 
 
 def parts(chosen: Selection, matter: Collection[str]) -> Mapping[str, tuple[Selection, Selection]]:
@@ -42,68 +42,73 @@ def parts(chosen: Selection, matter: Collection[str]) -> Mapping[str, tuple[Sele
     return found
 
 
-def measured(task: Task, selections: Sequence[Selection], patience_s: float = PATIENCE_S) -> Found:
-    """Measure selections in turns, as often as there is time, or take what was measured before.
+def beside(program: GraphProgram, chosen: Selection) -> Mapping[str, Selection]:
+    """Name what a selection is compared with, and itself."""
+    lists = class_lists(program)[:1]
+    return {
+        "ONNX Runtime's defaults": Selection(),
+        "no optimisation": unoptimised(),
+        **({"its class's list": lists[0]} if lists else {}),
+        "this selection": chosen,
+        "this selection, offline": replace(chosen, offline=True),
+    }
 
-    Args:
-        task: the model.
-        selections: the most telling first.
-        patience_s: seconds for all, or until the deadline.
+
+def name_of(selection: Selection) -> str:
+    """Give the name of a selection among figures."""
+    return selection.candidate.hash
+
+
+def figures_of(task: Task, candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
+    """Measure what is told of a selection; see `planish.core.HasFigures`.
 
     Returns:
-        Medians of `latency`, `compile_time` and `model_size`, and of how many `turns` they are; nothing on
-        another machine than the task's, or beyond the deadline.
+        `compared` and `parts`: by the hash of a selection, medians of `latency`, `compile_time` and
+        `model_size`, and of how many `turns` they are; `nodes`: see `planish.graph.nodes`.
     """
-    wanted = list(dict.fromkeys(selections))
-    file = _file(task, wanted)
-    if file.exists():
-        rows = json.loads(file.read_text(encoding="utf-8"))
-        return {each: row for each, row in zip(wanted, rows, strict=True) if row}
-    if seconds_left() == 0 or this_machine(task.target.cores, _session(task)) != task.target:
-        return {}
-    patient = seconds_left(patience_s) >= patience_s
-    found = _measure(task, wanted, seconds_left(patience_s))
-    if not patient:  # another time may have more of it
-        return found
-    file.write_text(json.dumps([found.get(each, {}) for each in wanted]), encoding="utf-8")
-    return found
+    program, chosen = graph_program(task.program), selection_of(candidate)
+    known = known_relevance(program, widest_settings(task))
+    steps = parts(chosen, known.runtime if known else chosen.disabled)
+    executor.serve(replace(evaluator_spec_of(task, final=True), objectives=frozenset({"latency"})))
+    compared = list(dict.fromkeys([Selection(), *beside(program, chosen).values()]))
+    alone = [each for pair in steps.values() for each in pair if each not in compared]
+    figures: dict[str, Any] = {"compared": measured(executor, compared)}
+    figures["parts"] = measured(executor, [Selection(), chosen, *alone]) if alone else {}
+    with closing(Examiner(program, settings_of(task))) as examiner:
+        figures["nodes"] = Nodes.count(examiner, chosen).to_json()
+    return figures
 
 
-def _measure(task: Task, wanted: Sequence[Selection], patience_s: float) -> Found:
-    """Measure in turns while there is time; what failed once is not measured again."""
-    end = time.monotonic() + patience_s
-    samples: dict[Selection, list[Values]] = {each: [] for each in wanted}
-    spec = replace(evaluator_spec_of(task, final=True), objectives=frozenset({"latency"}))
-    with closing(LocalExecutor(spec)) as workers:
-        for _ in range(ROUNDS):
-            batch = list(samples)
-            for answer in evaluate(workers, [each.candidate for each in batch], deadline()):
-                if isinstance(answer.outcome, Measured):
-                    samples[batch[answer.position]].append(answer.outcome.values)
-                if time.monotonic() > end:
-                    return _medians(samples)
-            samples = {each: several for each, several in samples.items() if several}
+def measured(executor: Executor, selections: Sequence[Selection], patience_s: float = PATIENCE_S) -> Figures:
+    """Measure selections in turns, as often as there is time; what failed once is not measured again.
+
+    Args:
+        executor: evaluates selections of a model.
+        selections: the most telling first.
+        patience_s: seconds for all, or until the deadline.
+    """
+    end = time.monotonic() + seconds_left(patience_s)
+    samples: dict[Candidate, list[Mapping[str, float]]] = {
+        each.candidate: [] for each in dict.fromkeys(selections)
+    }
+    for _ in range(ROUNDS):
+        batch = list(samples)
+        for answer in evaluate(executor, batch, deadline()):
+            if isinstance(answer.outcome, Measured):
+                samples[batch[answer.position]].append(answer.outcome.values)
+            if time.monotonic() > end:
+                return _medians(samples)
+        samples = {each: several for each, several in samples.items() if several}
     return _medians(samples)
 
 
-def _medians(samples: Mapping[Selection, Sequence[Values]]) -> Found:
+def _medians(samples: Mapping[Candidate, Sequence[Mapping[str, float]]]) -> Figures:
     names = ("latency", "compile_time", "model_size")
     return {
-        each: {
+        each.hash: {
             **{name: statistics.median(values[name] for values in several) for name in names},
             "turns": len(several),
         }
         for each, several in samples.items()
         if several
     }
-
-
-def _session(task: Task) -> Mapping[str, str]:
-    from planish.graph.installed import SETTINGS
-
-    return {name: task.target.toolchain[name] for name in SETTINGS if name in task.target.toolchain}
-
-
-def _file(task: Task, selections: Sequence[Selection]) -> Path:
-    name = content_hash("\n".join([task.key, *(each.candidate.text for each in selections)]))
-    return cache_folder("graph") / f"effects-{name}.json"

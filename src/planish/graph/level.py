@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from planish.core import (
+    NO_FIGURES,
     Candidate,
+    Executor,
     Objective,
     Program,
     Reference,
@@ -168,11 +170,19 @@ class GraphLevel:
 
         return introduced(task)
 
-    def describe(self, task: Task, candidate: Candidate) -> Mapping[str, str]:
+    def figures(self, task: Task, candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
+        """Measure each pass alone and left out, and count nodes; see `planish.core.HasFigures`."""
+        from planish.graph.effects import figures_of
+
+        return figures_of(task, candidate, executor)
+
+    def describe(
+        self, task: Task, candidate: Candidate, figures: Mapping[str, Any] = NO_FIGURES
+    ) -> Mapping[str, str]:
         """Show the class, the passes with their effects, nodes before and after, and what was pruned."""
         from planish.graph.describe import described
 
-        return described(task, candidate)
+        return described(task, candidate, figures)
 
     def export(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
         """Write the optimised model, the selection as JSON, and a script that runs it."""

@@ -5,11 +5,21 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
+from typing import Any
 
-from planish.core import Candidate, Failed, Measured, Outcome, Task, evaluate
-from planish.executors import LocalExecutor
+from planish.core import (
+    Candidate,
+    Executor,
+    Failed,
+    Lost,
+    Measured,
+    Outcome,
+    Task,
+    evaluate,
+    outcome_from_json,
+    outcome_to_json,
+)
 from planish.isolation.cage import told
 from planish.llvm.commands import commands
 from planish.llvm.evaluator_spec import baseline_passes, evaluator_spec_of, is_run
@@ -23,78 +33,103 @@ _ENDS = 3  # unoptimised, the baseline, the candidate
 
 _WHAT = (_COUNT, _BYTES) = ("instructions", "text_bytes")
 
-_LATE = "(The time for the end of the run was over: 'planish show' measures what is missing.)"
+_MISSING = "not measured"
+_WHY = "(There was no time for it at the end of the run, or an older planish did not store it.)"
 
 Passes = tuple[str, ...]
-Found = Mapping[Passes, Outcome]
+Found = Mapping[str, Outcome]
+"""The hash of a pass list to what became of it."""
 
 
-def described(task: Task, candidate: Candidate) -> Mapping[str, str]:
+def described(task: Task, candidate: Candidate, figures: Mapping[str, Any]) -> Mapping[str, str]:
     """Show what a candidate does: `size`, `passes`, `verified` and `repeat`.
-
-    It is measured in a worker: to leave a pass out may crash LLVM.
 
     Args:
         task: the module and the objectives.
         candidate: the pass list.
+        figures: what `measured` gave for it; empty where it was not asked.
     """
-    passes, base = passes_of(candidate), baseline_passes(task)
-    shorter = [passes[:i] + passes[i + 1 :] for i in range(len(passes))]
-    leads = _BYTES if task.objectives[0].name == _BYTES else _COUNT
-    spec = replace(evaluator_spec_of(task), running=None, objectives=frozenset({_COUNT}))
-    found: dict[str, Found] = {what: {} for what in _WHAT}
-    if seconds_left() == 0:  # a worker would only be started to be ended
-        return _told(task, found, passes, shorter, leads)
-    with closing(LocalExecutor(spec)) as executor:
-        for what in _WHAT:
-            executor.serve(replace(spec, objectives=frozenset({what})))
-            lists = [(), base, passes, *(shorter if what == leads else ())]
-            found[what] = _measured(executor, list(dict.fromkeys(lists)))
-    return _told(task, found, passes, shorter, leads)
-
-
-def _told(
-    task: Task, found: Mapping[str, Found], passes: Passes, shorter: Sequence[Passes], leads: str
-) -> Mapping[str, str]:
+    passes, base, leads = passes_of(candidate), baseline_passes(task), _leading(task)
+    found = {what: _read(figures.get(what, {})) for what in _WHAT}
     return {
-        "size": _sizes(found, baseline_passes(task), passes),
-        "passes": _contributions(found[leads], passes, shorter, leads),
+        "size": _sizes(found, base, passes),
+        "passes": _contributions(found[leads], passes, leads),
         "verified": _verified(task),
         "repeat": commands(task, passes),
     }
 
 
-def _measured(executor: LocalExecutor, lists: Sequence[Passes]) -> Found:
+def measured(task: Task, candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
+    """Measure the sizes that `described` tells, in workers: to leave a pass out may crash LLVM.
+
+    Args:
+        task: the module and the objectives.
+        candidate: the pass list.
+        executor: has nothing under way.
+
+    Returns:
+        By what is counted, the hash of each pass list to its outcome as JSON.
+    """
+    passes, base, leads = passes_of(candidate), baseline_passes(task), _leading(task)
+    spec = replace(evaluator_spec_of(task), running=None)
+    found: dict[str, Any] = {}
+    for what in _WHAT:
+        if seconds_left() == 0:
+            break
+        executor.serve(replace(spec, objectives=frozenset({what})))
+        lists = [(), base, passes, *(_shorter(passes) if what == leads else ())]
+        found[what] = _measured(executor, [candidate_of(each) for each in dict.fromkeys(lists)])
+    return found
+
+
+def _leading(task: Task) -> str:
+    return _BYTES if task.objectives[0].name == _BYTES else _COUNT
+
+
+def _shorter(passes: Passes) -> list[Passes]:
+    return [passes[:i] + passes[i + 1 :] for i in range(len(passes))]
+
+
+def _measured(executor: Executor, lists: Sequence[Candidate]) -> Mapping[str, Any]:
     """Measure what each list leaves, as long as there is patience, and by the deadline in any case."""
     end = time.monotonic() + seconds_left(PATIENCE_S)
-    found: dict[Passes, Outcome] = {}
-    for answer in evaluate(executor, [candidate_of(passes) for passes in lists], deadline()):
-        found[lists[answer.position]] = answer.outcome
+    found: dict[str, Any] = {}
+    for answer in evaluate(executor, lists, deadline()):
+        if not isinstance(answer.outcome, Lost):
+            found[lists[answer.position].hash] = outcome_to_json(answer.outcome)
         if time.monotonic() > end and len(found) >= _ENDS:
             break
     return found
 
 
+def _read(outcomes: Mapping[str, Any]) -> Found:
+    return {name: outcome_from_json(told) for name, told in outcomes.items()}
+
+
+def _of(found: Found, passes: Passes) -> Outcome | None:
+    return found.get(candidate_of(passes).hash)
+
+
 def _sizes(found: Mapping[str, Found], base: Passes, passes: Passes) -> str:
     rows = [["", "instructions", ".text bytes"]]
     rows += [
-        [name, *(_count(found[what].get(each), what) for what in _WHAT)]
+        [name, *(_count(_of(found[what], each), what) for what in _WHAT)]
         for name, each in (("unoptimised", ()), (", ".join(base), base), ("this pass list", passes))
     ]
-    late = f"\n{_LATE}" if seconds_left() == 0 else ""
-    return _aligned(rows, texts=(0,)) + late
+    missing = any(_MISSING in row for row in rows)
+    return _aligned(rows, texts=(0,)) + (f"\n{_WHY}" if missing else "")
 
 
-def _contributions(found: Found, passes: Passes, shorter: Sequence[Passes], what: str) -> str:
+def _contributions(found: Found, passes: Passes, what: str) -> str:
     """List the passes, with the leading size that the list leaves without each of them."""
     if not passes:
         return "none: the module stays as it is"
-    whole = _value(found.get(passes), what)
+    whole = _value(_of(found, passes), what)
     rows = [[f"{what.replace('_', ' ')} without it", "", ""]]
-    for name, rest in zip(passes, shorter, strict=True):
-        value = _value(found.get(rest), what)
+    for name, rest in zip(passes, _shorter(passes), strict=True):
+        value = _value(_of(found, rest), what)
         more = "" if value is None or whole is None else f"{value - whole:+,.0f}"
-        rows.append([_count(found.get(rest), what), more, name])
+        rows.append([_count(_of(found, rest), what), more, name])
     return _aligned(rows, texts=(2,))
 
 
@@ -124,7 +159,7 @@ def _count(outcome: Outcome | None, what: str) -> str:
         case Failed(stage, reason):
             return f"failed ({stage}: {reason})"
         case _:
-            return "not measured"
+            return _MISSING
 
 
 def _aligned(rows: Sequence[Sequence[str]], texts: Collection[int]) -> str:

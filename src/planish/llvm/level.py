@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from planish.core import (
+    NO_FIGURES,
     Candidate,
+    Executor,
     Objective,
     Program,
     Space,
@@ -122,11 +124,19 @@ class LlvmLevel:
         del candidate
         return (self.baseline(task),) if task.objectives[0].exact else ()
 
-    def describe(self, task: Task, candidate: Candidate) -> Mapping[str, str]:
+    def figures(self, task: Task, candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
+        """Measure the sizes before and after, and without each pass; see `planish.core.HasFigures`."""
+        from planish.llvm.describe import measured
+
+        return measured(task, candidate, executor)
+
+    def describe(
+        self, task: Task, candidate: Candidate, figures: Mapping[str, Any] = NO_FIGURES
+    ) -> Mapping[str, str]:
         """Show the sizes before and after, what each pass contributes, and the command that repeats it."""
         from planish.llvm.describe import described
 
-        return described(task, candidate)
+        return described(task, candidate, figures)
 
     def export(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
         """Write the optimised module and its object, the module before, the pipeline, and the command."""

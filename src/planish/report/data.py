@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from planish.core import Candidate, Failed, Level, Objective, PlanishError, Task, Trial, best_harmless
+from planish.core import (
+    Candidate,
+    Failed,
+    Level,
+    Objective,
+    PlanishError,
+    Task,
+    Trial,
+    best_harmless,
+    describe,
+)
 from planish.report.curve import best_of
 from planish.store.records import Finalist, Run, StoredTask
 
@@ -83,12 +93,13 @@ def read_story(store: Reader, run_id: str, level: Level) -> ReportData:
     trials = store.run_trials(run.id, level.steps)
     finalists = store.finalists(run.id, level.steps)
     several = [f.candidate for f in finalists] if len(task.objectives) > 1 else []
+    figures = {f.candidate: f.data.get("figures", {}) for f in finalists}
     bound, refused = _bound(task, level)
     baseline = None if bound is None else level.baseline(bound)
     best = _best(trials, task.objectives, baseline)
     winner = finalists[0].candidate if finalists else best.candidate if best else None
     wanted = several or ([] if winner is None else [winner])
-    told = [_described(bound, refused, candidate, level) for candidate in wanted]
+    told = [_described(bound, refused, candidate, level, figures.get(candidate, {})) for candidate in wanted]
     return ReportData(
         run,
         task,
@@ -120,11 +131,15 @@ def _bound(stored: StoredTask, level: Level) -> tuple[Task | None, Mapping[str, 
 
 
 def _described(
-    task: Task | None, refused: Mapping[str, str], candidate: Candidate, level: Level
+    task: Task | None,
+    refused: Mapping[str, str],
+    candidate: Candidate,
+    level: Level,
+    figures: Mapping[str, Any],
 ) -> Mapping[str, str]:
     if task is not None:
         try:
-            return level.describe(task, candidate)
+            return describe(level, task, candidate, figures)
         except PlanishError as error:
             refused = {f"not described by level '{level.name}'": str(error)}
     return {**refused, "steps": "\n".join(map(str, candidate.steps))}

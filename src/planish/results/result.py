@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from planish.core import Candidate, Effect, Measured, Objective, Opinion, Task, Trial
+from planish.core import Candidate, Effect, Measured, Objective, Opinion, Task, Trial, describe
 from planish.levels import first_exportable, function_of, level_named
 from planish.measure import Standing, Verdict
 
@@ -84,7 +84,7 @@ class Result:
         baselines: how the baseline did, by each objective's name.
         baseline_scores: what data that the search did not see gives for the baseline.
         reference: how another baseline did; None where there is none.
-        ends: when all that is told of the run is to be over, by the monotonic clock of this process.
+        figures: what was measured for `describe`; see `planish.core.HasFigures`.
     """
 
     task: Task
@@ -100,7 +100,7 @@ class Result:
     baselines: Mapping[str, Standing] = field(default_factory=dict[str, Standing])
     baseline_scores: Mapping[str, float] = field(default_factory=dict[str, float])
     reference: Referred | None = None
-    ends: float = field(default=math.inf, compare=False, repr=False)
+    figures: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def objective(self) -> Objective:
@@ -138,7 +138,7 @@ class Result:
 
     def describe(self) -> Mapping[str, str]:
         """Show what the winner does: title to text."""
-        return level_named(self.task.level).describe(self.task, self.candidate)
+        return describe(level_named(self.task.level), self.task, self.candidate, self.figures)
 
     def export(self, path: Path) -> Sequence[Path]:
         """Write `exported`, for use without planish, into a folder; gives the files."""

@@ -9,7 +9,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from planish.core import Candidate, Level, Measured, Objective, PlanishError, Task, Trial, best_harmless
+from planish.core import (
+    Candidate,
+    Level,
+    Measured,
+    Objective,
+    PlanishError,
+    Task,
+    Trial,
+    best_harmless,
+    describe,
+)
 from planish.levels import first_exportable, function_of, level_named, name_files
 from planish.store import Finalist, Reader, Run
 
@@ -118,7 +128,8 @@ class StoredResult:
 
     def describe(self) -> Mapping[str, str]:
         """Show what it does: title to text."""
-        return self.level.describe(self.task, self.candidate)
+        figures = self.finalist.data.get("figures", {}) if self.finalist else {}
+        return describe(self.level, self.task, self.candidate, figures)
 
     def export(self, path: Path) -> Sequence[Path]:
         """Write `exported`, for use without planish, into a folder; gives the files."""

@@ -11,6 +11,7 @@ from planish.core import (
     CanIdentify,
     CanScore,
     CrossChecks,
+    HasFigures,
     HasReference,
     Measured,
     Outcome,
@@ -24,6 +25,7 @@ from planish.tuning.final.allowance import WEIGHTS, Allowance
 from planish.tuning.final.checks import doubt, refer, score
 from planish.tuning.final.comparing import compare
 from planish.tuning.final.effects import tell_effects
+from planish.tuning.final.figures import measure_figures
 from planish.tuning.final.front import drop_beaten
 from planish.tuning.final.minimising import Minimised, minimise_all
 from planish.tuning.final.outcome import SearchOutcome
@@ -39,6 +41,7 @@ _LEFT_OUT = {
     "score": "no scores on unseen data",
     "refer": "nothing to refer to",
     "effects": "no effects of single steps",
+    "describe": "not measured what the parts of the winner do",
 }
 
 
@@ -59,7 +62,7 @@ def finish(search: SearchOutcome, listener: Listener, *, at_once: bool = False) 
     """
     store, run_id = search.store, search.progress.run_id
     state = FinalState(notes=[*search.notes])
-    allowance = Allowance(search.wall_s, [*_names(search), "describe"])
+    allowance = Allowance(search.wall_s, _names(search))
     try:
         if search.progress.compares and not at_once:
             _work(search, state, allowance, listener)
@@ -72,7 +75,7 @@ def finish(search: SearchOutcome, listener: Listener, *, at_once: bool = False) 
         raise
     _save(search, state)
     store.finish_run(run_id, "stopped" if search.stopped else "finished", search.seconds)
-    return _result(search, state, allowance)
+    return _result(search, state)
 
 
 def _names(search: SearchOutcome) -> list[str]:
@@ -128,6 +131,8 @@ def _further(search: SearchOutcome) -> Iterator[tuple[str, str, Callable[[Search
         yield "refer", "", refer
     if len(search.task.objectives) > 1:
         yield "effects", "measuring what each step does", tell_effects
+    if isinstance(search.level, HasFigures):
+        yield "describe", "measuring what the parts of the winner do", measure_figures
 
 
 @contextmanager
@@ -212,17 +217,18 @@ def _save(search: SearchOutcome, state: FinalState) -> None:
         search.store.save_result(search.progress.run_id, rows)
 
 
-def _result(search: SearchOutcome, state: FinalState, allowance: Allowance) -> Result:
+def _result(search: SearchOutcome, state: FinalState) -> Result:
     task, progress = search.task, search.progress
     best = progress.best
     if len(task.objectives) > 1:
         best = best_harmless(search.trials, task.objectives, search.level.baseline(task))
     assert best is not None
+    ranked = tuple(_ranked(search, state))
     return Result(
         task=task,
         run_id=progress.run_id,
         best=best,
-        ranked=tuple(_ranked(search, state)),
+        ranked=ranked,
         baseline=state.baseline.get(progress.objective.name),
         trials=progress.trials,
         failures=progress.failures,
@@ -232,5 +238,5 @@ def _result(search: SearchOutcome, state: FinalState, allowance: Allowance) -> R
         baselines=state.baseline,
         baseline_scores=state.baseline_scores,
         reference=state.reference,
-        ends=allowance.ends,
+        figures=state.figures.get(ranked[0].candidate, {}) if ranked else {},
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from planish.core import Candidate, Objective, Opinion, held_back
 from planish.measure import Standing
@@ -32,6 +33,7 @@ class FinalState:
     reference: Referred | None = None
     noise: Mapping[str, float] = field(default_factory=dict[str, float])
     notes: list[str] = field(default_factory=list[str])
+    figures: dict[Candidate, Mapping[str, Any]] = field(default_factory=dict[Candidate, Mapping[str, Any]])
 
     def noise_of(self, objective: Objective) -> float:
         """Give the share by which equals differ: 0 if it is exact, else as measured, or the least."""

@@ -18,7 +18,8 @@ The keys of its `data`, by objective name where a value is a mapping:
 - `reference`, where there is one: its `name`, and the medians as `objectives`;
 - `trial`: the values as the search measured them, of the candidate before it was minimised;
 - `notes`: sentences on what could not be done for this one;
-- `run_notes`: sentences on how the whole run was measured.
+- `run_notes`: sentences on how the whole run was measured;
+- `figures`, where its level has some: what `describe` tells (see `planish.core.HasFigures`).
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ def _data(member: Ranked, state: FinalState, task: Task) -> Mapping[str, Any]:
         "trial": dict(member.trial),
         "notes": list(member.notes),
         "run_notes": list(state.notes),
+        **({"figures": dict(figures)} if (figures := state.figures.get(member.candidate)) else {}),
         **_reference(state),
     }
 
