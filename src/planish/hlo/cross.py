@@ -141,6 +141,7 @@ def difference(one: NDArray[Any], other: NDArray[Any]) -> float:
         return np.inf
     if not finite.any():
         return 0.0
+    # The smallest normal number, so that zeros are not divided by zero.
     largest = max(np.abs(a[finite]).max(), np.abs(b[finite]).max(), np.finfo(np.float32).tiny)
     return float(np.abs(a[finite] - b[finite]).max() / largest)
 

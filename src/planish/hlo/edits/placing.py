@@ -142,11 +142,13 @@ class SwapOps(Edit):
             raise ScheduleError("only operations with one result are swapped")
         order = draft.mirror.blocks[a.block]
         after_a, after_b = (order[order.index(uid) + 1] for uid in (self.a, self.b))
+        # b's own use of a is repaired with its operands, for it comes before a from here on.
         of_a = [(uid, i) for uid, i in draft.users(self.a)[0] if uid != self.b]
         of_b = draft.users(self.b)[0]
         draft.move(self.b, self.a)
         repair(draft, self.b, b.name, self.operands, self.mark)
         draft.move(self.a, after_b)
+        # Where b came just after a, that place is a's own now, for b has moved before it.
         as_a = draft.resized(
             (f"{self.b}#0", self.to_a), self.a if after_a == self.b else after_a, f"{self.mark}.a"
         )

@@ -118,6 +118,7 @@ def _move(draft: Draft, rng: Generator) -> MoveOp:
     uid, mirror = pick(targets(draft), rng), draft.mirror
     fact = mirror.facts[uid]
     before = pick([other for other in mirror.blocks[fact.block] if other != uid], rng)
+    # Upwards only its operands may come too late; downwards only its users too early.
     if mirror.position(before) < mirror.position(uid):
         return MoveOp(uid, before, repairs(fact, *_hidden(draft, uid, before), rng, free=False))
     visible = list(mirror.visible(uid))
@@ -144,7 +145,9 @@ def _set_attribute(draft: Draft, rng: Generator) -> SetAttribute:
 
 def _scale_constant(draft: Draft, rng: Generator) -> ScaleConstant:
     scalable = [uid for uid in _constants(draft) if can_scale(draft.op(uid))]
+    # Evenly by logarithm: halved is as likely as doubled.
     factor = math.exp(rng.uniform(-math.log(SCALE_LIMIT), math.log(SCALE_LIMIT)))
+    # Three digits, so that patches stay readable.
     return ScaleConstant(pick(scalable, rng), float(f"{factor:.3g}"))
 
 

@@ -22,9 +22,9 @@ _STARTED = frozenset({"stablehlo.reduce", "stablehlo.reduce_window"})
 def starts(name: str, operands: int) -> range:
     """Give which operands of an operation are what a reduction starts from."""
     if name in _STARTED:
-        return range(operands // 2, operands)
+        return range(operands // 2, operands)  # as many starts as inputs, behind them
     if name == "stablehlo.select_and_scatter":
-        return range(2, 3)
+        return range(2, 3)  # operand, source, start
     return range(0)
 
 

@@ -18,6 +18,7 @@ def canonical_hash(root: ir.Operation | ir.OpView) -> str:
     strip_uids(copy)
     _passes("cse,trivial-dce").run(copy)
     for _, function in functions(copy):
+        # SSA fixes no order, so modules that differ by moved operations alone have one name.
         _order_by_use(function.regions[0].blocks[0])
     return content_hash(printed(copy))
 
@@ -40,7 +41,9 @@ def _order_by_use(block: ir.Block) -> None:
     """Put the operations into the order in which those without users, and then the last one, need them."""
     operations = [op.operation for op in block.operations]
     end, here, placed = operations[-1], set(operations), set[ir.Operation]()
+    # What is unused and still here has effects.
     unused = [op for op in operations[:-1] if not any(True for result in op.results for _ in result.uses)]
+    # A stack and no recursion: chains of operations are longer than Python's own stack is deep.
     stack = [(op, False) for op in (end, *reversed(unused))]
     while stack:
         op, ready = stack.pop()

@@ -43,6 +43,7 @@ class Trainer:
         training, self._call = workload.training, fitted.evolved
         assert training is not None
         self._predict = predict
+        # Only whole batches: a step takes no fewer examples than its type says.
         batches = examples.count("train") // self._call.batch
         order = batch_order(batches, training.epochs, training.seed)
         if not whole and training.search_steps:

@@ -109,6 +109,7 @@ class PassSpace:
         ours = {text: seen[text] for text in self._weights if text in seen}
         if not ours:
             return self
+        # The weights of each part sum to its share of the draws.
         usual, shown = (1 - FOCUS) / sum(self._weights.values()), FOCUS / sum(ours.values())
         return PassSpace(
             self.elements,

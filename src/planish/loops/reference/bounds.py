@@ -59,6 +59,7 @@ class Precision:
         info = limits(dtype)
         reference = float(np.finfo("float64").eps) / 2
         unit = 1.01 * (float(info.eps) / 2 + reference)
+        # The hidden bit counts too.
         return Precision(unit, 2.0 ** (info.nmant + 1), float(info.tiny), float(info.max), numpy_type(dtype))
 
     def gamma(self, n: int) -> float:
@@ -127,6 +128,7 @@ def exactly(array: Array) -> Bounded:
 
 def _grain_of_all(value: Array) -> float:
     """Find the largest power of two from 1 down that all are multiples of, by halving what is left."""
+    # A multiple of one grain is one of every finer grain, so the range can be halved.
     low, high = 0, _FINEST + 1
     while low < high:
         middle = (low + high) // 2
@@ -153,6 +155,7 @@ def grain_of(value: float) -> float:
     if value == 0 or not np.isfinite(value):
         return 1.0
     n, d = value.as_integer_ratio()
+    # The lowest bit that is set; the denominator is a power of two.
     return (n & -n) / d
 
 
@@ -184,6 +187,8 @@ def apply(function: str, args: Sequence[Bounded], precision: Precision) -> Bound
         error = error + _propagated(function, value, args)
     if not exact:
         finite = np.where(np.isfinite(value), np.abs(value), 0.0)
+        # Relative to the kernel's own result, which may be off already; and `tiny` for what is flushed to
+        # zero.
         error = error + _UNITS.get(function, 1) * precision.unit * (finite + error) + precision.tiny
     if result.largest > precision.huge:
         error = np.where(np.isfinite(value) & (np.abs(value) > precision.huge), np.inf, error)
@@ -201,6 +206,7 @@ def _chosen(test: str, value: Array, args: Sequence[Bounded]) -> Bounded:
         return result
     margin = a.errors + b.errors
     known = np.isnan(a.value) & (a.errors == 0) | np.isnan(b.value) & (b.errors == 0)
+    # Not "at most": a difference that is NaN is unsure too.
     unsure = (margin > 0) & ~(np.abs(a.value - b.value) > margin) & ~known
     own = np.where(TESTS[test](a.value, b.value), x.errors, y.errors)
     apart = np.abs(x.value - y.value) + np.maximum(x.errors, y.errors)
@@ -277,10 +283,10 @@ def _propagated(function: str, value: Array, args: Sequence[Bounded]) -> Array |
     x, e = args[0].value, args[0].errors
     match function:
         case "sqrt":
-            return value - np.sqrt(np.maximum(x - e, 0.0))
+            return value - np.sqrt(np.maximum(x - e, 0.0))  # concave: the lower end is farther off
         case "exp":
             return np.where(np.isinf(value), 0.0, value * np.expm1(e))
-        case "log":
+        case "log":  # convex: the upper end is
             return np.where(x > e, -np.log1p(-e / x), np.where(x < -e, 0.0, np.inf))
         case _:
             return e * _STEEPEST.get(function, 1.0)
@@ -296,6 +302,7 @@ def _propagated_of_two(function: str, value: Array, a: Bounded, b: Bounded) -> A
         case "div":
             surely_infinite = (y == 0) & (f == 0) & (x > e)
             apart = np.where(surely_infinite, 0.0, np.inf)
+            # |x'/y' - x/y| <= (e + |x/y| f) / (|y| - f), as long as the divisor cannot be 0.
             return np.where(y > f, (e + np.abs(value) * f) / (y - f), apart)
         case _:
             return np.maximum(e, f)

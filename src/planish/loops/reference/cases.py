@@ -69,6 +69,7 @@ def choose_cases(program: Program, seed: int, least: int = LEAST) -> list[Case]:
     usable, hidden = 0, frozenset(probes)
     for number, styles in enumerate(islice(_styles(program, seed), tries)):
         looked_for = probes if usable < least else hidden
+        # Fewer than 1000 are tried for each seed.
         case = _case(program, make_inputs(program, seed * 1000 + number, styles), looked_for)
         tried.append(case)
         if case.testable == 1:
@@ -92,6 +93,7 @@ def _chosen(tried: list[Case], hidden: frozenset[Probe], least: int) -> list[Cas
     kept: list[Case] = []
     left = list(tried)
     while left and len(kept) < MOST:
+        # The greedy approximation of a set cover.
         best = max(left, key=lambda c: (c.testable, len(c.shown & hidden), len(c.shown)))
         if len(kept) >= least and not best.shown & hidden:
             break
@@ -124,6 +126,7 @@ def _affordable(program: Program, seed: int) -> tuple[list[Probe], int]:
     if all(s.reduce in (None, "add") and _is_linear(s.value) for s in program.statements):
         return [], LEAST
     evaluations = int(WORK / _work(program))
+    # A set takes one evaluation for the answer, and one for each mistake.
     probes = all_probes(program, seed)[: evaluations // LEAST - 1] if evaluations >= 2 * LEAST else []
     return probes, min(TRIES, max(LEAST, evaluations // (len(probes) + 1)))
 

@@ -123,6 +123,7 @@ def check(program: Program, got: Arrays, answer: Answer) -> str | None:
         if array.shape != kind.shape or array.dtype != numpy_type(kind.dtype):
             return f"{name} is {array.dtype}{list(array.shape)}, not {kind.dtype}{list(kind.shape)}"
         array = array.astype(expected.low.dtype, copy=False)
+        # The quick way first; what fails it may still be NaN where it must be.
         if not (np.all(expected.low <= array) and np.all(array <= expected.high)):
             wrong = _wrong(name, array, expected)
             if wrong:

@@ -66,6 +66,7 @@ def evaluate(
         out = memory.at(place, shape)
     args: list[Array] = []
     for i, arg in enumerate(expr.args):
+        # The first argument only: when a later one is evaluated, `out` holds the first.
         into = out if isinstance(arg, Apply) and i == 0 and _shape(arg, leaves) == out.shape else None
         args.append(evaluate(arg, leaves, memory, steps, into, f"{place}{i}"))
     steps += _calls(expr.function, args, out)

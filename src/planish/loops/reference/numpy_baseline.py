@@ -139,6 +139,7 @@ def _is_window(nest: _Nest, program: Program) -> bool:
     mixed = [{axis for axis, _ in i.terms} for a in nest.leaves for i in a.index]
     if not any(m & outputs and m - outputs for m in mixed):
         return False
+    # A multiplication of matrices has output axes of its own in either factor.
     alone = [
         {a for a in axes_of(f) if a in outputs and program.size[a] > 1} for f in _flat(s.value) if axes_of(f)
     ]
@@ -195,6 +196,7 @@ def _summed_by_einsum(factors: Sequence[Array], target: Array) -> list[Step]:
     there = sorted({p for axes in operands[1::2] for p in axes if p < target.ndim})
     missing = tuple(p for p in range(target.ndim) if p not in there)
     out = np.empty([target.shape[p] for p in there], target.dtype)
+    # The order of the contractions is planned here, once.
     path = np.einsum_path(*operands, there, optimize=True)[0]
     return [
         partial(np.einsum, *operands, there, out=out, optimize=path),

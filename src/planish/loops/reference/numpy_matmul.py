@@ -80,12 +80,15 @@ def matmul_steps(a: Array, b: Array, out: Array, a_fixed: bool = False, b_fixed:
     batch = [p for p in range(out.ndim) if (a.shape[p] > 1) == (b.shape[p] > 1)]
     rows = [p for p in range(out.ndim) if p not in batch and a.shape[p] > 1]
     columns = [p for p in range(out.ndim) if p not in batch and b.shape[p] > 1]
+    # The output's closest axis must be among the columns, else BLAS would write across its rows.
     if _stride(out, rows) < _stride(out, columns):
         left, right, rows, columns = right, left, columns, rows
     for group in (rows, columns):
+        # BLAS knows one stride for rows and one for columns: axes that cannot be merged become a batch.
         while _merged(out, [*_single(sorted({*range(out.ndim)} - {*group})), group]) is None:
             batch.append(group.pop(0))
     batches = _single(sorted(p for p in batch if out.shape[p] > 1))
+    # The summed axes may be in any order: the better one is that of which less is copied at each call.
     orders = [sorted(inner, key=lambda p: -abs(f.array.strides[p])) for f in (left, right)]
     inner = min(orders, key=lambda o: left.copied([*batches, rows, o]) + right.copied([*batches, o, columns]))
     first, second = left.matrices([*batches, rows, inner]), right.matrices([*batches, inner, columns])
@@ -95,6 +98,7 @@ def matmul_steps(a: Array, b: Array, out: Array, a_fixed: bool = False, b_fixed:
 def _multiply(first: Array, second: Array, out: Array, groups: Sequence[Sequence[int]]) -> list[Step]:
     target = _merged(out, groups)
     assert target is not None, "rows and columns were chosen so that they merge"
+    # With a vector in place of a matrix of one row or column NumPy calls gemv.
     if target.ndim == 2 and 1 in target.shape:
         first = first[0] if target.shape[0] == 1 else first
         second = second[:, 0] if target.shape[1] == 1 else second

@@ -77,6 +77,7 @@ def all_probes(program: Program, seed: int) -> list[Probe]:
     Returns:
         `MOST` at most, of all kinds.
     """
+    # A stream of its own, beside that of `all_styles`, whose numbers are small.
     generator = rng(seed, len(program.inputs), 1 << 20)
     found: list[Probe] = [Slip(i) for i in range(sum(_places(s.value) for s in program.statements))]
     found += [Start(i) for i, s in enumerate(program.statements) if s.reduce]

@@ -227,6 +227,7 @@ def _reduced(nest: _Nest, function: str) -> Bounded:
         )
     if function != "mul":
         return Bounded(value, None if exact else other, grain, largest)
+    # The largest that the product can be, with a rounding for each factor, less the product itself.
     error = other * (1 + nest.precision.gamma(nest.terms_per_output)) - np.abs(value) + nest.precision.tiny
     error = np.where(np.isfinite(value) & (np.abs(value) > nest.precision.huge), np.inf, error)
     return bounded(value, settled(value, error, unknown), 0.0)
@@ -265,6 +266,7 @@ def _summed(nest: _Nest) -> Bounded:
         magnitude[place] += contract(a.magnitude, b.magnitude, nest.outputs)
         if not exact:
             plain[place] += contract(np.abs(a.value), np.abs(b.value), nest.outputs)
+    # How far the errors of the factors move the sum: sum((|a| + e)(|b| + f)) - sum(|a| |b|).
     moved = magnitude - plain if not exact else 0.0
     added = nest.precision.gamma(n + 1) * magnitude
     if n >= MANY and not unknown:

@@ -64,6 +64,7 @@ def contract(a: Array, b: Array, outputs: int) -> Array:
         The sums; extent 1 where both factors lack the axis.
     """
     inner = range(outputs, a.ndim)
+    # sum_k(a_k b) = sum_k(a_k) b: what only one factor has is summed before they are multiplied.
     a = a.sum(tuple(p for p in inner if b.shape[p] == 1), keepdims=True)
     b = b.sum(tuple(p for p in inner if a.shape[p] == 1), keepdims=True)
     both = [p for p in range(outputs) if a.shape[p] > 1 and b.shape[p] > 1]

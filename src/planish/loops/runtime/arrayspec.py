@@ -54,6 +54,7 @@ class ArraySpec:
         slowest_first = sorted(wide, key=lambda d: -self.strides[d])
         if slowest_first == wide:
             return tuple(range(len(self.shape)))
+        # An extent of 1 may have any stride, so these come first, where they change nothing.
         return (*(d for d in range(len(self.shape)) if d not in wide), *slowest_first)
 
     @property

@@ -139,6 +139,7 @@ class Job:
             (ctypes.c_int64 * n)(*(e.parallel for e in entries)),
             (ctypes.c_int64 * len(bounds))(*bounds),
         ]
+        # The record has only their addresses.
         self._tables = tables
         self._words = (ctypes.c_int64 * 6)(n, width, *map(ctypes.addressof, tables))
         self._record = ctypes.c_void_p(ctypes.addressof(self._words))

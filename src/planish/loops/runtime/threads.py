@@ -24,6 +24,8 @@ class Team:
     def __init__(self, lanes: int) -> None:
         self.lanes = lanes
         self._native = native()
+        # Eight words more, to begin at a cache line: fields that different threads write are in lines of
+        # their own.
         self._words = (ctypes.c_int64 * (TEAM_WORDS + 8))()
         self._start = -(-ctypes.addressof(self._words) // 64) * 64
         self._team = ctypes.c_void_p(self._start)
@@ -49,7 +51,7 @@ class Team:
                 for _ in range(self._native.begin(self._team)):
                     self._wake.put(None)
             except BaseException:
-                self._word("active").value = 0
+                self._word("active").value = 0  # else its workers would never sleep again
                 raise
             self._native.lead(self._team, job, times)
 
