@@ -42,6 +42,7 @@ def identities(task: Task) -> Generator[Callable[[Candidate], str]]:
 
 def _made(examiner: Examiner, chosen: Selection, *, by_file: bool) -> str:
     if not by_file:
+        # Which level it is shows in what is made, so its name does not count.
         session = dict(chosen.session)
         level = session.pop("optimization", "")
         made = examiner.optimised(chosen.rewrites, sorted(chosen.disabled), level)["name"]

@@ -139,6 +139,8 @@ class _Evaluator:
         values = {"instructions": float(module.instructions())}
         if not self._sized and self._runner is None:
             return Measured(values)
+        # Most lists of a search end in one of a few texts, and making code of one takes longer than the
+        # passes.
         text = fingerprint(module)
         if text in self._texts and self._remember:
             return self._texts[text]
@@ -161,6 +163,7 @@ class _Evaluator:
         """Compare the answer with the unoptimised program's, and take the time, where it can run."""
         if self._runner is None:
             return Measured(values)
+        # Different texts often become the same code: that is run once.
         name = hashlib.sha256(code).digest()
         found = self._known.get(name) if self._remember else None
         if found is None:

@@ -150,6 +150,7 @@ class Runner:
     @contextmanager
     def _started(self, program: Path, output: int) -> Generator[subprocess.Popen[bytes]]:
         words = [str(program), *self._running.args]
+        # A file and no pipe: nobody has to feed it while the program runs.
         with tempfile.TemporaryFile() as given:
             given.write(self._running.stdin)
             given.seek(0)
@@ -169,6 +170,7 @@ def reference_answer(module: Module, runner: Runner) -> Answer:
         first, second = runner.answer(path), runner.answer(path)
     if wrong := second.differs(first):
         raise NotRunnableError(f"two runs of the unoptimised program differ: {wrong}")
+    # The lesser: the first run may have waited for the disk.
     return Answer(first.code, first.output, min(first.seconds, second.seconds))
 
 
@@ -194,6 +196,7 @@ def linker_folders() -> tuple[str, ...]:
     except TargetError:
         return ()
     around = place.parent
+    # Never a whole home or root.
     return (str(place),) if around in (Path.home(), Path("/")) else (str(place), str(around))
 
 

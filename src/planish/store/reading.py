@@ -278,6 +278,7 @@ class Reader:
         """Give the rows of a run's trials by index, a few at a time; then see that none is lost."""
         query = _TRIALS.where(trials.c.run_id == run_id).order_by(trials.c.index).limit(_CHUNK)
         last, count, sums = -1, 0, 0
+        # By index and not by OFFSET, for which all rows before it would be read again.
         while rows := self._rows(query.where(trials.c.index > last)):
             yield rows
             last, count, sums = rows[-1][_INDEX], count + len(rows), sums + total(row[-1] for row in rows)

@@ -47,6 +47,7 @@ def _for_writing(path: Path, timeout: float) -> Connection:
     for place in [path.parent, *([path] if path.exists() else [])]:
         if not os.access(place, os.W_OK):
             raise OSError(errno.EROFS, "Not writable", str(place))
+    # NORMAL syncs at checkpoints only: a power cut may take the last commits, a killed process none.
     return _connect(f"{path.as_uri()}?mode=rwc", timeout, ["journal_mode=WAL", "synchronous=NORMAL"])
 
 

@@ -104,6 +104,7 @@ def _cut(log: _Log) -> str | None:
 def _summed(data: bytes, order: str, sums: _Sums) -> _Sums:
     one, other = sums
     words = iter(Struct(f"{order}{len(data) // 4}I").unpack(data))
+    # Two words at a time, each sum taking in the other, as the file format has it.
     for even, odd in zip(words, words, strict=True):
         one = (one + even + other) & 0xFFFFFFFF
         other = (other + odd + one) & 0xFFFFFFFF

@@ -169,6 +169,7 @@ def _same_run(
 ) -> StoredRun | None:
     wanted = (searcher, space, seed, dict(options))
     for run in store.runs(task.key):
+        # One that another process holds is not taken up: this run begins beside it, and shares its trials.
         if (run.searcher, run.space, run.seed, dict(run.options)) == wanted and run.status != "running":
             return run
     return None

@@ -61,9 +61,10 @@ class Loop:
                     self._tell(self._journal.answered(candidate, answer))
                     if self._spending.is_reached():
                         return
+                    # Once something is measured there is a deadline, for what is under way too.
                     self._under_way.extend(self._spending.deadline())
                     self._fill(ask)
-                if self._claims.waiting:
+                if self._claims.waiting:  # another run measures what is waited for
                     time.sleep(POLL_S)
         finally:
             self._under_way.cancel()
@@ -84,8 +85,9 @@ class Loop:
         new = {c.hash: c for c in asked if not self._journal.has(c) and c.hash not in self._open}
         self._claims.add(new.values())
         self._open |= new.keys()
-        if asked and all(map(self._journal.is_old, asked)):
+        if asked and all(map(self._journal.is_old, asked)):  # a replay costs none of the budget
             self._spending.give_back(time.monotonic() - begun)
+        # Where nothing is open no answer will come: then asking again is the only way on.
         return self._is_news(asked) or (len(asked) > 0 and not self._open)
 
     def _submit(self) -> None:

@@ -186,4 +186,5 @@ def count_workers(settings: Settings) -> int:
     cores = usable_cores()
     if settings.workers > cores:
         _log.warning("%d workers were asked for: there are as many as cores, %d", settings.workers, cores)
+    # One candidate is timed, on `settings.cores`; meanwhile each other core may build one.
     return min(settings.workers, cores) or max(1, min(8, cores - settings.cores + 1))

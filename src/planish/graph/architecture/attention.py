@@ -98,6 +98,7 @@ class Sequential:
             return bool(told) or node.op.startswith(("GroupQuery", "DecoderMasked", "Paged"))
         on_way = self._wiring.reached([node], lambda n: n.op in _AROUND_SCORES, back=True)
         steps = [node, *(n for n in on_way if n.op in _AROUND_SCORES)]
+        # A mask is a constant beside what flows through; of Where any input may be one.
         masks = {
             name for step in steps for name in step.inputs if name not in step.data or step.op == "Where"
         }
@@ -106,7 +107,7 @@ class Sequential:
     def _is_triangle(self, name: str) -> bool:
         """Tell whether a mask hides what comes later, by its values or by how it is computed."""
         todo, seen = [name], {name}
-        while todo and len(seen) < _BEHIND_MASK:
+        while todo and len(seen) < _BEHIND_MASK:  # a bounded look back: masks are made of few operations
             at = todo.pop()
             tensor = self._wiring.tensor(at)
             if tensor is not None and _triangular(tensor):
@@ -135,6 +136,7 @@ class Sequential:
         return False
 
     def _is_mean_square(self, mean: Node) -> bool:
+        # A normalisation by the root of the mean square: x / sqrt(mean(x^2) + epsilon), whoever wrote it out.
         squared = any(
             before.op == "Pow" or (before.op == "Mul" and len(set(before.inputs)) == 1)
             for before in self._wiring.before(mean)
@@ -143,6 +145,7 @@ class Sequential:
         return squared and any(node.op in ("Sqrt", "Pow", "Reciprocal") for node in after)
 
     def _is_lookup(self, node: Node) -> bool:
+        # The table is a weight: of the inputs only the indices are computed.
         if node.op not in _LOOKUPS or len(node.data) != 1 or node.data[0] != node.inputs[1]:
             return False
         return len(self._wiring.shape(node.inputs[0])) == 2

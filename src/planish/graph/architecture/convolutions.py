@@ -70,6 +70,7 @@ class Convolutional:
     def terminal(self) -> Sequence[Node]:
         """The convolutions after which nothing heavy comes: an image's result, or a detector's heads."""
         busy: set[int] = set()
+        # Backwards, so that all that comes after a node is known.
         for node in reversed(self._wiring.nodes):
             if any(after.op in _HEAVY or after.place in busy for after in self._wiring.after(node)):
                 busy.add(node.place)
@@ -159,6 +160,7 @@ class Convolutional:
             kernel = self._kernel(node) or (1,)
             padded = any(node.attribute("pads", ())) or node.attribute("auto_pad", b"NOTSET") != b"NOTSET"
             step = max(node.attribute("strides", (1,)))
+            # Without padding the border is cut, by kernels that reach beyond their step.
             return stride * step, cuts + (max(kernel) > step and not padded)
         if node.op in UPSAMPLINGS:
             return stride / _growth(node), cuts

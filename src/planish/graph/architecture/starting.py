@@ -1,4 +1,4 @@
-"""The list that a class begins with, by the paper's table 4; see `learned` for what trials say of it.
+"""The list that a class begins with, by the paper's table 4; `planish.graph.prior` has what trials say.
 
 TVM Relay's passes are mapped to ONNX's in table4.json, some to several and some to none. What the paper
 selects, it selects from nothing; here a class's passes are run, and all others of ONNX Runtime's are left

@@ -126,6 +126,7 @@ def _ridge(has: NDArray[np.float64], changes: NDArray[np.float64]) -> NDArray[np
     import numpy as np
 
     square = has.T @ has + PENALTY * np.eye(has.shape[1])
+    # The normal equations of ridge regression; there are no more unknowns than steps were tried.
     return np.asarray(np.linalg.solve(square, has.T @ changes), np.float64)
 
 

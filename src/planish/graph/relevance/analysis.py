@@ -37,6 +37,7 @@ def analyse(examiner: Examiner, patience_s: float = PATIENCE_S) -> Relevance:
     names = [each.name for each in passes_of_kind("onnxscript", "onnxoptimizer")]
     tried = until(_ALONE, names, found.try_alone)
     until(1, found.strongest()[:_AFTER], lambda name: runtime.look((name,)))
+    # Only those that were tried alone: of the others nothing is known yet.
     pairs = found.pairs(names[:tried])
     done = until(1, pairs, found.try_after)
     matter = runtime.names(rules[looked:])

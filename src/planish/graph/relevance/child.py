@@ -53,6 +53,7 @@ class Examining:
         """Tell which of the runtime's transformers there are, and whether they change the model."""
         log = _said(lambda: open_session(self._workshop.made(rewrites).file, self._settings, verbose=True))
         found: dict[str, bool] = {}
+        # A transformer runs more than once, in several steps: any of them counts.
         for name, modified in _FIRED.findall(log):
             found[name.decode()] = found.get(name.decode(), False) or modified == b"1"
         return found

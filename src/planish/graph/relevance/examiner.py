@@ -148,7 +148,7 @@ class _Child:
             self._write(question)
             ready = select([self._process.stdout], [], [], patience)[0]
         except BrokenPipeError:
-            ready = [self._process.stdout]
+            ready = [self._process.stdout]  # it ended: its last words, or their end, are read below
         if not ready:
             raise ExaminerError(f"no answer in {patience:.0f} s")
         line = self._process.stdout.readline()

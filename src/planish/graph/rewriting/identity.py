@@ -23,6 +23,7 @@ def identity(model: ModelProto) -> str:
     inputs = {value.name: _digest(b"i", value.name.encode()) for value in model.graph.input}
     values = {"": b"", **inputs, **weights}
     made: list[bytes] = []
+    # A Merkle hash: a value's digest holds those of all that it was made of. Nodes come in topological order.
     for node in model.graph.node:
         own = _node(node, values)
         made.append(own)
@@ -62,6 +63,6 @@ def _content(tensor: TensorProto) -> bytes:
 def _digest(*parts: bytes) -> bytes:
     found = hashlib.blake2b(digest_size=16)
     for part in parts:
-        found.update(len(part).to_bytes(8, "little"))
+        found.update(len(part).to_bytes(8, "little"))  # so that parts cannot run into each other
         found.update(part)
     return found.digest()

@@ -104,5 +104,6 @@ def _of_arrays(found: Any, expected: Any, allowed: Tolerance) -> str:
     largest = float(np.abs(other[fine]).max(initial=0.0))
     furthest = float(np.abs(one[fine].astype("f8") - other[fine].astype("f8")).max(initial=0.0))
     share = allowed.narrow if other.dtype.itemsize <= 2 else allowed.of_largest
+    # Where all that is expected is nearly zero, differences count by themselves.
     limit = share * max(largest, 1e-6)
     return f"off by {furthest:.3g} where the largest number is {largest:.3g}" if furthest > limit else ""

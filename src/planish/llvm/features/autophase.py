@@ -67,6 +67,7 @@ def autophase(ir_text: str) -> npt.NDArray[np.int64]:
         if statement.kind == "define":
             counts["TotalFuncs"] += 1
             _count(read_blocks(statement.text), functions, counts)
+    # What is counted and no feature, such as BlockHigh, falls out here.
     return np.array([counts[name] for name in FEATURES], np.int64)
 
 
@@ -81,7 +82,7 @@ def _count(blocks: Sequence[Block], functions: set[str], counts: Counter[str]) -
     _count_edges(blocks, counts)
     for block in blocks:
         _count_phis(block, counts)
-        counts["BlockLow" if len(block.instructions) < 15 else _long(block)] += 1
+        counts["BlockLow" if len(block.instructions) < 15 else _long(block)] += 1  # the limits of AutoPhase
         for instruction in block.instructions:
             counts.update(_found(instruction, functions))
 
@@ -96,6 +97,7 @@ def _count_edges(blocks: Sequence[Block], counts: Counter[str]) -> None:
     for block, labels in zip(blocks, following, strict=True):
         after, before = len(labels), entering[block.label]
         counts["NumEdges"] += after
+        # Critical edges: they leave a block of several successors, and enter one of several predecessors.
         counts["CriticalCount"] += sum(entering[label] > 1 for label in labels) if after > 1 else 0
         counts[_SUCCESSORS.get(after, "moreSuccessors")] += 1
         counts[_PREDECESSORS.get(before, "morePreds" if before else "noPreds")] += 1

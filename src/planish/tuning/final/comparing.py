@@ -54,6 +54,7 @@ def compare(search: SearchOutcome, candidates: Sequence[Candidate], end: float) 
     baseline = Entrant("baseline", unchanged, factory)
     plan = Plan(seed=search.settings.seed, seconds=max(0.0, end - time.monotonic()))
     noisy = not all(objective.exact for objective in task.objectives)
+    # What is exact needs no fresh processes.
     start = LocalExecutor if search.executor is None or noisy else partial(_lent, search.executor)
     base, *found = remeasure_all(baseline, list(entrants.values()), task.objectives, plan, start)
     by_candidate = {unchanged: base, **dict(zip(entrants, found, strict=True))}

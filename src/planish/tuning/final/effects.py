@@ -143,6 +143,7 @@ def _is_additive(
     objective: Objective, both: Mapping[str, float], parts: Sequence[Mapping[str, float]], noise: float
 ) -> bool:
     name = objective.name
+    # Effects that are differences add up, and ratios multiply.
     if objective.exact:
         return math.isclose(both[name], sum(part[name] for part in parts), abs_tol=1e-9)
     return abs(both[name] / math.prod(part[name] for part in parts) - 1) <= noise

@@ -31,6 +31,7 @@ def drop_beaten(state: FinalState, objectives: Sequence[Objective]) -> None:
         return any(beats(rival, member.standings, noise, objectives) for rival in rivals)
 
     left = list(state.members)
+    # Rivals are those left: beyond a noise, to beat is not transitive, and of a circle one must stay.
     for member in state.members:
         rivals = [m.standings for m in left if m is not member and m.opinion.agrees is not False]
         if beaten(member, rivals):

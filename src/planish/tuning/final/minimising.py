@@ -163,6 +163,7 @@ def _distinct(
 
     # A baseline need not be of the space.
     bases = {baseline.hash, *([name(baseline)] if baseline == space.start() else [])}
+    # Reversed, so that of one program the first stays.
     by_name = {name(each.candidate): each for each in reversed(found)}
     left = [by_name[key] for key in dict.fromkeys(name(each.candidate) for each in found)]
     kept = [each for each in left if not {each.candidate.hash, name(each.candidate)} & bases]

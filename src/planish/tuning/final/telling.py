@@ -66,6 +66,7 @@ def _adding(
     left, order = list(places), list[int]()
     while left:
         held = [costs[place] for place in (*before, *order)]
+        # Greedy: hypervolume is submodular, so what is added first comes near the best choice of as many.
         order.append(max(left, key=lambda place: hypervolume([*held, costs[place]], reference)))
         left.remove(order[-1])
     return order
