@@ -83,6 +83,7 @@ class Tree:
                 if target is None:
                     continue
                 yield kind, target.removesuffix(name).rstrip("/") if target.endswith(name) else ""
+                # Grows while it is walked: breadth first.
                 if target not in seen:
                     seen.add(target)
                     waiting.append(target)

@@ -23,6 +23,7 @@ def greedy_cover(costs: NDArray[np.float64], baseline: NDArray[np.float64], size
     import numpy as np
 
     least, chosen = baseline.astype(float), list[int]()
+    # Greedy cover comes within 1 - 1/e of the best choice of as many, since what is saved is submodular.
     for _ in range(min(size, costs.shape[1])):
         saved = np.maximum(least[:, None] - costs, 0.0).sum(axis=0)
         best = int(saved.argmax())

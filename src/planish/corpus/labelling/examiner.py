@@ -91,6 +91,7 @@ class Examiner:
 
     def _leads(self, passes: Passes, cost: int) -> bool:
         """Whether a list would be the best one; of equals the first is."""
+        # -Oz wins a tie, for it needs no list of its own; then the shorter list.
         return self._best is None or (cost, passes != self.baseline, len(passes)) < self._best[:3]
 
     def _leads_others(self, passes: Passes, cost: int) -> bool:
