@@ -24,14 +24,14 @@ MALFORMED: dict[tuple[str, ...], str] = {
     (MATMUL, "--size", SIZE, "--shape", "A=8x8x8"): "A",
     (MATMUL, "--size", SIZE, "--shape", "A=8x9"): "A",
     ("C[m,n] += A[m,k] * A[k]", "--size", SIZE): "A[m, k] and A[k] differ in rank: 2 and 1",
-    (MATMUL, "--size", SIZE, "--dtype", "int32"): "'int32' is not supported. Known: bfloat16, float16, ",
+    (MATMUL, "--size", SIZE, "--dtype", "uint32"): "'uint32' is not supported. Did you mean 'int32'?",
     (
         MATMUL,
         "--size",
         SIZE,
         "--dtype",
         "half",
-    ): "'half' is not supported. Known: bfloat16, float16, float32,",
+    ): "'half' is not supported. Known: bfloat16, float16,",
     (
         MATMUL,
         "--size",

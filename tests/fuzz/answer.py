@@ -100,7 +100,7 @@ def _einsum(statement: Statement, points: _Points) -> Array | None:
     It takes scalars out of sums, which is another thing where terms are infinite.
     """
     factors, tensors = _factors(statement.value), points.tensors
-    if statement.reduce != "add" or factors is None:
+    if statement.reduce != "add" or factors is None or points.dtype == np.int32:
         return None
     for factor in factors:
         shape = tuple(points.size[i.terms[0][0]] for i in factor.index)

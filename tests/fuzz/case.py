@@ -84,6 +84,10 @@ def prepared(
 def _input(random: np.random.Generator, program: Program, name: str, special: bool) -> Array:
     """Make elements of either sign whose magnitudes differ and are never 0, between 1/2 and 2."""
     kind = program.type[name]
+    if program.arithmetic == "int32":
+        most = 127 if kind.dtype == "int8" else 2**31 - 1
+        values = random.integers(-most, most, kind.shape, endpoint=True)
+        return np.where(values == 0, -most - 1, values).astype(kind.dtype)
     magnitude = 0.5 + 1.5 * (random.permutation(kind.size) + random.random()) / kind.size
     values = magnitude * np.where(random.random(kind.size) < 0.5, -1, 1)
     if special:

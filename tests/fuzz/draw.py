@@ -75,6 +75,8 @@ BINARY = (
 )
 REDUCE = ("+=", "+=", "+=", "max=", "min=", "*=")
 NARROW = ("float16", "bfloat16")
+WHOLE = (("-inf", "-128"), ("inf", "127"), ("0.25", "2"), ("0.75", "3"), ("1.5", "3"), ("0.5", "5"))
+"""Numbers in texts, and whole ones in their place."""
 FEW, MANY, FACTORS = 30_000, 200_000, 200
 """Points of a program's largest statement, mostly and sometimes; factors of a product that is reduced."""
 
@@ -112,11 +114,25 @@ def draw_program(random: Generator) -> Program:
 
 def _typed(random: Generator, text: str, sizes: Sizes) -> Program:
     """Read a program; in some, inputs and outputs are narrower than what is computed, all or any of them."""
+    if chance(random, 0.3) and (found := _whole(random, text, sizes)):
+        return found
     program = parse(text, sizes, dtype=pick(random, ("float32", "float64")))
     if program.arithmetic == "float64" or chance(random, 0.4):
         return program
     narrow = {t: pick(random, NARROW) for t in (*program.inputs, *program.outputs) if chance(random, 0.7)}
     return parse(text, sizes, dtype=pick(random, (narrow, pick(random, NARROW))))
+
+
+def _whole(random: Generator, text: str, sizes: Sizes) -> Program | None:
+    """Read a program of whole numbers, if it has no functions of others; inputs have 8 bits, all or some."""
+    for number, instead in WHOLE:
+        text = text.replace(number, instead)
+    try:
+        program = parse(text, sizes, dtype="int8")
+    except ProgramError:
+        return None
+    narrow = {t: "int8" for t in program.inputs if chance(random, 0.6)}
+    return program if chance(random, 0.5) else parse(text, sizes, dtype=narrow or "int32")
 
 
 def _smaller(sizes: Mapping[str, int], limit: int) -> Sizes:

@@ -52,6 +52,8 @@ _FUNCTION_ERROR = 6
 
 def applied(function: str, args: Sequence[Inexact], dtype: np.dtype[Any]) -> Inexact:
     """Apply an element-wise function, as NumPy does, and round."""
+    if dtype == np.int32:
+        return _exactly(_WHOLE[function](*(a.value.astype(np.int64) for a in args)))
     (a, *_), unit = args, float(np.finfo(dtype).eps)
     if function in _EXACT:
         return Inexact(_EXACT[function](a.value), a.error)
@@ -120,6 +122,8 @@ def _rounded(
 def reduced(function: str, terms: Inexact, outputs: int, dtype: np.dtype[Any]) -> Inexact:
     """Reduce all but the first dimensions, in any order."""
     inner = tuple(range(outputs, terms.value.ndim))
+    if dtype == np.int32:
+        return _exactly(_WHOLE[function].reduce(terms.value.astype(np.int64), axis=inner))
     value, error, unit = terms.value, terms.error, float(np.finfo(dtype).eps)
     count = int(np.prod([value.shape[i] for i in inner]))
     if function in ("max", "min"):
@@ -136,6 +140,24 @@ def reduced(function: str, terms: Inexact, outputs: int, dtype: np.dtype[Any]) -
     grown = np.expm1(np.log1p(relative).sum(axis=inner) + count * unit)
     small = float(np.finfo(dtype).tiny) * 64 * np.maximum(size, 1).prod(axis=inner)
     return _rounded(made, _times(np.abs(made), grown) + small, unit, [_whole(terms, inner)], dtype)
+
+
+_WHOLE: dict[str, Any] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "max": np.maximum,
+    "min": np.minimum,
+    "neg": np.negative,
+    "abs": np.abs,
+    "relu": _relu,
+}
+
+
+def _exactly(value: Array) -> Inexact:
+    """Whole numbers, of which the lowest 32 bits are kept; 64 bits are enough for any operation on those."""
+    kept = np.asarray(((value + 2**31) & 0xFFFFFFFF) - 2**31, np.float64)
+    return Inexact(kept, np.zeros(kept.shape))
 
 
 _NARROW = {"float16": (10, -14, 65504.0), "bfloat16": (7, -126, 3.3895e38)}

@@ -97,7 +97,10 @@ def run_in_c(program: Program, folder: Path, calls: list[str]) -> dict[str, np.n
     inputs = make_inputs(program)
     lines: list[str] = []
     for name in (*program.inputs, *program.outputs):
-        kind = {"float32": "float", "float64": "double"}.get(program.type[name].dtype, "uint16_t")
+        dtype = program.type[name].dtype
+        kind = {"float32": "float", "float64": "double", "int8": "int8_t", "int32": "int32_t"}.get(
+            dtype, "uint16_t"
+        )
         source = f'"{name}.in"' if name in program.inputs else "0"
         lines.append(f"{kind} *{name} = ({kind} *)memory({bytes_of(program, name)}, {source});")
         if name in program.inputs:
@@ -153,6 +156,15 @@ def test_axes_that_stand_in_values_are_prepared(backend: str, tmp_path: Path) ->
     outputs = run_in_c(program, tmp_path, calls)
     assert right(program, outputs)
     np.testing.assert_array_equal(outputs["O"], make_inputs(program)["X"].argmax(axis=1))
+
+
+@needs_compiler
+@pytest.mark.parametrize("backend", available_backends())
+def test_whole_numbers_are_passed_as_such(backend: str, tmp_path: Path) -> None:
+    program = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 13, "n": 35, "k": 9}, dtype="int8")
+    exported(program, (), backend, tmp_path)
+    assert "f(const int8_t *A, const int8_t *B, int32_t *C)" in (tmp_path / "f.h").read_text()
+    assert right(program, run_in_c(program, tmp_path, ["f(A, B, C);"]))
 
 
 @needs_compiler

@@ -56,9 +56,8 @@ if "avx512" in cpu.supported():
 
 
 def run(
-    schedule: Schedule, build: Callable[[LoopTree], Code], inputs: Mapping[str, Array]
+    made: Program, schedule: Schedule, build: Callable[[LoopTree], Code], inputs: Mapping[str, Array]
 ) -> dict[str, Array]:
-    made = schedule.program
     tree = lower(schedule)
     outputs = {name: aligned(made.type[name]) for name in made.outputs}
     for array in outputs.values():
@@ -148,7 +147,7 @@ def test_a_product_is_that_of_numpy(name: str, dtype: str) -> None:
     inputs = {n: random.integers(-9, 10, made.type[n].shape).astype(numpy_type(dtype)) for n in "AB"}
     a, b = (inputs[n].astype(np.float32) for n in "AB")
     np.testing.assert_array_equal(
-        run(unscheduled(made), BUILDERS[name], inputs)["C"], (a @ b).astype(numpy_type(dtype))
+        run(made, unscheduled(made), BUILDERS[name], inputs)["C"], (a @ b).astype(numpy_type(dtype))
     )
 
 
@@ -182,7 +181,7 @@ def test_numbers_are_rounded_as_numpy_does(name: str, text: str, dtype: str) -> 
     made = parse(text, {"i": rows, "j": 37}, dtype=f"C={dtype}")
     with np.errstate(over="ignore", invalid="ignore"):
         expected = values.astype(numpy_type(dtype))
-    got = run(unscheduled(made), BUILDERS[name], {"A": values})["C"]
+    got = run(made, unscheduled(made), BUILDERS[name], {"A": values})["C"]
     expected = expected.T if "j,i" in text else expected
     np.testing.assert_array_equal(got.astype(np.float32), expected.astype(np.float32))
     np.testing.assert_array_equal(np.signbit(got), np.signbit(expected))
@@ -195,7 +194,7 @@ def test_all_numbers_are_widened_as_numpy_does(name: str, text: str, dtype: str)
     shape = made.type["A"].shape
     bits = np.resize(np.arange(1 << 16, dtype=np.uint16), shape)
     a = bits.view(numpy_type(dtype))
-    got = run(unscheduled(made), BUILDERS[name], {"A": a})["C"]
+    got = run(made, unscheduled(made), BUILDERS[name], {"A": a})["C"]
     wide = a.astype(np.float32)
     expected = {"C[j,i] = A[i,j]": wide.T, "C[i] = A[2*i]": wide[::2]}.get(text, wide)
     np.testing.assert_array_equal(
@@ -209,7 +208,7 @@ def test_any_schedule_of_any_program_is_right(made: Program, data: st.DataObject
     schedule = data.draw(schedules(made.with_constants(made.inputs)))
     name = data.draw(st.sampled_from(list(BUILDERS)))
     inputs = make_inputs(made)
-    wrong = check(made, run(schedule, BUILDERS[name], inputs), reference(made, inputs))
+    wrong = check(made, run(made, schedule, BUILDERS[name], inputs), reference(made, inputs))
     assert wrong is None, f"{wrong}\n{made.text}\n{schedule.text}\n{name}"
 
 

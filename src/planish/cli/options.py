@@ -53,7 +53,7 @@ Dtype = Annotated[
     typer.Option(
         "--dtype",
         metavar="TYPE",
-        help="loops: float32 (default), float64, float16, bfloat16; A=float16 for a tensor.",
+        help="loops: float32 (default), float64, float16, bfloat16, int8, int32; A=int8 for one tensor.",
     ),
 ]
 Args = Annotated[

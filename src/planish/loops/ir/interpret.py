@@ -1,12 +1,12 @@
 """A slow and exact executor of loop trees: the reference for code generators, and a check of the tree.
 
-It walks the tree point by point in float64 and refuses whatever a tree may not do: to leave a buffer,
-to read what was not written, to let parallel iterations share what one of them writes.
+It walks the tree point by point, in float64 or with whole numbers in int32, and refuses whatever a tree may
+not do: to leave a buffer, to read what was not written, to let parallel iterations share what one writes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from planish.loops.ir.extent import Remaining, iterations, within
 from planish.loops.ir.tree import Leaf, Loop, LoopId, LoopTree, Node, Ref, Value, leaves, refs
 from planish.loops.lang.numpy_types import numpy_type
-from planish.loops.lang.program import Const
+from planish.loops.lang.program import ARITHMETIC, Const
+from planish.loops.lang.whole import WHOLE, nearest_whole
 from planish.loops.reference.bounds import VALUES
 
 
@@ -31,7 +32,8 @@ def interpret(tree: LoopTree, arrays: Mapping[str, NDArray[Any]]) -> dict[str, N
         arrays: input to its elements, in any shape of the right size.
 
     Returns:
-        Output to its elements, flat and in its own type; NaN where nothing was written.
+        Output to its elements, flat and in its own type; NaN, or 0 for whole numbers, where nothing was
+        written.
 
     Raises:
         TreeFault: the tree breaks a rule; the message names the loop or the buffer.
@@ -46,10 +48,14 @@ def interpret(tree: LoopTree, arrays: Mapping[str, NDArray[Any]]) -> dict[str, N
 class _Machine:
     def __init__(self, tree: LoopTree, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.tree = tree
-        self.memory: dict[str, list[np.float64 | None]] = {b.name: [None] * b.size for b in tree.buffers}
+        whole = any(ARITHMETIC[b.dtype] == WHOLE for b in tree.buffers)
+        self.number: Callable[[Any], Any] = (lambda x: np.int32(nearest_whole(x))) if whole else np.float64
+        self.memory: dict[str, list[Any]] = {b.name: [None] * b.size for b in tree.buffers}
         for b in tree.buffers:
             if b.kind == "input":
-                self.memory[b.name] = list(np.asarray(arrays[b.name], np.float64).reshape(b.size))
+                self.memory[b.name] = list(
+                    map(self.number, np.asarray(arrays[b.name]).reshape(b.size).tolist())
+                )
         self.at: dict[LoopId, int] = {}
         self.parallel: int | None = None
         """The iteration of the parallel loop that is being executed."""
@@ -57,8 +63,10 @@ class _Machine:
         """Element to the parallel iteration that touched it (-1 for several), and whether it wrote it."""
 
     def array(self, name: str) -> NDArray[Any]:
-        values = [np.nan if v is None else v for v in self.memory[name]]
-        return np.array(values, np.float64).astype(numpy_type(self.tree.buffer[name].dtype))
+        dtype = numpy_type(self.tree.buffer[name].dtype)
+        missing = np.nan if self.number is np.float64 else 0
+        values = [missing if v is None else v for v in self.memory[name]]
+        return np.array(values, type(self.number(0))).astype(dtype)
 
     def node(self, node: Node, inside: Remaining) -> None:
         if isinstance(node, Leaf):
@@ -94,7 +102,7 @@ class _Machine:
             raise TreeFault(f"a leaf has no loop of step 1 over {', '.join(sorted(unfinished))}")
         value = self._value(leaf.value)
         if leaf.reduce is not None:
-            value = np.float64(VALUES[leaf.reduce](self._value(leaf.target), value))
+            value = self.number(VALUES[leaf.reduce](self._value(leaf.target), value))
         if self.tree.buffer[leaf.target.buffer].kind == "input":
             raise TreeFault(f"input {leaf.target.buffer} is written")
         self.memory[leaf.target.buffer][self._element(leaf.target, write=True)] = value
@@ -105,10 +113,10 @@ class _Machine:
         windows = {axis for name, terms in self.tree.derived if name in inside for axis, _ in terms}
         return {axis for axis, n in inside.items() if n != 1 and axis in moving - windows}
 
-    def _value(self, value: Value) -> np.float64:
+    def _value(self, value: Value) -> Any:
         match value:
             case Const():
-                return np.float64(value.value)
+                return self.number(value.value)
             case Ref():
                 element = self._element(value, write=False)
                 found = self.memory[value.buffer][element]
@@ -116,7 +124,7 @@ class _Machine:
                     raise TreeFault(f"{value.buffer}[{element}] is read before it is written")
                 return found
             case _:
-                return np.float64(VALUES[value.function](*map(self._value, value.args)))
+                return self.number(VALUES[value.function](*map(self._value, value.args)))
 
     def _element(self, ref: Ref, write: bool) -> int:
         missing = [loop for loop, _ in ref.strides if loop not in self.at]

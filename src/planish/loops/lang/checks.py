@@ -12,6 +12,7 @@ from planish.core.errors import ProgramError, did_you_mean
 from planish.loops.lang.draft import RESERVED, Draft, axes_of
 from planish.loops.lang.extents import Shapes, uses
 from planish.loops.lang.program import DTYPES, POSITIONS, Access, Program, accesses, number_text
+from planish.loops.lang.whole import WHOLE, check_whole_numbers
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -138,12 +139,14 @@ def check_program(program: Program, given: Shapes) -> None:
     for tensor in program.written:
         _check_writes(tensor, program)
     _check_positions(program)
+    if program.arithmetic == WHOLE:
+        check_whole_numbers(program)
     _check_memory(program)
 
 
 def _check_positions(program: Program) -> None:
     """Refuse axes whose elements the arithmetic cannot count."""
-    most = {"float32": 1 << 24, "float64": 1 << 53}[program.arithmetic]
+    most = {"float32": 1 << 24, "float64": 1 << 53, WHOLE: 1 << 31}[program.arithmetic]
     last = program.type[POSITIONS].size - 1 if POSITIONS in program.type else 0
     if last > most:
         raise ProgramError(

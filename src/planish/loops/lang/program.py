@@ -8,7 +8,14 @@ from functools import cached_property
 
 from planish.core import ProgramError, content_hash, did_you_mean
 
-DTYPES: Mapping[str, int] = {"float32": 4, "float64": 8, "float16": 2, "bfloat16": 2}
+DTYPES: Mapping[str, int] = {
+    "float32": 4,
+    "float64": 8,
+    "float16": 2,
+    "bfloat16": 2,
+    "int32": 4,
+    "int8": 1,
+}
 """Element types and their sizes in bytes."""
 
 ARITHMETIC: Mapping[str, str] = {
@@ -16,8 +23,13 @@ ARITHMETIC: Mapping[str, str] = {
     "float64": "float64",
     "float16": "float32",
     "bfloat16": "float32",
+    "int32": "int32",
+    "int8": "int32",
 }
 """Element type to the type that its elements are computed in, and summed."""
+
+COPIED: Mapping[str, str] = {**ARITHMETIC, "int8": "int8"}
+"""Element type to that of copies for the cache, which widen what is computed in float32."""
 
 COMPARISONS = ("<", "<=", "==", "!=")
 """Functions of four arguments: `where(a < b, x, y)` is x where a is less than b, else y."""

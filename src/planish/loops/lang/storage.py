@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from planish.core.errors import ProgramError, did_you_mean
 from planish.loops.lang.draft import fresh
 from planish.loops.lang.program import ARITHMETIC, POSITIONS, Access, Index, Statement, accesses
+from planish.loops.lang.whole import WHOLE
 
 ALL = ""
 """Stands for all inputs and outputs among the names of tensors."""
@@ -50,13 +51,16 @@ def stored_types(statements: Sequence[Statement], given: Mapping[str, str]) -> d
 
     Raises:
         ProgramError: a name is no tensor's, the types have no arithmetic in common, or a tensor that is
-            neither an input nor an output is to be narrow.
+            neither an input nor an output is to be narrow, or an output of few whole numbers.
     """
     written = dict.fromkeys(s.target.tensor for s in statements)
     read = dict.fromkeys(a.tensor for s in statements for a in accesses(s.value))
     arithmetic = _arithmetic(given)
+    usual = given.get(ALL, arithmetic)
     inner = {POSITIONS, *(t for t in read if t in written)}
-    types = {t: arithmetic if t in inner else given.get(ALL, arithmetic) for t in (*read, *written)}
+    results = arithmetic if arithmetic == WHOLE else usual
+    types = {t: arithmetic if t in inner else usual for t in read if t not in written}
+    types |= {t: arithmetic if t in inner else results for t in written}
     for tensor, dtype in given.items():
         if tensor not in (ALL, *types):
             raise ProgramError(
@@ -68,6 +72,11 @@ def stored_types(statements: Sequence[Statement], given: Mapping[str, str]) -> d
                 f"{tensor} is written and read, so it cannot be {dtype}",
                 f"Give {dtype} to inputs and outputs; what is between them stays {arithmetic}.",
             )
+        if dtype != arithmetic == WHOLE and tensor in written:
+            raise ProgramError(
+                f"{tensor} is written, so it cannot be {dtype}: whole numbers are not rounded to fewer bits",
+                f"Give {dtype} to inputs; {arithmetic} is written.",
+            )
     return types | {tensor: dtype for tensor, dtype in given.items() if tensor != ALL}
 
 
@@ -77,7 +86,7 @@ def _arithmetic(given: Mapping[str, str]) -> str:
     if len(found) > 1:
         raise ProgramError(
             f"the tensors have types {', '.join(sorted(types))}",
-            "Give all of them one; float16 and bfloat16 go with float32.",
+            "Give all of them one; float16 and bfloat16 go with float32, int8 with int32.",
         )
     return found.pop()
 

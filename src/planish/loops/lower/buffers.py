@@ -11,7 +11,7 @@ from typing import Literal
 from planish.loops.ir.graph import Graph, Nest, plain_axis
 from planish.loops.ir.schedule import Order, Schedule
 from planish.loops.ir.tree import Buffer, Ref
-from planish.loops.lang.program import POSITIONS, Access, Index
+from planish.loops.lang.program import COPIED, POSITIONS, Access, Index
 from planish.loops.lower.annotate import plan
 from planish.loops.lower.layout import Location, row_major, tile
 from planish.loops.lower.place import place
@@ -76,10 +76,9 @@ class Memory:
     def _of_copies(self) -> None:
         for name, copy in self.plan.copies.items():
             packed = copy.packed
+            dtype = self.schedule.program.type[packed.access.tensor].dtype
             kind = "ahead" if copy.ahead else "temporary"
-            self._found.append(
-                Buffer(name, self.schedule.program.arithmetic, packed.size, kind, len(packed.around))
-            )
+            self._found.append(Buffer(name, COPIED[dtype], packed.size, kind, len(packed.around)))
             if copy.whole:
                 origin = tuple(index.offset for index in packed.access.index)
                 self.locations[name] = Location(name, packed.strides, origin=origin)

@@ -226,7 +226,11 @@ def expansion(function: str, dtype: str) -> tuple[Operation, ...]:
     Returns:
         The operations in order; the last one's result is the function's.
     """
-    p, c = _Program(), _CONSTANTS[dtype]
+    p = _Program()
+    if function == "relu":
+        p("max", 0.0, 0)
+        return tuple(p.operations)
+    c = _CONSTANTS[dtype]
     match function:
         case "exp":
             _exp(p, c, 0)
@@ -236,8 +240,6 @@ def expansion(function: str, dtype: str) -> tuple[Operation, ...]:
             _tanh(p, c, 0)
         case "sigmoid":
             p("div", 1.0, p("add", _exp(p, c, p("neg", 0)), 1.0))
-        case "relu":
-            p("max", 0.0, 0)
         case "erf":
             _erf(p, c, 0, dtype)
         case _:

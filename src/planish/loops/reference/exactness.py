@@ -15,6 +15,7 @@ from planish.loops.lang.program import (
     Statement,
     accesses,
 )
+from planish.loops.lang.whole import WHOLE
 from planish.loops.reference.bounds import Precision, grain_of, representable
 
 FINEST = 1 << 16
@@ -41,6 +42,8 @@ _MARGIN = 4
 
 def is_long(statement: Statement, program: Program) -> bool:
     """Whether a statement sums so many terms that they can be exact only where they cancel each other."""
+    if program.arithmetic == WHOLE:
+        return False
     whole = Precision.of(program.arithmetic).whole
     return statement.reduce == "add" and terms_of(statement, program) * LONG > whole
 

@@ -7,10 +7,13 @@ import numpy as np
 from planish.core.seeds import rng
 from planish.loops.lang.numpy_types import numpy_type
 from planish.loops.lang.program import Program, TensorType
+from planish.loops.lang.whole import WHOLE
 from planish.loops.reference.exactness import finest_levels, is_long
 from planish.loops.reference.styles import Style, Styles, usual_styles
 from planish.loops.reference.views import Array
 
+_USUAL = 100
+"""The bound of usual magnitudes of whole numbers."""
 ALIGNMENT = 64
 """Bytes; a cache line, and the widest vector."""
 
@@ -39,6 +42,8 @@ def make_inputs(program: Program, seed: int = 0, styles: Styles | None = None) -
         Input to a contiguous array of the program's element type that starts at a cache line.
     """
     chosen = usual_styles(program) if styles is None else styles
+    if program.arithmetic == WHOLE:
+        return {n: _whole(program.type[n], chosen[n], rng(seed, i)) for i, n in enumerate(program.inputs)}
     peaks = {name: style.peak ** len(program.type[name].shape) for name, style in chosen.items()}
     highs = {
         name: 2.0 ** np.ceil(np.log2(style.high)) * max(1, peaks[name]) for name, style in chosen.items()
@@ -55,6 +60,21 @@ def make_inputs(program: Program, seed: int = 0, styles: Styles | None = None) -
         for dimension in range(array.ndim if peaks[name] != 1 else 0):
             array[(*[slice(None)] * dimension, chosen[name].at)] *= chosen[name].peak
     return result
+
+
+def _whole(kind: TensorType, style: Style, generator: np.random.Generator) -> Array:
+    """Draw whole numbers of a style: up to 100 in the usual one, and never 0."""
+    array, most = aligned(kind), np.iinfo(kind.dtype).max
+    low, high = (max(1, min(int(_USUAL * n), int(most))) for n in (style.low, style.high))
+    drawn = generator.integers(low, high, kind.shape, endpoint=True)
+    for dimension in range(array.ndim if style.peak != 1 else 0):
+        drawn[(*[slice(None)] * dimension, style.at)] *= 2
+    drawn = np.minimum(drawn, most)
+    if style.signs != "positive":
+        negative = generator.random(kind.shape) < 0.5 if style.signs == "mixed" else True
+        np.negative(drawn, out=drawn, where=negative)
+    array[...] = drawn
+    return array
 
 
 def _fill(array: Array, style: Style, grain: float, generator: np.random.Generator) -> None:

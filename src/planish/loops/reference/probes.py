@@ -126,6 +126,8 @@ def mistaken(program: Program, inputs: Arrays, probe: Probe) -> tuple[Program, A
 
 
 def _misread(array: Array, dimension: int, index: int) -> Array:
+    if array.size == 1 and array.dtype.kind == "i":
+        return array + array.dtype.type(1)
     if array.size == 1:
         return array * array.dtype.type(1.5)
     order = np.arange(array.shape[dimension])

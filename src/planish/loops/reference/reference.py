@@ -21,6 +21,7 @@ from planish.loops.lang.program import (
     Statement,
     accesses,
 )
+from planish.loops.lang.whole import WHOLE
 from planish.loops.reference.bounds import (
     Bounded,
     Precision,
@@ -36,7 +37,8 @@ from planish.loops.reference.bounds import (
 from planish.loops.reference.checking import Answer, Expected, check
 from planish.loops.reference.exactness import cancelled, is_long
 from planish.loops.reference.inputs import aligned, make_inputs
-from planish.loops.reference.views import Arrays, contract, overhang, view
+from planish.loops.reference.views import Arrays, contract, cut, overhang, view, within
+from planish.loops.reference.whole import whole_numbers
 
 __all__ = ["Answer", "Arrays", "Expected", "aligned", "check", "make_inputs", "reference"]
 
@@ -54,7 +56,7 @@ _Window = tuple[slice, ...]
 
 
 def reference(program: Program, inputs: Arrays, block: int = BLOCK) -> Answer:
-    """Compute a program in float64, and how far a correct kernel's answer may be off.
+    """Compute a program in float64, and how far a correct kernel's answer may be off; whole numbers exactly.
 
     Args:
         program: what is computed.
@@ -64,6 +66,8 @@ def reference(program: Program, inputs: Arrays, block: int = BLOCK) -> Answer:
     Returns:
         Output to its elements, with their tolerances.
     """
+    if program.arithmetic == WHOLE:
+        return Answer(whole_numbers(program, inputs, block))
     precision = Precision.of(program.arithmetic)
     tensors = {name: exactly(inputs[name]) for name in program.inputs}
     if kind := program.type.get(POSITIONS):
@@ -128,13 +132,7 @@ class _Nest:
             case Const(value=value):
                 return constant(value, len(self.axes), self.precision)
             case Access():
-                whole = self.leaves[expr]
-                shape = whole.value.shape
-                return whole.map(
-                    lambda a: a[
-                        tuple(w if n > 1 else slice(None) for w, n in zip(window, shape, strict=True))
-                    ]
-                )
+                return self.leaves[expr].map(lambda a: within(a, window))
             case Apply(function=function, args=args):
                 return apply(function, [self.evaluate(arg, window) for arg in args], self.precision)
 
@@ -142,18 +140,7 @@ class _Nest:
         """Cut the iteration space, so that an array over any of these groups of axes stays in the block."""
         block = block or self.block
         positions = [[p for p, axis in enumerate(self.axes) if axis in group] for group in groups]
-        waiting = [tuple(slice(0, n) for n in self.axes.values())]
-        while waiting:
-            window = waiting.pop()
-            sizes = [w.stop - w.start for w in window]
-            largest = max(positions, key=lambda group: prod(sizes[p] for p in group))
-            if prod(sizes[p] for p in largest) <= block:
-                yield window
-                continue
-            p = max(largest, key=lambda p: sizes[p])
-            middle = (window[p].start + window[p].stop) // 2
-            halves = slice(window[p].start, middle), slice(middle, window[p].stop)
-            waiting += [(*window[:p], half, *window[p + 1 :]) for half in halves]
+        return cut(list(self.axes.values()), positions, block)
 
 
 def _nest(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -50,6 +50,33 @@ def view(
             stride[axis] += coefficient * step
     shape = [sizes[axis] if axis in named else 1 for axis in axes]
     return as_strided(array[(*(slice(s, None) for s in start), ...)], shape, list(stride.values()))
+
+
+def cut(extents: Sequence[int], groups: Sequence[Sequence[int]], most: int) -> Iterator[tuple[slice, ...]]:
+    """Cut a space into windows, so that over each of these groups of its dimensions they have few points.
+
+    Args:
+        extents: of the space.
+        groups: positions of dimensions.
+        most: points of a window over any group.
+    """
+    waiting = [tuple(slice(0, n) for n in extents)]
+    while waiting:
+        window = waiting.pop()
+        sizes = [w.stop - w.start for w in window]
+        largest = max(groups, key=lambda group: prod(sizes[p] for p in group))
+        if prod(sizes[p] for p in largest) <= most:
+            yield window
+            continue
+        p = max(largest, key=lambda p: sizes[p])
+        middle = (window[p].start + window[p].stop) // 2
+        halves = slice(window[p].start, middle), slice(middle, window[p].stop)
+        waiting += [(*window[:p], half, *window[p + 1 :]) for half in halves]
+
+
+def within(array: Array, window: tuple[slice, ...]) -> Array:
+    """Take a window of what broadcasts over the whole space."""
+    return array[tuple(w if n > 1 else slice(None) for w, n in zip(window, array.shape, strict=True))]
 
 
 def contract(a: Array, b: Array, outputs: int) -> Array:

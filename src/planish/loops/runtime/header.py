@@ -9,7 +9,14 @@ from planish.loops.codegen.kernel import ALIGNMENT, Code, Entry, layout
 from planish.loops.ir.tree import Buffer, LoopTree, Node, leaves, refs
 from planish.loops.lang.program import DTYPES, Program
 
-_C_TYPES = {"float32": "float", "float64": "double", "float16": "uint16_t", "bfloat16": "uint16_t"}
+_C_TYPES = {
+    "float32": "float",
+    "float64": "double",
+    "float16": "uint16_t",
+    "bfloat16": "uint16_t",
+    "int32": "int32_t",
+    "int8": "int8_t",
+}
 """C has no name for the narrow ones that all compilers know, so there it is their bits."""
 
 _WORDS = """

@@ -27,7 +27,11 @@ class Arithmetic:
         """Apply one of `planish.loops.lang.program.FUNCTIONS`, or fma."""
         if function in EXPANDED:
             return self._expand(function, args[0])
-        return self._applied(self._extreme if function in EXTREMES else self._primitive, function, args)
+        extreme = function in EXTREMES and not self.writer.whole
+        return self._applied(self._extreme if extreme else self._operation, function, args)
+
+    def _operation(self, name: str, args: list[str], lanes: int) -> str:
+        return (self._of_whole if self.writer.whole else self._primitive)(name, args, lanes)
 
     def _applied(self, write: Callable[[str, list[str], int], str], function: str, args: list[Val]) -> Val:
         lanes = max(a.lanes for a in args)
@@ -65,7 +69,7 @@ class Arithmetic:
             args = [
                 self.writer.number(a.value) if isinstance(a, Const) else values[a] for a in operation.args
             ]
-            values.append(self._applied(self._primitive, operation.primitive, args))
+            values.append(self._applied(self._operation, operation.primitive, args))
         return values[-1]
 
     def _primitive(self, name: str, args: list[str], lanes: int) -> str:
@@ -95,6 +99,24 @@ class Arithmetic:
             case _:
                 raise KeyError(name)
         return result
+
+    def _of_whole(self, name: str, args: list[str], lanes: int) -> str:
+        """Write an operation on whole numbers, modulo 2^32."""
+        w, t = self.writer, self.writer.type(lanes)
+        match name:
+            case "add" | "sub" | "mul":
+                return w.define(f"{name} {t} {args[0]}, {args[1]}")
+            case "fma":
+                product = w.define(f"mul {t} {args[0]}, {args[1]}")
+                return w.define(f"add {t} {product}, {args[2]}")
+            case "neg":
+                return w.define(f"sub {t} {self._number(0, lanes)}, {args[0]}")
+            case "abs":
+                return w.call(t, f"llvm.abs.{w.suffix(lanes)}", [(t, args[0]), ("i1", "false")])
+            case "max" | "min":
+                return w.call(t, f"llvm.s{name}.{w.suffix(lanes)}", [(t, a) for a in args])
+            case _:
+                raise KeyError(name)
 
     def _select(self, test: str, a: str, b: str, yes: str, no: str, lanes: int) -> str:
         """`test(a, b) ? yes : no`, lane by lane."""

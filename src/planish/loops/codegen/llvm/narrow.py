@@ -1,12 +1,13 @@
 """Elements narrower than the arithmetic, in IR: moved as integers, and widened or rounded in registers.
 
 A bfloat16 is the upper half of a float32. It is rounded to the nearest, ties to even, by adding what carries
-into that half; what is not a number stays so, and is quiet.
+into that half; what is not a number stays so, and is quiet. Of whole numbers the lowest bits are stored.
 """
 
 from __future__ import annotations
 
 from planish.loops.codegen.llvm.writer import Lines, Writer
+from planish.loops.lang.program import DTYPES
 
 _LEAST, _ALMOST_HALF, _QUIET = 1, 0x7FFF, 0x00400000
 
@@ -18,7 +19,9 @@ def of_lanes(element: str, lanes: int) -> str:
 
 def widen(writer: Writer, dtype: str, bits: str, lanes: int, at: Lines | None = None) -> str:
     """Write the type of the arithmetic from the bits of a narrow one."""
-    short, whole, wide = of_lanes("i16", lanes), writer.integer(lanes), writer.type(lanes)
+    short, whole, wide = of_lanes(f"i{8 * DTYPES[dtype]}", lanes), writer.integer(lanes), writer.type(lanes)
+    if dtype == "int8":
+        return writer.define(f"sext {short} {bits} to {wide}", at)
     if dtype == "float16":
         half = of_lanes("half", lanes)
         return writer.define(
@@ -31,7 +34,10 @@ def widen(writer: Writer, dtype: str, bits: str, lanes: int, at: Lines | None = 
 
 def narrow(writer: Writer, dtype: str, value: str, lanes: int) -> str:
     """Write the bits of a narrow type from the type of the arithmetic."""
-    w, short, whole, wide = writer, of_lanes("i16", lanes), writer.integer(lanes), writer.type(lanes)
+    w, whole, wide = writer, writer.integer(lanes), writer.type(lanes)
+    short = of_lanes(f"i{8 * DTYPES[dtype]}", lanes)
+    if dtype == "int8":
+        return w.define(f"trunc {wide} {value} to {short}")
     if dtype == "float16":
         half = of_lanes("half", lanes)
         return w.define(f"bitcast {half} {w.define(f'fptrunc {wide} {value} to {half}')} to {short}")

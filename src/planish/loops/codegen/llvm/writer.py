@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from planish.loops.lang.program import DTYPES
+from planish.loops.lang.whole import WHOLE, nearest_whole
 
 Lines = list["str | Lines"]
 """Text in order; an inner list is a place where more may be written later."""
@@ -24,7 +25,7 @@ class Val(NamedTuple):
         return self.name[0] != "%"
 
 
-_TYPES = {"float32": "float", "float64": "double"}
+_TYPES = {"float32": "float", "float64": "double", "int32": "i32"}
 
 
 class Writer:
@@ -38,6 +39,7 @@ class Writer:
         self.dtype = dtype
         self.bits = 8 * DTYPES[dtype]
         self.element = _TYPES[dtype]
+        self.whole = dtype == WHOLE
         self.lines: Lines = []
         self.label = "entry"
         self.declared: set[str] = set()
@@ -69,10 +71,13 @@ class Writer:
 
     def suffix(self, lanes: int) -> str:
         """Name the type as in the names of intrinsic functions."""
-        return f"f{self.bits}" if lanes == 1 else f"v{lanes}f{self.bits}"
+        kind = f"{'i' if self.whole else 'f'}{self.bits}"
+        return kind if lanes == 1 else f"v{lanes}{kind}"
 
     def number(self, value: float) -> Val:
         """Write a number, rounded to the element type."""
+        if self.whole:
+            return Val(str(nearest_whole(value)), 1)
         if self.bits == 32:
             value = struct.unpack("f", struct.pack("f", value))[0]
         return Val(f"0x{struct.pack('>d', value).hex().upper()}", 1)

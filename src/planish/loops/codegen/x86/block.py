@@ -304,6 +304,11 @@ class Block:
         emit = self.asm.emit
         if function in _INSTRUCTION:
             emit(self.forms.arithmetic[_INSTRUCTION[function]], dst, v[0], v[1])
+        elif self.isa.whole and function == "neg":
+            emit(self.forms.bit_xor, dst, dst, dst)
+            emit(self.forms.arithmetic["SUB"], dst, dst, v[0])
+        elif self.isa.whole and function == "abs":
+            emit(self.forms.absolute, dst, v[0])
         elif function == "sqrt":
             emit(self.forms.sqrt, dst, v[0])
         elif function in ("neg", "abs"):

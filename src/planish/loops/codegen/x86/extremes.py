@@ -1,8 +1,8 @@
 """The greatest and the least of two vectors, where what is not a number stays so, as in NumPy.
 
-The processor's own instructions give their second operand wherever either is not a number. So it remains to
-look at the first one; where that is a constant, there is nothing to do. With opmasks, an accumulator that is
-not a number any more is left alone: two instructions, on two ports.
+That is of floating-point numbers. The processor's own instructions give their second operand wherever either
+is not a number. So it remains to look at the first one; where that is a constant, there is nothing to do.
+With opmasks, an accumulator that is not a number any more is left alone: two instructions, on two ports.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def extreme(
     """
     forms, v = isa.forms, isa.vector
     code = forms.arithmetic[function.upper()]
-    if isa.wide and target == old:
+    if isa.whole:
+        asm.emit(code, v(target), v(old), v(new), mask=mask)
+    elif isa.wide and target == old:
         asm.emit(forms.compare, _K7, v(old), v(old), _ORDERED, mask=mask)
         asm.emit(code, v(old), v(old), v(new), mask=_K7)
     elif isa.wide:

@@ -8,6 +8,7 @@ from typing import Literal
 from iced_x86 import Code, Register
 
 from planish.loops.ir.annotated import Vectors
+from planish.loops.lang.program import DTYPES
 
 IsaName = Literal["avx512", "avx2"]
 
@@ -25,10 +26,11 @@ class Isa:
 
     Args:
         name: "avx512" (F, VL, DQ) or "avx2" (with FMA).
-        dtype: "float32" or "float64".
+        dtype: "float32", "float64" or "int32".
         extras: the processor's other features that may be used, as the operating system names them.
 
     Attributes:
+        whole: whether elements are whole numbers.
         wide: whether masks and embedded broadcast are there (AVX-512).
         itemsize: bytes of an element.
         bytes: of a vector register.
@@ -43,7 +45,8 @@ class Isa:
         self.dtype = dtype
         self.extras = extras
         self.wide = name == "avx512"
-        self.itemsize = 4 if dtype == "float32" else 8
+        self.whole = dtype == "int32"
+        self.itemsize = DTYPES[dtype]
         self.bytes = 64 if self.wide else 32
         self.lanes = self.bytes // self.itemsize
         self.registers = 32 if self.wide else 16
@@ -68,11 +71,13 @@ class Forms:
     """The instruction codes of one `Isa`, by what they do."""
 
     def __init__(self, isa: Isa) -> None:
-        p, s = ("PS", "SS") if isa.dtype == "float32" else ("PD", "SD")
+        p, s = ("PD", "SD") if isa.dtype == "float64" else ("PS", "SS")
         if isa.wide:
             self._avx512(p, s, isa.itemsize * 8)
         else:
             self._avx2(p, s, isa.itemsize * 8)
+        if isa.whole:
+            self._whole(isa.wide)
 
     def _avx512(self, p: str, s: str, bits: int) -> None:
         three = f"_ZMM_K1Z_ZMM_ZMMM512B{bits}"
@@ -135,6 +140,23 @@ class Forms:
         d = "D" if bits == 32 else "Q"
         self.shift_left = _code(f"VEX_VPSLL{d}_YMM_YMM_IMM8")
         self.shift_right = _code(f"VEX_VPSRL{d}_YMM_YMM_IMM8")
+
+    def _whole(self, wide: bool) -> None:
+        """Take the arithmetic of whole numbers; their bits are moved as those of float32 are."""
+        names = {"ADD": "ADDD", "SUB": "SUBD", "MUL": "MULLD", "MAX": "MAXSD", "MIN": "MINSD"}
+
+        def codes(form: str) -> dict[str, int]:
+            return {op: _code(form.format(f"VP{name}")) for op, name in names.items()}
+
+        if wide:
+            self.arithmetic = codes("EVEX_{}_ZMM_K1Z_ZMM_ZMMM512B32")
+            self.arithmetic_ymm = codes("EVEX_{}_YMM_K1Z_YMM_YMMM256B32")
+            self.arithmetic_xmm = codes("EVEX_{}_XMM_K1Z_XMM_XMMM128B32")
+            self.absolute = _code("EVEX_VPABSD_ZMM_K1Z_ZMMM512B32")
+        else:
+            self.arithmetic = self.arithmetic_ymm = codes("VEX_{}_YMM_YMM_YMMM256")
+            self.arithmetic_xmm = codes("VEX_{}_XMM_XMM_XMMM128")
+            self.absolute = _code("VEX_VPABSD_YMM_YMMM256")
 
 
 @cache

@@ -91,6 +91,7 @@ class Items:
             leaf.reduce == "add"
             and isinstance(value, Call)
             and value.function == "mul"
+            and not self._isa.whole
             and all(isinstance(arg, Ref) and not self._is_held(arg) for arg in value.args)
         )
 
@@ -143,7 +144,8 @@ class Items:
 
     def _places(self, ref: Ref, inner: Loop | None, number: int) -> Callable[[Lanes, Moves], list[Place]]:
         """Prepare which held vectors a reference names."""
-        pointer, size = self._pointers.of(ref), self._isa.itemsize
+        pointer = self._pointers.of(ref)
+        size = DTYPES[pointer.dtype]
         start = ref.offset * size - pointer.shift
         moving = inner is not None and inner.id in ref.stride
 

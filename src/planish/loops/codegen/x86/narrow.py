@@ -3,17 +3,17 @@
 float16 has instructions for both ways. bfloat16 is the upper half of a float32: it is shifted into place, and
 rounded to the nearest, ties to even, by AVX512_BF16's instruction where the processor has it (which takes
 numbers below the smallest normal one for zero), else by adding what carries into the upper half. What is not
-a number stays so, and is quiet.
+a number stays so, and is quiet. Of whole numbers the lowest bits are stored: only copies are narrow.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from iced_x86 import Code, Register
 
-from planish.loops.codegen.x86.encoding import Imm
+from planish.loops.codegen.x86.encoding import Address, Imm
 from planish.loops.codegen.x86.isa import Isa
 from planish.loops.codegen.x86.vectors import Element
 from planish.loops.lang.program import DTYPES
@@ -25,53 +25,89 @@ _TO_NEAREST_EVEN, _UNORDERED = Imm(0), Imm(3)
 _K7 = int(Register.K7)
 
 
+class _Forms(NamedTuple):
+    """The instructions for elements of one size, for AVX2 and for AVX-512.
+
+    Args:
+        per_xmm: elements in 128 bits.
+        broadcast: one element from memory to all places of a narrow vector.
+        insert: one element from memory.
+        extract: one element to memory.
+        store: a narrow vector, with a mask for AVX-512.
+    """
+
+    per_xmm: int
+    broadcast: tuple[int, int]
+    insert: tuple[int, int]
+    extract: tuple[int, int]
+    store: tuple[int, int]
+
+
+_FORMS = {
+    2: _Forms(
+        8,
+        (Code.VEX_VPBROADCASTW_XMM_XMMM16, Code.EVEX_VPBROADCASTW_YMM_K1Z_XMMM16),
+        (Code.VEX_VPINSRW_XMM_XMM_R32M16_IMM8, Code.EVEX_VPINSRW_XMM_XMM_R32M16_IMM8),
+        (Code.VEX_VPEXTRW_R32M16_XMM_IMM8, Code.EVEX_VPEXTRW_R32M16_XMM_IMM8),
+        (Code.VEX_VMOVDQU_XMMM128_XMM, Code.EVEX_VMOVDQU16_YMMM256_K1Z_YMM),
+    ),
+    1: _Forms(
+        16,
+        (Code.VEX_VPBROADCASTB_XMM_XMMM8, Code.EVEX_VPBROADCASTB_XMM_K1Z_XMMM8),
+        (Code.VEX_VPINSRB_XMM_XMM_R32M8_IMM8, Code.EVEX_VPINSRB_XMM_XMM_R32M8_IMM8),
+        (Code.VEX_VPEXTRB_R32M8_XMM_IMM8, Code.EVEX_VPEXTRB_R32M8_XMM_IMM8),
+        (Code.VEX_VMOVQ_XMMM64_XMM, Code.EVEX_VMOVDQU8_XMMM128_K1Z_XMM),
+    ),
+}
+_WIDEN = {
+    "float16": (Code.VEX_VCVTPH2PS_YMM_XMMM128, Code.EVEX_VCVTPH2PS_ZMM_K1Z_YMMM256_SAE),
+    "bfloat16": (Code.VEX_VPMOVZXWD_YMM_XMMM128, Code.EVEX_VPMOVZXWD_ZMM_K1Z_YMMM256),
+    "int8": (Code.VEX_VPMOVSXBD_YMM_XMMM64, Code.EVEX_VPMOVSXBD_ZMM_K1Z_XMMM128),
+}
+
+
 def load(transfers: Transfers, register: int, element: Element) -> None:
     """Load a vector and widen it; lanes beyond the element's are as `Transfers.load` says."""
-    isa, emit = transfers.isa, transfers.asm.emit
+    isa, emit, dtype = transfers.isa, transfers.asm.emit, element.pointer.dtype
+    part = _part(isa, register, dtype)
     if element.stride == 0:
-        code = Code.EVEX_VPBROADCASTW_YMM_K1Z_XMMM16 if isa.wide else Code.VEX_VPBROADCASTW_XMM_XMMM16
-        emit(code, _half(isa, register), transfers.address(element))
+        emit(_FORMS[DTYPES[dtype]].broadcast[isa.wide], part, transfers.address(element))
     elif element.stride == 1 and element.lanes == isa.lanes:
-        _widen(transfers, register, element)
+        _widen(transfers, register, dtype, transfers.address(element))
         return
     elif element.stride == 1 and isa.wide:
-        _widen(transfers, register, element, transfers.mask(element.lanes))
+        _widen(transfers, register, dtype, transfers.address(element), transfers.mask(element.lanes))
         return
     else:
         _collect(transfers, register, element)
-    _widen(transfers, register, element, source=_half(isa, register))
+    _widen(transfers, register, dtype, part)
 
 
-def _half(isa: Isa, register: int) -> int:
-    """The part of a vector register that holds as many elements of half the size."""
-    return isa.ymm(register) if isa.wide else isa.xmm(register)
+def _part(isa: Isa, register: int, dtype: str) -> int:
+    """The part of a vector register that holds as many narrow elements."""
+    return isa.ymm(register) if isa.lanes * DTYPES[dtype] > 16 else isa.xmm(register)
 
 
-def _widen(transfers: Transfers, register: int, element: Element, mask: int = 0, source: int = 0) -> None:
-    """Widen what a register holds, or memory if none is given."""
-    isa, emit = transfers.isa, transfers.asm.emit
-    vector, operand = isa.vector(register), source or transfers.address(element)
-    if element.pointer.dtype == "float16":
-        code = Code.EVEX_VCVTPH2PS_ZMM_K1Z_YMMM256_SAE if isa.wide else Code.VEX_VCVTPH2PS_YMM_XMMM128
-        emit(code, vector, operand, mask=mask, zero=True)
-        return
-    code = Code.EVEX_VPMOVZXWD_ZMM_K1Z_YMMM256 if isa.wide else Code.VEX_VPMOVZXWD_YMM_XMMM128
-    emit(code, vector, operand, mask=mask, zero=True)
-    shift = Code.EVEX_VPSLLD_ZMM_K1Z_ZMMM512B32_IMM8 if isa.wide else Code.VEX_VPSLLD_YMM_YMM_IMM8
-    emit(shift, vector, vector, Imm(16))
+def _widen(transfers: Transfers, register: int, dtype: str, operand: int | Address, mask: int = 0) -> None:
+    """Widen what a register or memory holds."""
+    isa, emit, vector = transfers.isa, transfers.asm.emit, transfers.isa.vector(register)
+    emit(_WIDEN[dtype][isa.wide], vector, operand, mask=mask, zero=True)
+    if dtype == "bfloat16":
+        shift = Code.EVEX_VPSLLD_ZMM_K1Z_ZMMM512B32_IMM8 if isa.wide else Code.VEX_VPSLLD_YMM_YMM_IMM8
+        emit(shift, vector, vector, Imm(16))
 
 
 def _collect(transfers: Transfers, register: int, element: Element) -> None:
     """Load lane by lane: there is no instruction that gathers, or masks, such narrow elements."""
     isa, emit, vector = transfers.isa, transfers.asm.emit, transfers.isa.vector
-    code = Code.EVEX_VPINSRW_XMM_XMM_R32M16_IMM8 if isa.wide else Code.VEX_VPINSRW_XMM_XMM_R32M16_IMM8
-    upper = transfers.registers.take() if element.lanes > 8 else register
-    for part, first in ((register, 0), (upper, 8)):
+    forms = _FORMS[DTYPES[element.pointer.dtype]]
+    upper = transfers.registers.take() if element.lanes > forms.per_xmm else register
+    for part, first in ((register, 0), (upper, forms.per_xmm)):
         if first < element.lanes:
             emit(transfers.forms.bit_xor, vector(part), vector(part), vector(part))
-        for lane in range(first, min(element.lanes, first + 8)):
+        for lane in range(first, min(element.lanes, first + forms.per_xmm)):
             xmm = isa.xmm(part)
-            emit(code, xmm, xmm, transfers.address(_lane(element, lane)), Imm(lane - first))
+            emit(forms.insert[isa.wide], xmm, xmm, transfers.address(_lane(element, lane)), Imm(lane - first))
     if upper != register:
         both = isa.ymm(register)
         emit(Code.EVEX_VINSERTI32X4_YMM_K1Z_YMM_XMMM128_IMM8, both, both, isa.xmm(upper), Imm(1))
@@ -85,39 +121,53 @@ def _lane(element: Element, lane: int) -> Element:
 
 def store(transfers: Transfers, register: int, element: Element) -> None:
     """Round the lanes of a vector and store them; the vector stays as it is."""
-    isa, emit = transfers.isa, transfers.asm.emit
-    half = transfers.registers.take()
-    if element.pointer.dtype == "float16":
+    isa, emit, dtype = transfers.isa, transfers.asm.emit, element.pointer.dtype
+    part = transfers.registers.take()
+    narrow, vector = _part(isa, part, dtype), isa.vector(register)
+    if dtype == "float16":
         code = (
             Code.EVEX_VCVTPS2PH_YMMM256_K1Z_ZMM_IMM8_SAE if isa.wide else Code.VEX_VCVTPS2PH_XMMM128_YMM_IMM8
         )
-        emit(code, _half(isa, half), isa.vector(register), _TO_NEAREST_EVEN)
+        emit(code, narrow, vector, _TO_NEAREST_EVEN)
+    elif dtype == "int8":
+        _cut(transfers, part, register)
     elif isa.wide and "avx512_bf16" in isa.extras:
-        emit(Code.EVEX_VCVTNEPS2BF16_YMM_K1Z_ZMMM512B32, isa.ymm(half), isa.vector(register))
+        emit(Code.EVEX_VCVTNEPS2BF16_YMM_K1Z_ZMMM512B32, narrow, vector)
     elif isa.wide:
-        _round_wide(transfers, half, register)
+        _round_wide(transfers, part, register)
     else:
-        _round(transfers, half, register)
-    _put(transfers, half, element)
-    transfers.registers.give(half)
+        _round(transfers, part, register)
+    _put(transfers, part, element)
+    transfers.registers.give(part)
 
 
-def _put(transfers: Transfers, half: int, element: Element) -> None:
+def _put(transfers: Transfers, part: int, element: Element) -> None:
     """Store elements that are narrow already."""
-    isa, emit = transfers.isa, transfers.asm.emit
-    whole = element.lanes == isa.lanes
-    if element.stride == 1 and isa.wide:
+    isa, emit, dtype = transfers.isa, transfers.asm.emit, element.pointer.dtype
+    forms, whole = _FORMS[DTYPES[dtype]], element.lanes == isa.lanes
+    if element.stride == 1 and (isa.wide or whole):
         mask = 0 if whole else transfers.mask(element.lanes)
-        emit(Code.EVEX_VMOVDQU16_YMMM256_K1Z_YMM, transfers.address(element), isa.ymm(half), mask=mask)
+        emit(forms.store[isa.wide], transfers.address(element), _part(isa, part, dtype), mask=mask)
         return
-    if element.stride == 1 and whole:
-        emit(Code.VEX_VMOVDQU_XMMM128_XMM, transfers.address(element), isa.xmm(half))
-        return
-    code = Code.EVEX_VPEXTRW_R32M16_XMM_IMM8 if isa.wide else Code.VEX_VPEXTRW_R32M16_XMM_IMM8
     for lane in range(element.lanes):
-        if lane == 8:
-            emit(Code.EVEX_VEXTRACTI32X4_XMMM128_K1Z_YMM_IMM8, isa.xmm(half), isa.ymm(half), Imm(1))
-        emit(code, transfers.address(_lane(element, lane)), isa.xmm(half), Imm(lane % 8))
+        if lane == forms.per_xmm:
+            emit(Code.EVEX_VEXTRACTI32X4_XMMM128_K1Z_YMM_IMM8, isa.xmm(part), isa.ymm(part), Imm(1))
+        place = transfers.address(_lane(element, lane))
+        emit(forms.extract[isa.wide], place, isa.xmm(part), Imm(lane % forms.per_xmm))
+
+
+def _cut(transfers: Transfers, part: int, register: int) -> None:
+    """Take the lowest 8 bits of each lane."""
+    isa, emit = transfers.isa, transfers.asm.emit
+    result, vector = isa.vector(part), isa.vector(register)
+    if isa.wide:
+        emit(Code.EVEX_VPMOVDB_XMMM128_K1Z_ZMM, isa.xmm(part), vector)
+        return
+    transfers.asm.emit_constant(transfers.forms.broadcast, result, data=struct.pack("<I", 0xFF))
+    emit(Code.VEX_VPAND_YMM_YMM_YMMM256, result, result, vector)
+    emit(Code.VEX_VPACKUSDW_YMM_YMM_YMMM256, result, result, result)
+    emit(Code.VEX_VPERMQ_YMM_YMMM256_IMM8, result, result, Imm(0b1000))
+    emit(Code.VEX_VPACKUSWB_YMM_YMM_YMMM256, result, result, result)
 
 
 _LEAST, _ALMOST_HALF, _QUIET = 1, 0x7FFF, 0x00400000

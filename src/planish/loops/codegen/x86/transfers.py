@@ -17,6 +17,7 @@ from planish.loops.codegen.x86.isa import Isa
 from planish.loops.codegen.x86.pointers import Pointer, Pointers
 from planish.loops.codegen.x86.registers import Registers
 from planish.loops.codegen.x86.vectors import Element
+from planish.loops.lang.whole import nearest_whole
 
 
 @lru_cache(maxsize=256)
@@ -112,6 +113,8 @@ class Transfers:
 
     def pack(self, value: float) -> bytes:
         """Give the bytes of one element."""
+        if self.isa.whole:
+            return struct.pack("<i", nearest_whole(value))
         return struct.pack("<f" if self.isa.itemsize == 4 else "<d", value)
 
     def load(self, register: int, element: Element) -> None:

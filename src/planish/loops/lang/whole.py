@@ -1,0 +1,50 @@
+"""What a program of whole numbers may say; they are computed modulo 2^32, as NumPy does with int32."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from planish.core.errors import ProgramError
+from planish.loops.lang.program import Access, Apply, Const, Expr, Program, number_text
+
+WHOLE = "int32"
+"""The type that whole numbers are computed in."""
+FUNCTIONS = frozenset({"add", "sub", "mul", "max", "min", "neg", "abs", "relu"})
+RANGES: Mapping[str, tuple[int, int]] = {"int8": (-128, 127), "int32": (-(2**31), 2**31 - 1)}
+
+
+def check_whole_numbers(program: Program) -> None:
+    """Refuse functions and numbers that whole numbers do not have; raises ProgramError."""
+    for expr in (part for s in program.statements for part in _parts(s.value)):
+        match expr:
+            case Apply(function=function) if function not in FUNCTIONS:
+                raise ProgramError(
+                    f"whole numbers have no '{function}'", f"They have {', '.join(sorted(FUNCTIONS))}."
+                )
+            case Const(value=value):
+                _check_number(value, WHOLE)
+            case Access(tensor=tensor, pad=pad) if pad is not None:
+                _check_number(pad, program.type[tensor].dtype)
+            case _:
+                pass
+
+
+def _parts(expr: Expr) -> Iterator[Expr]:
+    yield expr
+    if isinstance(expr, Apply):
+        for arg in expr.args:
+            yield from _parts(arg)
+
+
+def _check_number(value: float, dtype: str) -> None:
+    low, high = RANGES[dtype]
+    if not (low <= value <= high and value == int(value)):
+        raise ProgramError(
+            f"{number_text(value)} is no number of {dtype}", f"Those are whole, from {low} to {high}."
+        )
+
+
+def nearest_whole(value: float) -> int:
+    """Give the nearest number of int32; where a maximum starts from -inf, the least."""
+    low, high = RANGES[WHOLE]
+    return int(min(max(value, low), high))

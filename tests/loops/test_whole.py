@@ -1,0 +1,213 @@
+"""Programs of whole numbers: int8 is read, int32 is computed and written, exactly and modulo 2^32."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from planish.core import Candidate, ProgramError, Target
+from planish.loops.build import compile_with, tree_of
+from planish.loops.compiled import function_of
+from planish.loops.ir.interpret import interpret
+from planish.loops.ir.schedule import Schedule, unscheduled
+from planish.loops.lang.parse import parse, parse_canonical
+from planish.loops.lang.program import Program
+from planish.loops.library import Library
+from planish.loops.lower.lowering import lower
+from planish.loops.reference.cases import choose_cases
+from planish.loops.reference.inputs import aligned, make_inputs
+from planish.loops.reference.numpy_baseline import numpy_callable
+from planish.loops.reference.reference import check, reference
+from planish.loops.reference.styles import NEAR_ONE, POSITIVE, Style
+from planish.loops.runtime.kernels import Kernel
+from planish.loops.space import TemplateSpace
+from planish.loops.steps import Pack, Reorder, Split
+from planish.loops.target import available_backends
+from planish.loops.verifying import Called, Verifier, verify_again
+from planish.testing.schedules import schedules
+
+Array = NDArray[Any]
+GEMM = "C[m,n] += A[m,k] * B[k,n]"
+SIZES = {"m": 5, "n": 37, "k": 9}
+BACKENDS = available_backends()
+INT32 = np.iinfo(np.int32)
+
+
+def run(made: Program, schedule: Schedule, backend: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    tree = lower(schedule)
+    outputs = {name: aligned(made.type[name]) for name in made.outputs}
+    for array in outputs.values():
+        array.fill(-77)
+    Kernel(made, tree, compile_with(backend, tree)).bind(inputs, outputs)()
+    return outputs
+
+
+def test_inputs_are_small_and_the_rest_is_not() -> None:
+    made = parse(f"{GEMM}; D[m,n] = relu(C[m,n])", SIZES, dtype="int8")
+    types = {"A": "int8", "B": "int8", "C": "int32", "D": "int32"}
+    assert {name: kind.dtype for name, kind in made.types} == types
+    assert parse_canonical(made.text) == made
+    assert parse(f"{GEMM}; D[m,n] = relu(C[m,n])", SIZES, dtype="A=int8,B=int8") == made
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype", "message"),
+    [
+        (
+            "C[m] = A[m] / B[m]",
+            "int8",
+            "whole numbers have no 'div'. They have abs, add, max, min, mul, neg, relu",
+        ),
+        ("C[m] = exp(A[m])", "int32", "whole numbers have no 'exp'"),
+        ("C[] = argmax(A[m])", "int8", "whole numbers have no"),
+        ("C[m] = 1.5 * A[m]", "int8", "1.5 is no number of int32. Those are whole, from -2147483648 to"),
+        ("C[m] = A[m] + 3000000000", "int8", "3e+09 is no number of int32"),
+        ("C[m] = max(A[m], inf)", "int8", "inf is no number of int32"),
+        ("C[m] = pad(A[m-1], 128)", "int8", "128 is no number of int8. Those are whole, from -128 to 127"),
+        (
+            "C[m] = A[m]",
+            "C=int8",
+            "C is written, so it cannot be int8: whole numbers are not rounded to fewer",
+        ),
+        ("C[m] = A[m]", "A=int8,C=float32", "the tensors have types float32, int8"),
+    ],
+)
+def test_errors(text: str, dtype: str, message: str) -> None:
+    with pytest.raises(ProgramError) as raised:
+        parse(text, {"m": 4}, dtype=dtype)
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_product_is_that_of_numpy(backend: str) -> None:
+    made = parse(GEMM, {"m": 13, "n": 70, "k": 290}, dtype="int8")
+    random = np.random.default_rng(0)
+    inputs = {n: random.integers(-128, 128, made.type[n].shape, np.int8) for n in "AB"}
+    inputs["A"][0], inputs["B"][:, 0] = -128, -128
+    expected = inputs["A"].astype(np.int32) @ inputs["B"].astype(np.int32)
+    np.testing.assert_array_equal(run(made, unscheduled(made), backend, inputs)["C"], expected)
+    assert check(made, {"C": expected}, reference(made, inputs)) is None
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_is_too_large_wraps_as_in_numpy(backend: str) -> None:
+    text = "C[i] = A[i] * B[i] - 7 * A[i]; D[i] = abs(-A[i]); P[] *= A[i]; S[] += A[i] * A[i]; L[] min= -A[i]"
+    made = parse(text, {"i": 77}, dtype="int32")
+    random = np.random.default_rng(0)
+    a, b = (random.integers(INT32.min, INT32.max, 77, np.int32) | 1 for _ in "AB")
+    a[3] = INT32.min
+    got = run(made, unscheduled(made), backend, {"A": a, "B": b})
+    expected = {
+        "C": a * b - np.int32(7) * a,
+        "D": np.abs(-a),
+        "P": np.multiply.reduce(a, dtype=np.int32),
+        "S": np.add.reduce(a * a, dtype=np.int32),
+        "L": np.min(-a),
+    }
+    for name, values in expected.items():
+        np.testing.assert_array_equal(got[name], values, err_msg=name)
+    assert (
+        check(made, {n: np.asarray(v) for n, v in expected.items()}, reference(made, {"A": a, "B": b}))
+        is None
+    )
+
+
+@pytest.mark.parametrize("text", ["C[i,j] = A[i,j]", "C[j,i] = A[i,j]", "C[i] = A[2*i]", "C[i,j] = A[i]"])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_all_small_numbers_are_read_as_they_are(backend: str, text: str) -> None:
+    made = parse(text, {"i": 131, "j": 37} if "j" in text else {"i": 131}, dtype="int8")
+    a = np.resize(np.arange(256, dtype=np.uint8), made.type["A"].shape).view(np.int8)
+    got = run(made, unscheduled(made), backend, {"A": a})["C"]
+    expected = {"C[j,i] = A[i,j]": a.T, "C[i] = A[2*i]": a[::2]}.get(text, a)
+    np.testing.assert_array_equal(
+        got, np.broadcast_to(expected[:, None], got.shape) if "A[i]" in text else expected
+    )
+
+
+TEXTS = (
+    GEMM,
+    "C[m,n] += A[k,m] * B[n,k]; D[m,n] = relu(C[m,n] - b[n]) * 3",
+    "C[m,n] = max(abs(A[m,n]) * 3 - b[n], -7)",
+    "O[m,n] += pad(I[k,m+r-1], 5) * W[n,k,r]",
+    "C[n,m] = A[m,n]; S[m] max= A[m,n]",
+    "S[m] += A[m,k] * B[k] - A[m,k]; T[] min= S[m]",
+    "O[m,n+k] = A[m,n] | -B[m,k]",
+    "C[m,n] = A[m,n] * n - m",
+    "S[m] *= A[m,k]; T[m] = min(S[m], -S[m])",
+)
+
+
+@settings(max_examples=120)
+@given(st.data())
+def test_any_schedule_of_any_program_is_right(data: st.DataObject) -> None:
+    text, dtype = data.draw(st.sampled_from(TEXTS)), data.draw(st.sampled_from(["int8", "int32", "A=int8"]))
+    axes = [axis for axis in "mnkr" if axis in text.replace("relu", "").replace("min", "")]
+    sizes = {axis: data.draw(st.sampled_from([1, 2, 3, 7, 8, 16, 17, 33])) for axis in axes}
+    sizes |= {"r": 3} if "r" in axes else {}
+    made = parse(text, sizes, dtype=dtype if "A" in text else "int8")
+    schedule = data.draw(schedules(made.with_constants(made.inputs)))
+    backend = data.draw(st.sampled_from(BACKENDS))
+    inputs = make_inputs(made)
+    wrong = check(made, run(made, schedule, backend, inputs), reference(made, inputs))
+    assert wrong is None, f"{wrong}\n{made.text}\n{schedule.text}\n{backend}"
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_numpy_and_the_interpreter_agree_with_the_reference(text: str) -> None:
+    axes = [axis for axis in "mnkr" if axis in text.replace("relu", "").replace("min", "")]
+    made = parse(
+        text, {axis: n for axis, n in zip("mnkr", (4, 5, 6, 3), strict=True) if axis in axes}, dtype="int8"
+    )
+    verifier = Verifier(made, choose_cases(made, 1))
+    assert (
+        verifier.wrong(Called(lambda: numpy_callable(made, {**verifier.inputs, **verifier.outputs}))) is None
+    )
+    inputs = make_inputs(made)
+    found = interpret(lower(unscheduled(made)), inputs)
+    shaped = {name: found[name].reshape(made.type[name].shape) for name in made.outputs}
+    assert check(made, shaped, reference(made, inputs)) is None
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_first_guesses_and_copies_are_right(backend: str) -> None:
+    """Copies are as small as the tensor; the steps are those of a tile with its operands packed."""
+    made = parse(GEMM, {"m": 30, "n": 50, "k": 70}, dtype="int8")
+    start = TemplateSpace(made, Target("", frozenset({backend}), 1, {"backend": backend})).start()
+    tiled = (Split("m", 6), Split("n", 16), Reorder(("m:6", "n:16", "k", "m", "n")))
+    for candidate in (start, Candidate((*tiled, Pack("A", "m:6"), Pack("B", "root")))):
+        tree = tree_of(made, candidate)
+        assert verify_again(Kernel(made, tree, compile_with(backend, tree))) is None
+        assert {b.dtype for b in tree.buffers if b.kind == "temporary"} <= {"int8"}
+
+
+def test_a_result_that_is_off_by_one_fails() -> None:
+    made = parse(GEMM, SIZES, dtype="int8")
+    inputs = make_inputs(made)
+    answer = reference(made, inputs)
+    got = answer["C"].astype(np.int32)
+    assert check(made, {"C": got}, answer) is None
+    got[2, 3] += 1
+    assert (check(made, {"C": got}, answer) or "").startswith("C[2, 3] is ")
+
+
+@pytest.mark.parametrize("style", [POSITIVE, NEAR_ONE, POSITIVE.scaled(4), POSITIVE.scaled(1 / 16)])
+def test_inputs_fit_their_type_and_none_is_zero(style: Style) -> None:
+    made = parse(GEMM, {"m": 40, "n": 40, "k": 40}, dtype="A=int8")
+    for name, array in make_inputs(made, 3, dict.fromkeys(made.inputs, style)).items():
+        assert array.dtype == made.type[name].dtype
+        sizes = np.abs(array.astype(np.int64))
+        assert 0 < sizes.min() < sizes.max() <= (127 if name == "A" else 512)
+
+
+@pytest.mark.parametrize("candidate", [Candidate(), Candidate((Library("numpy"),))])
+def test_a_function_takes_and_gives_such_arrays(candidate: Candidate) -> None:
+    made = parse(GEMM, SIZES, dtype="int8")
+    call = function_of(made, candidate, Target("", frozenset({BACKENDS[0]}), 1, {"backend": BACKENDS[0]}))
+    inputs = make_inputs(made)
+    result = call(inputs["A"], inputs["B"])
+    assert result.dtype == np.int32
+    assert check(made, {"C": result}, reference(made, inputs)) is None
