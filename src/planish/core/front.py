@@ -47,6 +47,7 @@ def pareto_front(trials: Iterable[Trial], objectives: Sequence[Objective]) -> li
     front: list[tuple[Trial, Sequence[float]]] = []
     while some := list(islice(known, _AT_ONCE)):  # so the many that are dominated need not be kept
         some = [*front, *some]
+        # In the order of the trials, so that of equals the earliest stays.
         front = [some[place] for place in sorted(front_of([costs for _, costs in some]))]
     return [trial for trial, _ in sorted(front, key=itemgetter(1))]
 
@@ -101,9 +102,11 @@ def _volume(front: Sequence[Sequence[float]], reference: Sequence[float]) -> flo
     if not rest:
         return sum(last - cost for (cost,) in front)
     if len(rest) == 1:
+        # A staircase: each vector adds the rectangle between its own height and that of the one before.
         tops = [last, *(up for _, up in front)]
         return sum((rest[0] - across) * (top - up) for (across, up), top in zip(front, tops, strict=False))
-    # Between two values of the last cost, what is dominated is a prism over the vectors below.
+    # Between two values of the last cost, what is dominated is a prism over the vectors below: hypervolume by
+    # slicing objectives (HSO; While and others, 2006).
     rising = sorted(front, key=itemgetter(-1))
     ends = [*(vector[-1] for vector in rising[1:]), last]
     flat = [vector[:-1] for vector in rising]

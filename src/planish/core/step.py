@@ -115,6 +115,7 @@ def stored_candidate(text: str, name: str, known: Mapping[str, type[Step]], seen
         ProgramError: as `step_from_json` does.
         ValueError: the text is no JSON.
     """
+    # The text of a candidate is [[name,{...}],[name,{...}]]; this is what is between its ends.
     steps = text[2:-3].split(_BETWEEN)
     if not (seen.issuperset(steps) or _are_current(steps, known, seen)) or text != f"[[{text[2:-3]}}}]]":
         return candidate_from_json(json.loads(text), known)

@@ -82,6 +82,7 @@ def multiplication(contraction: Contraction) -> Callable[..., Any] | None:
 
 
 def _quietly(multiply: Callable[..., Any], a: Array, b: Array) -> Any:
+    # A context is entered by one call at a time; a copy of it is cheap.
     return _QUIET.copy().run(multiply, a, b)
 
 

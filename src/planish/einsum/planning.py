@@ -32,16 +32,15 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 LOADING = 0.5
-"""Of the budget so much may go to importing libraries and opening the store; what they take beyond it comes
-on top."""
+"""The share of the budget for importing libraries and opening the store; what they take beyond is added."""
 END = 0.35
-"""Of the time that is left then, so much goes to compiling, verifying and comparing whole calls."""
+"""The share of the time left that goes to compiling, verifying and comparing whole calls (see `END_S`)."""
 GRACE = 0.4
-"""Of the budget so much more is waited for the first candidate."""
+"""The share of the budget that the first candidate is waited for beyond it."""
 PATIENCE = 0.25
-"""Of the budget so much is waited for others who time something; calls are compared beside them then."""
+"""The share of the budget that others who time something are waited for; then calls are timed beside them."""
 END_S = 0.35
-"""But no more than these seconds."""
+"""Seconds that compiling, verifying and comparing take at most."""
 COMPARISON_S = 0.12
 """Seconds that the comparison of whole calls takes at most, unless the calls are long."""
 WORTH_CORES_S = 30e-6

@@ -208,6 +208,7 @@ class LocalExecutor:
 
     def _chunk_size(self, queued: int) -> int:
         """Few enough that the workers end together, enough that the pipe's round trip is lost in it."""
+        # As in guided self-scheduling, chunks shrink with what is left.
         share = queued if self._crew.count == 1 else -(-queued // (2 * self._crew.count))
         return max(1, min(share, self._chunk()))
 
@@ -251,6 +252,7 @@ class LocalExecutor:
                     return [*answers, *self._end(worker, lost)]
                 else:
                     doubtful = False
+                    # A moving average over some eight candidates.
                     self._pace += (sum(reply.seconds.values()) - self._pace) / 8
                     answers += self._checked(reply)
         except EOFError:

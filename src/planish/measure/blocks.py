@@ -37,7 +37,7 @@ class Took(NamedTuple):
 
 
 def repeated(call: Callable[[], object]) -> Runs:
-    """Make of a call what `time_call` runs."""
+    """Turn one call into what makes n calls, as `time_call` takes it."""
 
     def run(calls: int) -> None:
         for _ in range(calls):
@@ -47,7 +47,7 @@ def repeated(call: Callable[[], object]) -> Runs:
 
 
 def block_of(run: Runs, now: Callable[[], int]) -> Callable[[int], float]:
-    """Make of what makes n calls what gives the seconds that they took."""
+    """Turn what makes n calls into what also tells how many seconds they took."""
 
     def block(calls: int) -> float:
         start = now()
@@ -58,7 +58,7 @@ def block_of(run: Runs, now: Callable[[], int]) -> Callable[[int], float]:
 
 
 def timed(run: Runs, clocks: Clocks) -> Callable[[int], Took]:
-    """Make of what makes n calls what tells how long they took by both clocks."""
+    """Turn what makes n calls into what also tells how long they took, by both clocks."""
 
     def block(calls: int) -> Took:
         # The wall clock is read innermost: processor time is a system call, whose cost is not the block's.

@@ -1,4 +1,4 @@
-"""When the work of a block is to be over: known to all that is called in it, without being handed down."""
+"""The deadline of a block: known to all that is called in it, without being passed as an argument."""
 
 from __future__ import annotations
 

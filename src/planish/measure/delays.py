@@ -14,7 +14,7 @@ Delays = Mapping[str, int]
 
 
 def delayed_since() -> Callable[[], float]:
-    """Begin; what is given tells in which share of the time since a thread had no core.
+    """Begin now; the function that is given tells for which share of the time since a thread had no core.
 
     It is the share of the thread that waited most. Linux tells it of every thread. Elsewhere it is the time
     in which the calling thread did not run, which holds for what neither sleeps nor waits.

@@ -11,7 +11,7 @@ from planish.measure.interleave import in_turns
 from planish.measure.plan import Entrant, Plan, Round, Start
 
 Table = list[list[Round]]
-"""Outcomes by entrant, then by process, then by round; of who is settled early the first processes."""
+"""Outcomes by entrant, process and round. An entrant that is settled early has only the first processes."""
 
 
 def until_settled(

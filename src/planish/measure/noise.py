@@ -11,7 +11,7 @@ _TAIL = 0.025
 
 
 def noise(values: Sequence[float], seed: int) -> float:
-    """Give how far from 1 chance alone moves the ratio of a quantity to itself.
+    """Estimate by the bootstrap how far from 1 chance alone moves the ratio of a quantity to itself.
 
     Args:
         values: of the same thing, in the order measured, with others between them; at least 3, not negative.

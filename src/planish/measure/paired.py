@@ -17,7 +17,7 @@ PATIENCE = 30
 
 
 class Yardstick:
-    """The seconds that a baseline takes, as whoever measures it first finds them; all workers share them.
+    """The seconds that a baseline takes. The first worker to measure them sets them for all.
 
     It ends with the process, or the object, that made it; copies sent to other processes look at its folder.
     """
@@ -37,7 +37,7 @@ class Yardstick:
 
 
 class Beside:
-    """Times each in turns with a baseline: how many times as long a call takes as the baseline's before it.
+    """Times candidates in turns with a baseline: each block of calls is over the baseline's before it.
 
     With another worker busy, single times of one module vary by 14 %, and ratios of five by 3 %. Where they
     vary more it measures on, as long as `patience` allows. Where one core does the work, and processor time

@@ -11,7 +11,7 @@ _log = logging.getLogger("planish")
 
 
 class Waits:
-    """Tells, once, who keeps the machine from workers; it is no matter that they wait for each other.
+    """Logs, once, which other process keeps the machine from the workers; they may wait for each other.
 
     Args:
         lock: the file by which timed runs exclude each other.

@@ -11,8 +11,8 @@ from planish.search.visited import Visited
 class Archive:
     """Candidates with their costs; none is measured twice.
 
-    Equal costs mostly mean equal programs. So of candidates of one cost only the shortest is kept among
-    the best, the earliest of equals: else one program's many names would crowd out the others.
+    Equal costs mostly mean equal programs. So of candidates of one cost only the shortest is kept among the
+    best (of equally short ones the earliest): else one program's many names would crowd out the others.
 
     Args:
         space: what the candidates belong to; it tells which of them are the same.

@@ -8,20 +8,20 @@ from planish.core import Candidate, CanSelect, CanShrink
 Places = tuple[int, ...]
 Asking = Generator[list[Places], Sequence[bool], Places]
 WillDo = Callable[[Sequence[Candidate]], Sequence[bool] | None]
-"""Tells of each of some candidates whether it will do; None ends the search for shorter ones."""
+"""The test: which of some candidates will do; None ends the search for shorter ones."""
 
 
 def ddmin(count: int) -> Asking:
-    """Find a few of many places that will do, such that none of them alone can be left out.
+    """Find a few of many places that still pass a test, such that none of them alone can be left out.
 
     Unlike the original, it asks for complements alone, which is enough for that; and where each of several
-    parts can be left out, it asks whether all of them can.
+    parts can be left out, it asks whether all of them can at once.
 
     Args:
-        count: how many places there are; all of them together will do.
+        count: how many places there are; all of them together pass.
 
     Yields:
-        Sets of places; is sent, for each, whether it will do.
+        Sets of places; it is sent, for each, whether it passes.
 
     Returns:
         The places, in order.
@@ -56,11 +56,11 @@ def shrink(space: CanShrink | CanSelect, candidate: Candidate, will_do: WillDo) 
 
     Args:
         space: what the candidate belongs to.
-        candidate: it will do.
-        will_do: tells of legal candidates whether they will do; none is asked for twice.
+        candidate: it passes the test.
+        will_do: the test of legal candidates; none is asked for twice.
 
     Returns:
-        A candidate that will do, from which no single step can be left out; where `will_do` ended the
+        A candidate that passes, from which no single step can be left out; where `will_do` ended the
         search, the shortest one so far.
     """
     known: dict[Candidate, bool] = {candidate: True}

@@ -61,7 +61,7 @@ class _Asking(Generic[_Told]):
         """Propose up to n candidates; fewer at the end of a round.
 
         Returns:
-            None while a round is used up and not all of it has been told, and at the end of the search.
+            Nothing while a round is used up and not all of it has been told, and at the end of the search.
 
         Raises:
             ValueError: n is not positive.

@@ -147,6 +147,7 @@ class Wiring:
 
         def push(name: str, side: int) -> None:
             made = self.producers.get(name)
+            # Inputs of the model come before all nodes: their places are negative.
             place = made.place if made else -1 - self._inputs[name]
             if not sides[place]:
                 heappush(heap, -place)
@@ -155,9 +156,11 @@ class Wiring:
         push(first, 1)
         push(second, 2)
         ways: dict[int, list[Node]] = {1: [], 2: []}
+        # The latest first: all that leads from a node has been met before it, so the first meeting is the
+        # nearest.
         while heap:
             place = -heappop(heap)
-            if sides[place] == 3:
+            if sides[place] == 3:  # both sides lead here
                 return Meeting(tuple(ways[1]), tuple(ways[2]))
             if place >= 0:
                 ways[sides[place]].append(self.nodes[place])

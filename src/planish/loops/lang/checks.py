@@ -146,6 +146,7 @@ def check_program(program: Program, given: Shapes) -> None:
 
 def _check_positions(program: Program) -> None:
     """Refuse axes whose elements the arithmetic cannot count."""
+    # Up to which every whole number is one of the type.
     most = {"float32": 1 << 24, "float64": 1 << 53, WHOLE: 1 << 31}[program.arithmetic]
     last = program.type[POSITIONS].size - 1 if POSITIONS in program.type else 0
     if last > most:
@@ -197,6 +198,7 @@ def _check_writes(tensor: str, program: Program) -> None:
                     f"{tensor} is written up to {high} in dimension {d}, which is 0..{shape[d] - 1}",
                     f"Give a larger --shape {tensor}=..., or none.",
                 )
+    # No two overlap, so their sizes add up to the whole only where nothing is left out.
     if sum(prod(high - low + 1 for low, high in box) for box in boxes) != prod(shape):
         raise ProgramError(
             f"{tensor} has shape {list(shape)}, but parts of it are never written",

@@ -59,6 +59,7 @@ def extents(drafts: Sequence[Draft], sizes: Mapping[str, int], shapes: Shapes) -
         dict.fromkeys(a for d in drafts for a in (*d.axes, *(a for p in d.parts for a in axes_of(p))))
     )
     found = {axis: _checked(axis, n, axes) for axis, n in sizes.items()}
+    # To a fixed point: each extent that is found may tell others, and there are only so many axes.
     while True:
         uses_now = list(_uses_of_known_shape(drafts, {**_written(drafts, found), **shapes}, shapes))
         plain = _plain(uses_now, sizes)
@@ -133,6 +134,8 @@ def _window(known: Sequence[_Known], found: Mapping[str, int]) -> dict[str, int]
         if len(missing) == 1:
             axis = missing[0]
             rest = sum(c * (found[a] - 1) for a, c in use.index.terms if a != axis) + use.index.offset
+            # The largest n for which the window's last element, coefficient * (n - 1) + rest, is not beyond
+            # `last`.
             last = extent - 1 - (min(use.index.offset, 0) if use.padded else 0)
             n = (last - rest) // dict(use.index.terms)[axis] + 1
             if n < 1:

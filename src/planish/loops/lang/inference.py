@@ -111,6 +111,7 @@ def _extent(those: Sequence[Access], dimension: int, sizes: Mapping[str, int]) -
     deciding = [a for a in those if a.pad is None] or those
     bounds = [a.index[dimension].bounds(sizes) for a in deciding]
     extent = max(
+        # A padded window goes beyond the end by as much as before the beginning.
         high + 1 + (min(low, 0) if a.pad is not None else 0)
         for a, (low, high) in zip(deciding, bounds, strict=True)
     )

@@ -45,6 +45,7 @@ def placed(draft: Draft, own: Sequence[str], names: set[str]) -> Iterator[Draft]
     best = Draft(fresh(draft.tensor, names), _plain(kept), PLACES[function], (value,))
     yield best
     here = position(along[0])
+    # Equal to itself is all but what is not a number.
     no_number = Apply("==", (value, value, Const(float("inf")), here))
     first = Apply("==", (value, _read(best), here, no_number))
     yield Draft(draft.tensor, draft.subscripts, "min", (first,))

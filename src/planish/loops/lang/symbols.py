@@ -209,6 +209,7 @@ class Tensor:
         shape: extents; None where the axes tell them.
     """
 
+    # Else Python would take elements 0, 1, 2 and so on, without end.
     __iter__ = None
 
     def __init__(self, name: str, dtype: str | None = None, shape: Iterable[int] | None = None) -> None:

@@ -111,6 +111,7 @@ class _Planner:
         self.plan.copies[name] = copy
         if copy.ahead:
             return
+        # What lies in loops, or is written by a nest first, waits for the turn of the nest that reads it.
         if copy.packed.around or any(source in self.graph.nest for source in needs):
             self.later[i].append((name, needs))
         else:

@@ -102,6 +102,7 @@ class Memory:
 
     def _tile(self, name: str, writers: Sequence[Nest], readers: Sequence[_Reader]) -> None:
         shared = self.placement.shared
+        # A buffer lives in the loops that all who touch it share.
         depth = min(shared(w.name, r.node) for w in writers for r in readers)
         if self._same_body(writers, readers, depth):
             self.inlined.add(writers[0].name)
@@ -114,10 +115,12 @@ class Memory:
         extents: list[int] = []
         for d, extent in enumerate(type_.shape):
             axis = plain_axis(target.index[d])
+            # A tile will do only where all subscripts agree: then an iteration touches its own part alone.
             same = depth > 0 and all(index[d] == target.index[d] for index in indices)
             relative.append(same)
             size = self.schedule.program.size
             extents.append(tile(axis, order[:depth], size[axis]) if same and axis else extent)
+        # So that it is written in sequence.
         dims = _by_innermost_loop(target, order) if len(writers) == 1 else None
         dtype = self.schedule.program.arithmetic
         self._found.append(Buffer(name, dtype, prod(extents), "temporary", depth))

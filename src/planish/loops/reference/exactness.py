@@ -19,10 +19,10 @@ from planish.loops.lang.whole import WHOLE
 from planish.loops.reference.bounds import Precision, grain_of, representable
 
 FINEST = 1 << 16
-"""More levels tell no more errors."""
+"""Levels at most: more would show no more errors."""
 COARSEST = 2
 USUAL = 256
-"""Where rounding cannot be avoided."""
+"""Levels where rounding cannot be avoided."""
 
 _Range = tuple[float, float] | None
 """A grain (a power of two) and the largest magnitude; None where functions round anyway."""
@@ -33,7 +33,7 @@ class _RoundedError(Exception):
 
 
 LONG = 8
-"""A sum is long where terms of so few levels could not all be added up exactly if they had one sign."""
+"""A sum is long where terms of only so many levels could not be added up exactly, had they all one sign."""
 _SPREAD = 8.0
 """Sums of numbers of random signs are within so many standard deviations, for each factor of their terms."""
 _MARGIN = 4

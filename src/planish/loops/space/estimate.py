@@ -18,23 +18,23 @@ from planish.loops.space.memory import conflicts, flows, is_large, spilled
 COPY = 1.5
 """Cycles to copy an element where reading or writing is not in sequence."""
 TURN = 0.7
-"""Cycles to take a result to memory where the vector axis does not walk memory in sequence,"""
+"""Cycles to store a result where the vector axis does not walk memory in sequence."""
 TURN_RUN = 6.0
-"""and cycles for each run of results that do lie in sequence."""
+"""Further cycles, there, for each run of results that do lie in sequence."""
 GATHER = 2.5
 """Loads for each lane of a vector that is not in sequence."""
 BROADCAST = 0.6
 """Loads for each element that is loaded into all lanes."""
 FAR = 0.02
-"""Further loads of a vector for each row that has cache lines of its own: they get into each other's way."""
+"""Further loads of a vector for each row that has cache lines of its own: the rows evict each other's."""
 CONFLICT = 0.15
-"""Cycles of a load from rows that drive each other from the cache."""
+"""Cycles of a load from rows that evict each other from the cache."""
 ROWS_BESIDE = 0.1
-"""Cycles of an element of large tensors that flow through, where several rows are read side by side."""
+"""Cycles for each element of large streamed tensors where several rows are read side by side."""
 SPILL = 0.1
-"""Cycles of a vector from a panel that takes all of the second cache."""
+"""Cycles to load a vector of a panel that takes all of the second-level cache."""
 AGAIN = 0.01
-"""Cycles of an element of a tensor that is larger than the second cache, and read again for each panel."""
+"""Cycles to load an element of a tensor that exceeds the second-level cache, and is read for each panel."""
 LOAD = 0.003
 """Cycles of a load that operations hide; they decide between tiles that are equal otherwise."""
 SUM_LANES = 12.0

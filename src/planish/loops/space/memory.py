@@ -15,11 +15,11 @@ from planish.loops.space.facts import Facts, Moves
 PAGE = 4096
 """Bytes of a page; lines as far apart as that share a set of the first cache, too."""
 PAGES_NEAR = 96
-"""Pages that the processor finds at once."""
+"""Pages whose addresses the processor has at hand, in its first-level TLB."""
 WAYS = 10
-"""Lines of one set that stay in the first cache beside what flows through it."""
+"""Lines of one set that stay in the first-level cache beside what flows through it."""
 SHARE = 1 / 6
-"""Of the second cache, which a panel may take."""
+"""The share of the second-level cache that a panel may take."""
 REUSES = 16
 """An operand that is used less often is not worth a copy."""
 
@@ -29,7 +29,7 @@ CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 @cache
 def second_cache() -> int:
-    """Bytes of the second cache, as the system tells; a usual number where it does not."""
+    """Bytes of the second-level cache, as the system tells; 1 MiB where it does not."""
     for index in sorted(CACHES.glob("index*")):
         with suppress(OSError, ValueError):
             if (index / "level").read_text().strip() == "2":

@@ -95,6 +95,7 @@ def _tile_steps(facts: Facts, tile: Tile) -> tuple[LoopStep, ...]:
     reduced = [(axis, 1) for axis in facts.reduced_axes if axis != tile.vector]
     if tile.vector in facts.nest.reduced and tile.vector in part:
         reduced.append((tile.vector, tile.width))
+    # The reduction is around the register tile, whose results stay in registers through all of it.
     order = (*(loop for loop in outer if loop not in inside), *reduced, *inside)
     nest = facts.nest_name
     splits = tuple(Split(axis, n, nest) for axis, n in part.items())

@@ -1,4 +1,4 @@
-"""In which order the members of a front are measured again: the most telling first, the useless never."""
+"""The order in which members of a front are measured again: the most telling first, useless ones never."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ class _Annotator:
     def _vectors(self, loop: Loop, state: State, summed: frozenset[str]) -> Nest:
         lanes, full, tail = self.plan.pieces(self.plan.trip(loop, state.inside), bool(summed))
         chunk = self.unrolling.chunk(loop, full, state)
-        main = full - full % chunk if full >= 2 * chunk else 0
+        main = full - full % chunk if full >= 2 * chunk else 0  # one iteration would be no loop
         depth = len(state.at) + 1
         used = dict.fromkeys([ref.buffer for leaf in leaves(loop.body) for ref in leaf.refs])
         body = Lanes(loop, frozenset([b for b in used if self.plan.lane_private(b, depth)]), summed)

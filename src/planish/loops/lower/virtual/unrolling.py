@@ -11,9 +11,9 @@ from planish.loops.lower.virtual.state import State
 SMALL = 16
 """A loop of so few vector operations is unrolled, and a body is repeated up to so many."""
 SMALL_HELD = 128
-"""The same, where registers hold the results."""
+"""As `SMALL`, where registers hold the results."""
 SMALL_VECTORS = 32
-"""The same, for an innermost loop."""
+"""As `SMALL`, for an innermost loop."""
 CHUNK = 4
 """Vectors in one iteration of a long innermost loop."""
 
@@ -61,4 +61,5 @@ class Unrolling:
         if state.unrolling or self.moves_held(loop, state) or full * volume <= most:
             return full + 1
         parts = state.held.scope.parts if state.held else 1
+        # As many as a sum has parts at least: vectors take these by turns.
         return max(parts, min(CHUNK, 64 // volume), 1)
