@@ -81,7 +81,7 @@ def first_parameters(workload: Workload, call: Call) -> list[NDArray[Any]]:
 def _drawn(type_: TensorType, rng: np.random.Generator) -> NDArray[Any]:
     if len(type_.shape) < 2:
         return np.zeros(type_.shape, numpy_type(type_.element))
-    inputs = math.prod(type_.shape[:-1])
+    inputs = math.prod(type_.shape[:-1])  # He and others, 2015
     return rng.normal(0, math.sqrt(2 / inputs), type_.shape).astype(numpy_type(type_.element))
 
 

@@ -24,7 +24,7 @@ class Weighted(Generic[T]):
     def __init__(self, weights: Mapping[T, float]) -> None:
         self.items = tuple(weights)
         sums = list(accumulate(weights.values()))
-        self._bounds = [each / sums[-1] for each in sums]
+        self._bounds = [each / sums[-1] for each in sums]  # the last is 1 exactly, which no chance reaches
 
     def draw(self, count: int, rng: Generator) -> list[T]:
         """Draw with replacement."""

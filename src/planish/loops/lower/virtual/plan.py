@@ -82,6 +82,7 @@ class Plan:
             return lanes, full, []
         if whole or self.masks:
             return lanes, full, [Piece(start, lanes if whole else _power(rest), rest)]
+        # Without masks the rest is cut into powers of 2 that become ever smaller.
         tail: list[Piece] = []
         while rest:
             part = _power(rest + 1) // 2
@@ -140,4 +141,5 @@ def _apart(a: Ref, b: Ref, loop: LoopId, trip: int) -> bool:
     if a.stride != b.stride:
         return False
     distance, stride = abs(a.offset - b.offset), a.stride[loop]
+    # Iterations i and j of the two are |i - j| * stride apart.
     return distance == 0 or distance % stride != 0 or distance // stride >= trip

@@ -111,6 +111,7 @@ class Scopes:
     def _parts(self, partial: int, cells: int) -> int:
         """Accumulators for each of `partial` elements, enough to hide the latency of an addition."""
         parts = 1
+        # Eight in flight: an addition takes some four cycles, and two begin in each.
         while partial and partial * parts < 8 and cells + partial * (2 * parts - 1) <= self.budget:
             parts *= 2
         return parts
