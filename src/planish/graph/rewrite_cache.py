@@ -123,6 +123,7 @@ class RewriteCache:
             raise
         name = self._names[rewrites[:-1]] if after is before else identity(after)
         self._names[rewrites] = name
+        # The same but for names: the model before is kept, so that what follows is shared.
         if name == self._names[rewrites[:-1]]:
             return before
         self._models[name] = after

@@ -133,6 +133,7 @@ class _Evaluator:
             return partial(time_call, timing=spec.timing)
         baseline = _compiled(spec, self._backend)
         beside = Beside(spec.yardstick, spec.timing, one_core=spec.cores == 1)
+        # Begun anew each time: the baseline is timed on the first steps of a training, as candidates are.
         return lambda run: beside.time(run, self._scorer.runs(baseline))
 
     def _measured(

@@ -126,6 +126,7 @@ class _Evaluator:
                 module.run(pipeline)
             with clock("verify"):
                 wrong = module.verify()
+                # Few passes go by addresses in memory: only lists with such a pass are run again.
                 same = not vary(passes) or reproduces(self._module, module, pipeline)
         except PassError as error:
             return Failed("transform", "refused by LLVM", error.message)

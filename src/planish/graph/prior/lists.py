@@ -87,6 +87,7 @@ def _learnt(name: str, records: Sequence[Record]) -> ClassList:
     promises = _Promises(found, tried)
     candidates = {Candidate(), _composed(found, tried), *tried}
     expected = {candidate: promises.expected(candidate) for candidate in candidates}
+    # Rounded, since sums in another order differ in their last digits: then the shorter list is first.
     order = sorted(expected, key=lambda c: (round(expected[c], 6), len(c.steps), c.text))
     ranked = tuple(candidate for candidate in order if math.isfinite(expected[candidate]))[:RANKED]
     models = len({record.program for record in records})

@@ -44,6 +44,7 @@ class CopyOp(Edit):
         if self.user:
             rules.use(draft, self.user, self.index)
             block = draft.mirror.fact(self.before).block
+            # The user may be inside another operation of the block: the value must be there before that one.
             value = draft.resized(
                 (f"{self.mark}#0", self.resize), draft.mirror.ancestor(self.user, block), f"{self.mark}.u"
             )

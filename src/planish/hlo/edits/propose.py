@@ -154,6 +154,7 @@ def _scale_constant(draft: Draft, rng: Generator) -> ScaleConstant:
 def _replace_constant(draft: Draft, rng: Generator) -> ReplaceConstant:
     constants = _constants(draft)
     found = {splat_value(draft.op(uid)) for uid in constants}
+    # Sorted, for draws must repeat and a set has no order of its own.
     values = sorted(
         {*PLAIN_VALUES, *(value for value in found if value is not None and math.isfinite(value))}
     )

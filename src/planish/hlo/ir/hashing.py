@@ -15,7 +15,7 @@ from planish.hlo.ir.uids import functions, strip_uids, uid_of, walk
 def canonical_hash(root: ir.Operation | ir.OpView) -> str:
     """Name what a module computes: without common subexpressions, dead code and ids, in order of use."""
     copy = root.operation.clone().operation
-    strip_uids(copy)
+    strip_uids(copy)  # else equal operations would differ
     _passes("cse,trivial-dce").run(copy)
     for _, function in functions(copy):
         # SSA fixes no order, so modules that differ by moved operations alone have one name.

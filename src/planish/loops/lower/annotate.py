@@ -134,6 +134,7 @@ class _Planner:
         tensor = nest.statement.target.tensor
         staged = frozenset(loop for name, loop in self.schedule.staged if name == tensor)
         pack = next((p for p in self.schedule.packs if p.nest == i and p.tensor == tensor), None)
+        # What takes the tile away reads all of it: none of its loops can be shared.
         if pack:
             staged |= frozenset(order[depth_of(self.schedule, pack) :])
         self.plan.notes[nest.name] = Annotation(order, self._needs(nest), nest.reduced, staged)

@@ -128,7 +128,7 @@ class _Hoister:
         inner = [a for a in self.path[depth:] if a.loop.id in moved]
         counts = [a.count for a in inner]
         name = f"{target.buffer}.kept{len(self.buffers) or ''}"
-        dtype = ARITHMETIC[self.tree.buffer[target.buffer].dtype]
+        dtype = ARITHMETIC[self.tree.buffer[target.buffer].dtype]  # not rounded to a narrow target's type
         self.buffers.append(Buffer(name, dtype, prod(counts), "temporary", depth))
         strides = zip([a.loop.id for a in inner], row_major(counts), strict=True)
         place = around.kept[value] = Ref(name, 0, tuple(strides))

@@ -104,6 +104,7 @@ class _Placer:
         order = note.order
         shared = self._shareable(note)
         reduces = [] if note.copies else [i for i, loop in enumerate(order) if loop[0] in note.reduced]
+        # Loops that are not shared have ended: whoever has the same ones later opens them anew.
         del self.open[shared + 1 :]
         if reduces:
             outer = self.start[name] = reduces[0]

@@ -161,6 +161,7 @@ def grain_of(value: float) -> float:
 
 def representable(largest: float, grain: float, precision: Precision) -> bool:
     """Whether all multiples of the grain up to the largest magnitude are elements of the type."""
+    # Such a multiple is a whole number of grains, which the fraction has room for.
     return grain >= precision.tiny and largest <= grain * precision.whole
 
 
@@ -190,6 +191,7 @@ def apply(function: str, args: Sequence[Bounded], precision: Precision) -> Bound
         # Relative to the kernel's own result, which may be off already; and `tiny` for what is flushed to
         # zero.
         error = error + _UNITS.get(function, 1) * precision.unit * (finite + error) + precision.tiny
+    # On its way there the kernel may have overflowed.
     if result.largest > precision.huge:
         error = np.where(np.isfinite(value) & (np.abs(value) > precision.huge), np.inf, error)
     unknown = np.isinf(error)
@@ -221,6 +223,7 @@ def settled(value: Array, error: Array, unknown: Array | bool) -> Array:
 
 
 def _grain(function: str, args: Sequence[Bounded]) -> float:
+    # Multiples of two powers of 2 are multiples of the lesser one, and so are their sums.
     if function in ("add", "sub", "max", "min", "neg", "abs", "relu"):
         return min(a.grain for a in args)
     return args[0].grain * args[1].grain if function == "mul" else 0.0
@@ -305,4 +308,4 @@ def _propagated_of_two(function: str, value: Array, a: Bounded, b: Bounded) -> A
             # |x'/y' - x/y| <= (e + |x/y| f) / (|y| - f), as long as the divisor cannot be 0.
             return np.where(y > f, (e + np.abs(value) * f) / (y - f), apart)
         case _:
-            return np.maximum(e, f)
+            return np.maximum(e, f)  # neither moves farther than its arguments

@@ -112,6 +112,7 @@ def _leaf(access: Access, statement: Statement, program: Program, arrays: Arrays
         shape = [n + sum(a) for n, a in zip(array.shape, around, strict=True)]
         padded = np.full(shape, access.pad, array.dtype)
         inside = tuple(slice(b, b + n) for n, (b, _) in zip(array.shape, around, strict=True))
+        # What is around the tensor stays as it is: each call copies the inside alone.
         _emit(partial(np.copyto, padded[inside], array), access.tensor in program.constants, steps)
         array = padded
     return view(array, access.index, statement.axes, program.size, [b for b, _ in around])

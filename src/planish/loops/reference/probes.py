@@ -139,7 +139,7 @@ def _started_elsewhere(program: Program, place: int) -> Program:
     """Reduce into a tensor of another name, and put what comes of one number more in the old one."""
     statement = program.statements[place]
     assert statement.reduce is not None
-    inner = replace(statement.target, tensor=f"{statement.target.tensor}'")
+    inner = replace(statement.target, tensor=f"{statement.target.tensor}'")  # a name that no program can have
     value = Apply(statement.reduce, (inner, Const(_STARTS[statement.reduce])))
     both = replace(statement, target=inner), Statement(statement.target, None, value)
     types = *program.types, (inner.tensor, program.type[statement.target.tensor])

@@ -100,6 +100,7 @@ def all_styles(program: Program, seed: int) -> Iterator[Styles]:
 def _compared(program: Program) -> set[str]:
     """Find the tensors that comparisons look at, directly or by other tensors."""
     found: set[str] = set()
+    # Backwards: what matters for a tensor matters for those that it is made of.
     for statement in reversed(program.statements):
         sides = [arg for c in _comparisons(statement.value) for arg in c.args[:2]]
         read = [statement.value] if statement.target.tensor in found else sides
@@ -129,6 +130,7 @@ def _any_style(generator: np.random.Generator) -> Style:
 def _must_be_positive(program: Program) -> set[str]:
     """Find the tensors that roots, logarithms and divisors are made of, directly or by other tensors."""
     found: set[str] = set()
+    # Backwards, as above.
     for statement in reversed(program.statements):
         whole = statement.target.tensor in found
         found |= _to_be_positive(statement.value) if whole else _delicate(statement.value)

@@ -72,6 +72,7 @@ def _tiles(facts: Facts, vector: str) -> Iterator[Tile]:
         if (count - 1) * facts.lanes >= facts.size[vector]:  # one more register would hold nothing
             break
         width = min(count * facts.lanes, facts.size[vector])
+        # Where lanes are summed a result takes one register, however wide the tile is.
         budget = facts.registers // (1 if reduced else count)
         yield Tile((), vector, width)
         for axis in facts.parallel_axes:

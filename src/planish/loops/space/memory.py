@@ -47,6 +47,7 @@ def is_scattered(facts: Facts, operand: Moves, vector: str) -> bool:
 
     It is so for the rows of large matrices: each vector of a column of tiles lies on a page of its own.
     """
+    # What the vector axis does not walk in sequence is packed for that reason, if at all.
     if operand.strides.get(vector) != 1 or not operand.single or vector not in operand.alone:
         return False
     pages = 1.0

@@ -93,6 +93,7 @@ def pack(context: Context, tensor: str) -> Options:
     for depth in range(len(facts.around), len(context.outer) + 1):
         around, inside = context.outer[:depth], context.order[depth:]
         weight = _output_weight(context, depth) if is_output else _copy_weight(context, moves, around)
+        # What no loop inside moves is a single element: there is nothing to pack.
         if weight and any(axis in moves.strides for axis, _ in inside):
             at = loop_text(around[-1]) if around else "root"
             options[at] = Option(

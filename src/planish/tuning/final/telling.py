@@ -43,6 +43,7 @@ def telling(costs: Sequence[Costs], worst: Costs | None, baseline: Costs | None)
     useful = [place for place, vector in enumerate(costs) if worst is None or _within(vector, worst)]
     if not useful:
         return []
+    # Without a baseline: the worst of all, beside which the ends of the front add nothing.
     reference = worst or tuple(map(max, zip(*costs, strict=True)))
     order = list(dict.fromkeys(_ends([costs[place] for place in useful], useful)))
     harmless = [place for place in useful if baseline is not None and _within(costs[place], baseline)]

@@ -128,6 +128,7 @@ class Analyser:
             inner = (*path, node)
             below = [self._sites(inside, inner) for inside in node.body]
             found = below[0] if len(below) == 1 else [site for sites in below for site in sites]
+            # Here and below lists stand for generators, which take longer: this runs for each candidate.
             moves = True in [node.id in site.leaf.target.stride for site in found]
             self._moves[id(node)] = moves
             self._unrolls[id(node)] = moves and False not in [self._unrolls[id(n)] for n in node.body]

@@ -49,6 +49,7 @@ class Site:
     def copies(self, inside: Inside, depth: int) -> int:
         """Count its repetitions in a scope where all loops along which something is written are unrolled."""
         count = 1
+        # From this depth on each axis has one loop, so the counts multiply.
         if depth >= self._plain:
             for at, axis, step, size in self._moving:
                 if at >= depth:

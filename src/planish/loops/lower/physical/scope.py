@@ -120,6 +120,7 @@ class Scope:
             return None
         held.early = self._read_early() & held.reduce.keys()
         held.written = self._written()
+        # A sum that is still in lanes cannot be read yet.
         return None if held.early & held.lanewise else held
 
     def _vector(self, site: Site) -> Loop | None:
