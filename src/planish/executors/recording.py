@@ -69,6 +69,7 @@ def save_recording(recording: Recording, path: Path) -> None:
     text = "".join(f"{canonical_json(line)}\n" for line in _lines(recording))
     part = path.with_name(path.name + ".part")
     try:
+        # No time of writing: equal recordings make equal files.
         part.write_bytes(gzip.compress(text.encode(), mtime=0))
         part.replace(path)
     except OSError as error:

@@ -48,6 +48,7 @@ def counters(provider: str = "cpu", rapl: Path = _RAPL, hwmon: Path = _HWMON) ->
         return {name: Counter("NVML", read, name == "energy") for name, read in readers().items()}
     found: dict[str, Counter] = {}
     domains = [path for path in sorted(rapl.glob("*:[0-9]*/energy_uj")) if _readable(path)]
+    # A part of a package, `intel-rapl:0:0`, has two colons: its energy is in the package's already.
     packages = [path for path in domains if path.parent.name.count(":") == 1]
     if packages:
         found["energy"] = Counter("RAPL", _Packages(packages).joules, cumulative=True)
@@ -70,6 +71,7 @@ class _Packages:
         """Give joules since some time; to be asked at least once in each round of a counter."""
         now = [_number(file) for file in self._files]
         for new, old, span in zip(now, self._last, self._ranges, strict=True):
+            # The counter has started anew from zero.
             self._total += new - old if new >= old else new - old + span
         self._last = now
         return self._total * _MICRO

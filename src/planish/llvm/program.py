@@ -50,6 +50,7 @@ class Running:
             return ""
         harness = self.harness and [self.harness.kind, self.harness.text]
         asked = {"run": True} if self.asked else {}
+        # JSON has no bytes: latin-1 makes each of them the character of that number, and back.
         given = {"args": self.args, "stdin": self.stdin.decode("latin-1"), "harness": harness}
         return canonical_json({**given, **asked})
 

@@ -117,6 +117,7 @@ def function_of(program: Program, candidate: Candidate, target: Target) -> Calla
 
 
 def _results(outputs: Sequence[Array]) -> Any:
+    # An array without dimensions becomes a scalar, as NumPy's reductions return it.
     results = [array[()] for array in outputs]
     return tuple(results) if len(results) > 1 else results[0]
 

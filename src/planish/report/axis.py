@@ -33,6 +33,7 @@ def axis_of(values: Iterable[float], unit: str) -> Axis:
     if not known:
         return Axis(1.0, unit, log=False)
     low, high = known[0], known[-1]
+    # There is no logarithm of zero.
     if low <= 0 or high / low < _WIDE:
         return Axis(*scale(high, unit), log=False)
     factor, name = scale(math.sqrt(low * high), unit)

@@ -36,6 +36,7 @@ def _tokens(text: str) -> list[_Token]:
     for match in _TOKEN.finditer(text):
         kind, piece = match.lastgroup or "", match.group()
         depth += (piece in "([") - (piece in ")]")
+        # Between brackets a line's end ends nothing.
         if kind == "end" and piece == "\n" and depth > 0:
             continue
         if kind != "space":
@@ -186,6 +187,7 @@ class _Parser:
     def unary(self) -> Expr:
         if not self.take("-"):
             return self.atom()
+        # The number -1, not the negative of the number 1: what is printed reads back equal.
         if self.is_number():
             return Const(-self.number())
         return Apply("neg", (self.nested(self.unary),))

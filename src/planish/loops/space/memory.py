@@ -29,7 +29,7 @@ CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 @cache
 def second_cache() -> int:
-    """Bytes of the second-level cache, as the system tells; 1 MiB where it does not."""
+    """Bytes of the second cache, as the system tells; a usual number where it does not."""
     for index in sorted(CACHES.glob("index*")):
         with suppress(OSError, ValueError):
             if (index / "level").read_text().strip() == "2":
