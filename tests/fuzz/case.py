@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +17,9 @@ from fuzz.errors import Inexact
 from fuzz.execute import Fault, execute
 from planish.core import Candidate, PlanishError, candidate_from_json
 from planish.loops.build import compile_with, tree_of
+from planish.loops.ir.annotated import AnnotatedTree
+from planish.loops.ir.emulate import emulate
+from planish.loops.ir.storage import TreeFault
 from planish.loops.lang.numpy_types import numpy_type
 from planish.loops.lang.parse import parse_canonical
 from planish.loops.lang.program import Program
@@ -23,6 +27,8 @@ from planish.loops.level import LoopsLevel
 
 Array = NDArray[Any]
 Verdict = Literal["right", "wrong", "crashed", "refused"]
+EMULATED_MAX = 1000
+"""Programs of more points are not emulated: that takes long."""
 SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0)
 
 
@@ -106,16 +112,41 @@ def judge(case: Case) -> tuple[Verdict, str]:
         return "refused", str(error)
     except Exception as error:  # noqa: BLE001 - whatever a generator raises is a failure of the pair
         return "crashed", f"{type(error).__name__}: {error}"
+    if code.annotated is not None and _points(program) <= EMULATED_MAX:
+        message = _decided(code.annotated, inputs, expected)
+        if message:
+            return "wrong", message
     for again in (False, True):
         try:
             outputs = execute(tree, code, inputs, case.cores, again=again)
         except Fault as fault:
             return "wrong", str(fault)
-        for name, result in expected.items():
-            message = _difference(name, outputs[name].astype(np.float64).reshape(result.value.shape), result)
-            if message:
-                return "wrong", message
+        message = _differences(outputs, expected)
+        if message:
+            return "wrong", message
     return "right", ""
+
+
+def _points(program: Program) -> int:
+    """Count the points of all statements."""
+    return sum(prod(program.size[axis] for axis in s.axes) for s in program.statements)
+
+
+def _decided(annotated: AnnotatedTree, inputs: Mapping[str, Array], expected: Mapping[str, Inexact]) -> str:
+    """Tell what is wrong with the decisions that a kernel carries out, whatever it makes of them."""
+    try:
+        message = _differences(emulate(annotated, inputs), expected)
+    except TreeFault as fault:
+        message = str(fault)
+    return message and f"in the annotated tree: {message}"
+
+
+def _differences(outputs: Mapping[str, Array], expected: Mapping[str, Inexact]) -> str:
+    for name, result in expected.items():
+        message = _difference(name, outputs[name].astype(np.float64).reshape(result.value.shape), result)
+        if message:
+            return message
+    return ""
 
 
 def _difference(name: str, got: Array, expected: Inexact) -> str:

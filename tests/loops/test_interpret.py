@@ -7,7 +7,8 @@ import pytest
 
 from loops.odd_trees import COPY, TREES, ZERO, A, N, Z, along, call, tree
 from loops.trees import buffers, integers, matmul, ref
-from planish.loops.ir.interpret import TreeFault, interpret
+from planish.loops.ir.interpret import interpret
+from planish.loops.ir.storage import TreeFault
 from planish.loops.ir.tree import Leaf, Loop, LoopTree
 from planish.loops.lang.program import Const
 

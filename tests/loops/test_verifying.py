@@ -15,7 +15,8 @@ from planish.core import Candidate, Failed, Measured, PlanishError, ProgramError
 from planish.levels import function_of
 from planish.loops import compiled, evaluator
 from planish.loops.build import kernel_of, schedule_of, tree_of
-from planish.loops.ir.interpret import TreeFault, interpret
+from planish.loops.ir.interpret import interpret
+from planish.loops.ir.storage import TreeFault
 from planish.loops.ir.tree import LoopTree
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from planish.core import TargetError
+from planish.loops.ir.annotated import AnnotatedTree
 from planish.loops.ir.tree import Loop, LoopTree, leaves, refs
 from planish.loops.lang.program import ARITHMETIC, DTYPES
 
@@ -42,12 +43,14 @@ class Code:
         owner: what owns the memory of the functions; they live as long as it does.
         assembly: given a prefix P, writes assembly that defines the entries as P_run0, P_run1, ...
             and the ahead entries as P_prepare0, ...
+        annotated: the decisions that the functions carry out; None where the back end made its own.
     """
 
     entries: tuple[Entry, ...]
     ahead_entries: tuple[Entry, ...]
     owner: object
     assembly: Callable[[str], str]
+    annotated: AnnotatedTree | None = None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from planish.loops.codegen.kernel import Code, Entry, arithmetic_of, layout
 from planish.loops.codegen.llvm import jit
 from planish.loops.codegen.llvm.machine import Machine, host_machine
@@ -43,9 +45,8 @@ def compile_tree(
     functions = (*annotated.body, *annotated.ahead)
     entries = tuple(_entry(tree, a, f) for a, f in zip(addresses, functions, strict=True))
     split = len(names[0])
-    return Code(
-        entries[:split], entries[split:], owner, lambda prefix: emit(tree, prefix, machine, opt_level)
-    )
+    write = partial(emit, tree, machine=machine, opt_level=opt_level)
+    return Code(entries[:split], entries[split:], owner, write, annotated)
 
 
 def emit(tree: LoopTree, prefix: str, machine: Machine | None = None, opt_level: int = OPT_LEVEL) -> str:

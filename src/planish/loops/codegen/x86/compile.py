@@ -51,7 +51,7 @@ def compile_tree(tree: LoopTree, isa: IsaName | None = None, extras: frozenset[s
             blob += code
     memory = ExecutableMemory(bytes(blob))
     run, prepare = [tuple([replace(e, address=memory.address + e.address) for e in es]) for es in entries]
-    return Code(run, prepare, memory, lambda prefix: assembly(prefix, *codes))
+    return Code(run, prepare, memory, lambda prefix: assembly(prefix, *codes), annotated)
 
 
 _Codes = tuple[list[bytes], list[bytes]]
