@@ -87,6 +87,7 @@ class Arithmetic:
                 function = f"llvm.{'fabs' if name == 'abs' else 'sqrt'}.{w.suffix(lanes)}"
                 result = w.call(t, function, [(t, args[0])])
             case "fma":
+                # Fused where the processor has it, else a product and a sum: mathlib's errors hold for both.
                 result = w.call(t, f"llvm.fmuladd.{w.suffix(lanes)}", [(t, a) for a in args])
             case "round":
                 result = w.define(f"fsub {t} {self._shifted(args[0], lanes)}, {self._magic(lanes)}")
@@ -132,6 +133,7 @@ class Arithmetic:
 
     def _magic(self, lanes: int) -> str:
         """A number so large that its neighbours are integers: adding it rounds."""
+        # One and a half, so that a negative number does not leave the binade either.
         return self._number(1.5 * 2.0 ** _MANTISSA[self.writer.bits], lanes)
 
     def _shifted(self, x: str, lanes: int) -> str:
@@ -146,6 +148,7 @@ class Arithmetic:
         """Multiply by two powers of 2, for the range of one does not suffice."""
         w, i = self.writer, self.writer.integer(lanes)
         bits = self._cast(self._shifted(n, lanes), lanes, True)
+        # The integer is in the lowest bits of the fraction.
         whole = w.define(f"sub {i} {bits}, {self._integer(self._magic_bits(), lanes)}")
         half = w.define(f"ashr {i} {whole}, {self._integer(1, lanes)}")
         for part in (half, w.define(f"sub {i} {whole}, {half}")):
@@ -155,6 +158,7 @@ class Arithmetic:
         return x
 
     def _magic_bits(self) -> int:
+        # The bits of 1.5 * 2 ** mantissa.
         mantissa = _MANTISSA[self.writer.bits]
         return (_BIAS[self.writer.bits] + mantissa) << mantissa | 1 << (mantissa - 1)
 
@@ -177,7 +181,7 @@ class Arithmetic:
         result = w.define(f"fsub {t} {w.define(f'sitofp {i} {exponent} to {t}')}, {shift}")
         infinity, zero = self._number(float("inf"), lanes), self._number(0.0, lanes)
         result = self._select("oeq", size, zero, self._number(float("-inf"), lanes), result, lanes)
-        return self._select("uge", size, infinity, size, result, lanes)
+        return self._select("uge", size, infinity, size, result, lanes)  # not less: NaN too
 
     def _mantissa(self, x: str, lanes: int) -> str:
         w, t, i = self.writer, self.writer.type(lanes), self.writer.integer(lanes)
@@ -189,6 +193,7 @@ class Arithmetic:
         half = w.define(f"fmul {t} {value}, {self._number(0.5, lanes)}")
         value = self._select("oge", value, self._number(1.5, lanes), half, value, lanes)
         nan = self._number(float("nan"), lanes)
+        # Less or unordered: NaN too.
         return self._select("ult", x, self._number(0.0, lanes), nan, value, lanes)
 
 

@@ -132,6 +132,7 @@ class _FunctionCode:
             self._range(item)
         else:
             self.nodes.write(item)
+        # Without it LLVM splits vectors of 512 bits on processors where it prefers 256.
         width = f'"prefer-vector-width"="{self.machine.vector_bits}"'
         head = f"define void @{name}(ptr %args, i64 %begin, i64 %end) nounwind {width} {{"
         return "\n".join([head, "entry:", *flattened(self.writer.lines), "  ret void", "}"])
@@ -168,6 +169,7 @@ class _FunctionCode:
 
     def _tail(self, loop: Loop, part: Part) -> None:
         w = self.writer
+        # What was loaded in the other branch does not dominate this one.
         self.memory.forget(frozenset(self.tree.buffer))
         reached = w.define(f"icmp sgt i64 %end, {part.first}")
         w.lines.append(f"  br i1 {reached}, label %tail, label %done")

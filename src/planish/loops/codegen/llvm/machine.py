@@ -58,4 +58,5 @@ def describe(triple: str, cpu: str, features: str, vector_bits: int | None = Non
     wide = "avx512vl" in has
     if vector_bits is None:
         vector_bits = 512 if wide else 256 if "avx2" in has else 128
+    # AArch64 has 32, as AVX-512 has; SSE and AVX2 have 16.
     return Machine(triple, cpu, features, vector_bits, 32 if wide or not x86 else 16, wide)

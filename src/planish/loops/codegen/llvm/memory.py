@@ -108,8 +108,10 @@ class Memory:
         at = None if level == len(self.lives) - 1 else self.lives[level + 1].before
         known = self.lives[level].loads
         key = Loaded(pointer, cell, lanes)
+        # Taken out and put back, so that the oldest is the one that was needed longest ago.
         name = known.pop(key, None) or self.fetch(pointer, cell, lanes, at)
         known[key] = name
+        # More would be alive than there are registers, and be spilled.
         if len(known) > self.most:
             del known[next(iter(known))]
         return Val(name, lanes)

@@ -42,6 +42,7 @@ def narrow(writer: Writer, dtype: str, value: str, lanes: int) -> str:
         half = of_lanes("half", lanes)
         return w.define(f"bitcast {half} {w.define(f'fptrunc {wide} {value} to {half}')} to {short}")
     bits = w.define(f"bitcast {wide} {value} to {whole}")
+    # 0x7FFF and the lowest bit that is kept: it carries above a half, and at a half where that bit is odd.
     odd = w.define(f"and {whole} {_upper(w, bits, lanes)}, {_splat(w, _LEAST, lanes)}")
     carry = w.define(f"add {whole} {odd}, {_splat(w, _ALMOST_HALF, lanes)}")
     rounded = w.define(f"add {whole} {bits}, {carry}")

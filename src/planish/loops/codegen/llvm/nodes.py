@@ -96,10 +96,11 @@ class Nodes:
         before, label = w.label, self._label()
         w.lines.append(f"  br label %{label}")
         w.block(label)
+        # Their values are known once the body is written.
         phis: Lines = []
         w.lines += [phis, live.head]
         carried = [(c, *held.rename(c)) for c in cells if c.buffer in live.writes] if held else []
-        self.memory.forget(live.writes)
+        self.memory.forget(live.writes)  # from the second iteration on these are old
         self.memory.lives.append(live)
         for i in range(part.copies):
             self._pass(loop, part, i, i)

@@ -78,6 +78,7 @@ class Writer:
         """Write a number, rounded to the element type."""
         if self.whole:
             return Val(str(nearest_whole(value)), 1)
+        # LLVM reads a float as a double in hexadecimal, and refuses one that the type cannot represent.
         if self.bits == 32:
             value = struct.unpack("f", struct.pack("f", value))[0]
         return Val(f"0x{struct.pack('>d', value).hex().upper()}", 1)

@@ -128,6 +128,7 @@ class Assembler:
         code = self.code
         base = len(code)
         for position, offset in self._fixups:
+            # RIP is where the instruction ends, and its displacement comes last.
             distance = base + offset - position
             code[position - 4 : position] = distance.to_bytes(4, "little", signed=True)
         pool = bytearray(self._pool_size)
@@ -136,6 +137,7 @@ class Assembler:
         return bytes(code + pool)
 
 
+# The forms that Intel's manual recommends.
 _NOPS = {
     1: b"\x90",
     2: b"\x66\x90",

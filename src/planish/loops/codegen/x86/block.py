@@ -32,6 +32,7 @@ from planish.loops.codegen.x86.vectors import (
 )
 from planish.loops.lower.mathlib import EXPANDED
 
+# Items: so long before its first use a value is loaded.
 LOOK_AHEAD = 6
 REDUCE = {"add": "ADD", "max": "MAX", "min": "MIN", "mul": "MUL"}
 _INSTRUCTION = {**REDUCE, "sub": "SUB", "div": "DIV"}
@@ -145,7 +146,7 @@ class Block:
         for number in range(begin, end):
             for load in self._loads[number]:
                 if load.register < 0 and load.uses > 1:
-                    if len(self._free) < 2:
+                    if len(self._free) < 2:  # one stays for what an item needs itself
                         return number
                     self._hold(load)
         return end
@@ -239,6 +240,7 @@ class Block:
         (register, lanes), first = item, self._first_vector
         mask = self.transfers.mask(lanes) if lanes < self._lanes else 0
         held, other = left.register, right.register
+        # A product commutes: the factor that is better in memory is the second.
         if held < 0 and self._better_in_memory(left) and not self._better_in_memory(right):
             left, right, held, other = right, left, other, held
         if held < 0:

@@ -10,6 +10,7 @@ from planish.loops.codegen.x86.assembler import Assembler
 from planish.loops.codegen.x86.encoding import Imm
 from planish.loops.codegen.x86.isa import Isa
 
+# LT_OQ, LE_OQ, EQ_OQ and NEQ_UQ.
 TESTS: Mapping[str, Imm] = {"<": Imm(0x11), "<=": Imm(0x12), "==": Imm(0), "!=": Imm(4)}
 """Comparison to its predicate, which does not signal: where an operand is not a number, none but != holds."""
 _K7 = int(Register.K7)

@@ -46,6 +46,7 @@ def compile_tree(tree: LoopTree, isa: IsaName | None = None, extras: frozenset[s
     for functions, parts in zip((annotated.body, annotated.ahead), codes, strict=True):
         entries.append([])
         for function, code in zip(functions, parts, strict=True):
+            # int3: what is executed by mistake traps.
             blob += b"\xcc" * (-len(blob) % 64)
             entries[-1].append(_entry(len(blob), function, tree))
             blob += code

@@ -17,6 +17,7 @@ from planish.loops.codegen.x86.pointers import RSP, SCRATCH, Pointers
 from planish.loops.ir.annotated import Block, Function, Item, Nest, Region, nodes_of
 from planish.loops.ir.tree import Loop, LoopTree, Node, Ref
 
+# What a callee saves, and the first three arguments, in the calling convention of System V.
 SAVED = tuple(int(getattr(Register, name)) for name in ("RBX", "RBP", "R12", "R13", "R14", "R15"))
 ARGS, BEGIN, END = int(Register.RDI), int(Register.RSI), int(Register.RDX)
 
@@ -51,6 +52,7 @@ class FunctionCode:
         else:
             self._item(self.function.nodes, item)
         body = self.asm
+        # Written last: only now it is known how large the frame is, and which masks are used.
         head = Assembler()
         frame = 8 * (len(self.pointers.all) + self._counting.slots)
         self._prologue(head, frame)
@@ -77,6 +79,7 @@ class FunctionCode:
             head.emit(Code.VEX_KMOVW_KR_R32, mask, int(Register.EAX))
 
     def _epilogue(self, frame: int) -> None:
+        # Upper halves that are not clear would slow down SSE code of the caller.
         self.asm.emit(Code.VEX_VZEROUPPER)
         self.asm.emit(Code.ADD_RM64_IMM32, RSP, Imm(frame))
         for register in reversed(SAVED):

@@ -13,7 +13,9 @@ from planish.loops.lower.mathlib import Operation, expansion
 if TYPE_CHECKING:
     from planish.loops.codegen.x86.block import Block
 
+# To the nearest, ties to even, without a precision exception.
 _NEAREST = Imm(8)
+# The interval [0.75, 1.5), and NaN for negative numbers.
 _MANTISSA_UP_TO_ONE_AND_A_HALF = Imm(0b1011)
 _LESS, _EQUAL = Imm(1), Imm(0)
 
@@ -155,6 +157,7 @@ def _exponent(block: Block, result: int, value: int) -> None:
     small, other = _normal(block, result, value), block.take()
     dst, s, o = vector(result), vector(small), vector(other)
     emit(forms.shift_right, dst, dst, Imm(fraction))
+    # The exponent's bits in the fraction of 2 ** fraction make the number 2 ** fraction + exponent.
     block.load_number(other, float(2**fraction))
     emit(forms.bit_or, dst, dst, o)
     block.load_number(other, float(2**fraction + bias))

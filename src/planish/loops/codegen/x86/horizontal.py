@@ -31,6 +31,7 @@ def reduce_lanes(asm: Assembler, isa: Isa, register: int, operation: str) -> Non
         combine(y, f.arithmetic_ymm[operation])
     asm.emit(f.upper_quarter, x(0), y(register), Imm(1))
     combine(x, f.arithmetic_xmm[operation])
+    # The pairs are exchanged, then the neighbours.
     for permutation in (0b01001110, 0b10110001) if isa.itemsize == 4 else (0b01,):
         asm.emit(f.permute, x(0), x(register), Imm(permutation))
         combine(x, f.arithmetic_xmm[operation])

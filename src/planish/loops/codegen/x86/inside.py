@@ -69,6 +69,7 @@ class RegionCode:
 
     def _row_strides(self) -> list[int]:
         """The strides, in bytes, by which unrolled loops make displacements long."""
+        # Eight rows of a shorter stride are within a displacement of one byte (of elements, in AVX-512).
         far = 16 * self._isa.itemsize if self._isa.wide else 16
         found: dict[int, None] = {}
         for loop in self._region.unrolled:

@@ -101,6 +101,7 @@ def _collect(transfers: Transfers, register: int, element: Element) -> None:
     """Load lane by lane: there is no instruction that gathers, or masks, such narrow elements."""
     isa, emit, vector = transfers.isa, transfers.asm.emit, transfers.isa.vector
     forms = _FORMS[DTYPES[element.pointer.dtype]]
+    # vpinsrw and vpinsrb reach the lower 128 bits alone.
     upper = transfers.registers.take() if element.lanes > forms.per_xmm else register
     for part, first in ((register, 0), (upper, forms.per_xmm)):
         if first < element.lanes:
@@ -165,6 +166,7 @@ def _cut(transfers: Transfers, part: int, register: int) -> None:
         return
     transfers.asm.emit_constant(transfers.forms.broadcast, result, data=struct.pack("<I", 0xFF))
     emit(Code.VEX_VPAND_YMM_YMM_YMMM256, result, result, vector)
+    # Each half is packed by itself: the first and the third quarter of the register belong together.
     emit(Code.VEX_VPACKUSDW_YMM_YMM_YMMM256, result, result, result)
     emit(Code.VEX_VPERMQ_YMM_YMMM256_IMM8, result, result, Imm(0b1000))
     emit(Code.VEX_VPACKUSWB_YMM_YMM_YMMM256, result, result, result)

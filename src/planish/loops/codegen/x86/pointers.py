@@ -14,6 +14,7 @@ from planish.loops.lang.program import DTYPES
 
 RSP = int(Register.RSP)
 SCRATCH = int(Register.RAX)
+# RDI, RSI and RDX too: the head of a function has used or stored its arguments. RAX is scratch.
 _FREE = ("RBX", "RBP", "RSI", "RDX", "RCX", "R8", "R9", "R10", "R11", "R12", "R13", "R14", "R15", "RDI")
 GENERAL = tuple(int(getattr(Register, name)) for name in _FREE)
 
@@ -169,6 +170,7 @@ class Pointers:
         count = max(0, min(len(values), len(self.free) - spare))
         for value in values[:count]:
             register = self.free.pop()
+            # A move into the lower half clears the upper one, and is shorter.
             asm.emit(Code.MOV_R64_IMM64, register, Imm(value)) if value >= 2**31 else asm.emit(
                 Code.MOV_R32_IMM32, register - int(Register.RAX) + int(Register.EAX), Imm(value)
             )

@@ -51,6 +51,7 @@ class Transfers:
         self.masks = masks
         self.registers = registers
         self._first, self._lanes = isa.vector(0), isa.lanes
+        # With EVEX a displacement of one byte counts in units of what is accessed (disp8*N).
         self._far = 128 * isa.bytes if isa.wide else 128
         self._far_of_one = 128 * isa.itemsize if isa.wide else 128
         self._near: dict[tuple[int, int], tuple[int, int, int]] = {}
@@ -58,6 +59,7 @@ class Transfers:
     def mask(self, lanes: int) -> int:
         """The opmask register for the first `lanes` lanes; set before the function's first instruction."""
         if lanes not in self.masks:
+            # k1 to k6: k0 stands for no mask, and k7 is overwritten by gathers and comparisons.
             if len(self.masks) == 6:
                 raise TargetError("a kernel has more than six different partial vectors")
             self.masks[lanes] = int(Register.K1) + len(self.masks)
@@ -84,7 +86,7 @@ class Transfers:
         for register, value in self._strides:
             for scale in (1, 2, 4, 8):
                 rest = disp - value * scale
-                if -far <= rest < far and rest % unit == 0:
+                if -far <= rest < far and rest % unit == 0:  # disp8*N holds multiples only
                     return rest, register, scale
         return disp, _NONE, 1
 
@@ -103,7 +105,7 @@ class Transfers:
     def load_numbers(self, registers: Sequence[int], value: float) -> None:
         """Put a constant into all lanes of registers."""
         vectors = [self._first + register for register in registers]
-        if value == 0 and copysign(1, value) > 0:
+        if value == 0 and copysign(1, value) > 0:  # -0.0 is no cleared register
             clear = self.forms.bit_xor
             self.asm.extend([(clear, vector, vector, vector) for vector in vectors])
             return
@@ -144,6 +146,7 @@ class Transfers:
         lanes = self.isa.lanes
         data = _offsets(stride, lanes)
         if len(data) == 16:
+            # Indices are of 32 bits: for elements of 64 they take half a register.
             self.asm.emit_constant(Code.VEX_VMOVUPS_XMM_XMMM128, self.isa.xmm(register), data=data)
         elif len(data) == 32 and self.isa.wide:
             code = Code.EVEX_VMOVUPS_YMM_K1Z_YMMM256
@@ -162,9 +165,10 @@ class Transfers:
         base = self.pointers.base(self.asm, element.pointer)
         memory = Mem(base, element.disp, self._index_register(indices), self.isa.itemsize)
         vector = self.isa.vector(register)
+        # A gather merges: the register is cleared first, which also ends the wait for its old value.
         self.asm.emit(self.forms.bit_xor, vector, vector, vector)
         if self.isa.wide:
-            self._set_k7(element.lanes)
+            self._set_k7(element.lanes)  # a gather clears its mask
             self.asm.emit(self.forms.gather, vector, memory, mask=int(Register.K7))
         else:
             mask = self.lane_mask(element.lanes)
@@ -219,6 +223,7 @@ class Transfers:
             self.asm.emit(self.forms.scatter, memory, self.isa.vector(register), mask=int(Register.K7))
             self.registers.give(indices)
             return
+        # AVX2 has no scatter: lane by lane.
         part = self.registers.take()
         per_half = 16 // self.isa.itemsize
         for lane in range(element.lanes):
