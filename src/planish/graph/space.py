@@ -138,6 +138,7 @@ class SelectionSpace:
             changes.append(lambda: _inserted(chosen, letters, rng))
         if letters.rewrites and chosen.rewrites:
             changes += [lambda: _replaced(chosen, letters, rng), lambda: _deleted(chosen, rng)]
+        # Of equal passes, a swap makes the same list.
         if len(set(chosen.rewrites)) > 1:
             changes.append(lambda: _swapped(chosen, rng))
         if letters.disables and chosen.optimises:
@@ -153,6 +154,7 @@ class SelectionSpace:
         one, other = selection_of(a), selection_of(b)
         cut, away = (int(rng.integers(len(each.rewrites) + 1)) for each in (one, other))
         both = one.disabled & other.disabled
+        # Sorted: the order of a set of strings is another in each process, and the draws would be.
         dealt = {name for name in sorted(one.disabled ^ other.disabled) if rng.random() < _OUT}
         rest = (one.disabled ^ other.disabled) - dealt
         first = one.rewrites[:cut] + other.rewrites[away:]

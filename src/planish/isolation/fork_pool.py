@@ -136,6 +136,7 @@ class ForkPool(Generic[Item, Answer]):
     def _fill(self) -> None:
         while self._waiting and len(self._children) < self._count:
             share = -(-len(self._waiting) // self._count)
+            # No more than its share: near the end, all children have something to do.
             count = min(self._at_once, share)
             self._begin(deque(self._waiting.popleft() for _ in range(count)))
 
@@ -186,6 +187,7 @@ class ForkPool(Generic[Item, Answer]):
             job.losses += 1
             return job.losses >= _LOSSES
         job.refused.append(doing)
+        # It died outside of the parts, and would again: nothing can be refused.
         return not doing or len(job.refused) >= self._limits.deaths
 
 
@@ -226,6 +228,7 @@ def in_child(work: Callable[[], Answer], limits: ForkLimits | None = None) -> An
 
     def watched(_: None, watchdog: Watchdog) -> tuple[Answer]:
         watchdog.enter("work")
+        # None would mean that it was given up.
         return (work(),)
 
     (done,) = forked([None], watched, 1, limits=replace(limits or ForkLimits(), deaths=1))

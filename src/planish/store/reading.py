@@ -120,6 +120,7 @@ class Reader:
         """
         query = _TRIALS.where(trials.c.task_key == task_key).order_by(trials.c.id)
         rows = self._whole(query, runs.c.task_key == task_key)
+        # Only now, since the sums of runs count those from the store too.
         return [trial for trial in trials_from_rows(rows, steps, self._session.label) if not trial.cached]
 
     def run_trials(self, run_id: str, steps: Steps) -> list[Trial]:

@@ -183,6 +183,7 @@ def compare_results(
     baselines = [Entrant("baseline", r.level.baseline(r.task), factories[key]) for key, r in tasks.items()]
     winners = [Entrant(r.run.id, r.candidate, factories[r.task.key]) for r in results]
     standings = remeasure(baselines[0], [*baselines[1:], *winners], objective, plan)
+    # The baselines come first.
     base = dict(zip(tasks, standings, strict=False))
     again = standings[len(tasks) :]
     return [

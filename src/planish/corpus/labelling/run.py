@@ -186,6 +186,7 @@ class _Run:
                 tally.know(len(items), read_shard(path))
                 continue
             fresh: dict[int, Label] = {}
+            # Children are forked, so what is over is this very object.
             places = {id(item): place for place, item in enumerate(items)}
             at_once = self.bench.at_once(evaluations)
             with closing(forked(items, work, self.bench.plan.processes, at_once=at_once)) as over:
@@ -195,6 +196,7 @@ class _Run:
                         fresh[places[id(one.item)]] = label
                     tally.add(label)
                     self.listener(tally.progress)
+            # Children end in any order, but a shard is to be the same in each run.
             write_labels([fresh[place] for place in sorted(fresh)], path)
 
     def _every_row(self) -> Iterator[Row]:
@@ -247,6 +249,7 @@ def _keep_recipe(folder: Path, corpus: Path, made: Bench, total: int) -> None:
 
 def _recipe(corpus: Path, made: Bench, total: int) -> dict[str, Any]:
     """Name all that labels depend on, as JSON gives it back."""
+    # How many processes work changes no label.
     plan = {key: value for key, value in asdict(made.plan).items() if key != "jobs"}
     lists = [element.text for element in made.space.elements], [seed.text for seed in made.space.seeds()]
     searched = {"catalogue_and_coreset": content_hash(canonical_json(lists))[:12], **plan}

@@ -125,6 +125,7 @@ def tile_of(
             runs += _panels(d, walked[d][0], order, depth, size[walked[d][0]])
         else:
             runs += _window(name, d, index, order, depth, size, None)
+    # What the innermost loop moves lies side by side.
     runs.sort(key=lambda run: run.last)
     return Packed(name, access, tuple(order[:depth]), tuple(runs), access.pad or 0.0)
 

@@ -47,6 +47,7 @@ class Expected:
             exact = np.asarray(value, dtype)
             return Expected(value, exact, exact, dtype)
         with np.errstate(over="ignore", invalid="ignore"):
+            # The conversion rounds to the nearest: one number further out, the range is whole.
             low = np.nextafter((value - error).astype(dtype), dtype.type(-np.inf))
             high = np.nextafter((value + error).astype(dtype), dtype.type(np.inf))
         if not np.all(np.isfinite(value) & np.isfinite(error)):
@@ -137,6 +138,7 @@ def _wrong(name: str, array: Array, expected: Expected) -> str | None:
         return None
     with np.errstate(invalid="ignore"):
         off = np.abs(array - expected.value) - expected.tolerance
+    # A NaN that should be none is the worst.
     off = np.where(correct, -np.inf, np.where(np.isnan(off), np.inf, off))
     worst = np.unravel_index(np.argmax(off), off.shape)
     place = ", ".join(map(str, worst))

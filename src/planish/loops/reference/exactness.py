@@ -128,6 +128,7 @@ def _of(expr: Expr, known: Mapping[str, _Range], precision: Precision) -> _Range
     match expr:
         case Const(value=value):
             rounded = float(precision.dtype.type(value))
+            # An infinity stays one, whatever is added.
             return grain_of(rounded), abs(rounded) if isfinite(rounded) else 0.0
         case Access(tensor=tensor, pad=pad):
             inside = known[tensor]
@@ -137,6 +138,7 @@ def _of(expr: Expr, known: Mapping[str, _Range], precision: Precision) -> _Range
 
 
 def _applied(function: str, args: list[_Range], precision: Precision) -> _Range:
+    # What is compared does not enter the result.
     if function in COMPARISONS:
         return _joined(args[2], args[3])
     if any(arg is None for arg in args):

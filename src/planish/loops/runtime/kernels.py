@@ -172,7 +172,7 @@ class Job:
 def _bounds(entry: Entry, lanes: int) -> list[int]:
     """Share an entry's iterations among lanes, evenly; a serial entry is lane 0's."""
     if not entry.parallel:
-        return [0] + [1] * lanes
+        return [0] + [1] * lanes  # [0, 1), and nothing for the others
     return [entry.iterations * lane // lanes for lane in range(lanes + 1)]
 
 
@@ -213,6 +213,7 @@ def _check_outputs(inputs: Arrays, outputs: Arrays) -> None:
     for name, array in outputs.items():
         if not array.flags.writeable:
             raise ProgramError(f"output {name} is read-only", f"Copy it: {name}.copy().")
+        # Both are contiguous: that their bounds are apart decides.
         for other, shared in (*inputs.items(), *outputs.items()):
             if other != name and np.may_share_memory(array, shared):
                 raise ProgramError(f"output {name} shares memory with {other}", f"Copy it: {name}.copy().")

@@ -87,6 +87,7 @@ done:
 }
 """
 
+# What is stored before `generation` rises is seen by whoever loads the new one with acquire.
 _LEAD = """
 define void @lead(ptr %team, ptr %job, i64 %times) {
 start:
@@ -161,6 +162,8 @@ end:
 }
 """
 
+# The leader stores `active` and loads `sleepers`, a worker the other way round (as in Dekker's algorithm):
+# were this not seq_cst, either load could overtake the store before it, and both would miss each other.
 _WORK = """
 define i64 @work(ptr %team, i64 %lane, i64 %seen, i64 %slept) {
 start:

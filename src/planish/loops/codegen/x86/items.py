@@ -58,8 +58,10 @@ class Items:
         lanewise = leaf.target.buffer in self._region.lanewise
         if not self._is_held(leaf.target):
             return self._in_memory(leaf, inner)
+        # Part of a vector is added with a mask, which AVX2 has not.
         if self._is_product(leaf) and (self._isa.wide or not lanewise):
             return self._product(leaf, inner, lanewise)
+        # The target is number 0 of the references.
         values = self._vectors(leaf.value, inner, iter(range(1, 100)))
         held = self._targets(leaf.target, inner)
 
@@ -135,6 +137,7 @@ class Items:
 
         def registers(lanes: Lanes, moves: Moves) -> list[int]:
             nonlocal asked, found
+            # `Unroller` keeps its lists: the same iterations have the same one.
             if asked is None or asked[0] != pointer.shift or asked[1] is not moves:
                 asked = pointer.shift, moves
                 found = [table[place][0] for place in places(lanes, moves)]
@@ -169,6 +172,7 @@ class Items:
 
         def new(place: tuple[int, int]) -> Element:
             disp, lanes = place
+            # An instruction takes a whole vector from memory, or with EVEX one element for all lanes.
             folds = plain and (wide if stride == 0 else stride == 1 and lanes == full)
             element = known[place] = Element(pointer, disp, stride, lanes, folds)
             return element

@@ -91,6 +91,7 @@ class Unroller:
         while isinstance(node, Loop):
             prepared = self._prepared(node)
             if len(prepared.body) != 1 or node.axis in axes:
+                # Over one axis twice, how often the inner loop runs depends on the pass of the outer one.
                 return []
             axes.add(node.axis)
             extent = remaining(self._tree, inside, node.axis)
@@ -120,6 +121,7 @@ class Unroller:
                     add(Iterations(make, (count if vector else 1,), moves, pointers))
             for pointer, stride in moved.items():
                 places[pointer] += stride
+        # Back to where the nest began.
         for pointer, stride in moved.items():
             places[pointer] -= stride * -(-here // step)
 

@@ -103,6 +103,7 @@ class Scopes:
             found[touched] = None
             if len(found) > self.budget:
                 return None
+        # An element in two registers would be old in one of them.
         if _overlap(found):
             return None
         partial = sum(bool(c.reduce) for c in found)
@@ -138,6 +139,7 @@ class Scopes:
             else:
                 full, tail = iterations(self.plan.tree, inside, node)
                 moved = self.plan.moves(node, scope.held)
+                # Other loops touch the same cells in every iteration.
                 for i in range(full if moved else min(full, 1)):
                     inner = within(inside, node.axis, node.step)
                     yield from self.cells(node.body, inner, {**at, node.id: i}, depth + 1, scope)

@@ -1,5 +1,7 @@
 """LLVM's text that finds the plan for the arguments of a call; see `planish.loops.runtime.dispatch.code`."""
 
+# Buckets are by the first operand's first extent: an array without dimensions has none, and is not found.
+# `says`: a literal in a program is one object, so mostly the addresses decide.
 FIND = """
 define internal i1 @is_like(ptr %array, ptr %operand) {
   %class_ = getelementptr i8, ptr %array, i64 8

@@ -1,5 +1,6 @@
 """LLVM's text that runs a plan: it allocates the result; see `planish.loops.runtime.dispatch.code`."""
 
+# `busy` is no atomic: it is read and set with the GIL. Calls that come meanwhile go to the fallback.
 RUN = """
 define internal void @fill(ptr %plan, ptr %operands, ptr %result) {
   %lanes_ = getelementptr i64, ptr %plan, i64 @plan.lanes@
