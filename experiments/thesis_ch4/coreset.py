@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from planish.core import rng
 from planish.corpus import Row, read_corpus
 from planish.corpus.labelling import Bench, Plan, bench, greedy_cover, most_saving, read_labels
-from planish.corpus.labelling.one import Costing
+from planish.corpus.labelling.jobs import Costing
 from planish.isolation import forked
 from planish.llvm.passes import available, candidate_of, load_coreset, pass_space, passes_of
 

@@ -21,7 +21,8 @@ from pathlib import Path
 from planish.corpus import Row, read_corpus
 from planish.corpus.labelling import Bench, Budget, Effect, Plan, bench, summarise
 from planish.corpus.labelling.card import HEADS, cells
-from planish.corpus.labelling.examiner import Examiner, Passes
+from planish.corpus.labelling.costs import FunctionCosts
+from planish.corpus.labelling.ranking import Passes
 from planish.corpus.labelling.search import search
 from planish.isolation import Watchdog, forked
 from planish.llvm.passes import load_coreset
@@ -51,21 +52,21 @@ class Trying:
 
     def __call__(self, row: Row, watchdog: Watchdog) -> Tried | None:
         made = self.bench
-        with made.examining(row, watchdog) as examiner:
-            baseline = examiner.cost(made.baseline) if examiner else None
-            return None if examiner is None or baseline is None else self._tried(row, examiner, baseline)
+        with made.costing(row, watchdog) as costs:
+            baseline = costs.cost(made.baseline) if costs else None
+            return None if costs is None or baseline is None else self._tried(row, costs, baseline)
 
-    def _tried(self, row: Row, examiner: Examiner, baseline: int) -> Tried:
+    def _tried(self, row: Row, found: FunctionCosts, baseline: int) -> Tried:
         made = self.bench
-        costs = [examiner.cost(passes) for passes in self.lists]
-        unoptimised = examiner.unoptimised or baseline  # what is left where a list is refused
+        costs = [found.cost(passes) for passes in self.lists]
+        unoptimised = found.unoptimised or baseline  # what is left where a list is refused
         known = [unoptimised if cost is None else cost for cost in costs]
         after = [min(known[:size], default=baseline) for size in SIZES]
-        search(examiner, made.space, made.objective, Budget(10**9, self.seconds), made.seed_of(row))
-        best = examiner.best()
+        search(found, made.space, made.objective, Budget(10**9, self.seconds), made.seed_of(row))
+        best = found.ranking.best()
         searched = baseline if best is None else best[0]
-        other = examiner.other() or baseline
-        return Tried(row.package, baseline, after, searched, other, examiner.evaluations)
+        other = found.ranking.other() or baseline
+        return Tried(row.package, baseline, after, searched, other, found.ranking.evaluations)
 
 
 def main() -> None:

@@ -33,15 +33,15 @@ class Tracing:
 
     def __call__(self, row: Row, watchdog: Watchdog) -> list[int] | None:
         made = self.bench
-        with made.examining(row, watchdog) as examiner:
-            baseline = examiner.cost(made.baseline) if examiner else None
-            if examiner is None or baseline is None:
+        with made.costing(row, watchdog) as costs:
+            baseline = costs.cost(made.baseline) if costs else None
+            if costs is None or baseline is None:
                 return None
             budget, seed = Budget(self.evaluations), made.seed_of(row)
-            search(examiner, made.space, made.objective, budget, seed, made.plan.searcher)
-            trace = examiner.trace()[1:]  # as it is comes first
-        costs = [baseline if cost is None else cost for cost in trace]
-        best = list(accumulate(costs, min))
+            search(costs, made.space, made.objective, budget, seed, made.plan.searcher)
+            trace = list(costs.ranking.costs.values())[1:]  # as it is comes first
+        known = [baseline if cost is None else cost for cost in trace]
+        best = list(accumulate(known, min))
         return [baseline, *best[1:], *[best[-1]] * (self.evaluations - len(best))][: self.evaluations]
 
 

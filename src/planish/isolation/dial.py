@@ -6,6 +6,7 @@ from planish.core import STAGES
 PHASES = ("worker", *(stage for stage in STAGES if stage != "worker"), "wait")
 _BITS = 3  # for the phase, in the word that says where the worker is
 DIAL_BYTES = 8 * (1 + len(PHASES))
+_ZEROS = memoryview(bytes(DIAL_BYTES)).cast("Q")
 
 
 class Dial:
@@ -22,8 +23,7 @@ class Dial:
 
     def reset(self) -> None:
         """Forget the last candidate."""
-        for index in range(len(self._words)):
-            self._words[index] = 0
+        self._words[:] = _ZEROS
 
     def move(self, old: int, since: int, new: int, now: int) -> None:
         """Book the time since `since` to the old phase, and say that the new one is on."""
@@ -39,5 +39,5 @@ class Dial:
 
     def seconds(self) -> dict[str, float]:
         """Give the seconds booked by phase; phases without any are left out."""
-        booked = zip(PHASES, self._words[1:], strict=True)
+        booked = zip(PHASES, self._words.tolist()[1:], strict=True)
         return {phase: nanoseconds * 1e-9 for phase, nanoseconds in booked if nanoseconds}

@@ -3,8 +3,8 @@
 from planish.corpus.labelling.card import label_page, read_label_card
 from planish.corpus.labelling.choice import build_coreset, choose, cost_table, most_saving
 from planish.corpus.labelling.cover import greedy_cover
+from planish.corpus.labelling.jobs import Searching
 from planish.corpus.labelling.label import Label
-from planish.corpus.labelling.one import Searching
 from planish.corpus.labelling.plan import Bench, Plan, Progress, bench
 from planish.corpus.labelling.run import label_corpus
 from planish.corpus.labelling.search import Budget

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from planish.core import PlanishError
 from planish.corpus.labelling.cover import greedy_cover
-from planish.corpus.labelling.examiner import Passes
+from planish.corpus.labelling.jobs import Costing
 from planish.corpus.labelling.label import Label
-from planish.corpus.labelling.one import Costing
 from planish.corpus.labelling.plan import Bench, Plan, bench
+from planish.corpus.labelling.ranking import Passes
 from planish.corpus.labelling.shards import read_labels
 from planish.corpus.reading import read_corpus
 from planish.corpus.row import Row

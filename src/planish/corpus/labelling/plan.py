@@ -7,10 +7,13 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
-from planish.core import Objective, unknown, usable_cores
-from planish.corpus.labelling.examiner import Examiner
+from planish.core import Evaluator, Executor, Objective, unknown, usable_cores
+from planish.corpus.labelling.costs import FunctionCosts
+from planish.corpus.labelling.evaluator import FunctionEvaluator
+from planish.corpus.labelling.ranking import Ranking
 from planish.corpus.labelling.search import Budget
 from planish.corpus.row import SPLITS, Row
+from planish.executors import InlineExecutor
 from planish.isolation import Watchdog
 from planish.llvm.backend import Backend, IRError, open_backend
 from planish.llvm.passes import PassSpace, available, oz_of, pass_space
@@ -86,10 +89,12 @@ class Bench:
     Args:
         plan: how.
         backend: of LLVM.
+        start: gives what evaluates in a child, beside LLVM.
     """
 
     plan: Plan
     backend: Backend
+    start: Callable[[Evaluator], Executor] = InlineExecutor
 
     @cached_property
     def objective(self) -> Objective:
@@ -111,15 +116,16 @@ class Bench:
         return (oz,)
 
     @contextmanager
-    def examining(self, row: Row, watchdog: Watchdog) -> Generator[Examiner | None]:
-        """Give the examiner of a function, closed in the end; None where LLVM cannot read it."""
+    def costing(self, row: Row, watchdog: Watchdog) -> Generator[FunctionCosts | None]:
+        """Give what finds the costs of lists on a function, for the block; None where LLVM cannot read it."""
+        ranking, objective = Ranking(self.baseline), self.plan.objective
         try:
-            examiner = Examiner(self.backend, row.ir, self.plan.objective, self.baseline, watchdog)
+            evaluator = FunctionEvaluator(self.backend, row.ir, objective, ranking, watchdog)
         except IRError:
             yield None
             return
-        with closing(examiner):
-            yield examiner
+        with closing(evaluator), closing(self.start(evaluator)) as executor:
+            yield FunctionCosts(executor, ranking, objective)
 
     def seed_of(self, row: Row) -> int:
         """Give a function's own seed: searches with different ones try more lists together."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from planish.core import Candidate, Failed, Measured, Objective, Searcher, Trial
-from planish.corpus.labelling.examiner import Examiner
-from planish.llvm.passes import PassSpace, candidate_of, passes_of
+from planish.core import Candidate, Objective, Searcher
+from planish.corpus.labelling.costs import FunctionCosts
+from planish.corpus.labelling.ranking import Ranking
+from planish.llvm.passes import PassSpace, candidate_of
 from planish.search import Portfolio, RandomMinimise, Rounds, RoundSearcher
 from planish.search.archive import Archive
 from planish.search.minimise import minimise
@@ -29,24 +30,24 @@ class Budget:
     seconds: float = float("inf")
     give_up: int = 0
 
-    def left(self, examiner: Examiner) -> int:
+    def left(self, ranking: Ranking) -> int:
         """Count the lists that may still be run."""
-        hopeless = self.give_up and not examiner.improved
-        return min(self.evaluations, self.give_up if hopeless else self.evaluations) - examiner.evaluations
+        hopeless = self.give_up and not ranking.improved
+        return min(self.evaluations, self.give_up if hopeless else self.evaluations) - ranking.evaluations
 
 
 def search(
-    examiner: Examiner,
+    costs: FunctionCosts,
     space: PassSpace,
     objective: Objective,
     budget: Budget,
     seed: int,
     searcher: str = "portfolio",
 ) -> None:
-    """Search for lists that make one function small; the examiner keeps what was found.
+    """Search for lists that make one function small; their ranking keeps what was found.
 
     Args:
-        examiner: of the function.
+        costs: of lists on the function.
         space: where to search.
         objective: what is made less.
         budget: when to end.
@@ -58,16 +59,16 @@ def search(
         made: Searcher = Portfolio(space, objectives, seed)
     else:
         made = RandomMinimise(space, objectives, seed, samples=budget.evaluations)
-    drive(made, examiner, objective, budget)
-    shorten(examiner, space, objective)
+    drive(made, costs, budget)
+    shorten(costs, space, objective)
 
 
-def shorten(examiner: Examiner, space: PassSpace, objective: Objective) -> None:
+def shorten(costs: FunctionCosts, space: PassSpace, objective: Objective) -> None:
     """Leave out of the best list what does not contribute."""
-    best = examiner.best()
+    best = costs.ranking.best()
     if best is not None:
         rounds = _shortened(space, candidate_of(best[1]))
-        drive(RoundSearcher((objective,), rounds), examiner, objective, Budget(examiner.evaluations + 1000))
+        drive(RoundSearcher((objective,), rounds), costs, Budget(costs.ranking.evaluations + 1000))
 
 
 def _shortened(space: PassSpace, best: Candidate) -> Rounds:
@@ -76,18 +77,11 @@ def _shortened(space: PassSpace, best: Candidate) -> Rounds:
     yield from minimise(space, ledger, best)
 
 
-def drive(searcher: Searcher, examiner: Examiner, objective: Objective, budget: Budget) -> None:
+def drive(searcher: Searcher, costs: FunctionCosts, budget: Budget) -> None:
     """Ask and tell until the budget or the search is at its end."""
     end = time.process_time() + budget.seconds
-    while (left := budget.left(examiner)) > 0 and time.process_time() < end:
+    while (left := budget.left(costs.ranking)) > 0 and time.process_time() < end:
         asked = searcher.ask(min(_ASKED, left))
         if not asked:
             return
-        searcher.tell([_trial(candidate, examiner, objective) for candidate in asked])
-
-
-def _trial(candidate: Candidate, examiner: Examiner, objective: Objective) -> Trial:
-    cost = examiner.cost(passes_of(candidate))
-    if cost is None:
-        return Trial(candidate, Failed("transform", "refused"))
-    return Trial(candidate, Measured({objective.name: float(cost)}))
+        searcher.tell(costs.run(asked))

@@ -2,7 +2,10 @@
 
 import pytest
 
-from planish.corpus.labelling.examiner import Examiner
+from planish.corpus.labelling.costs import FunctionCosts
+from planish.corpus.labelling.evaluator import FunctionEvaluator
+from planish.corpus.labelling.ranking import Ranking
+from planish.executors import InlineExecutor
 from planish.isolation import Watchdog
 from planish.llvm.backend import IRError, PassError, open_backend
 
@@ -25,28 +28,30 @@ class _Open(Watchdog):
         return True
 
 
-def _examiner(objective: str) -> Examiner:
-    return Examiner(open_backend(), IR, objective, ("default<Oz>",), _Open())
+def _costs(objective: str) -> FunctionCosts:
+    ranking = Ranking(("default<Oz>",))
+    evaluator = FunctionEvaluator(open_backend(), IR, objective, ranking, _Open())
+    return FunctionCosts(InlineExecutor(evaluator), ranking, objective)
 
 
 def test_the_shortest_of_the_best_lists_wins_unless_oz_is_as_good() -> None:
-    examiner = _examiner("instructions")
-    examiner.cost(("sroa<modify-cfg>", "gvn"))
-    examiner.cost(("sroa<modify-cfg>",))
+    costs = _costs("instructions")
+    costs.cost(("sroa<modify-cfg>", "gvn"))
+    costs.cost(("sroa<modify-cfg>",))
 
-    assert examiner.unoptimised == 4
-    assert examiner.best() == (1, ("sroa<modify-cfg>",))
-    assert examiner.other() == 1
-    examiner.cost(examiner.baseline)
-    assert examiner.best() == (1, ("default<Oz>",))
+    assert costs.unoptimised == 4
+    assert costs.ranking.best() == (1, ("sroa<modify-cfg>",))
+    assert costs.ranking.other() == 1
+    costs.cost(costs.ranking.baseline)
+    assert costs.ranking.best() == (1, ("default<Oz>",))
 
 
 @pytest.mark.parametrize("error", [PassError("refused"), IRError("no code is made of it")])
 def test_a_list_that_llvm_refuses_or_makes_no_code_of_has_no_cost(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    examiner = _examiner("text_bytes")
-    before = examiner.cost(("sroa<modify-cfg>",))
+    costs = _costs("text_bytes")
+    before = costs.cost(("sroa<modify-cfg>",))
     kind = type(open_backend().parse(IR))
     method = "run" if isinstance(error, PassError) else "text_bytes"
 
@@ -56,13 +61,13 @@ def test_a_list_that_llvm_refuses_or_makes_no_code_of_has_no_cost(
     monkeypatch.setattr(kind, method, fail)
 
     assert before is not None
-    assert examiner.cost(("gvn",)) is None
-    assert examiner.cost(("sroa<modify-cfg>",)) == before
+    assert costs.cost(("gvn",)) is None
+    assert costs.cost(("sroa<modify-cfg>",)) == before
 
 
 def test_a_list_whose_code_may_vary_is_run_again_where_it_matters(monkeypatch: pytest.MonkeyPatch) -> None:
-    examiner = _examiner("instructions")
-    examiner.cost(examiner.baseline)
+    costs = _costs("instructions")
+    costs.cost(costs.ranking.baseline)
     printed: list[object] = []
 
     def text(module: object) -> str:
@@ -71,10 +76,10 @@ def test_a_list_whose_code_may_vary_is_run_again_where_it_matters(monkeypatch: p
 
     monkeypatch.setattr(type(open_backend().parse(IR)), "text", text)
 
-    assert examiner.cost(("mem2reg", "gvn-sink")) is None
+    assert costs.cost(("mem2reg", "gvn-sink")) is None
     assert len(printed) == 2
-    assert examiner.other() is None
-    assert examiner.cost(("mem2reg",)) == 1
-    assert examiner.cost(("sroa<modify-cfg>", "gvn-sink")) == 1  # no better than what is known
+    assert costs.ranking.other() is None
+    assert costs.cost(("mem2reg",)) == 1
+    assert costs.cost(("sroa<modify-cfg>", "gvn-sink")) == 1  # no better than what is known
     assert len(printed) == 2
-    assert examiner.best() == (1, ("default<Oz>",))
+    assert costs.ranking.best() == (1, ("default<Oz>",))

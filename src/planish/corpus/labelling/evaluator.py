@@ -1,0 +1,74 @@
+"""Runs pass lists on one function."""
+
+from __future__ import annotations
+
+from planish.core import Candidate, Failed, Measured, Outcome, StageClock
+from planish.corpus.labelling.ranking import Passes, Ranking
+from planish.isolation import Watchdog
+from planish.llvm.backend import Backend, IRError, Module, PassError
+from planish.llvm.functions.attributes import for_size
+from planish.llvm.passes import passes_of, print_pipeline, vary
+from planish.llvm.repeating import fingerprint, reproduces
+
+
+class FunctionEvaluator:
+    """Evaluates pass lists on one function, prepared for size, in the process where it is made.
+
+    A list whose code may vary from run to run is run again where it would be the best one, or the best beside
+    -Oz, and has failed where other code came of it.
+
+    Args:
+        backend: runs them.
+        ir: the function, as a module of its own.
+        objective: "instructions" or "text_bytes".
+        ranking: of the lists so far.
+        watchdog: keeps from what ended LLVM before.
+
+    Raises:
+        IRError: the IR cannot be read.
+    """
+
+    def __init__(
+        self, backend: Backend, ir: str, objective: str, ranking: Ranking, watchdog: Watchdog
+    ) -> None:
+        self._objective, self._ranking, self._watchdog = objective, ranking, watchdog
+        self._module = backend.parse(for_size(ir))
+        self._sizes: dict[bytes, int] = {}
+
+    def close(self) -> None:
+        """Free the function."""
+        self._module.close()
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        """Run the passes on a clone, verify it, and count."""
+        del clock  # nobody asks how long a stage took: nearly all of it is LLVM's
+        passes = passes_of(candidate)
+        pipeline = print_pipeline(passes)
+        if not self._watchdog.enter(pipeline):
+            return Failed("transform", "refused", "it has ended LLVM's process")
+        module = self._module.clone()
+        try:
+            return self._transformed(module, passes, pipeline)
+        except PassError as error:
+            return Failed("transform", "refused by LLVM", error.message)
+        except IRError as error:
+            return Failed("build", "no code is made of it", error.message)
+        finally:
+            module.close()
+
+    def _transformed(self, module: Module, passes: Passes, pipeline: str) -> Outcome:
+        module.run(pipeline)
+        if wrong := module.verify():
+            return Failed("verify", "invalid IR", wrong)
+        cost = self._bytes(module) if self._objective == "text_bytes" else module.instructions()
+        doubtful = self._ranking.matters(passes, cost) and vary(passes)
+        if doubtful and not reproduces(self._module, module, pipeline):
+            return Failed("verify", "not reproducible", f"{pipeline} gives other code from run to run")
+        return Measured({self._objective: float(cost)})
+
+    def _bytes(self, module: Module) -> int:
+        """Compile what no list has made yet: four of five end in a text that is known."""
+        text = fingerprint(module)
+        if text not in self._sizes:
+            self._sizes[text] = module.text_bytes()
+        return self._sizes[text]
