@@ -9,7 +9,6 @@ from typing import Any, cast
 
 from planish.core import (
     CanCall,
-    CanDecline,
     Candidate,
     HasFiles,
     Level,
@@ -83,7 +82,7 @@ def first_exportable(level: Level, candidates: Sequence[Candidate]) -> Candidate
         level: theirs.
         candidates: at least one, the best first.
     """
-    if not isinstance(level, CanDecline):
+    if not isinstance(level, CanCall):
         return candidates[0]
     return next((each for each in candidates if level.exportable(each)), candidates[0])
 

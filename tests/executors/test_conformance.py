@@ -1,11 +1,13 @@
 """Every executor passes the suite that plug-ins are held to."""
 
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from planish.core import EvaluatorSpec, Executor
-from planish.executors import InlineExecutor, LocalExecutor
+from planish.core import Candidate, EvaluatorSpec, Executor, Outcome, evaluate
+from planish.executors import InlineExecutor, LocalExecutor, ReplayExecutor
 from planish.isolation import Limits
 from planish.testing.executors import ExecutorConformance
 
@@ -19,6 +21,29 @@ class TestLocalExecutor(ExecutorConformance):
 
     def executor(self, factory: EvaluatorSpec) -> Executor:
         return LocalExecutor(factory, workers=2, limits=LIMITS, lock=self.lock)
+
+
+class Recorded(ReplayExecutor):
+    """Replays what is recorded just before, by an evaluator in this process."""
+
+    def __init__(self, factory: EvaluatorSpec) -> None:
+        self._outcomes: dict[str, Outcome] = {}
+        self._spent: dict[str, Mapping[str, float]] = {}
+        super().__init__(self._outcomes, self._spent)
+        self._recorder = InlineExecutor(factory())
+
+    def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
+        super().submit(candidates, deadline)
+        for answer in evaluate(self._recorder, candidates):
+            self._outcomes[candidates[answer.position].hash] = answer.outcome
+            self._spent[candidates[answer.position].hash] = answer.seconds
+
+
+class TestReplayExecutor(ExecutorConformance):
+    isolates = False
+
+    def executor(self, factory: EvaluatorSpec) -> Executor:
+        return Recorded(factory)
 
 
 class TestInlineExecutor(ExecutorConformance):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from planish.core.context import UNTAUGHT, SearchContext, Tried
 from planish.core.ending import Opinion, Reference
 from planish.core.outcome import Outcome
-from planish.core.protocols import EvaluatorSpec, Executor, Level, Searcher, Space
+from planish.core.protocols import Evaluator, EvaluatorSpec, Executor, Level, Searcher, Space
 from planish.core.step import Candidate, Step
 from planish.core.task import Program, Task
 
@@ -196,6 +196,45 @@ class CanAnchor(EvaluatorSpec, Protocol):
 
 
 @runtime_checkable
+class HasLimits(EvaluatorSpec, Protocol):
+    """A factory whose evaluations need other limits of time and memory than the usual ones.
+
+    Offered by the evaluators of `llvm`, `hlo` and `graph`; used by executors that have workers.
+    """
+
+    @property
+    def limits(self) -> Any:
+        """The `planish.isolation.Limits`; None for the usual ones."""
+        ...
+
+
+@runtime_checkable
+class HasCage(EvaluatorSpec, Protocol):
+    """A factory whose evaluators run what may do harm.
+
+    Offered by the evaluators of `llvm`; used by executors that have workers, which are confined then.
+    """
+
+    @property
+    def cage(self) -> Any:
+        """The `planish.isolation.Cage`; None where nothing has to be confined."""
+        ...
+
+
+@runtime_checkable
+class HasNotes(Evaluator, Protocol):
+    """An evaluator that has something to tell the user of how it measures.
+
+    Offered by the evaluators of `llvm`, `hlo` and `graph`; used by executors, which hand it on.
+    """
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences, without full stops; known once it is made."""
+        ...
+
+
+@runtime_checkable
 class RunsPrograms(Protocol):
     """A level whose programs are code that may do anything its user may, and not only compute.
 
@@ -326,9 +365,10 @@ class HasReference(Protocol):
 
 @runtime_checkable
 class CanCall(Protocol):
-    """A level whose candidates can be called from Python; `Result` and `StoredResult` offer it.
+    """A level whose candidates can be called from Python, some of them only so.
 
-    Offered by `loops`; used by results, which are called.
+    Offered by `loops`, some of whose candidates are calls of a library, which have no files; used by results,
+    which are called, and `planish export`.
     """
 
     def function(self, task: Task, candidate: Candidate) -> Callable[..., Any]:
@@ -338,14 +378,6 @@ class CanCall(Protocol):
             PlanishError: the machine lacks what the candidate needs.
         """
         ...
-
-
-@runtime_checkable
-class CanDecline(Protocol):
-    """A level some of whose candidates cannot be exported: a library's call has no files.
-
-    Offered by `loops`; used by `planish export`.
-    """
 
     def exportable(self, candidate: Candidate) -> bool:
         """Whether `export` writes it."""

@@ -1,8 +1,6 @@
 """Replaying a recorded table of a whole space, so that searchers are compared in seconds."""
 
-import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from itertools import islice
 
 from planish.core import (
@@ -15,12 +13,12 @@ from planish.core import (
     Outcome,
     evaluate,
 )
-from planish.executors.batch import Batch
+from planish.executors.in_order import InOrder
 from planish.executors.recording import Recording
 from planish.isolation.guard import Answer
 
 
-class ReplayExecutor:
+class ReplayExecutor(InOrder):
     """Answers from a recorded table, at once; a candidate that is not in it has failed.
 
     Args:
@@ -29,39 +27,19 @@ class ReplayExecutor:
     """
 
     capacity = 64
-    notes: Sequence[str] = ()
 
     def __init__(self, table: Mapping[str, Outcome], seconds: Mapping[str, Mapping[str, float]]) -> None:
+        super().__init__()
         self._table = table
         self._seconds = seconds
-        self._batch = Batch()
-        self.losses: Counter[str] = Counter()
 
-    def serve(self, factory: EvaluatorSpec) -> None:
-        """Answer from the same table."""
-        del factory
+    def _take(self, factory: EvaluatorSpec) -> None:
+        """Keep the table, whatever is to be evaluated."""
 
-    def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
-        """Have candidates looked up; they cost no time, so there is no deadline that they miss."""
-        del deadline
-        self._batch = self._batch if self._batch.unanswered else Batch()
-        self._batch.add(candidates)
-
-    def answers(self) -> Iterator[Answer]:
-        """Give what was recorded, in the order of submission."""
-        while self._batch:
-            (position,), (candidate,) = self._batch.take(1)
-            self._batch.answered(position)
-            unknown = Failed("run", "not recorded", f"{candidate} is not in the recorded table")
-            outcome = self._table.get(candidate.hash, unknown)
-            yield Answer(position, outcome, self._seconds.get(candidate.hash, {}), host="")
-
-    def cancel(self) -> None:
-        """Forget what was submitted."""
-        self._batch = Batch()
-
-    def close(self) -> None:
-        """Do nothing: there are no workers."""
+    def _answer(self, position: int, candidate: Candidate) -> Answer:
+        unknown = Failed("run", "not recorded", f"{candidate} is not in the recorded table")
+        outcome = self._table.get(candidate.hash, unknown)
+        return Answer(position, outcome, self._seconds.get(candidate.hash, {}), host="")
 
 
 def record(

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from planish.core import EvaluatorSpec, PlanishError
+from planish.core import EvaluatorSpec, HasCage, PlanishError
 from planish.isolation import landlock, seccomp
 from planish.isolation.confinement import cap_the_rest
 from planish.isolation.namespaces import leave_network
@@ -75,8 +75,8 @@ class Cage:
 
     @staticmethod
     def of(factory: EvaluatorSpec) -> Cage | None:
-        """Give the cage that a factory asks for, by an attribute `cage`; None where it asks for none."""
-        return getattr(factory, "cage", None)
+        """Give the cage that a factory asks for (`planish.core.HasCage`); None where it asks for none."""
+        return factory.cage if isinstance(factory, HasCage) else None
 
     @staticmethod
     def widest(several: Iterable[Cage | None]) -> Cage | None:

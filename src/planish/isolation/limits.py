@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
-from planish.core import EvaluatorSpec
+from planish.core import EvaluatorSpec, HasLimits
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Limits:
 
     @staticmethod
     def of(factory: EvaluatorSpec) -> "Limits":
-        """Give the limits that a factory asks for, by an attribute `limits`; else the usual ones."""
-        return getattr(factory, "limits", None) or Limits()
+        """Give the limits that a factory asks for (`planish.core.HasLimits`); else the usual ones."""
+        return (factory.limits if isinstance(factory, HasLimits) else None) or Limits()
 
     @staticmethod
     def widest(several: Iterable["Limits"]) -> "Limits":

@@ -11,7 +11,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from planish.core import Evaluator, PlanishError, TargetError
+from planish.core import Evaluator, HasNotes, PlanishError, TargetError
 from planish.isolation.cage import enter
 from planish.isolation.confinement import cap_memory, die_with_parent, settle
 from planish.isolation.dial import DIAL_BYTES, Dial
@@ -59,7 +59,8 @@ def _make(message: Make, replies: int, clock: WorkerClock) -> Evaluator | None:
     except Exception as error:  # noqa: BLE001  (the parent raises it)
         send(replies, encode(_broken(message.serial, error)))
         return None
-    send(replies, encode(Made(message.serial, (*lacking, *getattr(evaluator, "notes", ())))))
+    notes = evaluator.notes if isinstance(evaluator, HasNotes) else ()
+    send(replies, encode(Made(message.serial, (*lacking, *notes))))
     return evaluator
 
 

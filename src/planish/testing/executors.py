@@ -106,6 +106,20 @@ class ExecutorConformance:
         assert answer.outcome == _cost(3.0)
         assert answer.host in (platform.node(), "")
 
+    def test_another_evaluator_is_not_served_while_something_is_under_way(self, actors: Executor) -> None:
+        actors.submit([act(value=1.0)])
+        with pytest.raises(PlanishError, match="under way"):
+            actors.serve(Actor)
+        assert [answer.outcome for answer in actors.answers()] == [_cost(1.0)]
+        actors.serve(Actor)
+
+    def test_a_closed_executor_takes_nothing(self, actors: Executor) -> None:
+        actors.close()
+        with pytest.raises(PlanishError, match="closed"):
+            actors.submit([act()])
+        with pytest.raises(PlanishError, match="closed"):
+            actors.serve(Actor)
+
     def test_seconds_are_by_stage(self, actors: Executor) -> None:
         steps = (Act(stage="build"), Act("sleep", 0.01, "verify"))
         (answer,) = evaluate(actors, [Candidate(steps)])

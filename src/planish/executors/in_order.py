@@ -1,0 +1,78 @@
+"""What the executors of one process have in common: candidates wait in a queue, and are answered in order."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Self
+
+from planish.core import Candidate, EvaluatorSpec, PlanishError
+from planish.executors.batch import Batch
+from planish.isolation import Answer
+
+
+class InOrder:
+    """Answers for one candidate at a time, in order, when its answer is asked for; a subclass answers.
+
+    Attributes:
+        losses: none, since there are no workers.
+    """
+
+    capacity = 1
+
+    def __init__(self) -> None:
+        self._batch, self._deadline, self._closed = Batch(), math.inf, False
+        self.losses: Counter[str] = Counter()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the evaluator has to tell the user."""
+        return ()
+
+    def serve(self, factory: EvaluatorSpec) -> None:
+        """Evaluate by another evaluator from now on; see `planish.core.Executor`."""
+        self._check_open()
+        if self._batch.unanswered:
+            raise PlanishError("a batch is under way", "Take all its answers, or cancel it, first.")
+        self._take(factory)
+
+    def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
+        """Have candidates evaluated; see `planish.core.Executor`."""
+        self._check_open()
+        self._batch = self._batch if self._batch.unanswered else Batch()
+        self._batch.add(candidates)
+        self._deadline = deadline
+
+    def answers(self) -> Iterator[Answer]:
+        """Answer for one after the other, until the deadline."""
+        while self._batch and time.monotonic() < self._deadline:
+            (position,), (candidate,) = self._batch.take(1)
+            self._batch.answered(position)
+            yield self._answer(position, candidate)
+        self.cancel()
+
+    def cancel(self) -> None:
+        """Forget what was submitted."""
+        self._batch = Batch()
+
+    def close(self) -> None:
+        """Take nothing more; harmless when called twice."""
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise PlanishError("the executor is closed", "Make a new one.")
+
+    def _take(self, factory: EvaluatorSpec) -> None:
+        raise NotImplementedError
+
+    def _answer(self, position: int, candidate: Candidate) -> Answer:
+        raise NotImplementedError
