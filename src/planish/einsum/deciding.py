@@ -166,5 +166,5 @@ def _seconds_by_part(way: Way, contraction: Contraction, operands: Sequence[Arra
         for array, term in zip(operands, contraction.terms, strict=True)
     ]
     block = block_of_calls(way, parts)
-    block(1)
+    block(1)  # warms up
     return min(block(1).processor for _ in range(3)) * whole / math.prod(sizes.values())

@@ -136,6 +136,7 @@ def difference(one: NDArray[Any], other: NDArray[Any]) -> float:
     """Give the largest difference as a share of the largest number; infinite where one alone is NaN."""
     a, b = (array.astype(np.float64) for array in (one, other))
     finite = np.isfinite(a) & np.isfinite(b)
+    # Infinities of the same sign are equal, too.
     same = np.where(np.isnan(a), np.isnan(b), a == b)
     if not (finite | same).all():
         return np.inf
@@ -150,6 +151,7 @@ def _arguments(program: ScoredProgram, call: Call) -> list[NDArray[Any]]:
     """Give the first parameters, and a batch of the search's examples."""
     workload = program.workload
     examples = Parts(workload, fit(program.module, workload)).read("search", call)
+    # Fewer examples than a batch has are repeated.
     places = np.arange(call.batch) % len(examples.labels)
     arrays: dict[int, NDArray[Any]] = dict(
         zip(call.parameters, first_parameters(workload, call), strict=True)

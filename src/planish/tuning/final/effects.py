@@ -40,6 +40,7 @@ def tell_effects(search: SearchOutcome, state: FinalState) -> None:
         bench.end = deadline()
         known = {m.candidate: _compared_values(m, state, task) for m in state.members}
         meter = _Meter(bench, search.level.baseline(task), task.objectives, known)
+        # All single steps before any pair: the time may end, and a pair is judged by what its steps do alone.
         for count in (1, 2):
             for place in few:
                 member = state.members[place]

@@ -123,6 +123,7 @@ def flatten(pipeline: str) -> list[str]:
 def _split(text: str) -> list[str]:
     parts, depth = [""], 0
     for letter in text:
+        # Options have commas of their own, in angle brackets.
         depth += (letter in "(<") - (letter in ")>")
         if letter == "," and not depth:
             parts.append("")
