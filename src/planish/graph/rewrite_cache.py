@@ -127,6 +127,7 @@ class RewriteCache:
         if name == self._names[rewrites[:-1]]:
             return before
         self._models[name] = after
+        # The newest stays, however large it is.
         while sum(model.ByteSize() for model in self._models.values()) > self._room and len(self._models) > 1:
             self._models.popitem(last=False)
         return after

@@ -27,6 +27,7 @@ def read_inputs(path: Path, model: ModelProto, options: Mapping[str, str]) -> tu
         ProgramError: an extent is open and not given, or what is given does not fit.
     """
     given = parse_shapes(options.get("shape", ""))
+    # Before version 4 of ONNX's IR, weights had to be among the inputs.
     weights = {tensor.name for tensor in model.graph.initializer}
     values = [value for value in model.graph.input if value.name not in weights]
     named = {dim.dim_param for value in values for dim in value.type.tensor_type.shape.dim}
@@ -73,6 +74,7 @@ def dtype_of(kind: TypeProto) -> str:
 
 
 def _extents(kind: TypeProto) -> tuple[int | None, ...]:
+    # An extent that is not set reads as 0.
     return tuple(dim.dim_value or None for dim in kind.tensor_type.shape.dim)
 
 
@@ -87,6 +89,7 @@ def _batch(options: Mapping[str, str]) -> int | None:
 
 def _port(path: Path, value: ValueInfoProto, given: Given, batch: int | None) -> Port:
     dtype = dtype_of(value.type)
+    # NumPy has texts as objects.
     if dtype in ("", "object"):
         raise ProgramError(f"input '{value.name}' of '{path}' is no tensor of numbers")
     dims = value.type.tensor_type.shape.dim

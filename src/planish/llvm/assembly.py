@@ -7,6 +7,7 @@ import re
 from planish.core import ProgramError
 
 _ASSEMBLY = re.compile(r'\basm\b[^"\n]*"((?:[^"\\]|\\.)*)"')
+# LLVM writes quotes, and what cannot be printed, as a backslash and two hexadecimal digits.
 _ESCAPE = re.compile(r"\\([0-9a-fA-F]{2})")
 _WORD = re.compile(r"(?<![\w.$])\.([\w$.\\]*)")
 _HARMLESS = re.compile(

@@ -146,6 +146,7 @@ class _Evaluator:
         if text in self._texts and self._remember:
             return self._texts[text]
         found = self._built(module, values, clock)
+        # What somebody else ended tells nothing of the code.
         if not isinstance(found, Lost):
             self._texts[text] = found
         return found

@@ -124,6 +124,7 @@ class Runner:
         with self._started(program, subprocess.PIPE) as process:
             try:
                 output = _read(process, start + seconds)
+                # It has closed its output: then it ends in a moment.
                 code = process.wait(max(0.01, start + seconds - time.monotonic()))
             except (NotRunnableError, subprocess.TimeoutExpired) as error:
                 process.kill()

@@ -58,6 +58,7 @@ def _value(type_: Any, value: Any, where: str) -> Any:
     if get_origin(type_) is tuple:
         values = value if isinstance(value, list | tuple) else [value]
         return tuple(_value(float, each, where) for each in values)
+    # Where a float is wanted, 1 is one; true is none, though Python's bool is an int.
     if type_ is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if type_ in (int, str, float):

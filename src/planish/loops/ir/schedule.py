@@ -68,6 +68,7 @@ class Schedule:
     def text(self) -> str:
         """The canonical text: equal texts mean equal loop trees."""
         lines = [self._nest_text(i) for i in range(len(self.orders))]
+        # Sorted: in which order the steps came makes no difference to the tree.
         lines += sorted(f"pack {self._pack_text(p)}" for p in self.packs)
         lines += sorted(f"stage {tensor} {loop_text(loop)}" for tensor, loop in self.staged)
         return "\n".join(lines)
