@@ -1,6 +1,6 @@
 """Programs of whole numbers: int8 is read, int32 is computed and written, exactly and modulo 2^32."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,14 @@ from numpy.typing import NDArray
 
 from planish.core import Candidate, ProgramError, Target
 from planish.loops.build import compile_with, tree_of
+from planish.loops.codegen.kernel import Code
+from planish.loops.codegen.x86 import cpu
+from planish.loops.codegen.x86.compile import compile_tree
+from planish.loops.codegen.x86.isa import IsaName
 from planish.loops.compiled import function_of
 from planish.loops.ir.interpret import interpret
 from planish.loops.ir.schedule import Schedule, unscheduled
+from planish.loops.ir.tree import LoopTree
 from planish.loops.lang.parse import parse, parse_canonical
 from planish.loops.lang.program import Program
 from planish.loops.library import Library
@@ -37,12 +42,21 @@ BACKENDS = available_backends()
 INT32 = np.iinfo(np.int32)
 
 
-def run(made: Program, schedule: Schedule, backend: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
+BUILDERS: dict[str, Callable[[LoopTree], Code]] = {
+    **{name: lambda tree, name=name: compile_with(name, tree) for name in BACKENDS},
+    **{
+        f"{name}, without VNNI": lambda tree, name=name: compile_tree(tree, name, frozenset())
+        for name in cpu.supported()
+    },
+}
+
+
+def run(made: Program, schedule: Schedule, name: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
     tree = lower(schedule)
     outputs = {name: aligned(made.type[name]) for name in made.outputs}
     for array in outputs.values():
         array.fill(-77)
-    Kernel(made, tree, compile_with(backend, tree)).bind(inputs, outputs)()
+    Kernel(made, tree, BUILDERS[name](tree)).bind(inputs, outputs)()
     return outputs
 
 
@@ -82,25 +96,25 @@ def test_errors(text: str, dtype: str, message: str) -> None:
     assert message in str(raised.value)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_a_product_is_that_of_numpy(backend: str) -> None:
+@pytest.mark.parametrize("name", BUILDERS)
+def test_a_product_is_that_of_numpy(name: str) -> None:
     made = parse(GEMM, {"m": 13, "n": 70, "k": 290}, dtype="int8")
     random = np.random.default_rng(0)
     inputs = {n: random.integers(-128, 128, made.type[n].shape, np.int8) for n in "AB"}
     inputs["A"][0], inputs["B"][:, 0] = -128, -128
     expected = inputs["A"].astype(np.int32) @ inputs["B"].astype(np.int32)
-    np.testing.assert_array_equal(run(made, unscheduled(made), backend, inputs)["C"], expected)
+    np.testing.assert_array_equal(run(made, unscheduled(made), name, inputs)["C"], expected)
     assert check(made, {"C": expected}, reference(made, inputs)) is None
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_what_is_too_large_wraps_as_in_numpy(backend: str) -> None:
+@pytest.mark.parametrize("name", BUILDERS)
+def test_what_is_too_large_wraps_as_in_numpy(name: str) -> None:
     text = "C[i] = A[i] * B[i] - 7 * A[i]; D[i] = abs(-A[i]); P[] *= A[i]; S[] += A[i] * A[i]; L[] min= -A[i]"
     made = parse(text, {"i": 77}, dtype="int32")
     random = np.random.default_rng(0)
     a, b = (random.integers(INT32.min, INT32.max, 77, np.int32) | 1 for _ in "AB")
     a[3] = INT32.min
-    got = run(made, unscheduled(made), backend, {"A": a, "B": b})
+    got = run(made, unscheduled(made), name, {"A": a, "B": b})
     expected = {
         "C": a * b - np.int32(7) * a,
         "D": np.abs(-a),
@@ -108,8 +122,8 @@ def test_what_is_too_large_wraps_as_in_numpy(backend: str) -> None:
         "S": np.add.reduce(a * a, dtype=np.int32),
         "L": np.min(-a),
     }
-    for name, values in expected.items():
-        np.testing.assert_array_equal(got[name], values, err_msg=name)
+    for output, values in expected.items():
+        np.testing.assert_array_equal(got[output], values, err_msg=output)
     assert (
         check(made, {n: np.asarray(v) for n, v in expected.items()}, reference(made, {"A": a, "B": b}))
         is None
@@ -126,6 +140,38 @@ def test_all_small_numbers_are_read_as_they_are(backend: str, text: str) -> None
     np.testing.assert_array_equal(
         got, np.broadcast_to(expected[:, None], got.shape) if "A[i]" in text else expected
     )
+
+
+@pytest.mark.parametrize(
+    "text", ["C[i,j] = A[i] * B[j]", "C[i,j] += A[i,k] * B[k,j]", "C[i,j] += A[i,k] * B[j,k]"]
+)
+@pytest.mark.parametrize("name", BUILDERS)
+def test_all_products_of_small_numbers(name: str, text: str) -> None:
+    made = parse(text, {"i": 256, "j": 256, "k": 2} if "k" in text else {"i": 256, "j": 256}, dtype="int8")
+    every = np.arange(-128, 128).astype(np.int8)
+    pair = np.stack([every, every[::-1]])
+    inputs = {"A": every, "B": every}
+    if "k" in text:
+        inputs = {
+            "A": np.ascontiguousarray(pair.T),
+            "B": pair if "B[k,j]" in text else np.ascontiguousarray(pair.T),
+        }
+    expected = np.multiply.outer(every, every, dtype=np.int32)
+    expected = expected + expected[::-1, ::-1] if "k" in text else expected
+    np.testing.assert_array_equal(run(made, unscheduled(made), name, inputs)["C"], expected)
+
+
+@pytest.mark.parametrize("isa", cpu.supported())
+def test_the_processor_multiplies_and_adds_at_once_where_it_can(isa: IsaName) -> None:
+    """AVX512_VNNI, and AVX-VNNI for vectors of 256 bits; else 16 bits are multiplied, and then added."""
+    order = Candidate((Reorder(("m", "k", "n")),))
+    tree = tree_of(parse(GEMM, {"m": 4, "n": 32, "k": 9}, dtype="int8"), order)
+    flag = {"avx512": "avx512_vnni", "avx2": "avx_vnni"}[isa]
+    assert "vpdpwssd" in compile_tree(tree, isa, frozenset({flag})).assembly("f")
+    other = compile_tree(tree, isa, frozenset()).assembly("f")
+    assert "vpdpwssd" not in other
+    assert "vpmaddwd" in other
+    assert "vpmulld" not in other
 
 
 TEXTS = (
@@ -150,10 +196,10 @@ def test_any_schedule_of_any_program_is_right(data: st.DataObject) -> None:
     sizes |= {"r": 3} if "r" in axes else {}
     made = parse(text, sizes, dtype=dtype if "A" in text else "int8")
     schedule = data.draw(schedules(made.with_constants(made.inputs)))
-    backend = data.draw(st.sampled_from(BACKENDS))
+    name = data.draw(st.sampled_from(list(BUILDERS)))
     inputs = make_inputs(made)
-    wrong = check(made, run(made, schedule, backend, inputs), reference(made, inputs))
-    assert wrong is None, f"{wrong}\n{made.text}\n{schedule.text}\n{backend}"
+    wrong = check(made, run(made, schedule, name, inputs), reference(made, inputs))
+    assert wrong is None, f"{wrong}\n{made.text}\n{schedule.text}\n{name}"
 
 
 @pytest.mark.parametrize("text", TEXTS)

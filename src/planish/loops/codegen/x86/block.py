@@ -57,7 +57,7 @@ class Block:
         self.forms = isa.forms
         self._items: list[Item | Product] = []
         self._loads: list[tuple[Loaded, ...]] = []
-        self._elements: dict[tuple[int, int], dict[tuple[int, int], Element]] = {}
+        self._elements: dict[tuple[int, int, bool], dict[tuple[int, int], Element]] = {}
         self._numbers: dict[float, Number] = {}
         self._registers = Registers(registers, self._loads)
         self.transfers = Transfers(asm, isa, pointers, self._registers, masks)
@@ -69,9 +69,9 @@ class Block:
         self._first_vector = isa.vector(0)
         self._lanes = isa.lanes
 
-    def elements(self, pointer: Pointer, stride: int) -> dict[tuple[int, int], Element]:
+    def elements(self, pointer: Pointer, stride: int, word: bool = False) -> dict[tuple[int, int], Element]:
         """The block's elements of one kind, by displacement and lanes; the caller adds to them."""
-        return self._elements.setdefault((id(pointer), stride), {})
+        return self._elements.setdefault((id(pointer), stride, word), {})
 
     def number(self, value: float) -> Number:
         """The block's object for a constant."""
@@ -306,6 +306,8 @@ class Block:
         emit = self.asm.emit
         if function in _INSTRUCTION:
             emit(self.forms.arithmetic[_INSTRUCTION[function]], dst, v[0], v[1])
+        elif function == "words":
+            emit(self.forms.words, dst, v[0], v[1])
         elif self.isa.whole and function == "neg":
             emit(self.forms.bit_xor, dst, dst, dst)
             emit(self.forms.arithmetic["SUB"], dst, dst, v[0])

@@ -77,7 +77,7 @@ class Forms:
         else:
             self._avx2(p, s, isa.itemsize * 8)
         if isa.whole:
-            self._whole(isa.wide)
+            self._whole(isa.wide, isa.extras)
 
     def _avx512(self, p: str, s: str, bits: int) -> None:
         three = f"_ZMM_K1Z_ZMM_ZMMM512B{bits}"
@@ -141,8 +141,11 @@ class Forms:
         self.shift_left = _code(f"VEX_VPSLL{d}_YMM_YMM_IMM8")
         self.shift_right = _code(f"VEX_VPSRL{d}_YMM_YMM_IMM8")
 
-    def _whole(self, wide: bool) -> None:
-        """Take the arithmetic of whole numbers; their bits are moved as those of float32 are."""
+    def _whole(self, wide: bool, extras: frozenset[str]) -> None:
+        """Take the arithmetic of whole numbers; their bits are moved as those of float32 are.
+
+        What multiplies and adds, where the processor has it, takes pairs of 16 bits.
+        """
         names = {"ADD": "ADDD", "SUB": "SUBD", "MUL": "MULLD", "MAX": "MAXSD", "MIN": "MINSD"}
 
         def codes(form: str) -> dict[str, int]:
@@ -153,10 +156,14 @@ class Forms:
             self.arithmetic_ymm = codes("EVEX_{}_YMM_K1Z_YMM_YMMM256B32")
             self.arithmetic_xmm = codes("EVEX_{}_XMM_K1Z_XMM_XMMM128B32")
             self.absolute = _code("EVEX_VPABSD_ZMM_K1Z_ZMMM512B32")
+            self.words = _code("EVEX_VPMADDWD_ZMM_K1Z_ZMM_ZMMM512")
+            self.fma = _code("EVEX_VPDPWSSD_ZMM_K1Z_ZMM_ZMMM512B32") if "avx512_vnni" in extras else 0
         else:
             self.arithmetic = self.arithmetic_ymm = codes("VEX_{}_YMM_YMM_YMMM256")
             self.arithmetic_xmm = codes("VEX_{}_XMM_XMM_XMMM128")
             self.absolute = _code("VEX_VPABSD_YMM_YMMM256")
+            self.words = _code("VEX_VPMADDWD_YMM_YMM_YMMM256")
+            self.fma = _code("VEX_VPDPWSSD_YMM_YMM_YMMM256") if "avx_vnni" in extras else 0
 
 
 @cache

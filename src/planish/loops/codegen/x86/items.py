@@ -88,20 +88,32 @@ class Items:
         return ref.buffer in self._registers
 
     def _is_product(self, leaf: Leaf) -> bool:
-        value = leaf.value
+        """Whether one instruction multiplies and adds."""
+        if leaf.reduce != "add" or not self._multiplies(leaf.value):
+            return False
+        return not self._isa.whole or (self._isa.forms.fma > 0 and self._of_words(leaf.value))
+
+    def _multiplies(self, value: Value) -> bool:
+        """Whether it is a product of two elements in memory."""
         return (
-            leaf.reduce == "add"
-            and isinstance(value, Call)
+            isinstance(value, Call)
             and value.function == "mul"
-            and not self._isa.whole
             and all(isinstance(arg, Ref) and not self._is_held(arg) for arg in value.args)
         )
+
+    def _of_words(self, value: Value) -> bool:
+        """Whether it is a product of two elements of int8: 16 bits of either are enough."""
+        factors = value.args if isinstance(value, Call) and self._multiplies(value) else ()
+        dtypes = [self._pointers.of(f).dtype for f in factors if isinstance(f, Ref)]
+        return dtypes == ["int8", "int8"]
 
     def _product(self, leaf: Leaf, inner: Loop | None, lanewise: bool) -> Make:
         full, add = self._isa.lanes, self._block.add_products
         _, a, b = leaf.refs
         held = self._targets(leaf.target, inner)
-        left, right = self._elements(a, inner, full, 1), self._elements(b, inner, full, 2)
+        first = self._isa.whole and inner is not None and inner.id in a.stride
+        left = self._elements(a, inner, full, 1, word=first)
+        right = self._elements(b, inner, full, 2, word=self._isa.whole and not first)
 
         def multiply_add(lanes: Lanes, moves: Moves) -> None:
             counts = lanes if lanewise else [full] * len(lanes)
@@ -160,13 +172,13 @@ class Items:
         return places
 
     def _elements(
-        self, ref: Ref, inner: Loop | None, still: int, number: int
+        self, ref: Ref, inner: Loop | None, still: int, number: int, *, word: bool = False
     ) -> Callable[[Lanes, Moves], list[Element]]:
         """Prepare where a reference is; it has `still` lanes if the vector's loop does not move it."""
         pointer = self._pointers.of(ref)
         offset = ref.offset * DTYPES[pointer.dtype]
         stride = ref.stride.get(inner.id, 0) if inner else 0
-        known = self._block.elements(pointer, stride)
+        known = self._block.elements(pointer, stride, word)
         wide, full = self._isa.wide, self._isa.lanes
         plain = pointer.dtype == self._isa.dtype
 
@@ -174,7 +186,7 @@ class Items:
             disp, lanes = place
             # An instruction takes a whole vector from memory, or with EVEX one element for all lanes.
             folds = plain and (wide if stride == 0 else stride == 1 and lanes == full)
-            element = known[place] = Element(pointer, disp, stride, lanes, folds)
+            element = known[place] = Element(pointer, disp, stride, lanes, folds, word)
             return element
 
         def elements(lanes: Lanes, moves: Moves) -> list[Element]:
@@ -193,6 +205,14 @@ class Items:
             case Const(number):
                 block = self._block
                 return lambda lanes, _moves: [block.number(number)] * len(lanes)
+            case Call(args=(Ref() as a, Ref() as b)) if self._isa.whole and self._of_words(value):
+                full, first, second = self._isa.lanes, next(numbers), next(numbers)
+                left = self._elements(a, inner, full, first, word=True)
+                right = self._elements(b, inner, full, second)
+                return lambda lanes, moves: [
+                    Operation("words", found)
+                    for found in zip(left(lanes, moves), right(lanes, moves), strict=True)
+                ]
             case Call(function, args):
                 parts = [self._vectors(arg, inner, numbers) for arg in args]
                 return lambda lanes, moves: [

@@ -70,17 +70,20 @@ def load(transfers: Transfers, register: int, element: Element) -> None:
     """Load a vector and widen it; lanes beyond the element's are as `Transfers.load` says."""
     isa, emit, dtype = transfers.isa, transfers.asm.emit, element.pointer.dtype
     part = _part(isa, register, dtype)
+    if element.stride == 0 and dtype == "int8" and isa.wide:
+        _repeat(transfers, register, element)
+        return
     if element.stride == 0:
         emit(_FORMS[DTYPES[dtype]].broadcast[isa.wide], part, transfers.address(element))
     elif element.stride == 1 and element.lanes == isa.lanes:
-        _widen(transfers, register, dtype, transfers.address(element))
+        _widen(transfers, register, element, transfers.address(element))
         return
     elif element.stride == 1 and isa.wide:
-        _widen(transfers, register, dtype, transfers.address(element), transfers.mask(element.lanes))
+        _widen(transfers, register, element, transfers.address(element), transfers.mask(element.lanes))
         return
     else:
         _collect(transfers, register, element)
-    _widen(transfers, register, dtype, part)
+    _widen(transfers, register, element, part)
 
 
 def _part(isa: Isa, register: int, dtype: str) -> int:
@@ -88,13 +91,28 @@ def _part(isa: Isa, register: int, dtype: str) -> int:
     return isa.ymm(register) if isa.lanes * DTYPES[dtype] > 16 else isa.xmm(register)
 
 
-def _widen(transfers: Transfers, register: int, dtype: str, operand: int | Address, mask: int = 0) -> None:
+def _widen(
+    transfers: Transfers, register: int, element: Element, operand: int | Address, mask: int = 0
+) -> None:
     """Widen what a register or memory holds."""
     isa, emit, vector = transfers.isa, transfers.asm.emit, transfers.isa.vector(register)
-    emit(_WIDEN[dtype][isa.wide], vector, operand, mask=mask, zero=True)
-    if dtype == "bfloat16":
+    emit(_WIDEN[element.pointer.dtype][isa.wide], vector, operand, mask=mask, zero=True)
+    if element.pointer.dtype == "bfloat16":
         shift = Code.EVEX_VPSLLD_ZMM_K1Z_ZMMM512B32_IMM8 if isa.wide else Code.VEX_VPSLLD_YMM_YMM_IMM8
         emit(shift, vector, vector, Imm(16))
+    elif element.word:
+        words = Code.EVEX_VPANDD_ZMM_K1Z_ZMM_ZMMM512B32 if isa.wide else Code.VEX_VPAND_YMM_YMM_YMMM256
+        data = struct.pack("<I", 0xFFFF) * (1 if isa.wide else 8)
+        transfers.asm.emit_constant(words, vector, vector, data=data, broadcast=isa.wide)
+
+
+def _repeat(transfers: Transfers, register: int, element: Element) -> None:
+    """Widen an element in a general register, and put it into all lanes: less is shuffled."""
+    eax, emit = int(Register.EAX), transfers.asm.emit
+    emit(Code.MOVSX_R32_RM8, eax, transfers.address(element))
+    if element.word:
+        emit(Code.MOVZX_R32_RM16, eax, int(Register.AX))
+    emit(Code.EVEX_VPBROADCASTD_ZMM_K1Z_R32, transfers.isa.vector(register), eax)
 
 
 def _collect(transfers: Transfers, register: int, element: Element) -> None:

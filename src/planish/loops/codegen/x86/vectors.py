@@ -16,16 +16,27 @@ class Element:
         stride: elements between lanes: 1 is contiguous, 0 the same element in all lanes.
         lanes: how many lanes are there.
         folds: whether it can be a memory operand of any instruction.
+        word: of int8, whether the upper half of each lane is zero, whatever the sign: what remains is the
+            number in 16 bits, which multiplies pairs of words with nothing beside it.
     """
 
-    __slots__ = ("disp", "folds", "lanes", "last", "pointer", "register", "stride", "uses")
+    __slots__ = ("disp", "folds", "lanes", "last", "pointer", "register", "stride", "uses", "word")
 
-    def __init__(self, pointer: Pointer, disp: int, stride: int, lanes: int, folds: bool = False) -> None:
+    def __init__(
+        self,
+        pointer: Pointer,
+        disp: int,
+        stride: int,
+        lanes: int,
+        folds: bool = False,
+        word: bool = False,
+    ) -> None:
         self.pointer = pointer
         self.disp = disp
         self.stride = stride
         self.lanes = lanes
         self.folds = folds
+        self.word = word
         self.register = -1
         self.uses = 0
         self.last = -1
