@@ -119,6 +119,7 @@ class _Emulator:
             if isinstance(self.file, Cells) and part.kind == "counted":
                 self.file.carried.append(frozenset(part.carried))
             for i in range(part.passes):
+                # Passes that are left over follow the loop, unrolled.
                 counted = part.kind == "counted" and i < part.passes // part.copies * part.copies
                 copy = i % part.copies if counted else 0 if part.kind == "parallel" else i
                 start = part.first + i * part.width

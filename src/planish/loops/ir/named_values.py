@@ -76,6 +76,7 @@ class Cells:
         self._check(name)
         if leaf.reduce:
             values = [self._storage.applied(leaf.reduce, a, b) for a, b in zip(old, values, strict=False)]
+        # Lanes that are off keep their parts.
         self._values[name] = values + old[len(values) :]
         self._changed.add(name)
 
@@ -88,6 +89,7 @@ class Cells:
                 for value in values:
                     total = self._storage.applied(name.reduce, total, value)
                 self._storage.write(name.buffer, element, total)
+            # What was only read may be an input.
             elif name in self._changed and name.buffer not in self.region.local:
                 for element, value in zip(self._elements(name), values, strict=True):
                     self._storage.write(name.buffer, element, value)

@@ -46,6 +46,7 @@ class Numbered:
         for place, (first, *parts) in self._table[buffer].items():
             for number in parts:
                 self._file[number] = [identity] * self._lanes
+            # To lanes that become one element, memory's value comes then.
             if buffer in self.region.fresh or buffer in self.region.lanewise:
                 self._file[first] = [identity] * self._lanes
             else:
