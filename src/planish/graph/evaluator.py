@@ -63,8 +63,8 @@ class GraphEvaluatorSpec:
         limits: of one evaluation.
         timing: how long each candidate is timed.
         yardstick: what the baseline takes, in turns with which each is timed; None: each is timed alone.
-        remember: whether what was measured already is not measured again, whatever passes made it. Where it
-            is, at the end, answers are compared on further inputs too.
+        remember: whether a model that was measured is not measured again, whatever passes made it. False at
+            the end of a search, when answers are compared on further inputs too.
         shelf: of rewritten models, for fresh processes that measure the same; None where each makes its own.
     """
 

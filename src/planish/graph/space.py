@@ -83,7 +83,7 @@ class SelectionSpace:
     def state(self, candidate: Candidate) -> str:
         """Name the rewritten model and how the runtime loads it, where the space names models; else the list.
 
-        Seeds are named without rewriting them, for the first is measured the sooner; what was taught is not.
+        Seeds are named by their lists, so that the first is measured sooner; but not those that were taught.
         """
         if self._name is None or candidate in self._untaught:
             return candidate.hash

@@ -1,4 +1,4 @@
-"""Do two compilers agree on what a module computes? A win on which they do not is none."""
+"""Compares what two compilers compute of a module: a result on which they disagree does not count."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class ForkPool(Generic[Item, Answer]):
         self._waiting += map(_Job, items)
 
     def over(self, seconds: float | None = None) -> Iterator[Done[Item, Answer]]:
-        """Give the items that are over as soon as there is news; none where there is none in so many seconds.
+        """Wait for children, at most so many seconds, and give the items that are over.
 
         Raises:
             Exception: whatever the work raises.

@@ -26,7 +26,7 @@ from planish.core import (
 from planish.store import Reader, Run, StoredTask
 
 MOST_TRIALS = 4000
-"""No further program is read once so many trials were: a search is not to wait for the past."""
+"""After so many trials no further program is read: a search is not to wait long for what is stored."""
 MOST_PROGRAMS = 24
 
 

@@ -191,7 +191,7 @@ def find_linker() -> tuple[str, ...]:
 
 
 def linker_folders() -> tuple[str, ...]:
-    """Name where the C compiler lies; it is read by who links. None where there is none."""
+    """Give the folders that linking reads: the C compiler's, and the one above; none without a compiler."""
     try:
         place = Path(find_linker()[0]).resolve().parent
     except TargetError:

@@ -1,4 +1,4 @@
-"""Side by side: searchers by what they find in so many trials, stored winners by measuring in one run."""
+"""Compares searchers by what they find in as many trials, and stored winners by measuring in one run."""
 
 from __future__ import annotations
 

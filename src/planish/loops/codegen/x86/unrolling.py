@@ -34,7 +34,7 @@ class Iterations(NamedTuple):
 
 
 class _Prepared(NamedTuple):
-    """What there is to know of a loop, whatever remains of its axis.
+    """What is known of a loop, independent of how much of its axis remains.
 
     Args:
         vector: whether it is executed a vector at a time.
