@@ -22,9 +22,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from known_work import Work, Worker, calls
-from planish.core import Candidate, Objective
+from planish.core import Candidate, Objective, Ratio
 from planish.executors import remeasure
-from planish.measure import Entrant, Plan, Ratio, Standing, Yardstick
+from planish.measure import Entrant, Plan, Standing, Yardstick
 
 GAINS = (1.0, 1.02, 1.05, 1.2)
 WHOLE = 714

@@ -18,15 +18,14 @@ SECONDS = 4.0
 
 def show(title: str, result: Result) -> None:
     """Print what a run found."""
-    best, baseline = result.ranked[0].standing, result.baseline
-    assert baseline is not None
-    assert best.ratio is not None
+    assert result.comparison is not None
+    best, baseline = result.comparison.finalists[0].lead, result.comparison.baseline.lead
     flops = getattr(result.task.program, "flops", 0)
     print(f"\n{title}: {result.trials} schedules built, verified and measured")
     for name, seconds in (("NumPy", baseline.median), ("planish", best.median)):
         print(f"  {name:<8}{seconds * 1e6:>9.1f} us{flops / seconds / 1e9:>9.1f} GFLOPS")
-    gain, low, high = (1 / r for r in (best.ratio.value, best.ratio.high, best.ratio.low))
-    print(f"  {best.verdict}: {gain:.2f} times (95 % interval {low:.2f} to {high:.2f})")
+    gain = best.gain
+    print(f"  {best.verdict}: {gain.value:.2f} times (95 % interval {gain.low:.2f} to {gain.high:.2f})")
     print("\n".join("    " + line for line in result.describe()["loop tree"].splitlines()))
 
 

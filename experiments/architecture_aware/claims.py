@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from planish.measure.interval import Ratio, ratio
+from planish.core import Ratio
+from planish.measure.interval import ratio
 
 Measured = Mapping[str, Any]
 EQUAL = 0.98

@@ -18,7 +18,9 @@ def main() -> None:
     found = study(options(__doc__, "mobilenet.mlir"))
     show(found)
     result = found.evolved
-    error = result.baseline_scores.get("error_final", 1.0)
+    compared = result.comparison
+    assert compared is not None
+    error = compared.baseline.scores.get("error_final", 1.0)
     fastest = best(
         result,
         lambda m: "error_final" in m.scores and m.scores["error_final"] <= error + LOSS,
@@ -30,9 +32,9 @@ def main() -> None:
         print("| ours | nothing on the front | |")
         return
     accuracy, times = 1 - fastest.scores["error_final"], {"the best honest form": gain(fastest)}
-    if result.reference:
-        slower = result.reference.objectives["time_s"] / result.baselines["time_s"].median
-        times[result.reference.name] = slower * gain(fastest)
+    if compared.reference:
+        slower = compared.reference.measured["time_s"].median / compared.baseline.measured["time_s"].median
+        times[compared.reference.name] = slower * gain(fastest)
     for name, faster in times.items():
         print(f"| ours, against {name} | {faster:.2f} | {1 - error:.1%} to {accuracy:.1%} |")
 

@@ -11,7 +11,9 @@ from planish import tune
 from planish.budget import Budget
 from planish.core import Candidate, Measured, Trial, growth_of
 from planish.levels import level_named, load_program
-from planish.results.result import Ranked, Result
+from planish.results.codec import medians
+from planish.results.comparison import Finalist
+from planish.results.result import Result
 from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program
@@ -85,24 +87,26 @@ def _trials(store: Store, result: Result) -> list[Trial]:
 def show(found: Study) -> None:
     """Print the front as measured again, the edits, and the two searches side by side."""
     result = found.evolved
-    base = {name: standing.median for name, standing in result.baselines.items()}
+    compared = result.comparison
+    assert compared is not None
+    base = medians(compared.baseline)
     seconds = sum(result.seconds.values())
     print(f"{result.trials} evaluations by NSGA-II, {seconds:.0f} s in all, {_failed(found.trials)} failed\n")
     print("| module | time ms | x faster | error: search | validation | final | edits | verdict |")
     print("|---|---|---|---|---|---|---|---|")
-    if result.reference:
-        values = result.reference.objectives
-        _row(result.reference.name, values, base["time_s"] / values["time_s"], {}, "", "")
-    _row("baseline", base, 1.0, result.baseline_scores, "0", "")
-    for place, member in enumerate(result.ranked, 1):
-        values = {name: standing.median for name, standing in member.standings.items()}
+    if reference := compared.reference:
+        values = medians(reference)
+        _row(reference.name, values, base["time_s"] / values["time_s"], {}, "", "")
+    _row("baseline", base, 1.0, compared.baseline.scores, "0", "")
+    for member in result.finalists:
+        values = medians(member)
         edits = f"{len(member.candidate.steps)} of {member.searched}"
-        verdict = ", ".join(f"{name} {member.verdict(name)}" for name in OBJECTIVES)
-        _row(f"#{place}", values, gain(member), member.scores, edits, verdict)
+        verdict = ", ".join(f"{name} {member.measured[name].verdict}" for name in OBJECTIVES)
+        _row(member.name, values, gain(member), member.scores, edits, verdict)
     print("\nEdits")
-    for place, member in enumerate(result.ranked, 1):
+    for member in result.finalists:
         described = level_named("hlo").describe(result.task, member.candidate)
-        print(f"\n#{place}\n{described.get('edits', '')}")
+        print(f"\n{member.name}\n{described.get('edits', '')}")
     _searches(found)
 
 
@@ -120,16 +124,16 @@ def _row(
     print("|", " | ".join((name, time, ratio, error, *others, edits, verdict)), "|")
 
 
-def gain(member: Ranked) -> float:
+def gain(member: Finalist) -> float:
     """Give how many times faster than the baseline a member is, as measured in turns."""
-    ratio = member.standings["time_s"].ratio
-    assert ratio is not None
-    return 1 / ratio.value
+    return member.measured["time_s"].gain.value
 
 
-def best(result: Result, allowed: Callable[[Ranked], bool], key: Callable[[Ranked], float]) -> Ranked | None:
+def best(
+    result: Result, allowed: Callable[[Finalist], bool], key: Callable[[Finalist], float]
+) -> Finalist | None:
     """Find the best member of the front that is allowed and that a second compiler agrees with."""
-    found = [member for member in result.ranked if member.opinion.agrees is not False and allowed(member)]
+    found = [member for member in result.finalists if member.opinion.agrees is not False and allowed(member)]
     return min(found, key=key, default=None)
 
 

@@ -20,18 +20,18 @@ def main() -> None:
     result = found.evolved
     least = best(
         result,
-        lambda m: "error_validation" in m.scores and m.verdict("time_s") != "slower",
+        lambda m: "error_validation" in m.scores and m.measured["time_s"].verdict != "worse",
         lambda m: m.scores["error_validation"],
     )
     print("\n| at no more time than the original | original | evolved |\n|---|---|---|")
     print(f"| paper: error | {PAPER[0]:.2%} | {PAPER[1]:.2%} |")
-    if least is None:
+    if least is None or result.baseline is None:
         print("| ours | | nothing is as fast |")
         return
-    before = result.baselines["error"].median
-    print(f"| ours: error on the search's data | {before:.2%} | {least.standings['error'].median:.2%} |")
+    before = result.baseline.measured["error"].median
+    print(f"| ours: error on the search's data | {before:.2%} | {least.measured['error'].median:.2%} |")
     for part in ("validation", "final"):
-        first, last = (scores[f"error_{part}"] for scores in (result.baseline_scores, least.scores))
+        first, last = (scores[f"error_{part}"] for scores in (result.baseline.scores, least.scores))
         print(f"| ours: error on the {part} data | {first:.2%} | {last:.2%} |")
 
 

@@ -54,7 +54,7 @@ def lattice(monkeypatch: pytest.MonkeyPatch) -> None:
 def uncompared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have searches end without a comparison, as one that is stopped twice does."""
     module = import_module("planish.tuning.api")
-    monkeypatch.setattr(module, "Progress", partial(module.Progress, compares=False))
+    monkeypatch.setattr(module, "_begin", partial(module._begin, compares=False))
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ from planish.report.data import ReportData, read_story
 from planish.report.front_table import FrontTable
 from planish.store import open_store
 from planish.tuning.progress import Progress
-from report.fronts import BOTH, FRONT
+from report import fronts
+from report.fronts import BOTH
 from report.planks import Planks, measured, save_run, task_of
 
 TRADE = ("tune", PROGRAM, "--objective", "time,gflops", "--trials", 20, "--finalists", 2)
@@ -30,9 +31,8 @@ START = replace(measured(0, 2e-3, error=0.2), candidate=Candidate())
 @pytest.fixture
 def story(tmp_path: Path) -> Iterator[ReportData]:
     with open_store(tmp_path / "planks.db") as store:
-        finalists = [cut.finalist() for cut in FRONT]
         trials = [START, measured(1, 1e-3, error=0.2), measured(2, 2e-3, error=0.1)]
-        yield read_story(store, save_run(store, trials, finalists, task=task_of("elm", *BOTH)), Planks())
+        yield read_story(store, save_run(store, trials, fronts.front(), task=task_of("elm", *BOTH)), Planks())
 
 
 def test_the_front_is_plotted_and_listed(story: ReportData, capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,7 +64,7 @@ def test_columns_of_one_name_keep_their_own_numbers(
 ) -> None:
     columns = ("", "one", "gain", "other", "gain")
     row = ("#1", "1 ms", "17.8", "2 ms", "1.23")
-    made = FrontTable(columns, frozenset(columns), frozenset(), (row,), (), "")
+    made = FrontTable(columns, frozenset(columns), frozenset(), (row,), "")
     monkeypatch.setattr(front, "front_table", lambda *_: made)  # type: ignore[reportUnknownLambdaType]
     show_front(story)
     assert ["#1", "1", "ms", "17.8", "2", "ms", "1.23"] in map(

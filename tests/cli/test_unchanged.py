@@ -14,9 +14,9 @@ import pytest
 from cli.conftest import Planish, Said
 from planish.executors import remeasure_all
 from planish.measure import Entrant, Plan, Standing
-from planish.results.stored import stored_result
+from planish.results.result import read_result
 from planish.store import open_store
-from planish.tuning.final import comparing
+from planish.tuning.final import compare
 
 SHORT = ("--trials", 4, "--workers", 1)
 MATMUL = ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=8,n=8,k=8")
@@ -26,7 +26,7 @@ MINIMAL = "define i32 @f(i32 %x) {\n  ret i32 %x\n}\n"
 def slower(standing: Standing) -> Standing:
     """Make an entrant three times as bad as it is."""
     values = tuple(tuple(3 * value + 1 for value in row) for row in standing.values)
-    return replace(standing, values=values, verdict="slower")
+    return replace(standing, values=values, verdict="worse")
 
 
 @pytest.fixture(autouse=True)
@@ -37,8 +37,8 @@ def nothing_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
         base, *rest = remeasure_all(baseline, entrants, *others)
         return [base, *({name: slower(standing) for name, standing in each.items()} for each in rest)]
 
-    monkeypatch.setattr(comparing, "remeasure_all", found)
-    monkeypatch.setattr(comparing, "Plan", partial(Plan, processes=1))
+    monkeypatch.setattr(compare, "remeasure_all", found)
+    monkeypatch.setattr(compare, "Plan", partial(Plan, processes=1))
 
 
 def tuned(planish: Planish, *words: object) -> tuple[Said, str]:
@@ -58,7 +58,7 @@ def test_of_a_tensor_program_the_winner_is_numpy_and_the_best_kernel_is_exported
     assert "Nothing is better than Library(name='numpy'), which cannot be exported" in said.err
     assert {file.suffix for file in (tmp_path / "out").iterdir()} == {".s", ".h", ".json"}
     with open_store(place, read_only=True) as store:
-        result = stored_result(store, run)
+        result = read_result(store, run)
     assert [str(step) for step in result.candidate.steps] == ["Library(name='numpy')"]
     assert (result.gain, result.exported) == (1.0, result.finalists[1].candidate)
     assert planish("export", run, tmp_path / "again").code == 0

@@ -28,6 +28,12 @@ def change(place: Path, table: str, column: str, how: Callable[[Any], Any]) -> N
     reseal(place)
 
 
+def other_ratio(data: dict[str, Any]) -> dict[str, Any]:
+    """Claim that it takes a tenth of the baseline's time."""
+    data["objectives"]["time_s"]["ratio"] = [0.1, 0.09, 0.11]
+    return data
+
+
 def verdicts(run: str) -> tuple[str, ...]:
     return tuple(check.verdict for check in validate(run).checks)
 
@@ -60,7 +66,7 @@ def test_all_objectives_are_tried(lattice: None, planish: Planish) -> None:
 
 
 def test_a_value_that_is_no_longer_reached(kept: Kept, planish: Planish) -> None:
-    change(kept.place, "results", "data", lambda data: {**data, "ratio": [0.1, 0.09, 0.11]})
+    change(kept.place, "results", "data", other_ratio)
     said = planish("validate", kept.run)
     assert said.code == MismatchError.exit_code
     assert "value    differs" in said.out
@@ -75,7 +81,7 @@ def test_what_changed_is_named(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> N
         del program
         return Target("slide rule", frozenset(), cores, {"carver": "2.0"})
 
-    change(kept.place, "results", "data", lambda data: {**data, "ratio": [0.1, 0.09, 0.11]})
+    change(kept.place, "results", "data", other_ratio)
     monkeypatch.setattr(lattices.LatticeLevel, "target", other)
     monkeypatch.setattr(lattices.LatticeLevel, "version", "2")
     assert validate(kept.run).value.detail.endswith(

@@ -27,7 +27,7 @@ from planish.loops.lang.program import Program
 from planish.loops.level import LoopsLevel
 from planish.loops.library import Backend
 from planish.loops.space import TemplateSpace
-from planish.store import Finalist, Run, open_store
+from planish.store import ResultRow, Run, open_store
 
 CASES = [
     ("mk,kn->mn", (7, 5), (5, 9)),
@@ -143,7 +143,7 @@ def test_a_decision_in_the_store_is_taken_and_nothing_is_timed(
     candidate = Candidate() if way == "kernel" else NUMPY
     with open_store(tmp_path / "a.db") as store:
         run = store.begin_run(task, searcher="random", space="template", seed=0)
-        store.save_result(run, [Finalist(candidate, 1.0, {"call": {"way": way, "cores": 1, "kernels": 1}})])
+        store.save_result(run, [ResultRow(candidate, 1.0, {"call": {"way": way, "cores": 1, "kernels": 1}})])
         store.finish_run(run)
     monkeypatch.delattr(planning, "fastest")
     got = einsum("mk,kn->mn", a, b, cores=1, store=tmp_path / "a.db")

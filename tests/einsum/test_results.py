@@ -24,7 +24,7 @@ from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 from planish.loops.level import LoopsLevel
 from planish.loops.library import Library
-from planish.results.stored import stored_result
+from planish.results.result import read_result
 from planish.settings import Settings
 from planish.store import open_store
 
@@ -44,7 +44,7 @@ def test_a_result_is_called_with_arrays(tmp_path: Path) -> None:
     with pytest.raises(ProgramError, match=r"B is float32\[3, 4\]"):
         result(A, A)
     with open_store(tmp_path / "a.db") as store:
-        np.testing.assert_array_equal(stored_result(store, result.run_id)(A, B), A @ B)
+        np.testing.assert_array_equal(read_result(store, result.run_id)(A, B), A @ B)
 
 
 @pytest.mark.parametrize("candidate", [Candidate(), Candidate((Library("numpy"),))])
@@ -85,7 +85,7 @@ def test_what_einsum_decided_is_shown(chosen: str, tmp_path: Path) -> None:
         run = store.begin_run(task, searcher="random", space="template", seed=0)
         store.finish_run(run)
         record(store, task, Choice(ways[chosen], samples), 1, None)
-        assert stored_result(store, run).gain == pytest.approx(1.9 if chosen == "kernel" else 1.0, abs=0.1)
+        assert read_result(store, run).gain == pytest.approx(1.9 if chosen == "kernel" else 1.0, abs=0.1)
     for command in (["show", run], ["report", run, "--output", str(tmp_path / "page.html")]):
         done = CliRunner().invoke(app, [*command, "--store", str(place)])
         assert done.exit_code == 0, done.output

@@ -181,7 +181,7 @@ def _content(file: Path) -> object:
         runs = store.runs()
         tasks = [store.task(run.task_key) for run in runs]
         trials = [store.run_trials(run.id, LatticeLevel.steps) for run in runs]
-        finalists = [store.finalists(run.id, LatticeLevel.steps) for run in runs]
+        finalists = [store.result_rows(run.id, LatticeLevel.steps) for run in runs]
     return runs, tasks, trials, finalists
 
 

@@ -11,12 +11,15 @@ from graph.models import convolutions, write
 from planish.core import Candidate, Task
 from planish.graph.level import GraphLevel
 from planish.graph.passes import Selection, selection
+from planish.results.comparison import Finalist
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import task_of
 from planish.tuning.final.outcome import SearchOutcome
-from planish.tuning.final.prune import without_idle
+from planish.tuning.final.prune import prune
+from planish.tuning.final.state import FinalState
 from planish.tuning.progress import Progress
+from planish.tuning.trials import Trials
 
 FOLD, IDLE = "onnxscript.fuse_batchnorm_into_conv", "onnxscript.no_op_cast"
 
@@ -44,10 +47,10 @@ def test_winners_lose_what_does_nothing(tmp_path: Path) -> None:
     task = make(tmp_path, "latency")
     winner = Selection((IDLE, FOLD), frozenset({"AttentionFusion", "NchwcTransformer"}))
     with open_store(tmp_path / "store.db") as store:
+        progress, tried = Progress(task, "run"), Trials(store, "run", GraphLevel().steps)
         search = SearchOutcome(
-            GraphLevel(), task, Settings(), store, Progress(task, "run"), [], {}, wall_s=100.0, stopped=False
+            GraphLevel(), task, Settings(), store, progress, tried, {}, wall_s=100.0, stopped=False
         )
-        first, second = without_idle(search, GraphLevel(), [winner.candidate, Candidate()], math.inf)
-    assert first.candidate == selection((), ["NchwcTransformer"]).candidate
-    assert first.searched == winner.candidate
-    assert second.candidate == Candidate()
+        finalists = tuple(Finalist(candidate=each) for each in (winner.candidate, Candidate()))
+        left = prune(search, FinalState(finalists), math.inf).finalists
+    assert [each.candidate for each in left] == [selection((), ["NchwcTransformer"]).candidate, Candidate()]

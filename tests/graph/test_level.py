@@ -19,11 +19,10 @@ from planish.graph.level import GraphLevel
 from planish.graph.passes import selection
 from planish.levels import level_of
 from planish.measure import Plan
-from planish.results.result import Result
-from planish.results.stored import stored_result
+from planish.results.result import Result, read_result
 from planish.settings import Settings
 from planish.store import open_store
-from planish.tuning.final import comparing
+from planish.tuning.final import compare
 
 QUICK = Settings(workers=1, finalists=1)
 
@@ -42,7 +41,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
     folder = tmp_path_factory.mktemp("tuned")
     model = write(convolutions(), folder / "net.onnx")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(comparing, "Plan", partial(Plan, rounds=3, processes=1))
+        patch.setattr(compare, "Plan", partial(Plan, rounds=3, processes=1))
         result = tune(str(model), budget=Budget(trials=5), settings=QUICK, store=folder / "store.db")
     return Tuned(result, model, folder / "store.db")
 
@@ -53,13 +52,13 @@ def test_models_find_the_level() -> None:
 
 def test_the_baseline_is_always_among_the_finalists(tuned: Tuned) -> None:
     assert tuned.result.trials == 5
-    assert Candidate() in [ranked.candidate for ranked in tuned.result.ranked]
-    assert tuned.result.value <= max(r.standing.median for r in tuned.result.ranked)
+    assert Candidate() in [ranked.candidate for ranked in tuned.result.finalists]
+    assert tuned.result.value <= max(r.lead.median for r in tuned.result.finalists)
 
 
 def test_a_stored_run_reads_back(tuned: Tuned) -> None:
     with open_store(tuned.store) as store:
-        found = stored_result(store, tuned.result.run_id)
+        found = read_result(store, tuned.result.run_id)
     assert found.task.key == tuned.result.task.key
     assert found.candidate == tuned.result.candidate
 

@@ -28,12 +28,11 @@ from planish.hlo.machine import this_machine
 from planish.hlo.patch import original, replay
 from planish.levels import level_of
 from planish.measure import Plan
-from planish.results.result import Result
-from planish.results.stored import stored_result
+from planish.results.result import Result, read_result
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import task_of
-from planish.tuning.final import comparing
+from planish.tuning.final import compare
 
 QUICK = Settings(objectives=("time", "error"), searcher="random", workers=1, finalists=1)
 BRIEF = replace(LAST_TIMING, budget_s=0.01, fewest=1)
@@ -53,7 +52,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
     folder = tmp_path_factory.mktemp("tuned")
     module = write_all(folder / "net", STEP, TRAINING)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(comparing, "Plan", partial(Plan, rounds=3, processes=1))
+        patch.setattr(compare, "Plan", partial(Plan, rounds=3, processes=1))
         patch.setattr(evaluator_spec, "LAST_TIMING", BRIEF)
         result = tune(str(module), budget=Budget(trials=6), settings=QUICK, store=folder / "store.db")
     return Tuned(result, module, folder / "store.db")
@@ -76,22 +75,23 @@ def test_time_is_short_for_time_s(tuned: Tuned) -> None:
 def test_a_run_compares_with_the_unchanged_module(tuned: Tuned) -> None:
     assert tuned.result.trials == 6
     assert tuned.result.baseline is not None
-    assert tuned.result.baseline.median > 0
+    assert tuned.result.baseline.lead.median > 0
 
 
 def test_the_end_scores_each_member_and_asks_the_other_back_end(tuned: Tuned) -> None:
     result = tuned.result
-    for member in result.ranked:
+    for member in result.finalists:
         assert {"error", "error_validation", "error_final"} == {*member.scores}
         assert member.opinion.agrees or (find_spec("iree") is None and result.notes)
         assert len(member.candidate.steps) <= member.searched
-    assert {*result.baseline_scores} == {"error", "error_validation", "error_final"}
-    assert {*result.baselines} == {"time_s", "error"}
+    assert result.baseline is not None
+    assert {*result.baseline.scores} == {"error", "error_validation", "error_final"}
+    assert {*result.baseline.measured} == {"time_s", "error"}
 
 
 def test_a_stored_run_reads_back_and_replays(tuned: Tuned) -> None:
     with open_store(tuned.store) as store:
-        found = stored_result(store, tuned.result.run_id)
+        found = read_result(store, tuned.result.run_id)
     assert found.task.key == tuned.result.task.key
     assert found.candidate == tuned.result.candidate
     assert found.describe() == tuned.result.describe()

@@ -25,12 +25,11 @@ from planish.llvm.evaluator_spec import baseline_passes
 from planish.llvm.level import LlvmLevel
 from planish.llvm.passes import candidate_of, passes_of
 from planish.measure import Plan, ends_by
-from planish.results.result import Result
-from planish.results.stored import stored_result
+from planish.results.result import Result, read_result
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import task_of
-from planish.tuning.final import comparing
+from planish.tuning.final import compare
 
 QUICK = Settings(workers=1, finalists=2)
 
@@ -58,9 +57,8 @@ def test_sources_find_the_level() -> None:
 def test_the_winner_is_never_worse_than_the_baseline(tuned: Tuned) -> None:
     result = tuned.result
     assert result.baseline is not None
-    assert result.value <= result.baseline.median
-    assert {len(ranked.standing.samples) for ranked in result.ranked} == {0}
-    assert [len(row) for row in result.baseline.values] == [1]
+    assert result.value <= result.baseline.lead.median
+    assert {len(ranked.lead.samples) for ranked in result.finalists} == {0}
     bad = tune(
         SUM,
         budget=Budget(trials=1),
@@ -68,7 +66,7 @@ def test_the_winner_is_never_worse_than_the_baseline(tuned: Tuned) -> None:
         store=tuned.store,
     )
     assert bad.baseline is not None
-    assert bad.value <= bad.baseline.median
+    assert bad.value <= bad.baseline.lead.median
 
 
 def test_the_result_is_what_the_back_end_counts(tuned: Tuned) -> None:
@@ -153,7 +151,7 @@ def test_figures_are_measured_until_the_deadline(tuned: Tuned) -> None:
 
 def test_what_was_measured_is_read_from_the_store(tuned: Tuned) -> None:
     with open_store(tuned.store, read_only=True) as store:
-        stored = stored_result(store, tuned.result.run_id)
+        stored = read_result(store, tuned.result.run_id)
     assert stored.describe() == tuned.result.describe()
     assert "not measured" not in tuned.result.describe()["size"]
 
@@ -188,12 +186,12 @@ def test_bytes_of_code_can_lead(tmp_path: Path) -> None:
 
 def test_time_is_compared_with_the_fast_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_linker()
-    monkeypatch.setattr(comparing, "Plan", partial(Plan, processes=1))
+    monkeypatch.setattr(compare, "Plan", partial(Plan, processes=1))
     settings = replace(QUICK, objectives=("time_s",), finalists=1)
     result = tune(ECHO, budget=Budget(trials=2), settings=settings, store=tmp_path / "store.db", args="x")
     assert baseline_passes(result.task) == ("default<O3>",)
     assert result.baseline is not None
-    assert len(result.baseline.samples) >= 3 * 3
+    assert len(result.baseline.lead.samples) >= 3 * 3
     assert "it is run with x" in result.describe()["verified"]
 
 

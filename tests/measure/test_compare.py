@@ -44,14 +44,14 @@ def test_the_verdicts(inline: Start) -> None:
     others = [_actor("good", 1.0), _actor("same", 2.0), _actor("bad", 3.0)]
     standings = remeasure(BASE, others, COST, start=inline)
     assert [s.name for s in standings] == ["base", "good", "same", "bad"]
-    assert [s.verdict for s in standings] == ["no difference", "faster", "no difference", "slower"]
+    assert [s.verdict for s in standings] == ["same", "better", "same", "worse"]
     assert [s.ratio.value for s in standings if s.ratio] == [1.0, 0.5, 1.0, 1.5]
     assert [s.median for s in standings] == [2.0, 1.0, 2.0, 3.0]
 
 
 def test_more_may_be_better(inline: Start) -> None:
     (_, more) = remeasure(BASE, [_actor("more", 3.0)], Objective("cost", "", "up"), start=inline)
-    assert more.verdict == "faster"
+    assert more.verdict == "better"
 
 
 def test_all_values_and_samples_are_given(inline: Start) -> None:
@@ -82,7 +82,7 @@ def test_a_gain_within_the_noise_is_none(inline: Start) -> None:
     (_, same, half) = remeasure(
         drifting("base", 1.0), [drifting("same", 1.0), drifting("half", 0.5)], COST, plan, inline
     )
-    assert (same.verdict, half.verdict) == ("no difference", "faster")
+    assert (same.verdict, half.verdict) == ("same", "better")
 
 
 def test_a_failure_is_told(inline: Start) -> None:
@@ -96,7 +96,7 @@ def test_an_exact_objective_is_measured_once(tmp_path: Path) -> None:
     base, good = (Entrant(str(value), act(value=value), Diary(book)) for value in (2.0, 1.0))
     start = partial(LocalExecutor, lock=tmp_path / "lock")
     standings = remeasure(base, [good], Objective("cost", exact=True), start=start)
-    assert [(s.values, s.verdict) for s in standings] == [(((2.0,),), "no difference"), (((1.0,),), "faster")]
+    assert [(s.values, s.verdict) for s in standings] == [(((2.0,),), "same"), (((1.0,),), "better")]
     assert len(diary(book)) == 2
 
 
@@ -165,8 +165,8 @@ def test_one_batch_tells_of_all_objectives(inline: Start) -> None:
     objectives = [COST, Objective("error", exact=True)]
     found = remeasure_all(base, [good, broken], objectives, Plan(processes=2, rounds=2), inline)
     assert [{n: s.verdict for n, s in standings.items()} for standings in found] == [
-        {"cost": "no difference", "error": "no difference"},
-        {"cost": "faster", "error": "slower"},
+        {"cost": "same", "error": "same"},
+        {"cost": "better", "error": "worse"},
         {"cost": "failed", "error": "failed"},
     ]
     assert found[1]["error"].values == ((1.0, 1.0), (1.0, 1.0))

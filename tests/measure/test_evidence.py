@@ -2,10 +2,10 @@
 
 import pytest
 
-from planish.core import Candidate, Measured, Objective, Outcome, StageClock, rng
+from planish.core import Candidate, Measured, Objective, Outcome, Ratio, StageClock, rng
 from planish.executors import remeasure
 from planish.executors.inline import InlineExecutor
-from planish.measure import Entrant, Evidence, Plan, Ratio, by_processor_time
+from planish.measure import Entrant, Evidence, Plan, by_processor_time
 from planish.testing.acting import Act, act
 
 TIME = Objective("time_s", "s")
@@ -73,12 +73,12 @@ def test_a_small_gain_shows_on_a_busy_machine(
     objective: Objective, gain: float, least: int, most: int
 ) -> None:
     found = compared(objective, gain)
-    assert least <= [verdict for verdict, _, _ in found].count("faster") <= most
+    assert least <= [verdict for verdict, _, _ in found].count("better") <= most
     assert sum(covers for _, _, covers in found) >= 37
 
 
 def test_who_sleeps_as_long_gains_nothing() -> None:
-    assert {verdict for verdict, _, _ in compared(TIME, 2.0, pause=1.0)} == {"no difference"}
+    assert {verdict for verdict, _, _ in compared(TIME, 2.0, pause=1.0)} == {"same"}
 
 
 def test_without_processor_time_the_clock_decides() -> None:
@@ -91,4 +91,4 @@ def test_without_processor_time_the_clock_decides() -> None:
     clock = OneClock(0)
     base, good = (Entrant(str(value), act(value=value), lambda: clock) for value in (1.0, 0.96))
     _, standing = remeasure(base, [good], TIME, Plan(), lambda factory: InlineExecutor(factory()))
-    assert (standing.processor, standing.verdict) == ((), "no difference")
+    assert (standing.processor, standing.verdict) == ((), "same")

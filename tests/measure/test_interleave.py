@@ -60,31 +60,31 @@ def measured(
 
 def test_with_time_nothing_is_cut() -> None:
     machine = Slow(1, [1, 1, 1])
-    assert measured(machine, 2, seconds=50) == (["slower", "slower"], (5, 3))
+    assert measured(machine, 2, seconds=50) == (["worse", "worse"], (5, 3))
     assert machine.now == 5 * (1 + 3 * 3)
 
 
 def test_rounds_go_first() -> None:
     machine = Slow(1, [1, 1, 1])
-    assert measured(machine, 2, seconds=40) == (["slower", "slower"], (5, 2))
+    assert measured(machine, 2, seconds=40) == (["worse", "worse"], (5, 2))
     assert machine.now == (1 + 3 * 3) + 4 * (1 + 2 * 3)
 
 
 def test_then_the_last_entrants_go() -> None:
     machine = Slow(1, [1, 2, 2, 2])
-    assert measured(machine, 3, seconds=32) == (["slower", "slower", "left out"], (5, 1))
+    assert measured(machine, 3, seconds=32) == (["worse", "worse", "left out"], (5, 1))
     assert {entrant for process, entrant in machine.turns if process > 1} == {0, 1, 2}
 
 
 def test_then_processes_go() -> None:
     machine = Slow(1, [1, 2, 2, 2])
-    assert measured(machine, 3, seconds=17) == (["slower", "left out", "left out"], (3, 1))
+    assert measured(machine, 3, seconds=17) == (["worse", "left out", "left out"], (3, 1))
     assert machine.now <= 17
 
 
 def test_the_baseline_and_the_first_are_measured_in_two_processes() -> None:
     machine = Slow(10, [10, 10, 10])
-    assert measured(machine, 2, seconds=1) == (["slower", "left out"], (2, 1))
+    assert measured(machine, 2, seconds=1) == (["worse", "left out"], (2, 1))
     assert machine.now == 2 * (10 + 20)
 
 
@@ -95,7 +95,7 @@ def test_a_machine_that_becomes_slow_has_fewer_rounds_of_all() -> None:
             return super().__call__(factory)
 
     verdicts, shape = measured(Slower(0.01, [1, 1]), 1, seconds=30)
-    assert verdicts == ["slower"]
+    assert verdicts == ["worse"]
     assert shape[1] == 1
 
 
@@ -110,7 +110,7 @@ def test_a_batch_that_is_ended_early_ends_the_comparison_if_two_processes_are_do
                     return
                 yield answer
 
-    assert measured(Cut(1, [1, 1]), 1, seconds=11) == (["slower"], (processes, 1))
+    assert measured(Cut(1, [1, 1]), 1, seconds=11) == (["worse"], (processes, 1))
 
 
 def test_a_batch_that_is_ended_before_two_processes_are_done_tells_nothing() -> None:
@@ -128,7 +128,7 @@ def test_it_ends_in_time_or_does_the_least(start: float, each: list[float], seco
     machine = Slow(start, each)
     verdicts, (processes, rounds) = measured(machine, len(each) - 1, seconds)
     out = verdicts.count("left out")
-    assert verdicts == ["slower"] * (len(verdicts) - out) + ["left out"] * out
+    assert verdicts == ["worse"] * (len(verdicts) - out) + ["left out"] * out
     assert 2 <= processes <= 5
     kept = each[: len(each) - out]
     assert out == len(each) - 2 or processes == 5, "entrants go before processes"
@@ -136,9 +136,7 @@ def test_it_ends_in_time_or_does_the_least(start: float, each: list[float], seco
     assert rounds >= 1
 
 
-@pytest.mark.parametrize(
-    ("seconds", "verdicts"), [(8, ["slower"] * 3), (4, ["slower", "slower", "left out"])]
-)
+@pytest.mark.parametrize(("seconds", "verdicts"), [(8, ["worse"] * 3), (4, ["worse", "worse", "left out"])])
 def test_what_is_exact_is_measured_once_while_there_is_time(seconds: float, verdicts: list[str]) -> None:
     machine = Slow(1, [1, 1, 1, 1])
     assert measured(machine, 3, seconds, Objective("cost", exact=True)) == (verdicts, (1, 1))
@@ -151,4 +149,4 @@ def test_an_executor_that_ends_at_the_deadline_costs_the_late_ones_alone() -> No
 
     machine = FinalState(1, [1, 1, 1, 9])
     exact = Objective("cost", exact=True)
-    assert measured(machine, 3, 4.5, exact) == (["slower", "slower", "left out"], (1, 1))
+    assert measured(machine, 3, 4.5, exact) == (["worse", "worse", "left out"], (1, 1))

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from planish.core import Objective
-from planish.measure.interval import Ratio, ratio
+from planish.core import Objective, Ratio
+from planish.measure.interval import ratio
 from planish.measure.noise import noise
 
 TIME = Objective("time_s", "s")
@@ -73,7 +73,7 @@ def test_drift_that_both_share_cancels() -> None:
 def test_what_one_process_alone_shows_is_no_difference() -> None:
     """Its three rounds agree, but they are one observation."""
     over = [[0.5] * 3, *[[1.0 + 0.01 * p] * 3 for p in range(-2, 2)]]
-    assert ratio(over, [[1.0] * 3] * 5).verdict(TIME) == "no difference"
+    assert ratio(over, [[1.0] * 3] * 5).verdict(TIME) == "same"
 
 
 @pytest.mark.parametrize(("effect", "least", "most"), [(1.0, 0, 5), (0.95, 90, 100)])
@@ -85,18 +85,18 @@ def test_noise_is_seldom_taken_for_a_gain(effect: float, least: int, most: int) 
         return (factor * np.exp(noise)).tolist()
 
     verdicts = [ratio(measured(effect), measured(1.0)).verdict(TIME) for _ in range(100)]
-    assert least <= verdicts.count("faster") <= most
-    assert verdicts.count("slower") <= 10
+    assert least <= verdicts.count("better") <= most
+    assert verdicts.count("worse") <= 10
 
 
 @pytest.mark.parametrize(
     ("low", "high", "down", "up"),
     [
-        (0.8, 0.9, "faster", "slower"),
-        (1.1, 1.2, "slower", "faster"),
-        (0.9, 1.1, "no difference", "no difference"),
-        (0.9, 1.0, "no difference", "no difference"),
-        (math.inf, math.inf, "slower", "faster"),
+        (0.8, 0.9, "better", "worse"),
+        (1.1, 1.2, "worse", "better"),
+        (0.9, 1.1, "same", "same"),
+        (0.9, 1.0, "same", "same"),
+        (math.inf, math.inf, "worse", "better"),
     ],
 )
 def test_the_verdict_follows_the_direction(low: float, high: float, down: str, up: str) -> None:

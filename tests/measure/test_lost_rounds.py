@@ -52,7 +52,7 @@ def test_a_comparison_outlives_its_processes(tmp_path: Path, seed: int, number: 
     with killing(book, 2, seed, number) as killed:  # three in a row would be one too many
         standings = remeasure(base, others, COST, PLAN, start)
     assert killed
-    assert [standing.verdict for standing in standings] == ["no difference"] * 4
+    assert [standing.verdict for standing in standings] == ["same"] * 4
     for standing in standings:
         assert [len(row) for row in standing.values] == [2, 2, 2]
     processes = [[set(standing.samples[at : at + 2]) for at in (0, 2, 4)] for standing in standings]
@@ -66,7 +66,7 @@ def test_who_is_lost_again_and_again_fails_alone(tmp_path: Path) -> None:
     base, harmless = (Entrant(name, act(), Actor) for name in ("base", "harmless"))
     start = partial(LocalExecutor, lock=tmp_path / "lock")
     _, one, other = remeasure(base, [deadly, harmless], COST, PLAN, start)
-    assert (one.verdict, other.verdict) == ("failed", "no difference")
+    assert (one.verdict, other.verdict) == ("failed", "same")
     assert one.failures[0].reason == "lost"
     assert "3 processes were lost while they measured it: killed by SIGKILL" in one.failures[0].detail
 

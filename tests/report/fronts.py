@@ -1,17 +1,19 @@
-"""Finalists of runs with several objectives, as the store holds them."""
+"""Finalists of runs with several objectives."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from planish.core import Candidate, Objective
-from planish.store import Finalist
+from planish.core import Candidate, Effect, Objective, Opinion, Ratio, Verdict
+from planish.results.comparison import Compared, Comparison, Finalist, Measurement
+from planish.tuning.final.front import dispute
 from report.planks import TIME, Saw
 
 ERROR = Objective("error", exact=True)
 BOTH = (TIME, ERROR)
 
-REFERENCE = {"name": "tree.mlir", "objectives": {"time_s": 3e-3, "error": 0.2}}
+REFERENCE = Compared(
+    name="tree.mlir", measured={"time_s": Measurement(TIME, 3e-3), "error": Measurement(ERROR, 0.2)}
+)
 SCORES = {"error": 0.11, "error_validation": 0.12, "error_final": 0.13}
 
 
@@ -26,93 +28,73 @@ class Cut:
         time: the verdict on its time.
         agrees: whether the second opinion does.
         searched: how many steps it had.
-        effects: as stored.
+        alone: the effects of its steps.
+        pairs: the effects of two.
         unseen: its scores at the end; None for as many times the baseline's as its error is.
     """
 
     places: tuple[int, ...]
     time_s: float
     error: float
-    time: str
+    time: Verdict
     agrees: bool | None = True
     searched: int = 5
-    effects: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    alone: tuple[Effect, ...] = ()
+    pairs: tuple[Effect, ...] = ()
     unseen: Mapping[str, float] | None = None
 
     def finalist(self) -> Finalist:
-        """Give what the store holds."""
+        """Give who it is in a comparison."""
         ratio, error = self.time_s / 2e-3, self.error / 0.2
         scores = self.unseen
         if scores is None:
             scores = {name: self.error * value / 0.2 for name, value in SCORES.items()}
-        objectives: dict[str, dict[str, Any]] = {
-            "time_s": {
-                "median": self.time_s,
-                "ratio": [ratio, ratio * 0.9, ratio * 1.1],
-                "verdict": self.time,
-                "baseline": 2e-3,
+        time = Measurement(TIME, self.time_s, Ratio(ratio, ratio * 0.9, ratio * 1.1), self.time)
+        time = replace(time, samples=(self.time_s,) * 5)
+        differs = self.agrees is False
+        found = Finalist(
+            candidate=Candidate(tuple(map(Saw, self.places))),
+            measured={
+                "time_s": time,
+                "error": Measurement(ERROR, self.error, Ratio(error, error, error), _verdict(scores)),
             },
-            "error": {
-                "median": self.error,
-                "ratio": [error, error, error],
-                "verdict": _verdict(scores),
-                "baseline": 0.2,
-            },
-        }
-        if self.agrees is False:
-            for told in objectives.values():
-                told["verdict"] = "disputed" if told["verdict"] == "faster" else told["verdict"]
-        candidate = Candidate(tuple(map(Saw, self.places)))
-        data: dict[str, Any] = {
-            "hash": candidate.hash,
-            "verdict": self.time,
-            "median": self.time_s,
-            "samples": [self.time_s] * 5,
-            "ratio": [ratio, ratio * 0.9, ratio * 1.1],
-            "baseline": {"median": 2e-3, "samples": [2e-3] * 5},
-            "objectives": objectives,
-            "scores": dict(scores),
-            "baseline_scores": SCORES,
-            "second_opinion": {
-                "agrees": self.agrees,
-                "difference": 0.5 if self.agrees is False else 0.0,
-                "why": "other numbers" if self.agrees is False else "",
-            },
-            "edits": {"searched": self.searched, "left": len(self.places)},
-            "effects": dict(self.effects),
-            "trial": {"time_s": self.time_s * 0.9, "error": self.error},
-            "notes": [],
-            "reference": REFERENCE,
-        }
-        return Finalist(candidate, 1 / ratio, data)
+            scores=scores,
+            opinion=Opinion(self.agrees, 0.5 if differs else 0.0, "other numbers" if differs else ""),
+            searched=self.searched,
+            trial={"time_s": self.time_s * 0.9, "error": self.error},
+            alone=self.alone,
+            pairs=self.pairs,
+        )
+        return dispute(found)
 
 
-def _verdict(scores: Mapping[str, float]) -> str:
+def _verdict(scores: Mapping[str, float]) -> Verdict:
     held_back = scores.get("error_validation")
     if held_back is None:
         return "failed"
     ratio = held_back / SCORES["error_validation"]
-    return "no difference" if ratio == 1 else "faster" if ratio < 1 else "slower"
+    return "same" if ratio == 1 else "better" if ratio < 1 else "worse"
 
 
-EFFECTS = {
-    "alone": [
-        {"step": 0, "values": {"time_s": 0.9, "error": -0.05}},
-        {"step": 1, "values": {}, "why": "not legal alone"},
-        {"step": 2, "values": {"time_s": 1.01, "error": 0.01}},
-    ],
-    "pairs": [
-        {
-            "steps": [0, 1],
-            "values": {"time_s": 0.5, "error": -0.05},
-            "additive": {"time_s": False, "error": True},
-        },
-        {"steps": [0, 2], "values": {}, "additive": {}, "why": "fails: timeout"},
-    ],
-}
-FRONT = (
-    Cut((0,), 0.5e-3, 0.9, "faster"),
-    Cut((1, 2, 3), 1e-3, 0.2, "faster", effects=EFFECTS),
-    Cut((4, 5), 2e-3, 0.1, "no difference", searched=2),
-    Cut((6,), 1.9e-3, 0.05, "faster", agrees=False),
+ALONE = (
+    Effect((0,), {"time_s": 0.9, "error": -0.05}),
+    Effect((1,), why="not legal alone"),
+    Effect((2,), {"time_s": 1.01, "error": 0.01}),
 )
+PAIRS = (
+    Effect((0, 1), {"time_s": 0.5, "error": -0.05}, {"time_s": False, "error": True}),
+    Effect((0, 2), why="fails: timeout"),
+)
+FRONT = (
+    Cut((0,), 0.5e-3, 0.9, "better"),
+    Cut((1, 2, 3), 1e-3, 0.2, "better", alone=ALONE, pairs=PAIRS),
+    Cut((4, 5), 2e-3, 0.1, "same", searched=2),
+    Cut((6,), 1.9e-3, 0.05, "better", agrees=False),
+)
+
+
+def front(cuts: Sequence[Cut] = FRONT) -> Comparison:
+    """Compare them with a baseline of 2 ms and an error of 0.2."""
+    base = {"time_s": Measurement(TIME, 2e-3, samples=(2e-3,) * 5), "error": Measurement(ERROR, 0.2)}
+    finalists = (replace(cut.finalist(), name=f"#{rank}") for rank, cut in enumerate(cuts, 1))
+    return Comparison(tuple(finalists), Compared(name="baseline", measured=base, scores=SCORES), REFERENCE)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from planish.core import (
     Candidate,
@@ -13,17 +14,22 @@ from planish.core import (
     Outcome,
     Program,
     ProgramError,
+    Ratio,
     Space,
     Step,
     Target,
     Task,
     Trial,
+    Verdict,
 )
-from planish.store import Finalist, Store
+from planish.results.codec import encode
+from planish.results.comparison import Compared, Comparison, Finalist, Measurement
+from planish.store import Store
 
 TIME = Objective("time_s", "s")
 ERROR = Objective("error")
 STARTED = 1.7e9
+AnyCompared = TypeVar("AnyCompared", bound=Compared)
 
 
 @dataclass(frozen=True)
@@ -107,25 +113,35 @@ def trial(index: int, outcome: Outcome) -> Trial:
     )
 
 
-def finalist(index: int, ratio: float, verdict: str, spread: float = 0.1) -> Finalist:
+def finalist(index: int, ratio: float, verdict: Verdict, spread: float = 0.1) -> Finalist:
     """Give a finalist of time `ratio` ms, where the baseline took 1 ms."""
+    samples = tuple(ratio * 1e-3 * (1 + spread * i / 10) for i in range(-5, 6))
+    over = Ratio(ratio, ratio * (1 - spread), ratio * (1 + spread))
     return Finalist(
-        Candidate((Saw(index),)),
-        1 / ratio,
-        {
-            "verdict": verdict,
-            "median": ratio * 1e-3,
-            "samples": [ratio * 1e-3 * (1 + spread * i / 10) for i in range(-5, 6)],
-            "ratio": [ratio, ratio * (1 - spread), ratio * (1 + spread)],
-            "baseline": {"median": 1e-3, "samples": [1e-3 + i * 1e-5 for i in range(11)]},
-        },
+        candidate=Candidate((Saw(index),)),
+        measured={"time_s": Measurement(TIME, ratio * 1e-3, over, verdict, samples)},
     )
+
+
+def compared(finalists: Sequence[Finalist], objectives: Sequence[Objective] = (TIME,)) -> Comparison:
+    """Compare finalists with a baseline of 1 ms; they did by every objective as by the time."""
+    samples = tuple(1e-3 + i * 1e-5 for i in range(11))
+    base = Compared(name="baseline", measured={"time_s": Measurement(TIME, 1e-3, samples=samples)})
+    named = [replace(each, name=f"#{rank}") for rank, each in enumerate(finalists, 1)]
+    return Comparison(tuple(_by(each, objectives) for each in named), _by(base, objectives))
+
+
+def _by(somebody: AnyCompared, objectives: Sequence[Objective]) -> AnyCompared:
+    lead, *others = objectives
+    first = replace(somebody.lead, objective=lead)
+    rest = {o.name: replace(somebody.lead, objective=o, samples=()) for o in others}
+    return replace(somebody, measured={lead.name: first, **rest})
 
 
 def save_run(
     store: Store,
     trials: Sequence[Trial],
-    finalists: Sequence[Finalist] = (),
+    found: Comparison | Sequence[Finalist] = (),
     *,
     task: Task | None = None,
     end: bool = True,
@@ -141,7 +157,10 @@ def save_run(
     )
     late = store.run(run_id).started - STARTED
     store.add_trials(run_id, [replace(t, time=t.time + late) for t in trials])
+    comparison = (
+        found if isinstance(found, Comparison) else compared(found, (task or task_of("oak")).objectives)
+    )
     if end:
-        store.save_result(run_id, finalists)
+        store.save_result(run_id, encode(comparison))
         store.finish_run(run_id, "finished", {"search": 0.25, "compare": 1.5})
     return run_id

@@ -4,14 +4,15 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from planish.core import Candidate, Measured, Objective, Trial
 from planish.report import write_report
-from planish.store import Finalist, open_store
-from report.planks import ERROR, TIME, Planks, Saw, failed, finalist, measured, save_run, task_of
+from planish.store import open_store
+from report.planks import ERROR, TIME, Planks, Saw, compared, failed, finalist, measured, save_run, task_of
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 QUIET = [
@@ -33,7 +34,7 @@ QUIET = [
 def test_every_chart_is_drawn(tmp_path: Path) -> None:
     trials = [measured(0, 2e-3, error=0.1), failed(1), measured(2, 1e-3, error=0.3)]
     with open_store(tmp_path / "planks.db") as store:
-        run_id = save_run(store, trials, [finalist(2, 0.5, "faster")], task=task_of("elm", TIME, ERROR))
+        run_id = save_run(store, trials, [finalist(2, 0.5, "better")], task=task_of("elm", TIME, ERROR))
         path = write_report(store, run_id, Planks(), tmp_path / "report.html")
     command = [str(BROWSER), *QUIET, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", path.as_uri()]
     home = {**os.environ, "HOME": str(tmp_path)}
@@ -53,9 +54,8 @@ def test_nothing_is_wider_than_a_narrow_window(tmp_path: Path) -> None:
     named = Objective(f"time_{long}")
     trials = [Trial(Candidate((Saw(0),)), Measured({named.name: 2.0}), 0, host=long), failed(1, long, long)]
     with open_store(tmp_path / "planks.db") as store:
-        data = {**finalist(0, 0.5, "faster").data, "run_notes": [long]}
-        winner = Finalist(Candidate((Saw(0),)), 2.0, data)
-        run_id = save_run(store, trials, [winner], task=task_of(f"{long}\n{long}", named))
+        found = replace(compared([finalist(0, 0.5, "better")], [named]), notes=(long,))
+        run_id = save_run(store, trials, found, task=task_of(f"{long}\n{long}", named))
         path = write_report(store, run_id, Planks(), tmp_path / "report.html")
     # The page itself says how wide it is; the frame is as narrow as a telephone, whatever the window is.
     told = "<script>parent.postMessage(document.documentElement.scrollWidth, '*')</script></body>"

@@ -8,9 +8,8 @@ import pytest
 from planish.core import Candidate
 from planish.report import write_report
 from planish.report.effects import effect_grids
-from planish.report.front import front_at_end
 from planish.store import open_store
-from report.fronts import BOTH, ERROR, FRONT
+from report.fronts import BOTH, ERROR, front
 from report.page import Page
 from report.planks import TIME, Planks, failed, measured, save_run, task_of
 
@@ -29,7 +28,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
     ]
     with open_store(folder / "planks.db") as store:
         task = task_of("elm", *BOTH)
-        run = save_run(store, trials, [cut.finalist() for cut in FRONT], task=task)
+        run = save_run(store, trials, front(), task=task)
         path = write_report(store, run, Planks(), folder / "report.html")
     return Page(path.read_text(encoding="utf-8"))
 
@@ -77,9 +76,8 @@ def test_the_hypervolume_grows_from_the_baseline(page: Page) -> None:
 
 
 def test_effects_are_grids_of_edits_alone_and_in_pairs(page: Page) -> None:
-    front = front_at_end([cut.finalist() for cut in FRONT], BOTH)
-    assert front is not None
-    time, error = effect_grids(front.members[1], BOTH)
+    cuts = front().finalists
+    time, error = effect_grids(cuts[1], BOTH)
     assert [[cell.text for cell in row] for row in time.rows] == [
         ["0.900×", "0.50×", "—"],  # noqa: RUF001
         ["—", "—"],
@@ -90,6 +88,6 @@ def test_effects_are_grids_of_edits_alone_and_in_pairs(page: Page) -> None:
     assert time.rows[2][0].kind == "", "within the noise"
     assert (error.rows[0][0].text, error.rows[2][0].kind) == ("−0.05000", "worse")  # noqa: RUF001
     assert (time.rows[1][0].why, time.rows[1][1].why) == ("not legal alone", "not measured")
-    assert effect_grids(front.members[0], (TIME, ERROR)) == []
+    assert effect_grids(cuts[0], (TIME, ERROR)) == []
     framed = [e for e in page.all("td") if "together" in e.attributes.get("class", "")]
     assert [e.text for e in framed] == ["0.50×"]  # noqa: RUF001

@@ -1,6 +1,6 @@
 """What is said of a front: its table, and what is better at no cost."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,31 +8,25 @@ import pytest
 
 from planish.core import Objective
 from planish.report.data import read_story
-from planish.report.front import Front, front_at_end
 from planish.report.front_table import front_table
 from planish.report.judgement import Verdict
 from planish.report.tradeoffs import verdict_of_front
 from planish.report.verdict import verdict_of
 from planish.report.wording import outcome_words
+from planish.results.comparison import Comparison
 from planish.store import open_store
-from report.fronts import BOTH, ERROR, FRONT, Cut
+from report.fronts import BOTH, ERROR, FRONT, Cut, front
 from report.planks import TIME, Planks, finalist, measured, save_run, task_of
 
 X = "\N{MULTIPLICATION SIGN}"
 
 
-def front(cuts: Sequence[Cut] = FRONT) -> Front:
-    found = front_at_end([cut.finalist() for cut in cuts], BOTH)
-    assert found is not None
-    return found
-
-
 def verdict(*cuts: Cut) -> Verdict:
-    return verdict_of_front(front(cuts), BOTH)
+    return verdict_of_front(front(cuts))
 
 
 def test_the_table_has_both_baselines_first() -> None:
-    table = front_table(front(), BOTH)
+    table = front_table(front())
     assert table.columns == (
         *("", "time", "gain", "error", "search", "validation", "final", "edits"),
         *("second opinion", "verdict"),
@@ -55,9 +49,11 @@ def test_the_table_has_both_baselines_first() -> None:
 
 def test_a_score_that_repeats_an_objective_has_no_column() -> None:
     found = front()
-    same = [replace(m, scores={"error": m.values["error"].median, "error_final": 0.5}) for m in found.members]
+    same = [
+        replace(m, scores={"error": m.measured["error"].median, "error_final": 0.5}) for m in found.finalists
+    ]
     base = replace(found.baseline, scores={"error": 0.2, "error_final": 0.5})
-    table = front_table(Front(tuple(same), base, None), BOTH)
+    table = front_table(Comparison(tuple(same), base))
     assert table.columns[3:6] == ("error", "final", "edits")
 
 
@@ -87,8 +83,8 @@ def test_what_is_better_on_the_examples_of_the_search_alone_is_no_win(
     unseen: Mapping[str, float], told: str
 ) -> None:
     found = front([replace(FRONT[2], unseen=unseen)])
-    assert front_table(found, BOTH).rows[2][-1] == told
-    assert verdict_of_front(found, BOTH).kind == "same"
+    assert front_table(found).rows[2][-1] == told
+    assert verdict_of_front(found).kind == "same"
 
 
 def test_what_is_worse_on_the_examples_of_the_search_alone_is_a_win() -> None:
@@ -112,26 +108,27 @@ def test_a_module_without_a_second_opinion_is_told() -> None:
 def test_a_run_is_judged_by_its_front(tmp_path: Path) -> None:
     with open_store(tmp_path / "planks.db") as store:
         task = task_of("oak", *BOTH)
-        run = save_run(store, [measured(1, 1e-3, error=0.2)], [c.finalist() for c in FRONT], task=task)
+        run = save_run(store, [measured(1, 1e-3, error=0.2)], front(), task=task)
         story = read_story(store, run, Planks())
-    assert verdict_of(story) == verdict_of_front(front(), BOTH)
+    assert verdict_of(story) == verdict_of_front(front())
 
 
-def test_with_one_objective_there_is_no_front() -> None:
-    assert front_at_end([cut.finalist() for cut in FRONT], [TIME]) is None
-    assert front_at_end([], BOTH) is None
-    assert front_at_end([finalist(1, 0.5, "faster")], BOTH) is None
+def test_with_one_objective_there_is_no_front(tmp_path: Path) -> None:
+    with open_store(tmp_path / "planks.db") as store:
+        run = save_run(store, [measured(1, 1e-3)], [finalist(1, 0.5, "better")])
+        story = read_story(store, run, Planks())
+    assert (story.comparison is None, story.front) == (False, None)
 
 
 @pytest.mark.parametrize(
     ("objective", "verdict", "words"),
     [
-        (TIME, "faster", "faster"),
-        (TIME, "no difference", "same time"),
-        (ERROR, "faster", "less error"),
-        (ERROR, "slower", "more error"),
-        (Objective("score", "", "up"), "faster", "more score"),
-        (Objective("score", "", "up"), "slower", "less score"),
+        (TIME, "better", "faster"),
+        (TIME, "same", "same time"),
+        (ERROR, "better", "less error"),
+        (ERROR, "worse", "more error"),
+        (Objective("score", "", "up"), "better", "more score"),
+        (Objective("score", "", "up"), "worse", "less score"),
         (ERROR, "disputed", "disputed"),
     ],
 )

@@ -14,8 +14,8 @@ from planish.report.failures import failure_groups
 from planish.report.pareto import tradeoffs
 from planish.report.samples import strip_of
 from planish.report.stages import stage_times
-from planish.report.standings import standings
-from report.planks import ERROR, STARTED, TIME, failed, finalist, measured, trial
+from planish.results.comparison import Compared, Finalist
+from report.planks import ERROR, STARTED, TIME, compared, failed, finalist, measured, trial
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -44,19 +44,34 @@ def _plain(things: Sequence[DataclassInstance | None]) -> list[Any]:
 
 def test_numbers(golden: Golden) -> None:
     trials = _trials()
-    finalists = [finalist(7, 0.31, "faster"), finalist(5, 0.98, "no difference")]
+    finalists = [finalist(7, 0.31, "better"), finalist(5, 0.98, "same")]
     clock = by_time(trials, STARTED)
-    compared = standings(finalists, TIME)
+    found = compared(finalists)
+    samples = {each.name: each.lead.samples for each in (*found.finalists, found.baseline)}
     numbers = {
         "by number": _plain([curve(trials, by_number(trials), TIME)]),
         "by time": _plain([clock, curve(trials, clock.seconds, TIME)]),
         "failures": _plain(failure_groups(trials)),
         "stages": _plain(stage_times(trials, {"search": 0.5, "compare": 1.5, "polish": 0.25, "run": 99.0})),
-        "standings": _plain(compared),
-        "samples": _plain([strip_of(compared)]),
+        "standings": [*map(_standing, found.finalists), _standing(found.baseline)],
+        "samples": _plain([strip_of(samples)]),
         "tradeoffs": _plain(tradeoffs(trials, [TIME, ERROR], [f.candidate for f in finalists], Candidate())),
     }
     golden.check("report/numbers.txt", pprint.pformat(_rounded(numbers), width=110, sort_dicts=False))
+
+
+def _standing(somebody: Compared) -> dict[str, Any]:
+    """Give what is told of somebody in the comparison."""
+    lead, finalist = somebody.lead, somebody if isinstance(somebody, Finalist) else None
+    return {
+        "name": somebody.name,
+        "candidate": asdict(finalist.candidate) if finalist else None,
+        "median": lead.median,
+        "gain": lead.gain.value,
+        "interval": (lead.gain.low, lead.gain.high) if finalist else None,
+        "verdict": lead.verdict if finalist else "",
+        "samples": lead.samples,
+    }
 
 
 def _rounded(value: Any) -> Any:

@@ -8,13 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planish.report.samples import POINTS, Strip, strip_of
-from planish.report.standings import Standing
 
 SAMPLES = st.lists(st.floats(0, 1e3), min_size=1, max_size=3 * POINTS)
 
 
 def _strip(*samples: list[float]) -> Strip:
-    found = strip_of([Standing(f"#{i}", None, None, samples=tuple(s)) for i, s in enumerate(samples, 1)])
+    found = strip_of({f"#{i}": s for i, s in enumerate(samples, 1)})
     assert found is not None
     return found
 
@@ -53,5 +52,5 @@ def test_a_window_has_a_width_and_stays_above_zero() -> None:
 
 
 def test_without_finite_samples_there_is_nothing() -> None:
-    assert strip_of([]) is None
-    assert strip_of([Standing("#1", None, None, samples=(math.nan, math.inf))]) is None
+    assert strip_of({}) is None
+    assert strip_of({"#1": (math.nan, math.inf)}) is None

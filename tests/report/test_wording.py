@@ -89,7 +89,7 @@ def test_names_times_and_long_texts() -> None:
     assert title("; a.ll: 2 functions\nsource_filename") == "a.ll: 2 functions"
     assert title("C[m] = A[m]") == "C[m] = A[m]"
     assert [saved(gain) for gain in (1.25, 1.0, 0.5)] == ["20.00 %", "0.00 %", "-100.00 %"]
-    assert words(Objective("size", exact=True)) == {"faster": "smaller", "slower": "larger"}
-    assert words(Objective("size", direction="up", exact=True)) == {"faster": "better", "slower": "worse"}
+    assert words(Objective("size", exact=True)) == {"better": "smaller", "worse": "larger"}
+    assert words(Objective("size", direction="up", exact=True)) == {"better": "better", "worse": "worse"}
     assert shorten("abc", 3) == "abc"
     assert shorten("abcd" * 500, 3) == "abc\n… (1,997 characters more)"

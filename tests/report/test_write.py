@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,19 @@ from planish.core import Candidate, Measured, Objective, PlanishError, StoreErro
 from planish.report import write_report
 from planish.store import Store, open_store
 from report.page import Page
-from report.planks import ERROR, TIME, Plank, Planks, failed, finalist, measured, save_run, task_of, trial
+from report.planks import (
+    ERROR,
+    TIME,
+    Plank,
+    Planks,
+    compared,
+    failed,
+    finalist,
+    measured,
+    save_run,
+    task_of,
+    trial,
+)
 
 EVIL = "</pre></script><script>alert(1)</script><img src=x onerror=alert(1)>&amp;\ud800\0"
 SECTIONS = ["search", "finalists", "winner", "failures", "time", "provenance"]
@@ -36,7 +49,7 @@ def _usual() -> list[Trial]:
 
 
 def test_a_finished_run(store: Store, tmp_path: Path) -> None:
-    run_id = save_run(store, _usual(), [finalist(2, 0.5, "faster"), finalist(0, 0.97, "no difference")])
+    run_id = save_run(store, _usual(), [finalist(2, 0.5, "better"), finalist(0, 0.97, "same")])
     page = _page(store, run_id[:6], tmp_path)
     assert list(page.sections) == SECTIONS
     assert page.verdict[0] == "better"
@@ -54,7 +67,7 @@ def test_a_finished_run(store: Store, tmp_path: Path) -> None:
 
 
 def test_the_file_needs_nothing_else(store: Store, tmp_path: Path) -> None:
-    page = _page(store, save_run(store, _usual(), [finalist(2, 0.5, "faster")]), tmp_path)
+    page = _page(store, save_run(store, _usual(), [finalist(2, 0.5, "better")]), tmp_path)
     assert not {e.tag for e in page.elements} & {"link", "img", "iframe", "object", "base"}
     assert all("src" not in e.attributes for e in page.elements)
     assert all(e.attributes["href"].startswith("#") for e in page.elements if "href" in e.attributes)
@@ -73,7 +86,7 @@ def test_texts_cannot_become_markup(store: Store, tmp_path: Path) -> None:
         failed(1, EVIL, EVIL),
         measured(2, 2.0),
     ]
-    run_id = save_run(store, trials, [finalist(0, 0.5, EVIL)], task=task_of(EVIL[:-2], TIME, odd))
+    run_id = save_run(store, trials, [finalist(0, 0.5, "better")], task=task_of(EVIL[:-2], TIME, odd))
     page = _page(store, run_id, tmp_path)
     plain = _page(store, save_run(store, _usual(), task=task_of("oak", TIME, ERROR)), tmp_path)
     assert not page.all("img")
@@ -97,7 +110,7 @@ def test_an_interrupted_run(tmp_path: Path) -> None:
 
 
 def test_a_run_of_one_trial(store: Store, tmp_path: Path) -> None:
-    page = _page(store, save_run(store, [measured(0, 1e-3)], [finalist(0, 1.0, "no difference")]), tmp_path)
+    page = _page(store, save_run(store, [measured(0, 1e-3)], [finalist(0, 1.0, "same")]), tmp_path)
     assert page.verdict[0] == "same"
     assert "No difference from the baseline" in page.verdict[1]
     assert "No trial failed" in page.sections["failures"]
@@ -117,25 +130,27 @@ def test_a_run_without_a_trial(store: Store, tmp_path: Path) -> None:
 
 def test_several_objectives_have_their_trade_off(store: Store, tmp_path: Path) -> None:
     trials = [replace(measured(0, 1.0, error=0.1), candidate=Candidate()), measured(1, 0.5, error=0.3)]
-    run_id = save_run(store, trials, [finalist(1, 0.5, "faster")], task=task_of("elm", TIME, ERROR))
+    run_id = save_run(store, trials, [finalist(1, 0.5, "better")], task=task_of("elm", TIME, ERROR))
     page = _page(store, run_id, tmp_path)
     assert "tradeoffs" in page.sections
     diamonds = [t for c in page.charts for t in c["data"] if t.get("marker", {}).get("symbol") == "diamond"]
-    assert [(t["name"], t["x"], t["y"]) for t in diamonds] == [("baseline", [1], [0.1])]
-    assert "error 0.3000 against 0.1000, as the search measured it" in page.verdict[1]
+    assert [(t["name"], t["x"], t["y"]) for t in diamonds] == [("baseline", [1], [1e-3])]
 
 
 def test_values_that_are_not_finite_do_not_break_the_charts(store: Store, tmp_path: Path) -> None:
-    odd = finalist(1, 0.5, "faster")
-    data = {**odd.data, "samples": [float("nan"), float("inf")], "baseline": {"median": float("inf")}}
+    task = task_of("elm", TIME, ERROR)
+    found = compared([finalist(1, 0.5, "better")], task.objectives)
+    base = found.baseline.lead
+    odd = {**found.baseline.measured, "time_s": replace(base, median=inf, samples=(float("nan"), inf))}
+    found = replace(found, baseline=replace(found.baseline, measured=odd))
     trials = [measured(0, float("inf"), error=1.0), measured(1, 1.0, error=float("nan"))]
-    run_id = save_run(store, trials, [replace(odd, data=data)], task=task_of("elm", TIME, ERROR))
+    run_id = save_run(store, trials, found, task=task)
     assert not re.search(r"\b(NaN|Infinity)\b", str(_page(store, run_id, tmp_path).charts))
 
 
 def test_a_program_that_the_level_refuses_today_is_still_reported(store: Store, tmp_path: Path) -> None:
     task = replace(task_of("oak"), program=Plank("rotten"))
-    page = _page(store, save_run(store, _usual(), [finalist(2, 0.5, "faster")], task=task), tmp_path)
+    page = _page(store, save_run(store, _usual(), [finalist(2, 0.5, "better")], task=task), tmp_path)
     assert "this plank is <rotten>. Take another." in page.sections["winner"]
     assert "Saw(at=2)" in page.sections["winner"]
 
@@ -172,7 +187,7 @@ def test_importing_draws_nothing() -> None:
 
 def test_what_was_gained_comes_before_a_long_program(store: Store, tmp_path: Path) -> None:
     program = "; a module\n" + "declare void @f()\n" * 400
-    run_id = save_run(store, [measured(0, 0.5e-3)], [finalist(0, 0.5, "faster")], task=task_of(program))
+    run_id = save_run(store, [measured(0, 0.5e-3)], [finalist(0, 0.5, "better")], task=task_of(program))
     html = write_report(store, run_id, Planks(), tmp_path / "r.html").read_text()
     page = Page(html)
     assert html.index("faster than the baseline</strong>") < html.index("declare void @f()")

@@ -20,7 +20,7 @@ from planish.measure import Plan
 from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program
-from planish.tuning.final import allowance, comparing
+from planish.tuning.final import allowance, compare
 
 DATA = Path(__file__).parents[1] / "data"
 FILES = Path("/tmp/old")
@@ -121,7 +121,7 @@ def main(place: Path) -> None:
     """Write the file."""
     platform.node = lambda: "anvil"  # type: ignore[reportAttributeAccessIssue]
     import_module("planish.tuning.loop").HOST = "anvil"  # type: ignore[reportAttributeAccessIssue]
-    comparing.Plan = partial(Plan, rounds=3, processes=2)  # type: ignore[reportAttributeAccessIssue]
+    compare.Plan = partial(Plan, rounds=3, processes=2)  # type: ignore[reportAttributeAccessIssue]
     evaluator_spec = import_module("planish.hlo.evaluator_spec")
     evaluator_spec.LAST_TIMING = replace(evaluator_spec.LAST_TIMING, budget_s=0.01, fewest=1)  # type: ignore[reportAttributeAccessIssue]
     allowance.LEAST_S = 60.0

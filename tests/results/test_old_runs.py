@@ -46,7 +46,7 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("results.validate", "tuning.final.comparing"):
+    for module in ("results.validate", "tuning.final.compare"):
         monkeypatch.setattr(
             import_module(f"planish.{module}"), "Plan", partial(Plan, rounds=3, processes=1, most=1)
         )

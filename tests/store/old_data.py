@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from planish.core import Candidate, Failed, Measured, Objective, Target, Task, Trial
-from planish.store import Finalist, open_store
+from planish.store import ResultRow, open_store
 from planish.store.schema import SCHEMA
 from planish.testing.stored import Sheet, Tile
 
@@ -28,8 +28,8 @@ TRIALS = [
     Trial(FIRST, Measured({"time_s": 0.125}), 3, 7, {}, "anvil-1", 1.75e9 + 2, cached=True),
 ]
 FINALISTS = [
-    Finalist(FIRST, 2.0, {"interval": [1.75, 2.25], "verdict": "faster"}),
-    Finalist(Candidate(), 1.0, {}),
+    ResultRow(FIRST, 2.0, {"interval": [1.75, 2.25], "verdict": "faster"}),
+    ResultRow(Candidate(), 1.0, {}),
 ]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from planish.core import Candidate
-from planish.store import Finalist, Store, open_store
+from planish.store import ResultRow, Store, open_store
 from planish.testing.stores import StoreConformance
 
 
@@ -17,8 +17,8 @@ class _Conformance(StoreConformance):
     def open(self, *, read_only: bool = False) -> Store:
         return open_store(self.place, read_only=read_only)
 
-    def finalist(self, candidate: Candidate, ratio: float, data: Mapping[str, Any]) -> Finalist:
-        return Finalist(candidate, ratio, data)
+    def result_row(self, candidate: Candidate, ratio: float, data: Mapping[str, Any]) -> ResultRow:
+        return ResultRow(candidate, ratio, data)
 
 
 class TestSQLite(_Conformance):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from planish.core import StoreError
-from planish.store import Finalist, Reader, open_store
+from planish.store import Reader, ResultRow, open_store
 from planish.testing.stored import STEPS, make_candidate, make_task, make_trial
 from planish.testing.stores import begin
 from store.old_data import DATA
@@ -29,7 +29,7 @@ def _everything(store: Reader) -> list[Any]:
         tasks,
         [store.runs(key) for key in tasks],
         [store.run_trials(run.id, STEPS) for run in runs],
-        [store.finalists(run.id, STEPS) for run in runs],
+        [store.result_rows(run.id, STEPS) for run in runs],
         [store.trials(key, STEPS) for key in tasks],
         [store.run(run.id) for run in runs],
     ]
@@ -44,7 +44,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
             run_id = begin(store, make_task(text))
             for first in range(0, 24, 8):
                 store.add_trials(run_id, [make_trial(i, cached=i % 5 == 4) for i in range(first, first + 8)])
-            store.save_result(run_id, [Finalist(make_candidate(n), 2.0 - n, {"rank": n}) for n in range(3)])
+            store.save_result(run_id, [ResultRow(make_candidate(n), 2.0 - n, {"rank": n}) for n in range(3)])
             store.finish_run(run_id, seconds={"run": 1.5})
     return place
 

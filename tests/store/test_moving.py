@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from planish.core import StoreError
-from planish.store import Finalist, Store, open_store
+from planish.store import ResultRow, Store, open_store
 from planish.testing.stored import STEPS, make_candidate, make_task, make_trial
 from planish.testing.stores import begin
 
@@ -18,7 +18,7 @@ def run(store: Store, trials: int = 3, name: str = "flat") -> str:
     """Store a finished run."""
     run_id = begin(store, make_task(name))
     store.add_trials(run_id, [make_trial(index) for index in range(trials)])
-    store.save_result(run_id, [Finalist(make_candidate(0), 2.0, {"interval": [1.5, 2.5]})])
+    store.save_result(run_id, [ResultRow(make_candidate(0), 2.0, {"interval": [1.5, 2.5]})])
     store.finish_run(run_id)
     return run_id
 
@@ -26,7 +26,7 @@ def run(store: Store, trials: int = 3, name: str = "flat") -> str:
 def content(store: Store, run_id: str) -> object:
     found = store.run(run_id)
     task = replace(store.task(found.task_key), created=0.0)  # each store has its own
-    return found, task, store.run_trials(run_id, STEPS), store.finalists(run_id, STEPS)
+    return found, task, store.run_trials(run_id, STEPS), store.result_rows(run_id, STEPS)
 
 
 def test_a_deleted_run_leaves_nothing(place: str) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy import URL
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from planish.core import Failed, StoreError, Trial
-from planish.store import Finalist, open_store, session
+from planish.store import ResultRow, open_store, session
 from planish.testing.stored import STEPS, make_candidate, make_trial
 from planish.testing.stores import begin
 from store.mounts import fill, grow, small_disk
@@ -138,13 +138,13 @@ def test_what_is_cut_off_at_its_end_is_stored_once(
         store.add_trials(run_id, [make_trial(0), make_trial(1)])
         assert store.run_trials(run_id, STEPS) == [make_trial(0), make_trial(1)]
         left.append(1)
-        store.save_result(run_id, [Finalist(make_candidate(0), 2.0)])
+        store.save_result(run_id, [ResultRow(make_candidate(0), 2.0)])
         left.append(1)
         begin(store)
         left.append(1)
         store.finish_run(run_id, seconds={"run": 1.0})
         assert sorted(run.status for run in store.runs()) == ["finished", "running"]
-        assert len(store.finalists(run_id, STEPS)) == 1
+        assert len(store.result_rows(run_id, STEPS)) == 1
 
 
 def test_a_store_is_closed_quietly_after_its_server_has_gone(server: URL, database: URL) -> None:

@@ -70,7 +70,7 @@ def _holds_the_old_data(place: str | Path) -> None:
         assert (first.status, second.status) == ("finished", "interrupted")
         assert (first.searcher, first.options, first.seconds) == ("genetic", {"width": 3}, {"search": 0.5})
         assert store.run_trials(first.id, STEPS) == TRIALS
-        assert store.finalists(first.id, STEPS) == [replace(f, run_id=first.id) for f in FINALISTS]
+        assert store.result_rows(first.id, STEPS) == [replace(f, run_id=first.id) for f in FINALISTS]
         assert store.task(first.task_key).bind(TASK.program) == TASK
         assert store.best_result(TASK, STEPS) == replace(FINALISTS[0], run_id=first.id)
         store.resume_run(second.id)

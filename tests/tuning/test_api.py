@@ -143,8 +143,8 @@ def test_the_winner_is_compared_with_numpy_and_stored(tmp_path: Path) -> None:
         assert result.baseline is not None
         assert result.gain is not None
         assert result.gain > 0
-        stored = store.finalists(result.run_id, LoopsLevel().steps)
-        assert [f.candidate for f in stored] == [r.candidate for r in result.ranked]
+        stored = store.result_rows(result.run_id, LoopsLevel().steps)
+        assert [f.candidate for f in stored] == [r.candidate for r in result.finalists]
         assert store.run(result.run_id).status == "finished"
     files = result.export(tmp_path / "out")
     assert {f.suffix for f in files} == {".s", ".h", ".json"}

@@ -64,7 +64,7 @@ def test_each_function_has_a_run_of_its_own(tmp_path: Path) -> None:
             assert isinstance(each, Part)
             assert runs[each.run_id].trials == each.trials == 10
             assert each.kept <= each.baseline <= each.start
-            (finalist, *_) = store.finalists(each.run_id, level.steps)
+            (finalist, *_) = store.result_rows(each.run_id, level.steps)
             assert finalist.data["baseline"]["median"] == each.baseline
     assert [each.name for each in found] == ["sum", "twice", "four"]
 

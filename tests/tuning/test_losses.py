@@ -81,6 +81,6 @@ def test_a_comparison_that_cannot_be_costs_the_run_nothing(tmp_path: Path) -> No
         settings = replace(SETTINGS, finalists=2)
         result = tune_program(Final(), Text(), budget=Budget(trials=9), settings=settings, store=store)
         assert store.run(result.run_id).status == "finished"
-    assert (result.ranked, result.trials) == ((), 9)
+    assert (result.finalists, result.trials) == ((), 9)
     (note,) = result.notes
     assert note.startswith("not compared with the baseline: 3 processes were lost while they measured it")

@@ -13,7 +13,7 @@ from planish import tune, validate
 from planish.budget import Budget
 from planish.core import Level
 from planish.levels import level_named
-from planish.results.stored import stored_result
+from planish.results.result import read_result
 from planish.settings import Settings
 from planish.store import open_store
 
@@ -94,5 +94,5 @@ def test_a_stored_run_is_validated_by_the_back_end_that_it_was_tuned_for(tmp_pat
     checked = validate(result.run_id, store=place)
     assert "x86" not in " ".join(check.detail for check in checked.checks)
     with open_store(place) as store:
-        stored = stored_result(store, result.run_id)
+        stored = read_result(store, result.run_id)
     assert stored.level.target(stored.task.program, 1) == result.task.target

@@ -9,8 +9,8 @@ from planish.cli.front import baseline_document, ending_document, front_document
 from planish.core import Candidate, Measured
 from planish.report.data import ReportData
 from planish.report.failures import failure_groups
-from planish.report.standings import Standing, standings
 from planish.report.verdict import verdict_of
+from planish.results.comparison import Compared, Finalist
 from planish.store import Run, StoredTask
 
 
@@ -34,20 +34,15 @@ def task_document(task: StoredTask) -> dict[str, Any]:
 def result_document(story: ReportData) -> dict[str, Any]:
     """Give a run with its result."""
     found = verdict_of(story)
-    compared = standings(story.finalists, story.objective)
+    base = story.comparison.baseline if story.comparison else None
     return {
         "run": run_document(story.run),
         "task": task_document(story.task),
         "verdict": {"kind": found.kind, "headline": found.headline},
         "best": _best(story),
-        "baseline": next(
-            ({**_standing(s), **baseline_document(story)} for s in compared if s.candidate is None), None
-        ),
+        "baseline": {**_measured(base), **baseline_document(story)} if base else None,
         **reference_document(story),
-        "finalists": [
-            {**_standing(standing), **ending_document(finalist)}
-            for standing, finalist in zip(compared, story.finalists, strict=False)
-        ],
+        "finalists": [{**_finalist(each), **ending_document(each, base)} for each in story.finalists if base],
         **({"told": [dict(texts) for texts in story.told]} if story.told else {}),
         **front_document(story),
         "trials": len(story.trials),
@@ -74,9 +69,12 @@ def _best(story: ReportData) -> dict[str, Any] | None:
     return {"trial": story.best.index, **candidate_document(story.best.candidate), "values": values}
 
 
-def _standing(standing: Standing) -> dict[str, Any]:
-    measured = {"median": standing.median, "samples": standing.samples}
-    if standing.candidate is None:
-        return measured
-    compared = {"gain": standing.gain, "interval": standing.interval, "verdict": standing.verdict}
-    return {**candidate_document(standing.candidate), **compared, **measured}
+def _finalist(finalist: Finalist) -> dict[str, Any]:
+    lead = finalist.lead
+    interval = [lead.gain.low, lead.gain.high]
+    compared = {"gain": lead.gain.value, "interval": interval, "verdict": lead.verdict}
+    return {**candidate_document(finalist.candidate), **compared, **_measured(finalist)}
+
+
+def _measured(compared: Compared) -> dict[str, Any]:
+    return {"median": compared.lead.median, "samples": compared.lead.samples}

@@ -17,16 +17,16 @@ def export(
     from planish.cli.errors import writing
     from planish.cli.output import document, say
     from planish.cli.summary import tell_stand_in
-    from planish.results.stored import stored_result
+    from planish.results.result import read_result
     from planish.store import open_store
 
     with open_store(store, read_only=True) as opened:
-        result = stored_result(opened, run_id, pick, file or ())
+        result = read_result(opened, run_id, pick, file or ())
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         files = [str(file) for file in result.export(folder)]
     tell_stand_in(result)
     if form == "json":
-        document({"run": result.run.id, "files": files})
+        document({"run": result.run_id, "files": files})
     else:
         say("\n".join(files))

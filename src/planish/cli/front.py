@@ -12,10 +12,10 @@ from planish.cli.scatter import ASCII, FULL, scatter
 from planish.core import Measured, growth_of, pareto_front, reference_point
 from planish.report.data import ReportData
 from planish.report.effects import Grid, effect_grids
-from planish.report.front import front_at_end
 from planish.report.front_table import FrontTable, front_table
 from planish.report.wording import number
-from planish.store import Finalist
+from planish.results.codec import finalist_to_json, medians, reference_to_json
+from planish.results.comparison import Compared, Finalist
 
 
 def show_front(story: ReportData) -> None:
@@ -28,8 +28,8 @@ def show_front(story: ReportData) -> None:
     if growth.volume is not None:
         after = growth.volumes[-1][0]
         say(f"\nhypervolume {number(growth.volume)} (baseline 1), reached after {after:,} evaluations")
-    if front := front_at_end(story.finalists, objectives):
-        made = front_table(front, objectives)
+    if front := story.front:
+        made = front_table(front)
         say()
         for places in _parts(made, width()):
             columns = [made.columns[place] for place in places]
@@ -37,9 +37,9 @@ def show_front(story: ReportData) -> None:
             say()
         if made.note:
             say(made.note)
-        for member in front.members:
-            if member.agrees is False:
-                say(f"{member.name}: {member.why}")
+        for member in front.finalists:
+            if member.opinion.agrees is False:
+                say(f"{member.name}: {member.opinion.why}")
         say()
 
 
@@ -66,8 +66,7 @@ def show_members(story: ReportData, *, effects: bool) -> None:
         story: of a run with several objectives.
         effects: whether to write what its steps do alone and in pairs.
     """
-    front = front_at_end(story.finalists, story.task.objectives)
-    for member, told in zip(front.members if front else (), story.told, strict=False):
+    for member, told in zip(story.finalists, story.told, strict=False):
         heading, text = next(iter(told.items()), ("", ""))
         title = f"{member.name}: {heading}"
         say(f"\n{title}\n{'-' * len(title)}\n{text.rstrip()}")
@@ -118,27 +117,22 @@ def front_document(story: ReportData) -> Mapping[str, Any]:
 
 
 END = ("objectives", "scores", "second_opinion", "edits", "effects", "trial", "notes")
-"""What the store holds of a finalist of a run with several objectives."""
+"""What is told of a finalist as the store keeps it."""
 
 
-def ending_document(finalist: Finalist) -> Mapping[str, Any]:
+def ending_document(finalist: Finalist, baseline: Compared) -> Mapping[str, Any]:
     """Give what is known of a finalist besides the leading objective."""
-    return {name: finalist.data[name] for name in END if name in finalist.data}
+    told = finalist_to_json(finalist, baseline)
+    return {name: told[name] for name in END}
 
 
 def baseline_document(story: ReportData) -> Mapping[str, Any]:
-    """Give what is known of the baseline besides the leading objective."""
-    front = front_at_end(story.finalists, story.task.objectives)
-    if front is None:
-        return {}
-    values = {name: judged.median for name, judged in front.baseline.values.items()}
-    return {"objectives": values, "scores": dict(front.baseline.scores)}
+    """Give what is known of the baseline of a front besides the leading objective."""
+    base = story.front and story.front.baseline
+    return {"objectives": medians(base), "scores": dict(base.scores)} if base else {}
 
 
 def reference_document(story: ReportData) -> Mapping[str, Any]:
-    """Give the other baseline; nothing where there is none."""
-    front = front_at_end(story.finalists, story.task.objectives)
-    if front is None or front.reference is None:
-        return {}
-    values = {name: judged.median for name, judged in front.reference.values.items()}
-    return {"reference": {"name": front.reference.name, "objectives": values}}
+    """Give the other baseline of a front; nothing where there is none."""
+    reference = story.front and story.front.reference
+    return {"reference": reference_to_json(reference)} if reference else {}

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from planish.cli.front import show_front, show_members
 from planish.cli.output import facts, one_line, remark, say, table, without_steering
-from planish.core import Trial
+from planish.core import Objective, Trial
 from planish.report.data import ReportData
 from planish.report.failures import failure_groups
 from planish.report.stages import stage_times
-from planish.report.standings import Standing, standings, work_of
 from planish.report.verdict import verdict_of
 from planish.report.wording import (
     amount,
@@ -25,10 +24,11 @@ from planish.report.wording import (
     when,
     words,
 )
+from planish.report.work import work_of
 
 if TYPE_CHECKING:
+    from planish.results.comparison import Comparison, Finalist
     from planish.results.result import Result
-    from planish.results.stored import StoredResult
 
 _SHOWN = 5
 
@@ -37,12 +37,12 @@ def show_result(story: ReportData) -> None:
     """Write the verdict, the finalists beside the baseline, and the failures."""
     found = verdict_of(story)
     say(f"{one_line(title(story.task.program))}\non {_target(story)}\n")
-    compared = standings(story.finalists, story.objective)
+    compared = story.comparison
     several = len(story.task.objectives) > 1
     if several:
         show_front(story)
     elif compared:
-        _show_standings(story, compared)
+        _show_comparison(story, compared)
     say(_plainly(story, found.kind, found.headline))
     if several or not compared:
         say(("\n" if several else "; ").join(found.grounds))
@@ -78,28 +78,32 @@ def baseline_name(story: ReportData) -> str:
     return options["name"] if list(options) == ["name"] else str(story.baseline)
 
 
-def _show_standings(story: ReportData, compared: Sequence[Standing]) -> None:
+def _show_comparison(story: ReportData, compared: Comparison) -> None:
     objective, work = story.objective, work_of(story.trials, story.objective)
-    ordered = [*(s for s in compared if s.candidate is None), *(s for s in compared if s.candidate)]
     rates = ["GFLOPS"] if work else []
     interval = [] if objective.exact else ["95 % interval"]
     gain = saving(objective)
     columns = ["", label(objective), *rates, gain, *interval, "verdict"]
-    rows = [_row(story, standing, work) for standing in ordered]
+    base = [f"baseline ({baseline_name(story)})", *_values(objective, compared.baseline.lead.median, work)]
+    rows = [
+        [*base, *[""] * (len(columns) - len(base))],
+        *([*_row(story, each, work)] for each in compared.finalists),
+    ]
     table(columns, rows, right=[label(objective), *rates, gain])
     say()
 
 
-def _row(story: ReportData, standing: Standing, work: float | None) -> list[str]:
-    name = standing.name if standing.candidate else f"baseline ({baseline_name(story)})"
-    name += " = baseline" if standing.candidate and standing.candidate == story.baseline else ""
-    value = "" if standing.median is None else amount(standing.median, story.objective.unit)
-    rates = [number(work / standing.median) if standing.median else ""] if work else []
-    if standing.candidate is None:
-        return [name, value, *rates, "", "", *([] if story.objective.exact else [""])]
-    ends = [] if story.objective.exact else [" to ".join(map(multiple, standing.interval or ()))]
-    said = words(story.objective).get(standing.verdict, standing.verdict)
-    return [name, value, *rates, improvement(standing.gain, story.objective), *ends, said]
+def _values(objective: Objective, median: float, work: float | None) -> list[str]:
+    return [amount(median, objective.unit), *([number(work / median) if median else ""] if work else [])]
+
+
+def _row(story: ReportData, finalist: Finalist, work: float | None) -> list[str]:
+    objective, lead = story.objective, finalist.lead
+    name = finalist.name + " = baseline" * (finalist.candidate == story.baseline)
+    ends = [] if objective.exact else [f"{multiple(lead.gain.low)} to {multiple(lead.gain.high)}"]
+    said = words(objective).get(lead.verdict, lead.verdict)
+    gain = improvement(lead.gain.value, objective)
+    return [name, *_values(objective, lead.median, work), gain, *ends, said]
 
 
 def show_failures(trials: Sequence[Trial]) -> None:
@@ -147,7 +151,7 @@ def show_winner(story: ReportData, titles: Collection[str] | None = None) -> Non
     show_sections({h: text for h, text in story.winner.items() if titles is None or h in titles})
 
 
-def tell_stand_in(result: Result | StoredResult) -> None:
+def tell_stand_in(result: Result) -> None:
     """Say, on standard error, where what is exported is not the winner, since that has no files."""
     if result.exported != result.candidate:
         remark(

@@ -75,6 +75,7 @@ from planish.core.protocols import (
     Space,
     StageClock,
 )
+from planish.core.ratio import EQUAL, NOTICED, VERDICTS, Ratio, Verdict
 from planish.core.seeds import rng
 from planish.core.step import Candidate, Step, candidate_from_json, step_from_json, stored_candidate
 from planish.core.stopping import STOPPING, Stops, stoppable, stopped_by
@@ -83,11 +84,14 @@ from planish.core.trial import Trial, best_trial
 from planish.core.uncollected import uncollected
 
 __all__ = [
+    "EQUAL",
     "HELD_BACK",
+    "NOTICED",
     "NO_FIGURES",
     "STAGES",
     "STOPPING",
     "UNTAUGHT",
+    "VERDICTS",
     "AllFailedError",
     "CanAnchor",
     "CanCall",
@@ -137,6 +141,7 @@ __all__ = [
     "PlanishError",
     "Program",
     "ProgramError",
+    "Ratio",
     "Reference",
     "RunsPrograms",
     "ScheduleError",
@@ -154,6 +159,7 @@ __all__ = [
     "Task",
     "Trial",
     "Tried",
+    "Verdict",
     "best_harmless",
     "best_trial",
     "cache_folder",

@@ -14,11 +14,9 @@ from planish.einsum.ways import Way, compile_kernel
 from planish.loops.level import LoopsLevel
 from planish.loops.library import Library
 from planish.measure.interval import ratio
-from planish.measure.standing import Standing
-from planish.results.result import Ranked
-from planish.store import Finalist, Store
-from planish.tuning.final.state import FinalState
-from planish.tuning.final.storing import stored_finalist
+from planish.results.codec import encode
+from planish.results.comparison import Compared, Comparison, Finalist, Measurement
+from planish.store import ResultRow, Store
 
 NUMPY = Candidate((Library("numpy"),))
 ATTEMPTS = 3
@@ -27,7 +25,7 @@ COMPARISONS = 10
 """Where so many comparisons were disturbed, what the last one said is kept."""
 
 
-def decided(known: Finalist | None, contraction: Contraction, task: Task, ways: Sequence[Way]) -> Way | None:
+def decided(known: ResultRow | None, contraction: Contraction, task: Task, ways: Sequence[Way]) -> Way | None:
     """Give the way that an earlier process chose; None where the store knows none that is possible here."""
     call = known.data.get("call") if known else None
     if known is None or not isinstance(call, Mapping) or not is_final(call):
@@ -47,7 +45,7 @@ def is_final(call: Mapping[str, Any]) -> bool:
     return not call.get("disturbed") or attempts >= COMPARISONS
 
 
-def record(store: Store, task: Task, choice: Choice, kernels: int, known: Finalist | None) -> bool:
+def record(store: Store, task: Task, choice: Choice, kernels: int, known: ResultRow | None) -> bool:
     """Store the decision as the result of the task's newest run, and tell whether it is kept.
 
     Args:
@@ -73,21 +71,24 @@ def record(store: Store, task: Task, choice: Choice, kernels: int, known: Finali
         "compared": compared,
         **({} if choice.sure else {"disturbed": True}),
     }
-    finalist = _finalist(task, way, samples)
+    row = _row(task, way, samples)
     store.resume_run(run.id)
-    store.save_result(run.id, [replace(finalist, data={**finalist.data, "call": call})])
+    store.save_result(run.id, [replace(row, data={**row.data, "call": call})])
     store.finish_run(run.id, "finished" if run.status == "interrupted" else run.status, run.seconds)
     return is_final(call)
 
 
-def _finalist(task: Task, way: Way, samples: Mapping[Way, Sequence[float]]) -> Finalist:
+def _row(task: Task, way: Way, samples: Mapping[Way, Sequence[float]]) -> ResultRow:
     """Judge what was chosen beside the best of NumPy's ways, as at the end of any run."""
     objective = task.objectives[0]
     numpys = min((w for w in samples if w.name != "kernel"), key=lambda w: statistics.median(samples[w]))
     own, theirs = samples[way], samples[numpys]
     rounds = min(len(own), len(theirs))
     over = ratio([own[:rounds]], [theirs[:rounds]])
-    base = Standing("baseline", (tuple(theirs),), tuple(theirs), (), None, "no difference")
-    standing = Standing("#1", (tuple(own),), tuple(own), (), over, over.verdict(objective))
-    member = Ranked(way.candidate or NUMPY, standing, {objective.name: standing})
-    return stored_finalist(member, FinalState(baseline={objective.name: base}), task)
+    base = Measurement(objective, statistics.median(theirs), samples=tuple(theirs))
+    found = replace(
+        base, median=statistics.median(own), ratio=over, verdict=over.verdict(objective), samples=tuple(own)
+    )
+    chosen = Finalist(candidate=way.candidate or NUMPY, measured={objective.name: found})
+    (row,) = encode(Comparison((chosen,), Compared(name="baseline", measured={objective.name: base})))
+    return row

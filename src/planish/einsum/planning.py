@@ -28,7 +28,7 @@ from planish.loops.workloads import matmul
 from planish.measure import exclusive
 
 if TYPE_CHECKING:
-    from planish.store import Finalist, Store
+    from planish.store import ResultRow, Store
 
 Array = NDArray[Any]
 LOADING = 0.5
@@ -105,7 +105,7 @@ def _workers(task: Task, request: Request) -> Generator[LocalExecutor | None]:
 
 def _candidates(
     task: Task,
-    known: Finalist | None,
+    known: ResultRow | None,
     store: Store,
     executor: LocalExecutor | None,
     request: Request,

@@ -5,7 +5,6 @@ from planish.measure.deadline import deadline, ends_by, seconds_left
 from planish.measure.delays import delayed_since
 from planish.measure.evidence import Evidence
 from planish.measure.exclusion import exclusive
-from planish.measure.interval import NOTICED, Ratio, Verdict
 from planish.measure.noise import noise
 from planish.measure.paired import Beside, Yardstick
 from planish.measure.plan import Entrant, Plan
@@ -17,7 +16,6 @@ from planish.measure.timing import FINAL_TIMING, SEARCH_TIMING, Timer, Timing, t
 
 __all__ = [
     "FINAL_TIMING",
-    "NOTICED",
     "SEARCH_TIMING",
     "Beside",
     "Clocks",
@@ -25,13 +23,11 @@ __all__ = [
     "Entrant",
     "Evidence",
     "Plan",
-    "Ratio",
     "Runs",
     "Samples",
     "Standing",
     "Timer",
     "Timing",
-    "Verdict",
     "Yardstick",
     "by_processor_time",
     "deadline",

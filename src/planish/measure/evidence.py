@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planish.measure.interval import Ratio
+from planish.core import Ratio
 from planish.measure.samples import CLEARLY
 
 

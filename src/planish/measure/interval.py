@@ -16,59 +16,16 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Literal
 
-from planish.core import Objective
+from planish.core import Ratio
 
-Verdict = Literal["faster", "slower", "no difference"]
 Rounds = Sequence[Sequence[float]]
-
-NOTICED = 0.01
-"""Less is no difference that anybody would notice."""
 
 _TAIL = 0.01
 """The chance that the truth lies beyond one end, at each look."""
 _STUDENT = (31.821, 6.965, 4.541, 3.747, 3.365, 3.143)
 """Student's t for this tail and 1, 2, ... degrees of freedom."""
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """A ratio with its confidence interval (95 %, however often it is looked at).
-
-    Args:
-        value: the estimate.
-        low: the lower end of the interval.
-        high: the upper end.
-    """
-
-    value: float
-    low: float
-    high: float
-
-    def verdict(self, objective: Objective) -> Verdict:
-        """Judge a ratio to the baseline; "faster" means better, whatever the objective is."""
-        if self.low <= 1.0 <= self.high:
-            return "no difference"
-        return "faster" if (self.high < 1.0) == (objective.direction == "down") else "slower"
-
-    @property
-    def width(self) -> float:
-        """The interval's, as the logarithm of high / low; 0 where there is no noise."""
-        return math.log(self.high / self.low) if self.low > 0 and self.high < math.inf else 0.0
-
-    @property
-    def settled(self) -> bool:
-        """Whether more measuring would say nothing new.
-
-        It would where the interval straddles 1, unless it lies within what nobody notices, and where it is
-        wider than the difference that it shows.
-        """
-        if self.low <= 1.0 <= self.high:
-            return self.width == 0 or (self.low >= 1 - NOTICED and self.high <= 1 + NOTICED)
-        return self.width <= abs(math.log(self.value)) if self.width else True
 
 
 def ratio(values: Rounds, baseline: Rounds) -> Ratio:

@@ -6,11 +6,10 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
-from planish.core import Failed, Measured, Objective, Outcome, PlanishError
+from planish.core import Failed, Measured, Objective, Outcome, PlanishError, Ratio, Verdict
 from planish.measure.evidence import Evidence
-from planish.measure.interval import Ratio, Rounds, Verdict, ratio
+from planish.measure.interval import Rounds, ratio
 from planish.measure.samples import by_processor_time
 
 
@@ -25,8 +24,7 @@ class Standing:
         samples: every sample of the objective, in the order measured.
         failures: what failed, if anything did.
         ratio: objective / baseline's objective; None where there are no values.
-        verdict: against the baseline; "faster" means better, whatever the objective is. "left out": there
-            was no time to measure it.
+        verdict: against the baseline.
         processor: as `values`, made of processor time; empty where that does not tell how long it takes.
         evidence: what both clocks say of the ratio; None where there is no ratio.
     """
@@ -36,7 +34,7 @@ class Standing:
     samples: tuple[float, ...]
     failures: tuple[Failed, ...]
     ratio: Ratio | None
-    verdict: Verdict | Literal["failed", "left out"]
+    verdict: Verdict
     processor: tuple[tuple[float, ...], ...] = ()
     evidence: Evidence | None = None
 
@@ -66,7 +64,7 @@ def tally(name: str, outcomes: Sequence[Sequence[Outcome]], objective: Objective
     known = all(o.samples.get(by_processor_time(objective.name)) for o in measured)
     values = tuple(tuple(_value(o, objective, name, both=known) for o in row) for row in outcomes)
     processor = tuple(tuple(_by_processor(o, objective) for o in row) for row in outcomes) if known else ()
-    return Standing(name, values, samples, (), None, "no difference", processor)
+    return Standing(name, values, samples, (), None, "same", processor)
 
 
 def _value(outcome: Outcome, objective: Objective, name: str, *, both: bool) -> float:

@@ -18,7 +18,9 @@ from planish.core import (
     describe,
 )
 from planish.report.curve import best_of
-from planish.store.records import Finalist, Run, StoredTask
+from planish.results.codec import decode
+from planish.results.comparison import Comparison, Finalist
+from planish.store.records import Run, StoredTask
 
 if TYPE_CHECKING:
     from planish.store.reading import Reader
@@ -32,7 +34,7 @@ class ReportData:
         run: what was asked for.
         task: what was tuned.
         trials: by index.
-        finalists: the best first; empty where nothing was compared.
+        comparison: None where nothing was compared.
         best: the search's best trial; None where nothing was measured.
         baseline: None where the level does not read the program any more.
         winner: what the winner does, title to text.
@@ -43,7 +45,7 @@ class ReportData:
     run: Run
     task: StoredTask
     trials: Sequence[Trial]
-    finalists: Sequence[Finalist]
+    comparison: Comparison | None
     best: Trial | None
     baseline: Candidate | None
     winner: Mapping[str, str]
@@ -56,9 +58,19 @@ class ReportData:
         return self.task.objectives[0]
 
     @property
+    def finalists(self) -> Sequence[Finalist]:
+        """The best first; empty where nothing was compared."""
+        return self.comparison.finalists if self.comparison else ()
+
+    @property
+    def front(self) -> Comparison | None:
+        """The comparison of a run with several objectives."""
+        return self.comparison if len(self.task.objectives) > 1 else None
+
+    @property
     def notes(self) -> Sequence[str]:
         """How the run was measured, in sentences; empty where nothing was compared."""
-        return self.finalists[0].data.get("run_notes", ()) if self.finalists else ()
+        return self.comparison.notes if self.comparison else ()
 
     @property
     def keeps_baseline(self) -> bool:
@@ -91,9 +103,10 @@ def read_story(store: Reader, run_id: str, level: Level) -> ReportData:
     run = store.run(run_id)
     task = store.task(run.task_key)
     trials = store.run_trials(run.id, level.steps)
-    finalists = store.finalists(run.id, level.steps)
+    comparison = decode(store.result_rows(run.id, level.steps), task.objectives)
+    finalists = comparison.finalists if comparison else ()
     several = [f.candidate for f in finalists] if len(task.objectives) > 1 else []
-    figures = {f.candidate: f.data.get("figures", {}) for f in finalists}
+    figures = {f.candidate: f.figures for f in finalists}
     bound, refused = _bound(task, level)
     baseline = None if bound is None else level.baseline(bound)
     best = _best(trials, task.objectives, baseline)
@@ -104,7 +117,7 @@ def read_story(store: Reader, run_id: str, level: Level) -> ReportData:
         run,
         task,
         trials,
-        finalists,
+        comparison,
         best,
         baseline,
         told[0] if told else {},

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from planish.core import Objective
-from planish.report.front import Member
+from planish.core import Effect, Objective
 from planish.report.wording import label, multiple, number
+from planish.results.comparison import Finalist
 
 _SMALL = 0.02
 """Ratios nearer to 1 are not coloured."""
@@ -50,25 +50,23 @@ class Grid:
         return f"{label(self.objective)}, {what}"
 
 
-def effect_grids(member: Member, objectives: Sequence[Objective]) -> list[Grid]:
+def effect_grids(member: Finalist, objectives: Sequence[Objective]) -> list[Grid]:
     """Arrange what is known of a member's steps, one grid for each objective; none where nothing is known."""
-    alone: Sequence[Mapping[str, Any]] = member.effects.get("alone", ())
-    pairs: Sequence[Mapping[str, Any]] = member.effects.get("pairs", ())
-    if not alone:
+    if not member.alone:
         return []
-    effects = {(e["step"], e["step"]): e for e in alone} | {tuple(sorted(e["steps"])): e for e in pairs}
-    count = len(member.candidate.steps) if member.candidate else 0
+    effects = {tuple(sorted((e.steps * 2)[:2])): e for e in (*member.alone, *member.pairs)}
+    count = len(member.candidate.steps)
     return [
         Grid(o, tuple(tuple(_cell(effects.get((i, j)), o) for j in range(i, count)) for i in range(count)))
         for o in objectives
     ]
 
 
-def _cell(effect: Mapping[str, Any] | None, objective: Objective) -> Cell:
-    value = effect["values"].get(objective.name) if effect else None
+def _cell(effect: Effect | None, objective: Objective) -> Cell:
+    value = effect.values.get(objective.name) if effect else None
     if effect is None or value is None:
-        return Cell("—", why=effect.get("why", "") if effect else "not measured")
-    together = effect.get("additive", {}).get(objective.name) is False
+        return Cell("—", why=effect.why if effect else "not measured")
+    together = effect.additive.get(objective.name) is False
     change = value if objective.exact else value - 1
     less = "better" if objective.direction == "down" else "worse"
     more = "worse" if less == "better" else "better"

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planish.core import Candidate, Objective, Trial, front_of
-from planish.report.front import Front
 from planish.report.remeasured import Remeasured, remeasured, told_steps
+from planish.results.comparison import Comparison
 
 MOST = 4000
 """Points drawn at most, those on the front apart."""
@@ -43,7 +43,7 @@ def tradeoffs(
     objectives: Sequence[Objective],
     finalists: Sequence[Candidate],
     baseline: Candidate | None,
-    again: Front | None = None,
+    again: Comparison | None = None,
 ) -> list[Tradeoff]:
     """Set each further objective against the leading one.
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planish.core import Candidate, Objective, Step
-from planish.report.front import Front, Member
+from planish.results.comparison import Compared, Comparison, Finalist
 
 Point = tuple[float, float]
 UNSEEN = "final"
@@ -51,21 +51,21 @@ class Remeasured:
     reference: Dot | None
 
 
-def remeasured(front: Front, x: Objective, y: Objective) -> Remeasured:
+def remeasured(front: Comparison, x: Objective, y: Objective) -> Remeasured:
     """Place a front in the plane of two objectives."""
     return Remeasured(
-        tuple(_dot(member, x, y) for member in front.members),
+        tuple(_dot(member, x, y) for member in front.finalists),
         _dot(front.baseline, x, y),
         _dot(front.reference, x, y) if front.reference else None,
     )
 
 
-def _dot(member: Member, x: Objective, y: Objective) -> Dot:
-    across, score = member.values[x.name].median, member.scores.get(f"{y.name}_{UNSEEN}")
+def _dot(member: Compared, x: Objective, y: Objective) -> Dot:
+    across, score = member.measured[x.name].median, member.scores.get(f"{y.name}_{UNSEEN}")
     unseen = None if score is None else (across, score)
-    told = told_steps(member.candidate) if member.candidate is not None else ""
-    at = across, member.values[y.name].median
-    return Dot(member.name, at, unseen, told, member.agrees is False)
+    told = told_steps(member.candidate) if isinstance(member, Finalist) else ""
+    at = across, member.measured[y.name].median
+    return Dot(member.name, at, unseen, told, member.opinion.agrees is False)
 
 
 def told_steps(candidate: Candidate) -> str:

@@ -2,10 +2,8 @@
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-from planish.report.standings import Standing
 
 POINTS = 200
 """Points drawn of one sample at most."""
@@ -61,9 +59,9 @@ class Strip:
     window: tuple[float, float]
 
 
-def strip_of(standings: Sequence[Standing]) -> Strip | None:
-    """Work out what is drawn of the finite samples; None for none."""
-    finite = {s.name: sorted(v for v in s.samples if math.isfinite(v)) for s in standings}
+def strip_of(samples: Mapping[str, Sequence[float]]) -> Strip | None:
+    """Work out what is drawn of the finite samples of everybody, by name; None for none."""
+    finite = {name: sorted(v for v in known if math.isfinite(v)) for name, known in samples.items()}
     boxes = {name: _box(known) for name, known in finite.items() if known}
     if not boxes:
         return None

@@ -2,59 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from planish.core import HELD_BACK, Objective
-from planish.report.front import Front, Judged, Member
 from planish.report.judgement import Verdict
 from planish.report.wording import amount, label, multiple, number, words
+from planish.results.comparison import Compared, Comparison, Finalist
 
 _NOTHING = "Nothing is better than the baseline without being worse in something else"
 
 
-def verdict_of_front(front: Front, objectives: Sequence[Objective]) -> Verdict:
-    """Judge a front by its members that are worse than the baseline in nothing.
-
-    Args:
-        front: as measured again at the end.
-        objectives: of the task; at least two.
-    """
+def verdict_of_front(front: Comparison) -> Verdict:
+    """Judge a front, as measured again, by its members that are worse than the baseline in nothing."""
+    objectives = front.objectives
     found = [(o, member) for o in objectives if (member := _best(front, o)) is not None]
     if not found:
-        return Verdict("same", _NOTHING, (*_ends(front, objectives), *_how(front)))
-    told = "; ".join(_bargain(front, objectives, o, member) for o, member in found)
+        return Verdict("same", _NOTHING, (*_ends(front), *_how(front)))
+    told = "; ".join(_bargain(front, o, member) for o, member in found)
     members = {member.name: member for _, member in found}
     unseen = [line for member in members.values() for line in _unseen(front, member)]
-    return Verdict("better", told[0].upper() + told[1:], (*unseen, *_ends(front, objectives), *_how(front)))
+    return Verdict("better", told[0].upper() + told[1:], (*unseen, *_ends(front), *_how(front)))
 
 
-def _best(front: Front, objective: Objective) -> Member | None:
+def _best(front: Comparison, objective: Objective) -> Finalist | None:
     """Find the member that is best by an objective, of those better by it and worse in nothing."""
-    fit = [m for m in front.members if m.unharmed and m.values[objective.name].verdict == "faster"]
-    return min(fit, key=lambda m: objective.cost(_telling(m.values[objective.name])), default=None)
+    fit = [m for m in front.finalists if m.unharmed and m.measured[objective.name].verdict == "better"]
+    return min(fit, key=lambda m: objective.cost(_telling(m, objective)), default=None)
 
 
-def _telling(judged: Judged) -> float:
+def _telling(member: Compared, objective: Objective) -> float:
     """Give the value on examples that were held back; without such, that of the comparison."""
-    return judged.median if judged.held_back is None else judged.held_back
+    held = member.held_back(objective.name)
+    return member.measured[objective.name].median if held is None else held
 
 
-def _bargain(front: Front, objectives: Sequence[Objective], objective: Objective, member: Member) -> str:
-    others = " and ".join(label(o) for o in objectives if o != objective)
-    worse = "no more" if all(o.direction == "down" for o in objectives if o != objective) else "no worse"
-    return f"{_change(front, objective, member)} at {worse} {others} ({member.name})"
+def _bargain(front: Comparison, objective: Objective, member: Finalist) -> str:
+    rest = [o for o in front.objectives if o != objective]
+    worse = "no more" if all(o.direction == "down" for o in rest) else "no worse"
+    return f"{_change(front, objective, member)} at {worse} {' and '.join(map(label, rest))} ({member.name})"
 
 
-def _change(front: Front, objective: Objective, member: Member) -> str:
-    judged, base = member.values[objective.name], front.baseline.values[objective.name]
-    if objective.exact or judged.gain is None:
-        now, before = (amount(_telling(v), objective.unit) for v in (judged, base))
-        part = "" if judged.held_back is None else f"{HELD_BACK} "
-        return f"{part}{label(objective)} {now} instead of {before}"
-    return f"{multiple(judged.gain)} {words(objective)['faster']}"
+def _change(front: Comparison, objective: Objective, member: Finalist) -> str:
+    if not objective.exact:
+        return f"{multiple(member.measured[objective.name].gain.value)} {words(objective)['better']}"
+    now, before = (amount(_telling(m, objective), objective.unit) for m in (member, front.baseline))
+    part = "" if member.held_back(objective.name) is None else f"{HELD_BACK} "
+    return f"{part}{label(objective)} {now} instead of {before}"
 
 
-def _unseen(front: Front, member: Member) -> Iterator[str]:
+def _unseen(front: Comparison, member: Finalist) -> Iterator[str]:
     """Tell how a member did on data that the search did not see."""
     base = front.baseline.scores
     pairs = [
@@ -66,17 +62,19 @@ def _unseen(front: Front, member: Member) -> Iterator[str]:
         yield f"{member.name} at the end, against the baseline: {', '.join(pairs)}"
 
 
-def _ends(front: Front, objectives: Sequence[Objective]) -> Iterator[str]:
+def _ends(front: Comparison) -> Iterator[str]:
     """Tell of the best by each objective, whatever it costs."""
-    for objective in objectives:
-        best = min(front.members, key=lambda m: objective.cost(m.values[objective.name].median))
-        values = ", ".join(f"{label(o)} {amount(best.values[o.name].median, o.unit)}" for o in objectives)
+    for objective in front.objectives:
+        best = min(front.finalists, key=lambda m: objective.cost(m.measured[objective.name].median))
+        values = ", ".join(
+            f"{label(m.objective)} {amount(m.median, m.objective.unit)}" for m in best.measured.values()
+        )
         yield f"best {label(objective)} of the front: {best.name}, {values}"
 
 
-def _how(front: Front) -> Iterator[str]:
-    yield f"{len(front.members)} on the front, measured again at the end, interleaved, in fresh processes"
-    asked = {m.name: m.agrees for m in front.members}
+def _how(front: Comparison) -> Iterator[str]:
+    yield f"{len(front.finalists)} on the front, measured again at the end, interleaved, in fresh processes"
+    asked = {m.name: m.opinion.agrees for m in front.finalists}
     disputed = [name for name, agrees in asked.items() if agrees is False]
     silent = [name for name, agrees in asked.items() if agrees is None]
     if disputed:

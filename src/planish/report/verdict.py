@@ -1,90 +1,82 @@
 """What came of a run, in one line."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Literal
 
-from planish.core import Objective
-from planish.report.curve import value_for
+from planish.core import Ratio
 from planish.report.data import ReportData
 from planish.report.failures import failure_groups
-from planish.report.front import front_at_end
 from planish.report.judgement import Kind, Verdict
-from planish.report.standings import Standing, standings, work_of
 from planish.report.tradeoffs import verdict_of_front
 from planish.report.wording import amount, improvement, label, multiple, number, saving, words
+from planish.report.work import work_of
+from planish.results.comparison import Comparison, Finalist
 
 _UNSURE = "measured once, among many: the true value is likely to be worse"
 _KEEP = "the result is the baseline itself: nothing is to be changed"
-_KINDS: dict[str, Kind] = {"faster": "better", "no difference": "same", "slower": "worse"}
 
 
 def verdict_of(story: ReportData) -> Verdict:
     """Judge a run by the comparison at its end, and by nothing else."""
     if story.best is None:
         return _nothing(story)
-    if front := front_at_end(story.finalists, story.task.objectives):
-        found = verdict_of_front(front, story.task.objectives)
+    if story.front:
+        found = verdict_of_front(story.front)
         return replace(found, grounds=(_KEEP, *found.grounds)) if story.keeps_baseline else found
-    compared = standings(story.finalists, story.objective)
+    if story.comparison is None:
+        return _open(story)
     if story.keeps_baseline:
-        return _kept(story, compared)
-    kind = _KINDS.get(compared[0].verdict) if compared else None
-    return _compared(story, kind, compared) if kind else _open(story)
+        return _kept(story)
+    kind = story.comparison.finalists[0].lead.verdict
+    if kind in ("better", "same", "worse"):
+        return _compared(story, kind, story.comparison)
+    return _open(story)
 
 
-def _kept(story: ReportData, compared: Sequence[Standing]) -> Verdict:
+def _kept(story: ReportData) -> Verdict:
     """Tell that the baseline is the result, and how the best of the others did."""
-    others = [s for s in compared if s.candidate not in (None, story.baseline)]
-    next_best = [f"the best of the others is {s.name}: {_beside(story, s)}" for s in others[:1]]
+    others = [f for f in story.finalists if f.candidate != story.baseline]
+    next_best = [f"the best of the others is {f.name}: {_beside(story, f)}" for f in others[:1]]
     return Verdict("same", "Nothing is better than the baseline", (_KEEP, *next_best, _how(story)))
 
 
-def _beside(story: ReportData, standing: Standing) -> str:
-    said = words(story.objective).get(standing.verdict, standing.verdict)
-    if story.objective.exact or standing.interval is None:
-        return f"{improvement(standing.gain, story.objective)} {saving(story.objective)}, {said}"
-    low, high = map(multiple, standing.interval)
-    return f"{multiple(standing.gain)}, 95 % confidence interval {low} to {high}, {said}"
+def _beside(story: ReportData, finalist: Finalist) -> str:
+    gain, verdict = finalist.lead.gain, finalist.lead.verdict
+    said = words(story.objective).get(verdict, verdict)
+    if story.objective.exact:
+        return f"{improvement(gain.value, story.objective)} {saving(story.objective)}, {said}"
+    return f"{multiple(gain.value)}, {_interval(gain)}, {said}"
 
 
-def _compared(story: ReportData, kind: Kind, compared: Sequence[Standing]) -> Verdict:
-    winner = compared[0]
+def _interval(gain: Ratio) -> str:
+    return f"95 % confidence interval {multiple(gain.low)} to {multiple(gain.high)}"
+
+
+def _compared(story: ReportData, kind: Literal["better", "same", "worse"], comparison: Comparison) -> Verdict:
+    gain = comparison.finalists[0].lead.gain.value
     good, bad = words(story.objective).values()
-    gain = improvement(winner.gain, story.objective)
     headline = {
-        "better": f"{gain} {good} than the baseline",
+        "better": f"{improvement(gain, story.objective)} {good} than the baseline",
         "same": "No difference from the baseline",
-        "worse": f"{bad.capitalize()} than the baseline: {multiple(winner.gain)}",
+        "worse": f"{bad.capitalize()} than the baseline: {multiple(gain)}",
     }[kind]
-    return Verdict(kind, headline, tuple(_grounds(story, kind, compared)))
+    return Verdict(kind, headline, tuple(_grounds(story, kind, comparison)))
 
 
-def _grounds(story: ReportData, kind: Kind, compared: Sequence[Standing]) -> list[str]:
-    winner = compared[0]
-    gain = f"{multiple(winner.gain)}, which is within the noise: " if kind == "same" else ""
-    found = list[str]()
-    exact = story.objective.exact
-    if winner.interval is not None and not exact:
-        low, high = map(multiple, winner.interval)
-        found.append(f"{gain}95 % confidence interval {low} to {high}")
-    base = next((s for s in compared if s.candidate is None), None)
-    if base is not None and winner.median is not None and base.median is not None:
-        found.append(f"median {label(story.objective)} {_both(story, winner.median, base.median)}")
-    found.append(_how(story))
-    return [*found, *(_other(story, winner, objective) for objective in story.task.objectives[1:])]
+def _grounds(story: ReportData, kind: Kind, comparison: Comparison) -> Iterator[str]:
+    winner = comparison.finalists[0]
+    gain = winner.lead.gain
+    if not story.objective.exact:
+        noise = f"{multiple(gain.value)}, which is within the noise: " if kind == "same" else ""
+        yield f"{noise}{_interval(gain)}"
+    both = _both(story, winner.lead.median, comparison.baseline.lead.median)
+    yield f"median {label(story.objective)} {both}"
+    yield _how(story)
 
 
 def _how(story: ReportData) -> str:
     return f"measured again at the end{'' if story.objective.exact else ', interleaved, in fresh processes'}"
-
-
-def _other(story: ReportData, winner: Standing, objective: Objective) -> str:
-    """Tell what a gain cost in another objective: no winner is better in all of them by definition."""
-    values = (
-        value_for(story.trials, candidate, objective) for candidate in (winner.candidate, story.baseline)
-    )
-    mine, base = (amount(v, objective.unit) if v is not None else "unknown" for v in values)
-    return f"{label(objective)} {mine} against {base}, as the search measured it"
 
 
 def _both(story: ReportData, winner: float, base: float) -> str:

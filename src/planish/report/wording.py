@@ -94,25 +94,25 @@ def title(program: str) -> str:
 
 
 def words(objective: Objective) -> dict[str, str]:
-    """Say a comparison's verdicts in words that fit the objective: only times are "faster"."""
+    """Say a comparison's verdicts in words that fit the objective: times are "faster"."""
     good, bad = "better", "worse"
     if objective.unit == "s":
         good, bad = "faster", "slower"
     elif is_count(objective):
         good, bad = "smaller", "larger"
-    return {"faster": good, "slower": bad}
+    return {"better": good, "worse": bad}
 
 
 def outcome_words(objective: Objective, verdict: str) -> str:
     """Say a comparison's verdict by one of several objectives: `faster`, `same time`, `more error`."""
     name = label(objective)
-    if verdict not in ("faster", "slower", "no difference"):
+    if verdict not in ("better", "worse", "same"):
         return verdict
-    if verdict == "no difference":
+    if verdict == "same":
         return f"same {name}"
     if objective.unit == "s":
-        return verdict
-    return f"{'less' if (verdict == 'faster') == (objective.direction == 'down') else 'more'} {name}"
+        return words(objective)[verdict]
+    return f"{'less' if (verdict == 'better') == (objective.direction == 'down') else 'more'} {name}"
 
 
 def shorten(text: str, limit: int) -> str:

@@ -14,14 +14,13 @@ from planish.report.curve import by_number, by_time, curve, value_for
 from planish.report.data import ReportData, read_story
 from planish.report.effects import effect_grids
 from planish.report.failures import failure_groups
-from planish.report.front import Front, front_at_end
 from planish.report.front_table import front_table
 from planish.report.pareto import tradeoffs
 from planish.report.provenance import provenance, repeat
 from planish.report.samples import strip_of
 from planish.report.stages import MEANING, StageTime, stage_times
-from planish.report.standings import Standing, standings, work_of
 from planish.report.verdict import verdict_of
+from planish.report.work import work_of
 
 if TYPE_CHECKING:
     from planish.store.reading import Reader
@@ -83,8 +82,7 @@ def _render(story: ReportData) -> str:
 
 
 def _contents(story: ReportData) -> dict[str, Any]:
-    compared = standings(story.finalists, story.objective)
-    front = front_at_end(story.finalists, story.task.objectives)
+    front = story.front
     stages = stage_times(story.trials, story.run.seconds)
     groups = failure_groups(story.trials)
     return {
@@ -93,13 +91,9 @@ def _contents(story: ReportData) -> dict[str, Any]:
         "verdict": verdict_of(story),
         "words": wording.words(story.objective),
         "captions": captions(story),
-        "standings": compared,
-        "front": front_table(front, story.task.objectives) if front else None,
-        "grids": [effect_grids(member, story.task.objectives) for member in front.members] if front else [],
-        "others": [
-            (objective, [value_for(story.trials, s.candidate or story.baseline, objective) for s in compared])
-            for objective in story.task.objectives[1:]
-        ],
+        "comparison": story.comparison,
+        "front": front_table(front) if front else None,
+        "grids": [effect_grids(member, front.objectives) for member in front.finalists] if front else [],
         "work": work_of(story.trials, story.objective),
         "stages": stages,
         "meaning": MEANING,
@@ -107,34 +101,33 @@ def _contents(story: ReportData) -> dict[str, Any]:
         "other_failures": sum(group.count for group in groups[_GROUPS_MAX:]),
         "provenance": provenance(story),
         "repeat": repeat(story),
-        "charts": _charts(story, compared, stages, front),
+        "charts": _charts(story, stages),
         "text_max": _TEXT_MAX,
         "detail_max": _DETAIL_MAX,
         "steps_max": _STEPS_MAX,
     }
 
 
-def _charts(
-    story: ReportData, compared: Sequence[Standing], stages: Sequence[StageTime], front: Front | None
-) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+def _charts(story: ReportData, stages: Sequence[StageTime]) -> Mapping[str, Sequence[Mapping[str, Any]]]:
     """Give the figures of each section."""
     from planish.report import draw
 
-    strip = strip_of(compared)
+    everybody = (*story.finalists, story.comparison.baseline) if story.comparison else ()
+    strip = strip_of({each.name: each.lead.samples for each in everybody})
     bars = draw.totals_figure(stages), draw.medians_figure(stages)
     return {
-        "search": _search(story, compared) if story.best else [],
+        "search": _search(story) if story.best else [],
         "finalists": [draw.samples_figure(strip, story.objective)] if strip else [],
-        "tradeoffs": _tradeoffs(story, front),
+        "tradeoffs": _tradeoffs(story),
         "growth": _growth(story),
         "time": [figure for figure in bars if figure],
     }
 
 
-def _search(story: ReportData, compared: Sequence[Standing]) -> list[Mapping[str, Any]]:
+def _search(story: ReportData) -> list[Mapping[str, Any]]:
     from planish.report import draw
 
-    baseline = _baseline(story, compared)
+    baseline = _baseline(story)
     clock = by_time(story.trials, story.run.started).seconds
     return [
         draw.search_figure(
@@ -144,20 +137,19 @@ def _search(story: ReportData, compared: Sequence[Standing]) -> list[Mapping[str
     ]
 
 
-def _baseline(story: ReportData, compared: Sequence[Standing]) -> float | None:
+def _baseline(story: ReportData) -> float | None:
     """Give the baseline's value: of the comparison at the end, else of the search."""
-    final = next((s.median for s in compared if s.candidate is None), None)
-    if final is not None and math.isfinite(final):
+    if story.comparison and math.isfinite(final := story.comparison.baseline.lead.median):
         return final
     return value_for(story.trials, story.baseline, story.objective)
 
 
-def _tradeoffs(story: ReportData, front: Front | None) -> list[Mapping[str, Any]]:
+def _tradeoffs(story: ReportData) -> list[Mapping[str, Any]]:
     from planish.report import draw_front
 
     objectives = story.task.objectives
     finalists = [finalist.candidate for finalist in story.finalists]
-    found = tradeoffs(story.trials, objectives, finalists, story.baseline, front)
+    found = tradeoffs(story.trials, objectives, finalists, story.baseline, story.front)
     return [draw_front.tradeoff_figure(tradeoff, joined=len(objectives) == 2) for tradeoff in found]
 
 

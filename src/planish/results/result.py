@@ -1,65 +1,30 @@
-"""What a run found: something that reproduces itself."""
+"""What a run found: something that reproduces itself; the same whether it was found just now or is stored."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from planish.core import Candidate, Effect, Measured, Objective, Opinion, Task, Trial, describe
-from planish.levels import first_exportable, function_of, level_named
-from planish.measure import Standing, Verdict
-
-
-@dataclass(frozen=True)
-class Ranked:
-    """A candidate of the comparison at the end; in a run with several objectives, a member of the front.
-
-    Args:
-        candidate: what was measured.
-        standing: how it did beside the baseline, by the leading objective.
-        standings: the same by each objective's name; the leading one too.
-        scores: what data that the search did not see gives: name to value.
-        opinion: what another way to run it says of its answer.
-        searched: how many steps it had when the search ended; fewer are left where it was minimised.
-        alone: what each of its steps does alone; empty where that was left out.
-        pairs: what each two of its steps do together.
-        trial: its values as the search measured them, before it was minimised.
-        notes: what could not be done for it, in sentences.
-    """
-
-    candidate: Candidate
-    standing: Standing
-    standings: Mapping[str, Standing]
-    scores: Mapping[str, float] = field(default_factory=dict[str, float])
-    opinion: Opinion = field(default_factory=Opinion)
-    searched: int = 0
-    alone: tuple[Effect, ...] = ()
-    pairs: tuple[Effect, ...] = ()
-    trial: Mapping[str, float] = field(default_factory=dict[str, float])
-    notes: tuple[str, ...] = ()
-
-    def verdict(self, objective: str) -> Verdict | Literal["failed", "left out", "disputed"]:
-        """Judge it by an objective's name: "disputed" is better, but the second opinion differs."""
-        verdict = self.standings[objective].verdict
-        return "disputed" if verdict == "faster" and self.opinion.agrees is False else verdict
-
-
-@dataclass(frozen=True)
-class Referred:
-    """How another baseline did.
-
-    Args:
-        name: for people: a file's name.
-        objectives: objective name to its value; where measuring has noise it is as many times the baseline's
-            in the comparison as it was when the two were measured in turns.
-    """
-
-    name: str
-    objectives: Mapping[str, float]
+from planish.core import (
+    Candidate,
+    Failed,
+    Level,
+    Measured,
+    Objective,
+    PlanishError,
+    Task,
+    Trial,
+    best_harmless,
+    describe,
+)
+from planish.levels import first_exportable, function_of, level_named, name_files
+from planish.results.codec import decode
+from planish.results.comparison import Compared, Comparison, Finalist
+from planish.store import Reader, Run
 
 
 @dataclass(frozen=True)
@@ -67,40 +32,59 @@ class Result:
     """The outcome of a run.
 
     Args:
+        run: what was asked for, how it ended, and where its time went.
         task: what was tuned.
-        run_id: the run's name in the store.
-        best: the best trial of the search; of several objectives, of those worse than the baseline in
-            none, the baseline among them.
-        ranked: the best few as measured again beside the baseline, the best first; may be empty. Of several
-            objectives it is the front: what is worse than the baseline in none comes first, then the others,
-            each sorted by the leading one; those that are disputed come last. Where nothing is better than
-            the baseline, beyond the noise and without being worse in something, the baseline comes first.
-        baseline: how the baseline did in the same comparison; None if it was left out.
-        trials: how many candidates were tried.
-        failures: "stage: reason" to how many failed so.
-        seconds: where the run's time went, by stage.
-        stopped: whether the user ended the search.
+        best_trial: the best of the search; of several objectives, of those worse than the baseline in none,
+            the baseline among them. None where nothing was measured.
+        comparison: of the best few with the baseline; None where it was left out.
+        failures: "stage: reason" to how many candidates failed so.
         notes: what the user is to be told of how candidates were measured.
-        baselines: how the baseline did, by each objective's name.
-        baseline_scores: what data that the search did not see gives for the baseline.
-        reference: how another baseline did; None where there is none.
-        figures: what was measured for `describe`; see `planish.core.HasFigures`.
+        pick: which of the finalists is meant, from 1; without any it is the search's best.
     """
 
+    run: Run
     task: Task
-    run_id: str
-    best: Trial
-    ranked: tuple[Ranked, ...]
-    baseline: Standing | None
-    trials: int
-    failures: Mapping[str, int]
-    seconds: Mapping[str, float]
-    stopped: bool = False
+    best_trial: Trial | None
+    comparison: Comparison | None = None
+    failures: Mapping[str, int] = field(default_factory=dict[str, int])
     notes: tuple[str, ...] = ()
-    baselines: Mapping[str, Standing] = field(default_factory=dict[str, Standing])
-    baseline_scores: Mapping[str, float] = field(default_factory=dict[str, float])
-    reference: Referred | None = None
-    figures: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    pick: int = 1
+
+    @property
+    def run_id(self) -> str:
+        """The run's name in the store."""
+        return self.run.id
+
+    @property
+    def trials(self) -> int:
+        """How many candidates were tried."""
+        return self.run.trials
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """Where the run's time went, by stage."""
+        return self.run.seconds
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the user ended the search."""
+        return self.run.status == "stopped"
+
+    @property
+    def level(self) -> Level:
+        """The level of its task."""
+        return level_named(self.task.level)
+
+    @property
+    def best(self) -> Trial:
+        """The best trial of the search.
+
+        Raises:
+            PlanishError: no candidate was measured.
+        """
+        if self.best_trial is None:
+            raise PlanishError(f"run {self.run_id} has no result: no candidate was measured", "Tune again.")
+        return self.best_trial
 
     @property
     def objective(self) -> Objective:
@@ -108,51 +92,116 @@ class Result:
         return self.task.objectives[0]
 
     @property
+    def finalists(self) -> tuple[Finalist, ...]:
+        """All of the comparison, the best first; empty where it was left out."""
+        return self.comparison.finalists if self.comparison else ()
+
+    @property
+    def baseline(self) -> Compared | None:
+        """How the baseline did in the comparison; None where that was left out."""
+        return self.comparison.baseline if self.comparison else None
+
+    @property
+    def finalist(self) -> Finalist | None:
+        """The finalist that is meant; None where there was no comparison."""
+        return self.finalists[self.pick - 1] if self.finalists else None
+
+    @property
     def candidate(self) -> Candidate:
-        """The winner of the comparison, the baseline among it; of the search if there was none."""
-        return self.ranked[0].candidate if self.ranked else self.best.candidate
+        """The winner, or who was picked: of the comparison, or the search's best if there was none."""
+        return self.finalist.candidate if self.finalist else self.best.candidate
 
     @property
     def exported(self) -> Candidate:
-        """What `export` writes; where the winner is a library's call, the best that can be written."""
-        found = [each.candidate for each in self.ranked] or [self.best.candidate]
-        return first_exportable(level_named(self.task.level), found)
+        """What `export` writes: the candidate; where that is a library's call, the best other one."""
+        return first_exportable(self.level, [self.candidate, *(each.candidate for each in self.finalists)])
 
     @property
     def value(self) -> float:
-        """The winner's value of the leading objective."""
-        if self.ranked:
-            return self.ranked[0].standing.median
+        """The candidate's value of the leading objective."""
+        if self.finalist is not None:
+            return self.finalist.lead.median
         assert isinstance(self.best.outcome, Measured)
         return self.best.outcome.values[self.objective.name]
 
     @property
     def gain(self) -> float | None:
-        """How many times better than the baseline the winner is; None if they were not compared."""
-        ratio = self.ranked[0].standing.ratio if self.ranked else None
-        if ratio is None:
-            return None
-        if self.objective.direction == "up":
-            return ratio.value
-        return 1 / ratio.value if ratio.value else math.inf
-
-    def describe(self) -> Mapping[str, str]:
-        """Show what the winner does: title to text."""
-        return describe(level_named(self.task.level), self.task, self.candidate, self.figures)
-
-    def export(self, path: Path) -> Sequence[Path]:
-        """Write `exported`, for use without planish, into a folder; gives the files."""
-        return level_named(self.task.level).export(self.task, self.exported, path)
+        """How many times better than the baseline the candidate is; None if they were not compared."""
+        return self.finalist.lead.gain.value if self.finalist else None
 
     @cached_property
     def function(self) -> Callable[..., Any]:
-        """What computes the program by the winner, called with the program's inputs, in their order.
+        """What computes the program by the candidate, called with the program's inputs, in their order.
 
         Raises:
             PlanishError: programs of this level cannot be called from Python.
         """
-        return function_of(level_named(self.task.level), self.task, self.candidate)
+        return function_of(self.level, self.task, self.candidate)
 
     def __call__(self, *inputs: Any) -> Any:
-        """Compute the program by the winner: `function(*inputs)`."""
+        """Compute the program by the candidate: `function(*inputs)`."""
         return self.function(*inputs)
+
+    def describe(self) -> Mapping[str, str]:
+        """Show what it does: title to text."""
+        figures = self.finalist.figures if self.finalist else {}
+        return describe(self.level, self.task, self.candidate, figures)
+
+    def export(self, path: Path) -> Sequence[Path]:
+        """Write `exported`, for use without planish, into a folder; gives the files."""
+        return self.level.export(self.task, self.exported, path)
+
+
+def read_result(store: Reader, run_id: str, pick: int = 1, files: Iterable[Path] = ()) -> Result:
+    """Look up a run and its result.
+
+    Args:
+        store: open for reading, at least.
+        run_id: the run's id, or a unique beginning of it.
+        pick: which of the finalists is meant, from 1, in the order that they are shown.
+        files: that the program refers to; those are known which were named here before, as by tuning them.
+
+    Raises:
+        StoreError: there is no such run.
+        PlanishError: its level is not installed, or there are not so many finalists.
+        ProgramError: the level does not read the program, or lacks a step.
+    """
+    run = store.run(run_id)
+    stored = store.task(run.task_key)
+    level = level_named(stored.level)
+    name_files(level, files)
+    task = stored.bind(level.read(stored.program, stored.target))
+    comparison = read_comparison(store, run.id, level, task.objectives)
+    count = len(comparison.finalists) if comparison else 0
+    if not 1 <= pick <= max(1, count):
+        what = f"run {run.id} has no #{pick}: {count} were compared"
+        raise PlanishError(what, f"See 'planish show {run.id}'.")
+    trials = store.run_trials(run.id, level.steps)
+    best = best_harmless(trials, task.objectives, level.baseline(task))
+    failures = Counter(f"{f.stage}: {f.reason}" for f in (t.outcome for t in trials) if isinstance(f, Failed))
+    return Result(run, task, best, comparison, failures, comparison.notes if comparison else (), pick)
+
+
+def read_comparison(
+    store: Reader, run_id: str, level: Level, objectives: Sequence[Objective]
+) -> Comparison | None:
+    """Look up the comparison of a run; None where there was none.
+
+    Args:
+        store: open for reading, at least.
+        run_id: the whole id.
+        level: of the run's task.
+        objectives: of the run's task.
+
+    Raises:
+        StoreError: it is damaged.
+        ProgramError: the level lacks a step.
+    """
+    return decode(store.result_rows(run_id, level.steps), objectives)
+
+
+def known_baseline(store: Reader, task: Task) -> float | None:
+    """Tell the baseline's value as the newest comparison for a task found it; None where there is none."""
+    level = level_named(task.level)
+    found = (read_comparison(store, run.id, level, task.objectives) for run in store.runs(task.key))
+    return next((each.baseline.lead.median for each in found if each is not None), None)

@@ -6,13 +6,13 @@ import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from planish.core import Measured, MismatchError, Objective, PlanishError, ProgramError, RunsPrograms
 from planish.executors import remeasure_all
 from planish.levels import level_named, name_files
 from planish.measure import Entrant, Plan, Standing
-from planish.results.stored import Gain, StoredResult, stored_result
+from planish.results.result import Result, read_result
 from planish.store import Reader, open_store
 
 LUCK = 0.1
@@ -96,7 +96,7 @@ def validate(
         run_id: the run's id, or a unique beginning of it.
         pick: which of the finalists, from 1, in the order that they are shown.
         run: whether code may be run that stands in the store, with this user's rights.
-        files: as `planish.results.stored.stored_result` takes them.
+        files: as `planish.results.result.read_result` takes them.
         store: an open store, or where it is; None for the user's own.
 
     Returns:
@@ -113,7 +113,7 @@ def validate(
     record = store.run(run_id)
     name_files(level_named(store.task(record.task_key).level), files)
     try:
-        result = stored_result(store, record.id, pick)
+        result = read_result(store, record.id, pick)
     except ProgramError as error:
         return _not_replayed(record.id, str(error))
     if result.task.key != record.task_key:
@@ -126,15 +126,14 @@ def validate(
     return _judged(result, _measured(result))
 
 
-def _is_recorded(result: StoredResult, store: Reader) -> bool:
+def _is_recorded(result: Result, store: Reader) -> bool:
     """Whether the winner as read back has the hash that it was stored with."""
-    candidate = result.candidate
     if result.finalist is not None:
-        return result.finalist.data["hash"] == candidate.hash
-    return bool(store.known(result.run.task_key, [candidate]))
+        return result.finalist.intact
+    return bool(store.known(result.run.task_key, [result.candidate]))
 
 
-def _measured(result: StoredResult) -> Mapping[str, Standing]:
+def _measured(result: Result) -> Mapping[str, Standing]:
     """Measure the winner beside the baseline, as at the end of a run; gives how it did by each objective."""
     result.level.target(result.task.program, result.task.target.cores)  # raises where there are not so many
     factory = result.level.evaluator(result.task, final=True)
@@ -144,11 +143,10 @@ def _measured(result: StoredResult) -> Mapping[str, Standing]:
     return remeasure_all(baseline, [winner], result.task.objectives, replace(plan, most=plan.processes))[1]
 
 
-def _judged(result: StoredResult, standings: Mapping[str, Standing]) -> Validation:
+def _judged(result: Result, standings: Mapping[str, Standing]) -> Validation:
     standing = standings[result.objective.name]
-    steps = (
-        f"{len(result.candidate.steps)} steps of level {result.task.level}, version {result.level_version}"
-    )
+    task = result.task
+    steps = f"{len(result.candidate.steps)} steps of level {task.level}, version {task.level_version}"
     replay = Check("replay", "holds", steps)
     if not standing.failures:
         answer = Check("answer", "holds", "built, verified against the reference")
@@ -166,7 +164,7 @@ def _not_replayed(run_id: str, why: str) -> Validation:
     return Validation(run_id, Check("replay", "differs", why), *skipped)
 
 
-def _values(result: StoredResult, standings: Mapping[str, Standing]) -> Check:
+def _values(result: Result, standings: Mapping[str, Standing]) -> Check:
     """Compare every objective that is on record."""
     pairs = [
         (objective, _spans(result, objective, standings[objective.name]))
@@ -179,7 +177,7 @@ def _values(result: StoredResult, standings: Mapping[str, Standing]) -> Check:
     return Check("value", "differs", f"{told}{_changes(result)}")
 
 
-def _spans(result: StoredResult, objective: Objective, standing: Standing) -> tuple[_Span, _Span, str] | None:
+def _spans(result: Result, objective: Objective, standing: Standing) -> tuple[_Span, _Span, str] | None:
     """Give a value as recorded and as measured now, and what it is; None where it is not on record.
 
     The ratio to a baseline of the same minutes is what can be compared between days; without a
@@ -189,22 +187,15 @@ def _spans(result: StoredResult, objective: Objective, standing: Standing) -> tu
     assert ratio is not None
     if result.finalist is None:
         return _beside_trial(result, objective, standing)
-    data: Mapping[str, Any] = result.finalist.data
-    others: Mapping[str, Any] = data.get("objectives", {}).get(name, {})
-    recorded = data["ratio"] if objective == result.objective else others.get("ratio")
-    if recorded is None:
-        return None
-    now = ratio.value, ratio.low, ratio.high
-    then, new = (Gain.of(each, objective) for each in (recorded, now))
+    then, now = result.finalist.measured[name].gain, ratio.gain(objective)
     what = "times better than the baseline"
     what = f"{name}, {what}" if len(result.task.objectives) > 1 else what
-    return _Span(then.low, then.high), _Span(new.low, new.high), what
+    return _Span(then.low, then.high), _Span(now.low, now.high), what
 
 
 def _beside_trial(
-    result: StoredResult, objective: Objective, standing: Standing
+    result: Result, objective: Objective, standing: Standing
 ) -> tuple[_Span, _Span, str] | None:
-    assert result.best is not None
     assert isinstance(result.best.outcome, Measured)
     value = result.best.outcome.values.get(objective.name)
     if value is None:
@@ -214,7 +205,7 @@ def _beside_trial(
     return _Span(min(recorded), max(recorded)), _Span(min(rows), max(rows)), objective.name
 
 
-def _changes(result: StoredResult) -> str:
+def _changes(result: Result) -> str:
     """Say how this machine is not the one of the record; empty where it is."""
     then = result.task.target
     now = result.level.target(result.task.program, then.cores)
@@ -223,6 +214,6 @@ def _changes(result: StoredResult) -> str:
     for tool in tools:
         old, new = (target.toolchain.get(tool, "none") for target in (then, now))
         changed += [f"{tool} {old} then, {new} now"] if old != new else []
-    if result.level.version != result.level_version:
-        changed.append(f"level version {result.level_version} then, {result.level.version} now")
+    if result.level.version != result.task.level_version:
+        changed.append(f"level version {result.task.level_version} then, {result.level.version} now")
     return f" ({'; '.join(changed)})" if changed else ""

@@ -3,13 +3,13 @@
 from planish.store.failures import HeldError
 from planish.store.opening import open_store, store_at
 from planish.store.reading import Reader
-from planish.store.records import Finalist, Run, RunStatus, StoredTask
+from planish.store.records import ResultRow, Run, RunStatus, StoredTask
 from planish.store.store import Store
 
 __all__ = [
-    "Finalist",
     "HeldError",
     "Reader",
+    "ResultRow",
     "Run",
     "RunStatus",
     "Store",

@@ -11,15 +11,15 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, select
 from planish.core import Candidate, StoreError, Task, Trial, did_you_mean
 from planish.store.checksums import TRIAL, damaged, total
 from planish.store.moving import Parcel, pack
-from planish.store.records import Finalist, Run, StoredTask
+from planish.store.records import ResultRow, Run, StoredTask
 from planish.store.rows import (
-    FINALIST_COLUMNS,
+    RESULT_COLUMNS,
     TRIAL_COLUMNS,
     Record,
     Steps,
     check_run,
     check_trials,
-    finalists_from_rows,
+    results_from_rows,
     run_from_row,
     subject,
     task_from_row,
@@ -35,7 +35,7 @@ _CHUNK = 500  # well below what a database takes in one statement
 _RUNS = select(runs).order_by(runs.c.started.desc(), runs.c.id)
 _IDS = select(runs.c.id).order_by(runs.c.started.desc(), runs.c.id)
 _TRIALS = select(*TRIAL_COLUMNS)
-_FINALISTS = select(*FINALIST_COLUMNS)
+_RESULTS = select(*RESULT_COLUMNS)
 
 
 class Reader:
@@ -196,14 +196,14 @@ class Reader:
         found = trials_from_rows(newest.values(), steps, self._session.label)
         return dict(zip(newest, found, strict=True))
 
-    def finalists(self, run_id: str, steps: Steps) -> list[Finalist]:
+    def result_rows(self, run_id: str, steps: Steps) -> list[ResultRow]:
         """List a run's result, the best first; empty before its end.
 
         Args:
             run_id: the whole id.
             steps: step name to class, as the level lists them.
         """
-        query = _FINALISTS.where(results.c.run_id == run_id).order_by(results.c.rank)
+        query = _RESULTS.where(results.c.run_id == run_id).order_by(results.c.rank)
         label = self._session.label
 
         def read(connection: Connection) -> list[Record]:
@@ -214,9 +214,9 @@ class Reader:
                 raise damaged(label, f"rows of run {run_id} in table results", run_id)
             return rows
 
-        return finalists_from_rows(self._session.read(read), steps, label)
+        return results_from_rows(self._session.read(read), steps, label)
 
-    def best_result(self, task: Task, steps: Steps) -> Finalist | None:
+    def best_result(self, task: Task, steps: Steps) -> ResultRow | None:
         """Find the best result of all runs for a program on a target.
 
         Runs with other objectives count too where the leading one is the same.
@@ -232,9 +232,9 @@ class Reader:
         whole = results.join(tasks, results.c.task_key == tasks.c.key).join(
             runs, results.c.run_id == runs.c.id
         )
-        query = _FINALISTS.select_from(whole).where(*same)
+        query = _RESULTS.select_from(whole).where(*same)
         best = query.order_by(results.c.ratio.desc(), runs.c.started.desc()).limit(1)
-        return next(iter(finalists_from_rows(self._rows(best), steps, self._session.label)), None)
+        return next(iter(results_from_rows(self._rows(best), steps, self._session.label)), None)
 
     def parcel(self, run_id: str) -> Parcel:
         """Give all rows of a run, for another store.

@@ -75,13 +75,13 @@ class StoredTask:
 
 
 @dataclass(frozen=True)
-class Finalist:
-    """One of a run's best few, as measured again at the end.
+class ResultRow:
+    """What is kept of a finalist: one of a run's best few, as measured again at the end.
 
     Args:
         candidate: what was measured.
         ratio: how many times better than the baseline, by the leading objective; 1 is no gain.
-        data: all else that belongs to it, as JSON (confidence interval, verdict, samples, provenance).
+        data: all else that belongs to it, as JSON (see `planish.results.codec`).
         run_id: the run that found it; filled in by the store.
     """
 

@@ -22,14 +22,14 @@ from planish.core import (
     uncollected,
 )
 from planish.store.checksums import RESULT, RUN, TASK, TRIAL, checksum, damaged, sealed
-from planish.store.records import Finalist, Run, StoredTask
+from planish.store.records import ResultRow, Run, StoredTask
 from planish.store.schema import results, trials
 
 # A value that is not finite is stored as it was measured, so this is not the canonical form.
 to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 TRIAL_COLUMNS = tuple(trials.c[name] for name in ("id", *TRIAL, "checksum"))
-FINALIST_COLUMNS = tuple(results.c[name] for name in (*RESULT, "checksum"))
+RESULT_COLUMNS = tuple(results.c[name] for name in (*RESULT, "checksum"))
 
 RUN_FIELDS = tuple(name for name in RUN if name not in ("stored", "trials_sum", "results_sum"))
 
@@ -105,7 +105,7 @@ def trial_row(trial: Trial, run_id: str, task_key: str) -> dict[str, Any]:
     return sealed("trials", row)
 
 
-def finalist_row(finalist: Finalist, run_id: str, rank: int, task_key: str) -> dict[str, Any]:
+def result_row(finalist: ResultRow, run_id: str, rank: int, task_key: str) -> dict[str, Any]:
     """Give a finalist's row."""
     row = {
         "run_id": run_id,
@@ -153,16 +153,16 @@ def check_trials(rows: Iterable[Record], label: str) -> None:
             raise damaged(label, f"row {row[0]} of table trials", row[2])
 
 
-def finalists_from_rows(rows: Iterable[Record], steps: Steps, label: str) -> list[Finalist]:
-    """Read finalists back from rows of `FINALIST_COLUMNS`; raises as `trials_from_rows` does."""
-    found: list[Finalist] = []
+def results_from_rows(rows: Iterable[Record], steps: Steps, label: str) -> list[ResultRow]:
+    """Read finalists back from rows of `RESULT_COLUMNS`; raises as `trials_from_rows` does."""
+    found: list[ResultRow] = []
     for row in rows:
         run_id, rank, _, candidate, ratio, data, given = row
         what = f"row {run_id}, {rank} of table results"
         with _readable(label, what, run_id):
             _check(label, what, row[:-1], given, run_id)
             sequence = candidate_from_json(json.loads(candidate), steps)
-            found.append(Finalist(sequence, ratio, json.loads(data), run_id))
+            found.append(ResultRow(sequence, ratio, json.loads(data), run_id))
     return found
 
 

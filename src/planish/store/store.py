@@ -16,8 +16,8 @@ from planish.store.inserting import insert_new
 from planish.store.interrupts import uninterrupted
 from planish.store.moving import drop, unpack
 from planish.store.reading import Reader
-from planish.store.records import Finalist
-from planish.store.rows import finalist_row, task_row, to_json, trial_row
+from planish.store.records import ResultRow
+from planish.store.rows import result_row, task_row, to_json, trial_row
 from planish.store.schema import claims, results, runs, tasks, trials
 from planish.store.session import Session
 
@@ -174,7 +174,7 @@ class Store(Reader):
         mine = set(self._session.write(write))
         return [candidate for candidate in candidates if candidate.hash in mine]
 
-    def save_result(self, run_id: str, finalists: Sequence[Finalist]) -> None:
+    def save_result(self, run_id: str, finalists: Sequence[ResultRow]) -> None:
         """Store what a run found, in place of what was stored before.
 
         Args:
@@ -187,7 +187,7 @@ class Store(Reader):
 
         def write(connection: Connection, again: bool) -> _Row:
             held = self._own(run_id, again)
-            rows = [finalist_row(f, run_id, rank, held["task_key"]) for rank, f in enumerate(finalists)]
+            rows = [result_row(f, run_id, rank, held["task_key"]) for rank, f in enumerate(finalists)]
             new = _changed(held, results_sum=total(each["checksum"] for each in rows))
             if not (again and self._was_stored(connection, held, new)):
                 connection.execute(delete(results).where(results.c.run_id == run_id))

@@ -23,7 +23,7 @@ class StoreConformance:
         """Open the store of this test, which is empty at first; each call makes another connection."""
         raise NotImplementedError
 
-    def finalist(self, candidate: Candidate, ratio: float, data: Mapping[str, Any]) -> Any:
+    def result_row(self, candidate: Candidate, ratio: float, data: Mapping[str, Any]) -> Any:
         """Make what `save_result` takes."""
         raise NotImplementedError
 
@@ -202,11 +202,11 @@ class StoreConformance:
         data = {"interval": [1.9, 2.1], "verdict": "faster", "samples": {"time_s": [0.1, 0.3]}}
         with self.open() as store:
             run_id = begin(store)
-            assert store.finalists(run_id, STEPS) == []
-            store.save_result(run_id, [self.finalist(make_candidate(n), 0.5, {}) for n in (4, 5, 6)])
-            store.save_result(run_id, [self.finalist(make_candidate(n), 2 - n, data) for n in (1, 0)])
+            assert store.result_rows(run_id, STEPS) == []
+            store.save_result(run_id, [self.result_row(make_candidate(n), 0.5, {}) for n in (4, 5, 6)])
+            store.save_result(run_id, [self.result_row(make_candidate(n), 2 - n, data) for n in (1, 0)])
         with self.open(read_only=True) as store:
-            kept = store.finalists(run_id, STEPS)
+            kept = store.result_rows(run_id, STEPS)
         assert [f.candidate for f in kept] == [make_candidate(1), make_candidate(0)]
         assert [(f.ratio, f.data, f.run_id) for f in kept] == [(1, data, run_id), (2, data, run_id)]
 
@@ -221,7 +221,7 @@ class StoreConformance:
         with self.open() as store:
             assert store.best_result(make_task(), STEPS) is None
             for task, ratio in [*same, *((task, 9.0) for task in others)]:
-                store.save_result(begin(store, task), [self.finalist(make_candidate(0), ratio, {})])
+                store.save_result(begin(store, task), [self.result_row(make_candidate(0), ratio, {})])
             assert store.best_result(make_task(), STEPS).ratio == 2.5
 
     def test_a_reader_cannot_write(self) -> None:

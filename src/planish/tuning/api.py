@@ -94,8 +94,7 @@ def tune_program(
     chosen = settings or Settings()
     task = task_of(level, program, chosen)
     with store_at(store) as opened:
-        run = _begin(level, task, chosen, budget, opened, listener or Silent(), began)
-        run.journal.progress.compares = compares
+        run = _begin(level, task, chosen, budget, opened, listener or Silent(), began, compares=compares)
         return run.execute(executor)
 
 
@@ -134,6 +133,8 @@ def _begin(
     store: Store,
     listener: Listener,
     began: float,
+    *,
+    compares: bool = True,
 ) -> Run:
     """Begin a run, or take up the one that began in the same way; its program began to be read at `began`."""
     name, space_name = settings.searcher or level.searchers[0], settings.space or level.spaces[0]
@@ -154,10 +155,11 @@ def _begin(
         try:
             store.resume_run(run_id)
         except HeldError:  # another process has taken it up just now; this one shares its trials
-            return _begin(level, task, settings, budget, store, listener, began)
+            return _begin(level, task, settings, budget, store, listener, began, compares=compares)
         store.check_trials(run_id)  # what is damaged is told before the run begins
     growth = Growth(task.objectives, level.baseline(task)) if len(task.objectives) > 1 else None
-    progress = Progress(task, run_id, growth=growth, loading_s=time.monotonic() - began)
+    loading_s = time.monotonic() - began
+    progress = Progress(task, run_id, growth=growth, compares=compares, loading_s=loading_s)
     trials = Trials(store, run_id, level.steps)
     journal = Journal(level, task, settings.seed, store, listener, progress, trials)
     journal.seconds["load"] = progress.loading_s

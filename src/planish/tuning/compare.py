@@ -10,12 +10,11 @@ from itertools import accumulate
 from pathlib import Path
 
 from planish.budget import Budget
-from planish.core import Objective, PlanishError, Trial
+from planish.core import Objective, PlanishError, Ratio, Trial
 from planish.executors import remeasure
 from planish.levels import level_named, load_program
 from planish.measure import Entrant, Plan, Standing, judged
-from planish.results.result import Result
-from planish.results.stored import Gain, StoredResult, stored_result
+from planish.results.result import Result, read_result
 from planish.settings import Settings
 from planish.store import Reader, Store, open_store
 from planish.tuning.api import tune_program
@@ -145,15 +144,15 @@ class Rematch:
         baseline: how that baseline did in the same run.
     """
 
-    result: StoredResult
+    result: Result
     standing: Standing
     baseline: Standing
 
     @property
-    def gain(self) -> Gain | None:
+    def gain(self) -> Ratio | None:
         """How many times better than the baseline; None where it failed."""
         over = self.standing.ratio
-        return None if over is None else Gain.of((over.value, over.low, over.high), self.result.objective)
+        return None if over is None else over.gain(self.result.objective)
 
 
 def compare_results(
@@ -175,7 +174,7 @@ def compare_results(
     if not isinstance(store, Reader):
         with open_store(store, read_only=True) as opened:
             return compare_results(run_ids, store=opened, plan=plan)
-    results = [stored_result(store, run_id) for run_id in run_ids]
+    results = [read_result(store, run_id) for run_id in run_ids]
     objective = _common_objective(results)
     plan = plan or Plan()
     tasks = {result.task.key: result for result in results}
@@ -192,7 +191,7 @@ def compare_results(
     ]
 
 
-def _common_objective(results: Sequence[StoredResult]) -> Objective:
+def _common_objective(results: Sequence[Result]) -> Objective:
     objectives = list(dict.fromkeys(result.objective for result in results))
     if len(objectives) != 1:
         names = " and ".join(objective.name for objective in objectives) or "nothing"

@@ -13,15 +13,17 @@ from typing import Any
 import pytest
 
 from planish.budget import Budget
-from planish.core import Candidate, PlanishError, TargetError, Task
+from planish.core import Candidate, Opinion, PlanishError, TargetError, Task
 from planish.executors import remeasure_all
 from planish.measure import CutShortError, Entrant, Plan, Standing
-from planish.results.result import Ranked, Result
+from planish.results.codec import decode, medians
+from planish.results.comparison import Comparison, Finalist
+from planish.results.result import Result
 from planish.settings import Settings
-from planish.store import Finalist, open_store
+from planish.store import ResultRow, open_store
 from planish.testing.lattice import Set
 from planish.tuning.api import tune_program
-from planish.tuning.final import allowance, comparing, effects, minimising
+from planish.tuning.final import ablate, allowance, compare, minimise
 from scripted import Here
 from tuning.final.trading import Full, Plain, Text, Trade, first
 
@@ -30,8 +32,8 @@ SETTINGS = Settings(objectives=("time", "error"), searcher="random", workers=1)
 
 @pytest.fixture(autouse=True)
 def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparing, "Plan", partial(Plan, processes=1))
-    for module in ("run", "final.paired", "final.comparing"):
+    monkeypatch.setattr(compare, "Plan", partial(Plan, processes=1))
+    for module in ("run", "final.paired", "final.compare"):
         monkeypatch.setattr(import_module(f"planish.tuning.{module}"), "LocalExecutor", Here)
 
 
@@ -40,7 +42,7 @@ class Ended:
     """A result, what is stored of it, and how the run ended."""
 
     result: Result
-    stored: list[Finalist]
+    stored: list[ResultRow]
     status: str
 
 
@@ -48,7 +50,7 @@ def ended(folder: Path, level: Plain, settings: Settings = SETTINGS, trials: int
     """Tune; gives what came of it."""
     with open_store(folder / "store.db") as store:
         result = tune_program(level, Text(), budget=Budget(trials=trials), settings=settings, store=store)
-        found = store.finalists(result.run_id, level.steps)
+        found = store.result_rows(result.run_id, level.steps)
         return Ended(result, list(found), store.run(result.run_id).status)
 
 
@@ -65,56 +67,63 @@ def over(allowance: allowance.Allowance) -> None:
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Ended:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(comparing, "Plan", partial(Plan, processes=1))
+        patch.setattr(compare, "Plan", partial(Plan, processes=1))
         return ended(tmp_path_factory.mktemp("full"), Full())
 
 
-def by_knob(result: Result) -> dict[int, Ranked]:
+def comparison(found: Ended) -> Comparison:
+    """Give the comparison, which must be there."""
+    assert found.result.comparison is not None
+    return found.result.comparison
+
+
+def by_knob(result: Result) -> dict[int, Finalist]:
     """Give the members of the front by the value of knob 0."""
-    return {first(member.candidate): member for member in result.ranked}
+    return {first(member.candidate): member for member in result.finalists}
 
 
 def test_the_finalists_are_the_front_and_minimal(full: Ended) -> None:
     space = Trade()
-    assert {space.position(member.candidate) for member in full.result.ranked} == {
+    assert {space.position(member.candidate) for member in full.result.finalists} == {
         (0, 3, 0, 0),
         (1, 3, 0, 0),
         (2, 3, 0, 0),
         (3, 3, 0, 0),
     }
-    assert all(member.searched >= len(member.candidate.steps) for member in full.result.ranked)
-    assert any(member.searched > len(member.candidate.steps) for member in full.result.ranked)
+    assert all(member.searched >= len(member.candidate.steps) for member in full.result.finalists)
+    assert any(member.searched > len(member.candidate.steps) for member in full.result.finalists)
 
 
 def test_they_are_judged_by_every_objective(full: Ended) -> None:
     members = by_knob(full.result)
-    assert [members[knob].verdict("error") for knob in (0, 1, 2)] == ["faster"] * 3
-    assert [members[knob].verdict("time_s") for knob in (0, 1, 2)] == ["no difference", "faster", "faster"]
-    assert full.result.baselines["error"].median == pytest.approx(0.5)
-    assert members[1].standings["error"].median == pytest.approx(0.25)
+    assert [members[knob].measured["error"].verdict for knob in (0, 1, 2)] == ["better"] * 3
+    assert [members[knob].measured["time_s"].verdict for knob in (0, 1, 2)] == ["same", "better", "better"]
+    assert comparison(full).baseline.measured["error"].median == pytest.approx(0.5)
+    assert members[1].measured["error"].median == pytest.approx(0.25)
     assert members[1].trial["error"] == pytest.approx(0.25)
 
 
 def test_what_the_second_opinion_denies_is_no_win_and_comes_last(full: Ended) -> None:
-    assert [first(member.candidate) for member in full.result.ranked] == [2, 1, 0, 3]
-    denied = full.result.ranked[-1]
+    assert [first(member.candidate) for member in full.result.finalists] == [2, 1, 0, 3]
+    denied = full.result.finalists[-1]
     assert denied.opinion.why == "far apart"
-    assert {denied.verdict("time_s"), denied.verdict("error")} == {"disputed"}
+    assert {denied.measured["time_s"].verdict, denied.measured["error"].verdict} == {"disputed"}
     assert full.result.candidate != denied.candidate
 
 
 def test_scores_are_those_of_unseen_data(full: Ended) -> None:
     members = by_knob(full.result)
-    assert full.result.baseline_scores == {"error_final": pytest.approx(0.51)}
+    assert comparison(full).baseline.scores == {"error_final": pytest.approx(0.51)}
     assert members[1].scores == {"error_final": pytest.approx(0.26)}
     assert members[2].scores == {}
     assert members[2].notes == ("cannot be scored on unseen data: not finite: none is",)
 
 
 def test_another_baseline_is_measured_too(full: Ended) -> None:
-    assert full.result.reference is not None
-    assert full.result.reference.name == "slow"
-    assert full.result.reference.objectives["time_s"] == pytest.approx(2e-3, rel=0.01)
+    reference = comparison(full).reference
+    assert reference is not None
+    assert reference.name == "slow"
+    assert reference.lead.median == pytest.approx(2e-3, rel=0.01)
 
 
 def test_another_baseline_is_told_by_its_ratio_to_the_baseline(
@@ -128,10 +137,10 @@ def test_another_baseline_is_told_by_its_ratio_to_the_baseline(
     def slowed(standing: Standing, times: float) -> Standing:
         return replace(standing, values=tuple(tuple(times * v for v in row) for row in standing.values))
 
-    monkeypatch.setattr(comparing, "remeasure_all", busy)
-    found = ended(tmp_path, Full()).result
-    assert found.reference is not None
-    assert found.reference.objectives["time_s"] == pytest.approx(2e-3, rel=0.01)
+    monkeypatch.setattr(compare, "remeasure_all", busy)
+    reference = comparison(ended(tmp_path, Full())).reference
+    assert reference is not None
+    assert reference.lead.median == pytest.approx(2e-3, rel=0.01)
 
 
 def test_effects_are_told_of_each_step_and_pair(full: Ended) -> None:
@@ -147,29 +156,27 @@ def test_effects_are_told_of_each_step_and_pair(full: Ended) -> None:
 
 def test_the_store_keeps_all_of_it(full: Ended) -> None:
     assert full.status == "finished"
-    assert [f.candidate for f in full.stored] == [m.candidate for m in full.result.ranked]
-    data: Mapping[str, Any] = full.stored[1].data
-    member = full.result.ranked[1]
-    ratio = member.standings["error"].ratio
-    assert ratio is not None
+    assert [f.candidate for f in full.stored] == [m.candidate for m in full.result.finalists]
+    data: Mapping[str, Any] = full.stored[0].data
+    found, member = comparison(full), full.result.finalists[0]
+    ratio = member.measured["error"].ratio
+    assert found.reference is not None
     assert json.loads(json.dumps(dict(data))) == {
+        "version": 2,
         "hash": member.candidate.hash,
-        "verdict": "faster",
-        "median": member.standing.median,
         "samples": [],
-        "ratio": data["objectives"]["time_s"]["ratio"],
-        "baseline": {"median": full.result.baselines["time_s"].median, "samples": []},
+        "baseline": {"median": found.baseline.lead.median, "samples": []},
         "objectives": {
             "time_s": data["objectives"]["time_s"],
             "error": {
-                "median": member.standings["error"].median,
+                "median": member.measured["error"].median,
                 "ratio": [ratio.value, ratio.low, ratio.high],
-                "verdict": "faster",
-                "baseline": full.result.baselines["error"].median,
+                "verdict": "better",
+                "baseline": found.baseline.measured["error"].median,
             },
         },
         "scores": member.scores,
-        "baseline_scores": full.result.baseline_scores,
+        "baseline_scores": found.baseline.scores,
         "second_opinion": {"agrees": True, "difference": 1e-6, "why": ""},
         "edits": {"searched": member.searched, "left": 2},
         "effects": {
@@ -177,11 +184,22 @@ def test_the_store_keeps_all_of_it(full: Ended) -> None:
             "pairs": [{"steps": [0, 1], "additive": e.additive, "values": e.values} for e in member.pairs],
         },
         "noise": {"time_s": 0.01, "error": 0.0},
-        "reference": {"name": "slow", "objectives": full.result.reference.objectives},  # type: ignore[union-attr]
+        "reference": {"name": "slow", "objectives": medians(found.reference)},
         "trial": member.trial,
-        "notes": [],
+        "notes": [*member.notes],
         "run_notes": [],
     }
+    shared = {"baseline", "baseline_scores", "noise", "reference", "run_notes"}
+    assert shared.isdisjoint(full.stored[1].data), "what belongs to all is kept once"
+
+
+def test_the_store_gives_back_what_was_found(full: Ended) -> None:
+    assert decode(full.stored, full.result.task.objectives) == _forgetting(comparison(full))
+
+
+def _forgetting(found: Comparison) -> Comparison:
+    """Leave out what no store keeps: the second opinion on the baseline."""
+    return replace(found, baseline=replace(found.baseline, opinion=Opinion()))
 
 
 def test_time_is_split_by_steps(full: Ended) -> None:
@@ -190,16 +208,16 @@ def test_time_is_split_by_steps(full: Ended) -> None:
 
 def test_a_level_needs_none_of_it(tmp_path: Path) -> None:
     plain = ended(tmp_path, Plain())
-    assert len(plain.result.ranked) == 4
-    assert {member.opinion.agrees for member in plain.result.ranked} == {None}
+    assert len(plain.result.finalists) == 4
+    assert {member.opinion.agrees for member in plain.result.finalists} == {None}
     assert "reference" not in plain.stored[0].data
     assert plain.result.notes == ()
 
 
 def test_one_objective_is_as_ever(tmp_path: Path) -> None:
     one = ended(tmp_path, Plain(), Settings(objectives=("time",), searcher="random", workers=1))
-    assert len(one.result.ranked) == 3
-    assert all(member.searched == len(member.candidate.steps) for member in one.result.ranked)
+    assert len(one.result.finalists) == 3
+    assert all(member.searched == len(member.candidate.steps) for member in one.result.finalists)
     assert one.stored[0].data["effects"] == {"alone": [], "pairs": []}
     assert not {"minimise", "doubt", "score", "effects"} & {*one.result.seconds}
 
@@ -223,7 +241,7 @@ def test_the_baseline_is_the_result_where_nothing_is_better(
     found = ended(tmp_path, Careful(), one)
     assert found.result.candidate == Candidate()
     assert found.stored[0].candidate == Candidate()
-    assert {member.candidate for member in found.result.ranked} == {
+    assert {member.candidate for member in found.result.finalists} == {
         Candidate(),
         idle,
         Candidate((Set(3, 2),)),
@@ -234,7 +252,7 @@ def test_who_is_left_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     no_time(monkeypatch)
     one = Settings(objectives=("time",), searcher="random", workers=1)
     found = ended(tmp_path, Plain(), one)
-    assert len(found.result.ranked) == 1
+    assert len(found.result.finalists) == 1
     assert found.result.notes == (
         "measured again 1 times in place of 3: the time for it, 0 s, was short",
         "2 of 3 were not measured again: the time for it was over",
@@ -254,7 +272,7 @@ def test_what_cannot_be_done_is_said_once(tmp_path: Path, method: str, note: str
     level = Full(trouble=method, error=TargetError("iree is not there", "Install it."))
     found = ended(tmp_path, level)
     assert found.result.notes == (note,)
-    assert [finalist.data["run_notes"] for finalist in found.stored] == [[note]] * 4
+    assert found.stored[0].data["run_notes"] == [note]
     why = found.stored[0].data["second_opinion"]["why"]
     assert why == (note if method == "second_opinion" else "")
 
@@ -265,7 +283,7 @@ def test_ctrl_c_keeps_what_is_known(tmp_path: Path, method: str) -> None:
     assert found.status == "stopped"
     assert found.result.stopped
     assert len(found.stored) == 4
-    assert bool(found.result.baseline_scores) == (method == "reference")
+    assert bool(comparison(found).baseline.scores) == (method == "reference")
 
 
 def test_ctrl_c_while_minimising_leaves_the_search_alone(
@@ -274,9 +292,9 @@ def test_ctrl_c_while_minimising_leaves_the_search_alone(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(minimising, "shrink", interrupted)
+    monkeypatch.setattr(minimise, "shrink", interrupted)
     found = ended(tmp_path, Full())
-    assert (found.status, found.stored, found.result.ranked) == ("stopped", [], ())
+    assert (found.status, found.stored, found.result.finalists) == ("stopped", [], ())
 
 
 def test_no_time_leaves_finalists_as_they_are_and_says_so(
@@ -285,22 +303,20 @@ def test_no_time_leaves_finalists_as_they_are_and_says_so(
     no_time(monkeypatch)
     monkeypatch.setattr(Trade, "state", lambda _, candidate: candidate.hash)  # type: ignore[reportUnknownLambdaType]
     found = ended(tmp_path, Plain())
-    notes = {note for member in found.result.ranked for note in member.notes}
+    notes = {note for member in found.result.finalists for note in member.notes}
     assert notes == {"not minimised to the end: the time for it was over"}
 
 
 def test_effects_that_there_is_no_time_for_are_left_out_and_it_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(effects, "deadline", lambda: 0.0)
+    monkeypatch.setattr(ablate, "deadline", lambda: 0.0)
     found = ended(tmp_path, Plain())
     members = by_knob(found.result)
     short, long = members[0], members[2]
-    values = {name: standing.ratio for name, standing in long.standings.items()}
     assert [effect.steps for effect in short.alone] == [(0,)], "the comparison measured it"
     assert [(e.steps, e.values) for e in long.alone] == [((1,), short.alone[0].values)], "it is a member too"
-    assert values["time_s"] is not None
-    assert [e.values["time_s"] for e in long.pairs] == [values["time_s"].value]
+    assert [e.values["time_s"] for e in long.pairs] == [long.lead.ratio.value]
     assert long.pairs[0].additive == {}, "for that each alone must be known"
     assert found.result.notes == (
         "not all effects of single steps and of pairs are known: the time for it was over",
@@ -312,12 +328,12 @@ def test_a_front_of_idle_steps_is_the_baseline(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(Trade, "candidates", lambda _: iter([idle]))  # type: ignore[reportUnknownLambdaType]
     found = ended(tmp_path, Plain(), replace(SETTINGS, searcher="exhaustive"))
     assert found.result.notes == ("1 of the front: no different from the baseline, once minimised",)
-    assert [member.verdict("error") for member in found.result.ranked] == ["no difference"]
+    assert [member.measured["error"].verdict for member in found.result.finalists] == ["same"]
 
 
 def test_a_front_that_is_the_baseline_is_compared_with_it(tmp_path: Path) -> None:
     found = ended(tmp_path, Plain(), trials=1)
-    assert [member.verdict("time_s") for member in found.result.ranked] == ["no difference"]
+    assert [member.measured["time_s"].verdict for member in found.result.finalists] == ["same"]
 
 
 def test_a_baseline_that_fails_is_an_error_and_the_search_is_kept(
@@ -345,15 +361,15 @@ def test_what_there_is_no_time_for_is_said_and_left_out(
         f"no effects of single steps: {late}",
     }
     assert found.stored[0].data["run_notes"] == [*found.result.notes]
-    assert (found.status, found.result.baseline_scores) == ("finished", {})
+    assert (found.status, comparison(found).baseline.scores) == ("finished", {})
 
 
 def test_a_comparison_that_does_not_end_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def cut_short(*_: object) -> None:
         raise CutShortError
 
-    monkeypatch.setattr(comparing, "remeasure_all", cut_short)
+    monkeypatch.setattr(compare, "remeasure_all", cut_short)
     found = ended(tmp_path, Full())
     assert found.result.notes == ("not compared with the baseline: the time for it was over",)
-    assert (found.stored, found.result.ranked, found.result.gain) == ([], (), None)
+    assert (found.stored, found.result.finalists, found.result.gain) == ([], (), None)
     assert found.result.candidate == found.result.best.candidate

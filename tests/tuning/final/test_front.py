@@ -7,24 +7,27 @@ from dataclasses import replace
 
 import pytest
 
-from planish.core import Candidate, Opinion
-from planish.measure import Ratio, Standing, Verdict
-from planish.results.result import Ranked
+from planish.core import Candidate, Opinion, Ratio, Verdict
+from planish.results.comparison import Compared, Finalist, Measurement
 from planish.testing.lattice import Set
-from planish.tuning.final.front import beats, drop_beaten
+from planish.tuning.final.front import beats, dispute, drop_beaten, judge_by_held_back, ordered
 from planish.tuning.final.state import FinalState
 from tuning.final.trading import ERROR, TIME
 
 NOISE = {"time_s": 0.02, "error": 0.0}
+BOTH = (TIME, ERROR)
+BASE = Candidate()
 
 
-def standings(time: float, error: float) -> Mapping[str, Standing]:
-    """Make standings of these values beside a baseline of (1, 0.5)."""
-    values = {"time_s": (time, time), "error": (error, error / 0.5)}
-    return {
-        name: Standing(name, ((value,),), (), (), Ratio(over, over, over), "no difference")
-        for name, (value, over) in values.items()
-    }
+def measured(time: float, error: float) -> Mapping[str, Measurement]:
+    """Make measurements of these values beside a baseline of (1, 0.5)."""
+    values = ((TIME, time, time), (ERROR, error, error / 0.5))
+    return {o.name: Measurement(o, value, Ratio(over, over, over)) for o, value, over in values}
+
+
+def baseline(time: float = 1.0, error: float = 0.5, **scores: float) -> Compared:
+    """Make a baseline."""
+    return Compared(name="baseline", measured=measured(time, error), scores=scores)
 
 
 @pytest.mark.parametrize(
@@ -42,21 +45,21 @@ def standings(time: float, error: float) -> Mapping[str, Standing]:
 def test_better_somewhere_and_worse_nowhere(
     one: tuple[float, float], other: tuple[float, float], is_better: bool
 ) -> None:
-    assert beats(standings(*one), standings(*other), NOISE, (TIME, ERROR)) == is_better
-    assert not (is_better and beats(standings(*other), standings(*one), NOISE, (TIME, ERROR)))
+    mine, theirs = baseline(*one), baseline(*other)
+    assert beats(mine, theirs, NOISE, BOTH) == is_better
+    assert not (is_better and beats(theirs, mine, NOISE, BOTH))
 
 
-def member(number: int, time: float, error: float, opinion: Opinion | None = None) -> Ranked:
+def member(number: int, time: float, error: float, opinion: Opinion | None = None) -> Finalist:
     """Make a member of the front."""
-    found = standings(time, error)
-    return Ranked(Candidate((Set(0, number),)), found["time_s"], found, opinion=opinion or Opinion())
+    steps = (Set(0, number),)
+    return Finalist(candidate=Candidate(steps), measured=measured(time, error), opinion=opinion or Opinion())
 
 
-def left(*members: Ranked) -> tuple[list[int], int]:
+def left(*members: Finalist) -> tuple[list[int], int]:
     """Give the numbers of those that are left beside a baseline of (1, 0.5), and how many notes there are."""
-    state = FinalState(list(members), standings(1, 0.5), noise=NOISE)
-    drop_beaten(state, (TIME, ERROR))
-    return [place for place, each in enumerate(members) if each in state.members], len(state.notes)
+    state = drop_beaten(FinalState(members, baseline(), noise=NOISE), BOTH)
+    return [place for place, each in enumerate(members) if each in state.finalists], len(state.notes)
 
 
 def test_the_beaten_go() -> None:
@@ -78,98 +81,100 @@ def test_the_disputed_beat_nobody_and_stay() -> None:
     assert left(disputed, member(1, 0.5, 0.3), member(2, 2, 0.6)) == ([0, 1], 1)
 
 
-def judged(time: float, error: float, verdicts: tuple[Verdict, Verdict], *, agrees: bool = True) -> Ranked:
+def judged(time: float, error: float, verdicts: tuple[Verdict, Verdict], *, agrees: bool = True) -> Finalist:
     """Make a member of the front."""
-    plain = standings(time, error)
-    found = {
-        name: replace(each, verdict=verdict)
-        for (name, each), verdict in zip(plain.items(), verdicts, strict=True)
-    }
-    steps = (Set(int(time * 100), int(error * 100)),)
-    return Ranked(Candidate(steps), found["time_s"], found, opinion=Opinion(agrees))
+    pairs = zip(measured(time, error).items(), verdicts, strict=True)
+    found = {name: replace(each, verdict=verdict) for (name, each), verdict in pairs}
+    candidate = Candidate((Set(int(time * 100), int(error * 100)),))
+    return dispute(Finalist(candidate=candidate, measured=found, opinion=Opinion(agrees)))
 
 
 def test_what_harms_nothing_comes_first_and_noise_does_not_rank() -> None:
-    same, better, worse = "no difference", "faster", "slower"
-    fast = judged(0.5, 0.9, (better, worse))
-    exact = judged(1.01, 0.1, (same, better))
-    lucky = judged(0.99, 0.3, (same, better))
-    disputed = judged(0.1, 0.1, (better, better), agrees=False)
-    state = FinalState([disputed, fast, lucky, exact], standings(1.0, 0.5))
-    state.sort((TIME, ERROR), Candidate())
-    assert state.members == [exact, lucky, fast, disputed]
-    state.sort((TIME,), Candidate())
-    assert state.members == [fast, lucky, exact, disputed]
+    fast = judged(0.5, 0.9, ("better", "worse"))
+    exact = judged(1.01, 0.1, ("same", "better"))
+    lucky = judged(0.99, 0.3, ("same", "better"))
+    disputed = judged(0.1, 0.1, ("better", "better"), agrees=False)
+    state = FinalState((disputed, fast, lucky, exact), baseline())
+    state = ordered(state, BOTH, BASE)
+    assert state.finalists == (exact, lucky, fast, disputed)
+    assert ordered(state, (TIME,), BASE).finalists == (fast, lucky, exact, disputed)
+
+
+def test_a_win_that_the_second_opinion_denies_is_disputed() -> None:
+    denied = judged(0.5, 0.9, ("better", "worse"), agrees=False)
+    assert [each.verdict for each in denied.measured.values()] == ["disputed", "worse"]
 
 
 def test_the_baseline_is_taken_where_nothing_is_proven() -> None:
-    lucky = judged(0.97, 0.5, ("no difference", "no difference"))
-    slow = judged(0.99, 0.5, ("slower", "no difference"))
-    unchanged = judged(1.0, 0.5, ("no difference", "no difference"))
-    state = FinalState([slow, lucky, unchanged], standings(1.0, 0.5))
-    state.sort((TIME,), unchanged.candidate)
-    assert state.members == [unchanged, lucky, slow]
-    proven = judged(0.98, 0.5, ("faster", "no difference"))
-    state.members.append(proven)
-    state.sort((TIME,), unchanged.candidate)
-    assert state.members == [proven, unchanged, lucky, slow]
+    lucky = judged(0.97, 0.5, ("same", "same"))
+    slow = judged(0.99, 0.5, ("worse", "same"))
+    unchanged = judged(1.0, 0.5, ("same", "same"))
+    state = FinalState((slow, lucky, unchanged), baseline())
+    assert ordered(state, (TIME,), unchanged.candidate).finalists == (unchanged, lucky, slow)
+    proven = judged(0.98, 0.5, ("better", "same"))
+    state = replace(state, finalists=(*state.finalists, proven))
+    assert ordered(state, (TIME,), unchanged.candidate).finalists == (proven, unchanged, lucky, slow)
 
 
 def test_examples_that_were_held_back_decide_who_is_first() -> None:
-    def scored(error: float, held_back: float) -> Ranked:
+    def scored(error: float, held_back: float) -> Finalist:
         scores = {"error_validation": held_back, "error_final": 1 - held_back}
-        return replace(judged(1.0, error, ("no difference", "faster")), scores=scores)
+        return replace(judged(1.0, error, ("same", "better")), scores=scores)
 
     good, learnt_by_heart, worse = scored(0.15, 0.05), scored(0.1, 0.08), scored(0.01, 0.3)
     not_scored = replace(scored(0.02, 0.0), scores={})
-    state = FinalState(
-        [not_scored, worse, learnt_by_heart, good],
-        standings(1.0, 0.2),
-        baseline_scores={"error_validation": 0.2},
-    )
+    base = baseline(1.0, 0.2, error_validation=0.2)
 
-    state.judge_by_held_back((TIME, ERROR))
-    verdicts = [member.verdict("error") for member in state.members]
-    state.sort((TIME, ERROR), Candidate())
+    state = judge_by_held_back(FinalState((not_scored, worse, learnt_by_heart, good), base))
+    found = ordered(state, BOTH, BASE).finalists
 
-    assert verdicts == ["failed", "slower", "faster", "faster"]
-    assert [member.verdict("time_s") for member in state.members] == ["no difference"] * 4
-    order = [member.standings["error"].median for member in state.members]
-    assert order == [each.standings["error"].median for each in (good, learnt_by_heart, not_scored, worse)]
+    assert [each.measured["error"].verdict for each in state.finalists] == [
+        "failed",
+        "worse",
+        "better",
+        "better",
+    ]
+    assert [each.lead.verdict for each in state.finalists] == ["same"] * 4
+    wanted = [each.candidate for each in (good, learnt_by_heart, not_scored, worse)]
+    assert [each.candidate for each in found] == wanted
 
 
 def test_what_the_search_alone_found_worse_is_better_by_what_was_held_back() -> None:
-    seeming = replace(judged(1.0, 0.3, ("no difference", "slower")), scores={"error_validation": 0.1})
-    equal = replace(judged(1.0, 0.1, ("no difference", "faster")), scores={"error_validation": 0.2})
-    state = FinalState([seeming, equal], standings(1.0, 0.2), baseline_scores={"error_validation": 0.2})
+    seeming = replace(judged(1.0, 0.3, ("same", "worse")), scores={"error_validation": 0.1})
+    equal = replace(judged(1.0, 0.1, ("same", "better")), scores={"error_validation": 0.2})
+    base = baseline(1.0, 0.2, error_validation=0.2)
 
-    state.judge_by_held_back((TIME, ERROR))
+    state = judge_by_held_back(FinalState((seeming, equal), base))
 
-    assert [member.verdict("error") for member in state.members] == ["faster", "no difference"]
+    assert [each.measured["error"].verdict for each in state.finalists] == ["better", "same"]
 
 
 def test_without_examples_held_back_the_comparison_judges() -> None:
-    member = replace(judged(1.0, 0.1, ("no difference", "faster")), scores={"error_final": 0.5})
-    state = FinalState([member], standings(1.0, 0.2), baseline_scores={"error_final": 0.2})
+    found = replace(judged(1.0, 0.1, ("same", "better")), scores={"error_final": 0.5})
+    state = FinalState((found,), baseline(1.0, 0.2, error_final=0.2))
 
-    state.judge_by_held_back((TIME, ERROR))
-
-    assert state.members == [member]
+    assert judge_by_held_back(state) == state
 
 
 def test_where_nothing_is_better_without_being_worse_the_baseline_comes_first() -> None:
-    same, better, worse = "no difference", "faster", "slower"
-    base, both = standings(1.0, 0.5), (TIME, ERROR)
-    bargain = judged(0.5, 0.9, (better, worse))
-    idle = judged(0.99, 0.5, (same, same))
-    disputed = judged(0.1, 0.1, (better, better), agrees=False)
-    good = judged(0.9, 0.5, (better, same))
-    for members in ([bargain], [idle, bargain], [disputed], []):
-        found = FinalState(list(members), base, {"error_final": 0.6}).ranked(both, Candidate())
-        assert [member.candidate for member in found] == [Candidate(), *(m.candidate for m in members)]
-        assert (found[0].standings, found[0].scores) == (base, {"error_final": 0.6})
-    assert FinalState([good, bargain], base).ranked(both, Candidate()) == [good, bargain]
-    assert FinalState([bargain], base).ranked((TIME,), Candidate()) == [bargain]
-    assert FinalState([], {}).ranked(both, Candidate()) == [], "nothing was compared"
-    unchanged = replace(idle, candidate=Candidate())
-    assert len(FinalState([unchanged, idle], base).ranked((TIME,), Candidate())) == 2, "it is listed once"
+    base = baseline(error_final=0.6)
+    bargain = judged(0.5, 0.9, ("better", "worse"))
+    idle = judged(0.99, 0.5, ("same", "same"))
+    disputed = judged(0.1, 0.1, ("better", "better"), agrees=False)
+    good = judged(0.9, 0.5, ("better", "same"))
+
+    def compared(*finalists: Finalist) -> list[Candidate]:
+        found = FinalState(finalists, base).comparison(BASE)
+        assert found is not None
+        if found.finalists[0].candidate == BASE:
+            assert (found.finalists[0].measured, found.finalists[0].scores) == (base.measured, base.scores)
+        assert [each.name for each in found.finalists] == [
+            f"#{n}" for n in range(1, len(found.finalists) + 1)
+        ]
+        return [each.candidate for each in found.finalists]
+
+    for members in ((bargain,), (idle, bargain), (disputed,), ()):
+        assert compared(*members) == [BASE, *(each.candidate for each in members)]
+    assert compared(good, bargain) == [good.candidate, bargain.candidate]
+    assert FinalState().comparison(BASE) is None, "nothing was compared"
+    assert len(compared(replace(idle, candidate=BASE), idle)) == 2, "it is listed once"

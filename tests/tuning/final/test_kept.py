@@ -25,7 +25,7 @@ from planish.results.result import Result
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import tune_program
-from planish.tuning.final import comparing
+from planish.tuning.final import compare
 from planish.tuning.progress import Progress, Silent
 from scripted import Here
 
@@ -56,8 +56,8 @@ def tuned(folder: Path, monkeypatch: pytest.MonkeyPatch, listener: Breaking) -> 
         return kernel_of(program, candidate, target, wrong if listener.breaks(candidate) else tree)
 
     monkeypatch.setattr(evaluator, "kernel_of", compiled)
-    monkeypatch.setattr(comparing, "Plan", partial(Plan, processes=1, most=1))
-    for module in ("run", "final.comparing"):
+    monkeypatch.setattr(compare, "Plan", partial(Plan, processes=1, most=1))
+    for module in ("run", "final.compare"):
         monkeypatch.setattr(import_module(f"planish.tuning.{module}"), "LocalExecutor", Here)
     settings = Settings(workers=1, searcher="random", space="template")
     budget, program = Budget(trials=6), matmul(24, 24, 24)
@@ -73,7 +73,7 @@ def test_the_next_best_takes_the_place_of_a_winner_that_fails(
     listener = Breaking(everything=False)
     result = tuned(tmp_path, monkeypatch, listener)
     assert result.best.candidate == listener.best
-    kept: list[Any] = [schedule_steps(member.candidate) for member in result.ranked]
+    kept: list[Any] = [schedule_steps(member.candidate) for member in result.finalists]
     assert kept
     assert listener.best not in kept
     assert result.candidate != listener.best

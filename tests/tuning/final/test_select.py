@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
 
-from planish.core import Candidate, Failed, Measured, Objective, Outcome, PlanishError, Task, Trial
+from planish.core import (
+    Candidate,
+    Failed,
+    Measured,
+    Objective,
+    Outcome,
+    PlanishError,
+    Task,
+    Trial,
+    best_harmless,
+)
 from planish.loops.level import LoopsLevel
 from planish.loops.library import Backend
 from planish.loops.steps import Unroll, Vectorize
 from planish.loops.workloads import matmul
 from planish.settings import Settings
-from planish.tuning.final.select import finalists
+from planish.tuning.final.select import choose
+from tuning.final.tried import Tried
 
 LEVEL = LoopsLevel()
 GUESS = Candidate((Vectorize("n"),))
@@ -32,9 +44,13 @@ def trials(objective: Objective, costs: list[float], guess: Outcome) -> list[Tri
     return [Trial(c, o, i, 0, {}, "here", 0.0) for i, (c, o) in enumerate(pairs)]
 
 
+def finalists(tuned: Task, tried: Iterable[Trial], count: int | None, first: Candidate) -> list[Candidate]:
+    return choose(LEVEL, tuned, Tried(tried), count, first)[0]
+
+
 def chosen(name: str, guess: Outcome, count: int | None = None) -> list[Candidate]:
     tuned = task(name)
-    found = finalists(LEVEL, tuned, trials(tuned.objectives[0], [1.0, 1.1, 1.2], guess), count, GUESS)
+    found = finalists(tuned, trials(tuned.objectives[0], [1.0, 1.1, 1.2], guess), count, GUESS)
     return [c for c in found if Backend("portable") not in c.steps]
 
 
@@ -50,7 +66,7 @@ def test_the_first_guess_is_always_measured_again_and_not_as_the_last(name: str,
 def test_a_first_guess_that_was_not_searched_is_measured_at_the_end() -> None:
     tuned = task("time_s")
     tried = trials(tuned.objectives[0], [1.0, 1.1, 1.2], Failed("build", "refused"))[1:]
-    assert finalists(LEVEL, tuned, tried, 1, GUESS)[:2] == [LUCKY[0], GUESS]
+    assert finalists(tuned, tried, 1, GUESS)[:2] == [LUCKY[0], GUESS]
 
 
 def test_the_first_guess_is_compared_with_a_front_too() -> None:
@@ -61,13 +77,31 @@ def test_the_first_guess_is_compared_with_a_front_too() -> None:
         Trial(candidate, Measured({**values, "time_s": time}), place, 0, {}, "here", 0.0)
         for place, (candidate, time) in enumerate([(LUCKY[0], 1.0), (GUESS, 3.0)])
     ]
-    assert finalists(LEVEL, both, tried, None, GUESS) == [LUCKY[0], GUESS]
+    assert finalists(both, tried, None, GUESS) == [LUCKY[0], GUESS]
+
+
+def test_the_best_that_is_worse_than_the_baseline_in_nothing_is_found_on_the_way() -> None:
+    both = task("time_s")
+    both = replace(both, objectives=(LEVEL.objectives["time_s"], LEVEL.objectives["gflops"]))
+    figures = [
+        (LEVEL.baseline(both), 2.0, 1.0),
+        (LUCKY[0], 1.0, 0.5),
+        (LUCKY[1], 1.5, 1.0),
+        (LUCKY[2], 1.5, 2.0),
+    ]
+    tried = [
+        Trial(candidate, Measured({"time_s": time, "gflops": rate}), place, 0, {}, "here", 0.0)
+        for place, (candidate, time, rate) in enumerate(figures)
+    ]
+    _, best = choose(LEVEL, both, Tried(tried), None, GUESS)
+    assert best == tried[2], "the earliest of equals"
+    assert best == best_harmless(tried, both.objectives, LEVEL.baseline(both))
 
 
 def test_the_unchanged_program_is_no_guess() -> None:
     tuned = task("time_s")
     tried = trials(tuned.objectives[0], [1.0, 1.1, 1.2], Measured({"time_s": 3.0}))
-    assert Candidate() not in finalists(LEVEL, tuned, tried, None, Candidate())
+    assert Candidate() not in finalists(tuned, tried, None, Candidate())
 
 
 def test_a_first_guess_that_failed_is_left_out() -> None:

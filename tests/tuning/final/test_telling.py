@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from planish.core import Candidate, Costs, Measured, Objective, Target, Task, Trial, front_of
 from planish.testing.lattice import Set
-from planish.tuning.final.select import finalists
+from planish.tuning.final.select import choose
 from planish.tuning.final.telling import bounds, telling
 from tuning.final.trading import ERROR, TIME, Plain, Text
+from tuning.final.tried import Tried
 
 SHARE = Objective("error", exact=True, share=True)
 BOTH = (TIME, SHARE)
@@ -95,7 +96,7 @@ def chosen(values: dict[int, Costs], count: int) -> list[int]:
         for knob, (time, error) in values.items()
     ]
     task = Task(Text(), Target("abacus"), (TIME, ERROR), "1")
-    found = finalists(Plain(), task, trials, count, Candidate())
+    found, _ = choose(Plain(), task, Tried(trials), count, Candidate())
     return [step.value for c in found for step in (c.steps or (Set(0, 0),)) if isinstance(step, Set)]
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import replace
+from typing import Any
 
 from planish.core import Candidate, HasFigures
 from planish.executors import LocalExecutor
@@ -11,14 +14,17 @@ from planish.tuning.final.outcome import SearchOutcome
 from planish.tuning.final.state import FinalState
 
 
-def measure_figures(search: SearchOutcome, state: FinalState) -> None:
+def measure_figures(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     """Measure what is told of the winner, or of each member of a front, until the deadline."""
+    del end
     level, task = search.level, search.task
     assert isinstance(level, HasFigures)
-    ranked = state.ranked(task.objectives, level.baseline(task))
-    several = len(task.objectives) > 1
-    wanted: list[Candidate] = [each.candidate for each in (ranked if several else ranked[:1])]
+    comparison = state.comparison(level.baseline(task))
+    ranked = comparison.finalists if comparison else ()
+    wanted = [each.candidate for each in (ranked if len(task.objectives) > 1 else ranked[:1])]
+    figures: dict[Candidate, Mapping[str, Any]] = {}
     with closing(LocalExecutor(level.evaluator(task))) as executor:
         for candidate in wanted:
             if seconds_left() > 0:
-                state.figures[candidate] = level.figures(task, candidate, executor)
+                figures[candidate] = level.figures(task, candidate, executor)
+    return replace(state, figures=figures)

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
-from planish.core import Executor, Level, Space, Task, Trial
+from planish.core import Candidate, Executor, Level, Space, Task, Trial
 from planish.settings import Settings
 from planish.store import Store
 from planish.tuning.progress import Progress
 
 
-@dataclass
+class SearchTrials(Protocol):
+    """The trials of a search, which are too many to be gone through twice."""
+
+    def __iter__(self) -> Iterator[Trial]:
+        """Give all that have an outcome."""
+        ...
+
+    def of(self, candidates: Iterable[Candidate]) -> dict[str, Trial]:
+        """Give those of some candidates, by hash."""
+        ...
+
+
+@dataclass(frozen=True)
 class SearchOutcome:
     """A run whose search is over.
 
@@ -21,7 +34,7 @@ class SearchOutcome:
         settings: how.
         store: where the run is held for writing.
         progress: the run's state.
-        trials: all that have an outcome; those of a run are read from the store each time.
+        trials: to go through them is to read them from the store.
         seconds: where the time went, by stage.
         wall_s: how long the search took, in seconds.
         stopped: whether the user ended the search.
@@ -35,7 +48,7 @@ class SearchOutcome:
     settings: Settings
     store: Store
     progress: Progress
-    trials: Iterable[Trial]
+    trials: SearchTrials
     seconds: dict[str, float]
     wall_s: float
     stopped: bool

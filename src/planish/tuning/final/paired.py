@@ -8,9 +8,9 @@ import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 
-from planish.core import Candidate, Executor, Measured, Objective, Outcome, evaluate, rng
+from planish.core import NOTICED, Candidate, Executor, Measured, Objective, Outcome, evaluate, rng
 from planish.executors import LocalExecutor
-from planish.measure import NOTICED, noise
+from planish.measure import noise
 from planish.tuning.final.outcome import SearchOutcome
 
 Values = Mapping[str, float] | None

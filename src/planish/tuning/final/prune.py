@@ -4,33 +4,35 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from planish.core import Candidate, CanIdentify, CanSelect, CanShrink
 from planish.search import WillDo, shrink
-from planish.tuning.final.minimising import Minimised
 from planish.tuning.final.outcome import SearchOutcome
+from planish.tuning.final.state import FinalState
 
 
-def without_idle(
-    search: SearchOutcome, level: CanIdentify, candidates: Sequence[Candidate], end: float
-) -> list[Minimised]:
-    """Leave out of candidates the steps without which they make the same, while there is time.
+def prune(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+    """Leave out of finalists the steps without which they make the same, while there is time.
+
+    Where candidates of the space cannot be shortened, they stay as they are. No two are left with the same
+    steps.
 
     Args:
-        search: where candidates of its space cannot be shortened, they stay as they are.
-        level: the search's.
-        candidates: the best first.
+        search: its level can identify what candidates make.
+        state: with finalists.
         end: when it is over, by the monotonic clock.
-
-    Returns:
-        No two that are left with the same steps.
     """
-    space = search.space()
-    if not isinstance(space, CanShrink | CanSelect):
-        return [Minimised(candidate, candidate) for candidate in candidates]
+    space, level = search.space(), search.level
+    if not isinstance(space, CanShrink | CanSelect) or not isinstance(level, CanIdentify):
+        return state
     with level.identities(search.task) as name:
-        found = [Minimised(shrink(space, each, _same_as(each, name, end)), each) for each in candidates]
-    return list({each.candidate: each for each in reversed(found)}.values())[::-1]
+        left = [
+            replace(each, candidate=shrink(space, each.candidate, _same_as(each.candidate, name, end)))
+            for each in state.finalists
+        ]
+    distinct = {each.candidate: each for each in reversed(left)}
+    return replace(state, finalists=tuple(distinct.values())[::-1])
 
 
 def _same_as(whole: Candidate, name: Callable[[Candidate], str], end: float) -> WillDo:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from planish.core import Candidate, CanName, CanSelect, CanShrink, Objective, Space
+from planish.results.comparison import Finalist
 from planish.search import shrink
 from planish.tuning.final.outcome import SearchOutcome
 from planish.tuning.final.paired import OutOfTimeError, PairedMeasurement, Values, open_bench, times_worse
+from planish.tuning.final.state import FinalState
 
 _ROUNDS = 3
 _CLEARLY = 3
@@ -18,38 +20,8 @@ _CLEARLY = 3
 _LATE = "not minimised to the end: the time for it was over"
 
 
-@dataclass(frozen=True)
-class Minimised:
-    """A finalist, minimised.
-
-    Args:
-        candidate: what is left.
-        searched: what the search found.
-        notes: what could not be done.
-    """
-
-    candidate: Candidate
-    searched: Candidate
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Minimising:
-    """What came of minimising.
-
-    Args:
-        finalists: no two the same program, and none the baseline.
-        noise: objective name to the share by which equals differ; empty where it was not measured.
-        notes: what is to be said to the user.
-    """
-
-    finalists: Sequence[Minimised]
-    noise: Mapping[str, float] = field(default_factory=dict[str, float])
-    notes: tuple[str, ...] = ()
-
-
-def minimise_all(search: SearchOutcome, candidates: Sequence[Candidate], end: float) -> Minimising:
-    """Minimise candidates by delta debugging.
+def minimise(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+    """Minimise finalists by delta debugging.
 
     First steps go without which the program is the same, if the space knows that. Then candidates are
     measured in turns with the whole one: a step goes where without it no objective is worse, beyond the
@@ -57,18 +29,24 @@ def minimise_all(search: SearchOutcome, candidates: Sequence[Candidate], end: fl
 
     Args:
         search: where its space cannot shrink candidates, they are left as they are.
-        candidates: at least one.
+        state: with finalists.
         end: when it is over, by the monotonic clock.
+
+    Returns:
+        Finalists of which no two are the same program, and none is the baseline.
     """
     space = search.space()
     if not isinstance(space, CanShrink | CanSelect):
-        return Minimising([Minimised(candidate, candidate) for candidate in candidates])
-    named = {candidate: _same_program(space, candidate, end) for candidate in candidates}
+        return state
+    named = tuple(
+        replace(each, candidate=_same_program(space, each.candidate, end)) for each in state.finalists
+    )
     if time.monotonic() + search.start_s > end:
-        return _distinct(space, search.level.baseline(search.task), _untried(named), {})
-    with open_bench(search) as bench:
-        found, noise = _measured(search, space, bench, named, end)
-    return _distinct(space, search.level.baseline(search.task), found, noise)
+        found, noise = _untried(named), dict[str, float]()
+    else:
+        with open_bench(search) as bench:
+            found, noise = _measured(search, space, bench, named, end)
+    return _distinct(space, search.level.baseline(search.task), replace(state, noise=noise), found)
 
 
 def _same_program(space: Space, candidate: Candidate, end: float) -> Candidate:
@@ -91,27 +69,28 @@ def _measured(
     search: SearchOutcome,
     space: CanShrink | CanSelect,
     bench: PairedMeasurement,
-    named: Mapping[Candidate, Candidate],
+    named: Sequence[Finalist],
     end: float,
-) -> tuple[list[Minimised], Mapping[str, float]]:
+) -> tuple[list[Finalist], Mapping[str, float]]:
     """Minimise by measuring; each candidate has its share of the time that is left."""
     objectives = search.task.objectives
     bench.end = end
     try:
-        noise = bench.noise(search.level.baseline(search.task), list(named.values()), objectives)
+        others = [each.candidate for each in named]
+        noise = bench.noise(search.level.baseline(search.task), others, objectives)
     except OutOfTimeError:
         return _untried(named), {}
-    found: list[Minimised] = []
-    for place, (whole, short) in enumerate(named.items()):
+    found: list[Finalist] = []
+    for place, each in enumerate(named):
         bench.end = time.monotonic() + (end - time.monotonic()) / (len(named) - place)
-        trying = _Trying(bench, objectives, noise, short)
-        left = shrink(space, short, trying)
-        found.append(Minimised(left, whole, (_LATE,) if trying.late else ()))
+        trying = _Trying(bench, objectives, noise, each.candidate)
+        left = shrink(space, each.candidate, trying)
+        found.append(replace(each, candidate=left, notes=(_LATE,) if trying.late else ()))
     return found, noise
 
 
-def _untried(named: Mapping[Candidate, Candidate]) -> list[Minimised]:
-    return [Minimised(short, whole, (_LATE,)) for whole, short in named.items()]
+def _untried(named: Sequence[Finalist]) -> list[Finalist]:
+    return [replace(each, notes=(_LATE,)) for each in named]
 
 
 @dataclass
@@ -153,9 +132,7 @@ class _Trying:
         )
 
 
-def _distinct(
-    space: Space, baseline: Candidate, found: Sequence[Minimised], noise: Mapping[str, float]
-) -> Minimising:
+def _distinct(space: Space, baseline: Candidate, state: FinalState, found: Sequence[Finalist]) -> FinalState:
     """Keep one of each program; those of which nothing is left are the baseline."""
 
     def name(candidate: Candidate) -> str:
@@ -167,11 +144,12 @@ def _distinct(
     by_name = {name(each.candidate): each for each in reversed(found)}
     left = [by_name[key] for key in dict.fromkeys(name(each.candidate) for each in found)]
     kept = [each for each in left if not {each.candidate.hash, name(each.candidate)} & bases]
-    notes = [_told(len(found) - len(left), "the same as another")]
-    notes.append(_told(len(left) - len(kept), "no different from the baseline"))
     # Where nobody is left, the first one shows it.
-    shown = kept or [Minimised(found[0].searched, found[0].searched)]
-    return Minimising(shown, noise, tuple(filter(None, notes)))
+    shown = replace(state, finalists=tuple(kept) or state.finalists[:1])
+    return shown.noted(
+        _told(len(found) - len(left), "the same as another"),
+        _told(len(left) - len(kept), "no different from the baseline"),
+    )
 
 
 def _told(count: int, what: str) -> str:

@@ -10,7 +10,7 @@ from itertools import combinations
 
 from planish.core import Candidate, CanSelect, CanShrink, Effect, Objective, Task
 from planish.measure import deadline
-from planish.results.result import Ranked
+from planish.results.comparison import Compared, Finalist
 from planish.search import selected
 from planish.tuning.final.outcome import SearchOutcome
 from planish.tuning.final.paired import OutOfTimeError, PairedMeasurement, Values, open_bench
@@ -27,30 +27,36 @@ Known = dict[Candidate, Mapping[str, float]]
 """Candidate to its values beside the baseline's; empty where it failed."""
 
 
-def tell_effects(search: SearchOutcome, state: FinalState) -> None:
+def ablate(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     """Measure the effect of each step of each finalist, then of each pair, until the deadline.
 
     What a whole finalist does is known from the comparison, so nothing is measured of those with one step.
     """
+    del end
     task, space = search.task, search.space()
-    few = [place for place, m in enumerate(state.members) if len(m.candidate.steps) <= MOST_STEPS]
-    if not isinstance(space, CanShrink | CanSelect) or not few:
-        return
+    few = [each for each in state.finalists if len(each.candidate.steps) <= MOST_STEPS]
+    if not isinstance(space, CanShrink | CanSelect) or not few or state.baseline is None:
+        return state
+    base = state.baseline
     with open_bench(search) as bench:
         bench.end = deadline()
-        known = {m.candidate: _compared_values(m, state, task) for m in state.members}
+        known = {each.candidate: _compared_values(each, base) for each in state.finalists}
         meter = _Meter(bench, search.level.baseline(task), task.objectives, known)
         # All single steps before any pair: the time may end, and a pair is judged by what its steps do alone.
-        for count in (1, 2):
-            for place in few:
-                member = state.members[place]
-                effects = _effects(member.candidate, count, space, meter)
-                told = (
-                    {"alone": effects} if count == 1 else {"pairs": _compared(member, effects, state, task)}
-                )
-                state.members[place] = replace(member, **told)
-    if meter.late:
-        state.notes.append("not all effects of single steps and of pairs are known: the time for it was over")
+        alone = {each.candidate: _effects(each.candidate, 1, space, meter) for each in few}
+        pairs = {each.candidate: _effects(each.candidate, 2, space, meter) for each in few}
+    told = tuple(
+        replace(
+            each,
+            alone=alone[each.candidate],
+            pairs=_joined(alone[each.candidate], pairs[each.candidate], state, task),
+        )
+        if each.candidate in alone
+        else each
+        for each in state.finalists
+    )
+    late = "not all effects of single steps and of pairs are known: the time for it was over"
+    return replace(state, finalists=told).noted(late if meter.late else "")
 
 
 @dataclass
@@ -97,15 +103,14 @@ def _beside(
     return found
 
 
-def _compared_values(member: Ranked, state: FinalState, task: Task) -> Mapping[str, float]:
+def _compared_values(finalist: Finalist, baseline: Compared) -> Mapping[str, float]:
     """Give what the comparison found, as `_beside` does."""
     found: dict[str, float] = {}
-    for objective in task.objectives:
-        standing = member.standings[objective.name]
-        if objective.exact:
-            found[objective.name] = standing.median - state.baseline[objective.name].median
-        elif standing.ratio is not None:
-            found[objective.name] = standing.ratio.value
+    for name, measured in finalist.measured.items():
+        if measured.objective.exact:
+            found[name] = measured.median - baseline.measured[name].median
+        else:
+            found[name] = measured.ratio.value
     return found
 
 
@@ -128,9 +133,11 @@ def _effect(steps: Steps, chosen: Candidate | None, known: Known) -> Effect:
     return Effect(steps, known[chosen], why="" if known[chosen] else "it fails")
 
 
-def _compared(member: Ranked, pairs: Sequence[Effect], state: FinalState, task: Task) -> tuple[Effect, ...]:
+def _joined(
+    singles: Sequence[Effect], pairs: Sequence[Effect], state: FinalState, task: Task
+) -> tuple[Effect, ...]:
     """Tell of each pair whether its steps do together what each does alone, one after the other."""
-    alone = {effect.steps[0]: effect.values for effect in member.alone}
+    alone = {effect.steps[0]: effect.values for effect in singles}
 
     def additive(pair: Effect) -> Mapping[str, bool]:
         parts = [alone.get(step, {}) for step in pair.steps]

@@ -6,13 +6,16 @@ import statistics
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 
-from planish.core import Candidate, EvaluatorSpec, Executor, Objective, PlanishError, Reference
+from planish.core import EQUAL, EvaluatorSpec, Executor, Objective, PlanishError, Reference
 from planish.executors import LocalExecutor, remeasure_all
-from planish.measure import Entrant, Plan, Standing, seconds_left
+from planish.measure import CutShortError, Entrant, Plan, Standing, seconds_left
+from planish.results.comparison import Clocks, Compared, Measurement
+from planish.tuning.final.front import order
 from planish.tuning.final.outcome import SearchOutcome
+from planish.tuning.final.state import FinalState
 
 REFERENCE_S = 10.0
 """Another baseline is measured so long at most."""
@@ -21,47 +24,82 @@ Standings = Mapping[str, Standing]
 """How somebody did, by the objectives' names."""
 
 
-@dataclass(frozen=True)
-class Compared:
-    """What came of a comparison.
-
-    Args:
-        baseline: how it did.
-        others: how each candidate did, in their order; the verdict of some may be "left out".
-        notes: how the time that there was made it smaller than usual.
-    """
-
-    baseline: Standings
-    others: Sequence[Standings]
-    notes: Sequence[str] = ()
-
-
-def compare(search: SearchOutcome, candidates: Sequence[Candidate], end: float) -> Compared:
-    """Measure the baseline and candidates by all objectives, interleaved, while there is time.
+def compare(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+    """Measure the baseline and the finalists by all objectives, interleaved, while there is time.
 
     Args:
         search: whose end it is.
-        candidates: the most telling first. The baseline may be one of them; it is measured once.
+        state: its finalists come in the order of who tells the most. The baseline may be one of them; it is
+            measured once.
         end: when it is to be over, by the monotonic clock; it may take longer, up to the deadline of all.
 
+    Returns:
+        Those who were measured and did not fail, the best first; no baseline where even the least that tells
+        something was not over by the deadline.
+
     Raises:
-        CutShortError: even the least that tells something was not over by the deadline.
         PlanishError: the baseline fails.
     """
     level, task = search.level, search.task
     factory, unchanged = level.evaluator(task, final=True), level.baseline(task)
+    candidates = [each.candidate for each in state.finalists]
     entrants = {c: Entrant(f"#{i}", c, factory) for i, c in enumerate(candidates, 1) if c != unchanged}
     baseline = Entrant("baseline", unchanged, factory)
     plan = Plan(seed=search.settings.seed, seconds=max(0.0, end - time.monotonic()))
     noisy = not all(objective.exact for objective in task.objectives)
     # What is exact needs no fresh processes.
     start = LocalExecutor if search.executor is None or noisy else partial(_lent, search.executor)
-    base, *found = remeasure_all(baseline, list(entrants.values()), task.objectives, plan, start)
-    by_candidate = {unchanged: base, **dict(zip(entrants, found, strict=True))}
+    try:
+        base, *found = remeasure_all(baseline, list(entrants.values()), task.objectives, plan, start)
+    except CutShortError:
+        return replace(state, finalists=()).noted("not compared with the baseline: the time for it was over")
     leading = task.objectives[0].name
     others = [each[leading] for each in found]
-    notes = _notes(base[leading], others, plan) if noisy else _left_out(others)
-    return Compared(base, [by_candidate[c] for c in candidates], notes)
+    told = _notes(base[leading], others, plan) if noisy else _left_out(others)
+    by_candidate = {unchanged: base, **dict(zip(entrants, found, strict=True))}
+    measured = Compared(name="baseline", measured=_measured(base, base, task.objectives))
+    compared = replace(state, finalists=(), baseline=measured).noted(*told)
+    for each in state.finalists:
+        standings = by_candidate[each.candidate]
+        if standings[leading].ratio is not None:
+            values = _measured(standings, base, task.objectives)
+            kept = (*compared.finalists, replace(each, measured=values))
+            compared = replace(compared, finalists=kept)
+        else:
+            compared = compared.noted(_failed(standings[leading]))
+    return order(search, compared, end)
+
+
+def _failed(standing: Standing) -> str:
+    """Say why it failed; nothing of who was left out."""
+    return "".join(
+        f"one of the best failed when it was measured again: {failure.stage}: {failure.reason}"
+        for failure in standing.failures[:1]
+    )
+
+
+def _measured(found: Standings, base: Standings, objectives: Sequence[Objective]) -> dict[str, Measurement]:
+    """Give what is kept of how somebody did; of the baseline, that is compared with nobody."""
+    return {
+        o.name: Measurement(
+            o,
+            found[o.name].median,
+            found[o.name].ratio or EQUAL,
+            found[o.name].verdict,
+            found[o.name].samples if o == objectives[0] else (),
+            None if found is base else _clocks(found[o.name], base[o.name]),
+        )
+        for o in objectives
+    }
+
+
+def _clocks(standing: Standing, baseline: Standing) -> Clocks | None:
+    evidence = standing.evidence
+    if evidence is None or evidence.processor is None:
+        return None
+    decides = "processor" if evidence.by_processor else "wall"
+    rows = standing.processor, baseline.processor
+    return Clocks(evidence.wall, evidence.processor, decides, evidence.disputed, *rows)
 
 
 def _notes(base: Standing, found: Sequence[Standing], plan: Plan) -> Sequence[str]:
@@ -98,8 +136,8 @@ def _clocked(found: Sequence[Standing]) -> Sequence[str]:
     return notes
 
 
-def compare_reference(search: SearchOutcome, reference: Reference, known: Standings) -> Mapping[str, float]:
-    """Measure another baseline in turns with the baseline; gives its values by objective.
+def compare_reference(search: SearchOutcome, reference: Reference, known: Compared) -> Compared:
+    """Measure another baseline in turns with the baseline.
 
     It may be several times slower, and it is not judged; so one process is enough. What has noise is told by
     its ratio to the baseline, since the machine may be faster or slower now than in the comparison.
@@ -125,13 +163,16 @@ def compare_reference(search: SearchOutcome, reference: Reference, known: Standi
             raise PlanishError(
                 f"{reference.name} failed: {failure.stage}: {failure.reason}: {failure.detail}"
             )
-    return {o.name: _told(o, found[o.name], known[o.name]) for o in task.objectives}
+    values = {o.name: _told(o, found[o.name], known.measured[o.name].median) for o in task.objectives}
+    return Compared(
+        name=reference.name, measured={o.name: Measurement(o, values[o.name]) for o in task.objectives}
+    )
 
 
-def _told(objective: Objective, standing: Standing, known: Standing) -> float:
+def _told(objective: Objective, standing: Standing, known: float) -> float:
     if objective.exact or standing.ratio is None:
         return standing.median
-    return known.median * standing.ratio.value
+    return known * standing.ratio.value
 
 
 @contextmanager

@@ -1,0 +1,209 @@
+"""What the store keeps of a comparison: a row for each finalist, with JSON, of which every version is read.
+
+The keys of a row's JSON, by objective name where a value is a mapping:
+
+- `version`: 2; version 1, of planish 0.1, has none, says "faster", "no difference" and "slower" for "better",
+  "same" and "worse", and repeats much;
+- `hash`: of the candidate; `samples`: by the leading objective;
+- `objectives`: for each `median`, `ratio` (value, low, high; of objective / baseline's), `verdict`,
+  `baseline` (the median). Where processor time is known too, `clocks` (see
+  `planish.results.comparison.Clocks`);
+- `scores`: what data that the search did not see gives; empty where that was left out;
+- `second_opinion`: `agrees`, `difference`, `why` (see `planish.core.Opinion`);
+- `edits`: steps as `searched` and as `left` after minimising;
+- `effects`: `alone` with `step`, and `pairs` with `steps` and `additive`; each with `values`, and `why` where
+  there are none (see `planish.core.Effect`);
+- `trial`: the values as the search measured them, of the candidate before it was minimised;
+- `notes`: sentences on what could not be done for this one;
+- `figures`, where its level has some: what `describe` tells (see `planish.core.HasFigures`).
+
+In the first row there is also what belongs to all:
+
+- `baseline`: its `median` and `samples` by the leading objective; `baseline_scores`;
+- `noise`: the share by which equals differ, measured while minimising; empty where nothing was minimised;
+- `reference`, where there is one: its `name`, and the medians as `objectives`;
+- `run_notes`: sentences on how the whole run was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from planish.core import VERDICTS, Effect, Objective, Opinion, Ratio, StoreError, Verdict
+from planish.results.comparison import Clocks, Compared, Comparison, Finalist, Measurement
+from planish.store import ResultRow
+
+VERSION = 2
+_OLD: Mapping[str, Verdict] = {"faster": "better", "no difference": "same", "slower": "worse"}
+_Json = Mapping[str, Any]
+
+
+def encode(comparison: Comparison) -> list[ResultRow]:
+    """Give the rows of a comparison; every finalist is measured."""
+    rows = list[ResultRow]()
+    for finalist in comparison.finalists:
+        shared = {} if rows else _shared(comparison)
+        data = {"version": VERSION, **finalist_to_json(finalist, comparison.baseline), **shared}
+        rows.append(ResultRow(finalist.candidate, finalist.lead.gain.value, data))
+    return rows
+
+
+def _shared(comparison: Comparison) -> dict[str, Any]:
+    base, reference = comparison.baseline, comparison.reference
+    return {
+        "baseline": {"median": base.lead.median, "samples": list(base.lead.samples)},
+        "baseline_scores": dict(base.scores),
+        "noise": dict(comparison.noise),
+        **({"reference": reference_to_json(reference)} if reference else {}),
+        "run_notes": list(comparison.notes),
+    }
+
+
+def reference_to_json(reference: Compared) -> dict[str, Any]:
+    """Give another baseline's name and medians."""
+    return {"name": reference.name, "objectives": medians(reference)}
+
+
+def medians(compared: Compared) -> dict[str, float]:
+    """Give somebody's medians by the objectives' names."""
+    return {name: each.median for name, each in compared.measured.items()}
+
+
+def finalist_to_json(finalist: Finalist, baseline: Compared) -> dict[str, Any]:
+    """Give what a row says of one finalist."""
+    opinion = finalist.opinion
+    return {
+        "hash": finalist.candidate.hash,
+        "samples": list(finalist.lead.samples),
+        "objectives": {
+            name: _measurement_to_json(each, baseline.measured[name])
+            for name, each in finalist.measured.items()
+        },
+        "scores": dict(finalist.scores),
+        "second_opinion": {"agrees": opinion.agrees, "difference": opinion.difference, "why": opinion.why},
+        "edits": {"searched": finalist.searched, "left": len(finalist.candidate.steps)},
+        "effects": {
+            "alone": [{"step": e.steps[0], **_effect(e)} for e in finalist.alone],
+            "pairs": [
+                {"steps": list(e.steps), "additive": dict(e.additive), **_effect(e)} for e in finalist.pairs
+            ],
+        },
+        "trial": dict(finalist.trial),
+        "notes": list(finalist.notes),
+        **({"figures": dict(finalist.figures)} if finalist.figures else {}),
+    }
+
+
+def _measurement_to_json(measured: Measurement, baseline: Measurement) -> dict[str, Any]:
+    clocks = {"clocks": _clocks_to_json(measured.clocks)} if measured.clocks else {}
+    ratio, verdict = _ends(measured.ratio), measured.verdict
+    return {
+        "median": measured.median,
+        "ratio": ratio,
+        "verdict": verdict,
+        "baseline": baseline.median,
+        **clocks,
+    }
+
+
+def _clocks_to_json(clocks: Clocks) -> dict[str, Any]:
+    return {
+        "wall": _ends(clocks.wall),
+        "processor": _ends(clocks.processor),
+        "decides": clocks.decides,
+        "disputed": clocks.disputed,
+        "samples": [list(row) for row in clocks.samples],
+        "baseline_samples": [list(row) for row in clocks.baseline_samples],
+    }
+
+
+def _ends(ratio: Ratio) -> list[float]:
+    return [ratio.value, ratio.low, ratio.high]
+
+
+def _effect(effect: Effect) -> dict[str, Any]:
+    return {"values": dict(effect.values), **({"why": effect.why} if effect.why else {})}
+
+
+def decode(rows: Sequence[ResultRow], objectives: Sequence[Objective]) -> Comparison | None:
+    """Read a comparison back.
+
+    Args:
+        rows: a run's, by rank.
+        objectives: of its task.
+
+    Returns:
+        None where nobody was compared by these objectives.
+
+    Raises:
+        StoreError: a newer planish wrote it, or it is damaged.
+    """
+    if not rows or not {o.name for o in objectives} <= {*rows[0].data.get("objectives", ())}:
+        return None
+    if rows[0].data.get("version", 1) not in (1, VERSION):
+        raise StoreError(f"the result of run {rows[0].run_id} is of a newer planish", "Update planish.")
+    try:
+        return _decoded(rows, objectives)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        told = f"the result of run {rows[0].run_id} cannot be read: {type(error).__name__}: {error}"
+        raise StoreError(told, "Tune again.") from error
+
+
+def _decoded(rows: Sequence[ResultRow], objectives: Sequence[Objective]) -> Comparison:
+    first, told = rows[0].data, rows[0].data.get("reference")
+    samples = [tuple(first["baseline"]["samples"]), *[()] * len(objectives)]
+    base = {
+        o.name: Measurement(o, first["objectives"][o.name]["baseline"], samples=known)
+        for o, known in zip(objectives, samples, strict=False)
+    }
+    return Comparison(
+        tuple(_finalist(f"#{rank}", row, objectives) for rank, row in enumerate(rows, 1)),
+        Compared(name="baseline", measured=base, scores=first["baseline_scores"]),
+        None if told is None else _reference(told, objectives),
+        first["noise"],
+        tuple(first["run_notes"]),
+    )
+
+
+def _reference(told: _Json, objectives: Sequence[Objective]) -> Compared:
+    measured = {o.name: Measurement(o, told["objectives"][o.name]) for o in objectives}
+    return Compared(name=told["name"], measured=measured)
+
+
+def _finalist(name: str, row: ResultRow, objectives: Sequence[Objective]) -> Finalist:
+    data, effects = row.data, row.data["effects"]
+    samples = [tuple(data["samples"]), *[()] * len(objectives)]
+    return Finalist(
+        name=name,
+        candidate=row.candidate,
+        measured={
+            o.name: _measurement(data["objectives"][o.name], o, known)
+            for o, known in zip(objectives, samples, strict=False)
+        },
+        scores=data["scores"],
+        opinion=Opinion(**data["second_opinion"]),
+        searched=data["edits"]["searched"],
+        alone=tuple(Effect((e["step"],), e["values"], why=e.get("why", "")) for e in effects["alone"]),
+        pairs=tuple(
+            Effect(tuple(e["steps"]), e["values"], e["additive"], e.get("why", "")) for e in effects["pairs"]
+        ),
+        trial=data["trial"],
+        figures=data.get("figures", {}),
+        notes=tuple(data["notes"]),
+        intact=data["hash"] == row.candidate.hash,
+    )
+
+
+def _measurement(told: _Json, objective: Objective, samples: tuple[float, ...]) -> Measurement:
+    clocks = _clocks(told["clocks"]) if "clocks" in told else None
+    verdict: Verdict = _OLD.get(told["verdict"], told["verdict"])
+    if verdict not in VERDICTS:
+        raise ValueError(f"no verdict is {verdict!r}")
+    return Measurement(objective, told["median"], Ratio(*told["ratio"]), verdict, samples, clocks)
+
+
+def _clocks(told: _Json) -> Clocks:
+    samples, base = (tuple(map(tuple, told[name])) for name in ("samples", "baseline_samples"))
+    wall, processor = Ratio(*told["wall"]), Ratio(*told["processor"])
+    return Clocks(wall, processor, told["decides"], told["disputed"], samples, base)

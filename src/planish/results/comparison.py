@@ -1,0 +1,148 @@
+"""Finalists measured again beside the baseline: how they did, and what else is known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from planish.core import EQUAL, Candidate, Effect, Objective, Opinion, Ratio, Verdict, held_back
+
+Rounds = tuple[tuple[float, ...], ...]
+"""By process, then by round."""
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """What the clock and processor time say of a ratio (see `planish.measure.Evidence`).
+
+    Args:
+        wall: by the clock.
+        processor: by processor time.
+        decides: which of them counts.
+        disputed: whether they contradict each other.
+        samples: what the processor's is made of.
+        baseline_samples: the same of the baseline.
+    """
+
+    wall: Ratio
+    processor: Ratio
+    decides: Literal["wall", "processor"]
+    disputed: bool
+    samples: Rounds = field(default=(), repr=False)
+    baseline_samples: Rounds = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """How somebody did by one objective.
+
+    Args:
+        objective: which.
+        median: in the objective's unit.
+        ratio: objective / baseline's objective; 1 of what is compared with nobody.
+        verdict: beside the baseline; on examples that were held back, where there are any.
+        samples: every sample, in the order measured; kept of the leading objective alone.
+        clocks: None where processor time does not tell how long it takes.
+    """
+
+    objective: Objective
+    median: float
+    ratio: Ratio = EQUAL
+    verdict: Verdict = "same"
+    samples: tuple[float, ...] = field(default=(), repr=False)
+    clocks: Clocks | None = None
+
+    @property
+    def gain(self) -> Ratio:
+        """How many times better than the baseline."""
+        return self.ratio.gain(self.objective)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """Somebody in a comparison: a finalist, or what the finalists are compared with.
+
+    Args:
+        name: `#1`, `#2`, ...; `baseline`; or the name of another baseline, such as a file's.
+        measured: how it did, by the objectives' names; the leading one first.
+        scores: what data that the search did not see gives: name to value.
+        opinion: what another way to run it says of its answer.
+    """
+
+    name: str = ""
+    measured: Mapping[str, Measurement] = field(default_factory=dict[str, Measurement])
+    scores: Mapping[str, float] = field(default_factory=dict[str, float])
+    opinion: Opinion = field(default_factory=Opinion)
+
+    @property
+    def lead(self) -> Measurement:
+        """How it did by the leading objective."""
+        return next(iter(self.measured.values()))
+
+    def held_back(self, objective: str) -> float | None:
+        """Give an objective's value on the examples that were held back; None where there are none."""
+        return held_back(objective, self.scores)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finalist(Compared):
+    """A candidate chosen for the comparison; of several objectives, a member of the front.
+
+    Args:
+        candidate: what was measured.
+        searched: how many steps it had when the search ended; fewer are left where it was minimised.
+        trial: its values as the search measured them, before it was minimised.
+        alone: what each of its steps does alone; empty where that was left out.
+        pairs: what each two of its steps do together.
+        figures: what was measured for `describe`, as JSON; see `planish.core.HasFigures`.
+        notes: what could not be done for it, in sentences.
+        intact: whether the store gave back the candidate that was stored.
+    """
+
+    candidate: Candidate
+    searched: int = 0
+    trial: Mapping[str, float] = field(default_factory=dict[str, float])
+    alone: tuple[Effect, ...] = ()
+    pairs: tuple[Effect, ...] = ()
+    figures: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    notes: tuple[str, ...] = ()
+    intact: bool = True
+
+    @property
+    def unharmed(self) -> bool:
+        """Whether it is worse than the baseline in nothing."""
+        return all(each.verdict in ("better", "same") for each in self.measured.values())
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Finalists and baseline, measured in turns.
+
+    Args:
+        finalists: the best first. Of several objectives it is the front: what is worse than the baseline in
+            none comes first, then the others, each sorted by the leading one; those that are disputed come
+            last. Where nothing is better than the baseline, beyond the noise and without being worse in
+            something, the baseline comes first.
+        baseline: what they are compared with.
+        reference: another baseline, its values as many times the baseline's here as when the two were
+            measured in turns; None where there is none.
+        noise: objective name to the share by which equals differ; empty where that was not measured.
+        notes: how the run was measured, in sentences.
+    """
+
+    finalists: tuple[Finalist, ...]
+    baseline: Compared
+    reference: Compared | None = None
+    noise: Mapping[str, float] = field(default_factory=dict[str, float])
+    notes: tuple[str, ...] = ()
+
+    @property
+    def objectives(self) -> tuple[Objective, ...]:
+        """The task's, the leading one first."""
+        return tuple(each.objective for each in self.baseline.measured.values())
+
+    @property
+    def everybody(self) -> tuple[Compared, ...]:
+        """The baselines, then the finalists."""
+        return (self.baseline, *([self.reference] if self.reference else []), *self.finalists)

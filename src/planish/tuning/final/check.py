@@ -1,0 +1,91 @@
+"""What else is to be known of the finalists: what a level has methods for (`planish.core.capabilities`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planish.core import (
+    Candidate,
+    CanScore,
+    CrossChecks,
+    Failed,
+    HasReference,
+    Lost,
+    Measured,
+    Opinion,
+    Outcome,
+    PlanishError,
+)
+from planish.measure import CutShortError
+from planish.results.comparison import Finalist
+from planish.tuning.final.compare import compare_reference
+from planish.tuning.final.front import dispute, judge_by_held_back
+from planish.tuning.final.outcome import SearchOutcome
+from planish.tuning.final.state import FinalState
+
+
+def doubt(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+    """Ask for a second opinion on each finalist, and on the baseline."""
+    del end
+    level, base = search.level, state.baseline
+    assert isinstance(level, CrossChecks)
+    assert base is not None
+    try:
+        own, *opinions = level.second_opinion(search.task, _with_baseline(search, state))
+    except PlanishError as error:
+        why = f"no second opinion: {error}".rstrip(".")
+        silent = tuple(replace(each, opinion=Opinion(why=why)) for each in state.finalists)
+        return replace(state, finalists=silent).noted(why)
+    pairs = zip(state.finalists, opinions, strict=True)
+    asked = tuple(dispute(replace(each, opinion=opinion)) for each, opinion in pairs)
+    differs = f"the second opinion differs on the baseline too: {own.why}" if own.agrees is False else ""
+    return replace(state, finalists=asked, baseline=replace(base, opinion=own)).noted(differs)
+
+
+def score(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+    """Score each finalist, and the baseline, on what no search has seen."""
+    del end
+    level, base = search.level, state.baseline
+    assert isinstance(level, CanScore)
+    assert base is not None
+    try:
+        own, *outcomes = level.scores(search.task, _with_baseline(search, state))
+    except PlanishError as error:
+        return state.noted(f"no scores on unseen data: {error}".rstrip("."))
+    pairs = zip(state.finalists, outcomes, strict=True)
+    scored = replace(state, finalists=tuple(_scored(each, outcome) for each, outcome in pairs))
+    if not isinstance(own, Measured):
+        return scored.noted(f"the baseline cannot be scored on unseen data: {_why(own)}")
+    return judge_by_held_back(replace(scored, baseline=replace(base, scores=own.values)))
+
+
+def _scored(finalist: Finalist, outcome: Outcome) -> Finalist:
+    if isinstance(outcome, Measured):
+        return replace(finalist, scores=outcome.values)
+    return replace(finalist, notes=(*finalist.notes, f"cannot be scored on unseen data: {_why(outcome)}"))
+
+
+def _with_baseline(search: SearchOutcome, state: FinalState) -> list[Candidate]:
+    """List the baseline, then the finalists."""
+    return [search.level.baseline(search.task), *(each.candidate for each in state.finalists)]
+
+
+def _why(failed: Failed | Lost) -> str:
+    return f"{failed.reason}: {failed.detail}" if failed.detail else failed.reason
+
+
+def refer(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+    """Measure another baseline, where there is one."""
+    del end
+    level, base = search.level, state.baseline
+    assert isinstance(level, HasReference)
+    assert base is not None
+    try:
+        reference = level.reference(search.task)
+        if reference is None:
+            return state
+        return replace(state, reference=compare_reference(search, reference, base))
+    except CutShortError:
+        return state.noted("nothing to refer to: the time for it was over")
+    except PlanishError as error:
+        return state.noted(f"nothing to refer to: {error}".rstrip("."))
