@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.errors import Inexact, applied, reduced, stored
-from planish.loops.lang.program import POSITIONS, Access, Apply, Const, Expr, Program, Statement
+from planish.loops.lang.program import GATHER, POSITIONS, Access, Apply, Const, Expr, Program, Statement
 
 Array = NDArray[Any]
 
@@ -36,19 +36,31 @@ class _Points:
         match expr:
             case Const(value=number):
                 return Inexact(np.full([1] * len(self.axes), number), np.zeros([1] * len(self.axes)))
+            case Apply(function=function, args=(Access() as table, Access() as by)) if function.startswith(
+                GATHER
+            ):
+                return self.gathered(table, int(function.removeprefix(GATHER)), by)
             case Apply(function=function, args=args):
                 return applied(function, [self.value(arg) for arg in args], self.dtype)
             case Access():
                 return self.read(expr)
 
-    def read(self, access: Access) -> Inexact:
+    def gathered(self, access: Access, dimension: int, by: Access) -> Inexact:
+        """Look an index up: a whole number is brought into range, what is not a number is 0."""
+        index, extent = self.read(by), self.tensors[access.tensor].value.shape[dimension]
+        found = np.where(np.isnan(index.value), 0, np.clip(index.value, 0, extent - 1)).astype(int)
+        made = self.read(access, {dimension: found})
+        return Inexact(made.value, np.where(index.error > 0, np.inf, made.error))
+
+    def read(self, access: Access, instead: Mapping[int, Array] | None = None) -> Inexact:
         tensor = self.tensors[access.tensor]
         inside: Array = np.ones([1] * len(self.axes), bool)
         places: list[Array] = []
-        for index, extent in zip(access.index, tensor.value.shape, strict=True):
+        for d, (index, extent) in enumerate(zip(access.index, tensor.value.shape, strict=True)):
             place = np.full([1] * len(self.axes), index.offset)
             for axis, coefficient in index.terms:
                 place = place + coefficient * self.walk(axis)
+            place = (instead or {}).get(d, place)
             inside = inside & (place >= 0) & (place < extent)
             places.append(np.clip(place, 0, extent - 1))
         pad = 0.0 if access.pad is None else access.pad

@@ -20,6 +20,7 @@ from planish.loops.build import compile_with, tree_of
 from planish.loops.ir.annotated import AnnotatedTree
 from planish.loops.ir.emulate import emulate
 from planish.loops.ir.storage import TreeFault
+from planish.loops.lang.gathering import index_ranges
 from planish.loops.lang.numpy_types import numpy_type
 from planish.loops.lang.parse import parse_canonical
 from planish.loops.lang.program import Program
@@ -96,6 +97,8 @@ def _input(random: np.random.Generator, program: Program, name: str, special: bo
         return np.where(values == 0, -most - 1, values).astype(kind.dtype)
     magnitude = 0.5 + 1.5 * (random.permutation(kind.size) + random.random()) / kind.size
     values = magnitude * np.where(random.random(kind.size) < 0.5, -1, 1)
+    if name in index_ranges(program):
+        values = random.integers(-2, index_ranges(program)[name] + 2, kind.size).astype(np.float64)
     if special:
         for _ in range(int(random.integers(4))):
             values[int(random.integers(kind.size))] = SPECIAL[int(random.integers(len(SPECIAL)))]

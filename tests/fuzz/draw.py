@@ -15,6 +15,8 @@ from planish.loops.lang.program import Program
 
 T = TypeVar("T")
 Sizes = dict[str, int]
+Tables = Mapping[str, Sequence[str]]
+"""Table to its dimensions: axes, and what is no axis for `ROWS`."""
 
 SIZES = (
     1,
@@ -77,6 +79,8 @@ REDUCE = ("+=", "+=", "+=", "max=", "min=", "*=")
 NARROW = ("float16", "bfloat16")
 WHOLE = (("-inf", "-128"), ("inf", "127"), ("0.25", "2"), ("0.75", "3"), ("1.5", "3"), ("0.5", "5"))
 """Numbers in texts, and whole ones in their place."""
+ROWS = 11
+"""Of a table that is looked up."""
 FEW, MANY, FACTORS = 30_000, 200_000, 200
 """Points of a program's largest statement, mostly and sometimes; factors of a product that is reduced."""
 
@@ -99,28 +103,32 @@ def shuffled(random: Generator, options: Sequence[T]) -> list[T]:
 def draw_program(random: Generator) -> Program:
     """Draw programs until one is legal: one in ten windows reads only padding, or has nothing to reduce."""
     while True:
-        text, sizes = pick(random, KINDS)(random)
+        text, sizes, *tables = pick(random, KINDS)(random)
         limit = FACTORS if "*=" in text or "prod(" in text else MANY if chance(random, 0.1) else FEW
         sizes = _smaller(sizes, limit)
         for stage in range(pick(random, (0, 0, 1, 1, 2))):
             text += "; " + _after(random, text, sizes, stage)
         try:
-            program = _typed(random, text, sizes)
+            program = _typed(random, text, sizes, _shapes(tables, sizes))
         except ProgramError:
             continue
         if len({n for n, _ in program.types}) < 12:
             return program.with_constants(t for t in program.inputs if chance(random, 0.25))
 
 
-def _typed(random: Generator, text: str, sizes: Sizes) -> Program:
+def _shapes(tables: Sequence[Tables], sizes: Sizes) -> dict[str, tuple[int, ...]]:
+    return {t: tuple(sizes.get(d, ROWS) for d in dims) for each in tables for t, dims in each.items()}
+
+
+def _typed(random: Generator, text: str, sizes: Sizes, shapes: Mapping[str, tuple[int, ...]]) -> Program:
     """Read a program; in some, inputs and outputs are narrower than what is computed, all or any of them."""
-    if chance(random, 0.3) and (found := _whole(random, text, sizes)):
+    if not shapes and chance(random, 0.3) and (found := _whole(random, text, sizes)):
         return found
-    program = parse(text, sizes, dtype=pick(random, ("float32", "float64")))
+    program = parse(text, sizes, shapes, dtype=pick(random, ("float32", "float64")))
     if program.arithmetic == "float64" or chance(random, 0.4):
         return program
     narrow = {t: pick(random, NARROW) for t in (*program.inputs, *program.outputs) if chance(random, 0.7)}
-    return parse(text, sizes, dtype=pick(random, (narrow, pick(random, NARROW))))
+    return parse(text, sizes, shapes, dtype=pick(random, (narrow, pick(random, NARROW))))
 
 
 def _whole(random: Generator, text: str, sizes: Sizes) -> Program | None:
@@ -239,6 +247,21 @@ def _place(random: Generator) -> tuple[str, Sizes]:
     return f"{access(random, 'O', [a for a in axes if a != along])} = {found}", _sizes(random, axes)
 
 
+def _look_up(random: Generator) -> tuple[str, Sizes, Tables]:
+    """A table that another tensor subscripts, alone or in a product, reduced or not."""
+    by, own = pick(random, ("t", "t", "tu", "")), pick(random, ("", "d", "d", "de", "td"))
+    dims = shuffled(random, [*own, "rows"])
+    index = f"I[{', '.join(by)}]"
+    axes = sorted({*by, *own})
+    value = wrapped(random, f"L[{', '.join(index if d == 'rows' else d for d in dims)}]", 0.3)
+    if axes and chance(random, 0.5):
+        read = access(random, "B", [a for a in axes if chance(random, 0.6)])
+        value = pick(random, (*BINARY, "({} * {})")).format(value, read)
+    kept = [a for a in axes if chance(random, 0.7)] if chance(random, 0.5) else axes
+    reduce = "=" if len(kept) == len(axes) else pick(random, REDUCE[:5])
+    return f"{access(random, 'O', kept)} {reduce} {value}", _sizes(random, axes), {"L": dims}
+
+
 def _value(random: Generator, axes: str, depth: int) -> str:
     if depth == 0 or chance(random, 0.3):
         number = pick(random, ("1.5", "-2", *axes))
@@ -266,9 +289,9 @@ def _chain(random: Generator) -> tuple[str, Sizes]:
     return text, sizes | {axis: of(sizes) for axis, of in tied.items()}
 
 
-KINDS: Sequence[Callable[[Generator], tuple[str, Sizes]]] = (
+KINDS: Sequence[Callable[[Generator], tuple[str, Sizes] | tuple[str, Sizes, Tables]]] = (
     *(_contraction, _contraction, _contraction, _contraction, _chain, _chain, _chain),
-    *(_convolution, _pooling, _concatenation, _elementwise, _elementwise, _place),
+    *(_convolution, _pooling, _concatenation, _elementwise, _elementwise, _place, _look_up),
 )
 
 

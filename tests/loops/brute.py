@@ -101,6 +101,15 @@ def _value(expr: Expr, point: Point, tensors: Tensors, number: Any) -> Any:
     match expr:
         case Const(value=value):
             return number(value)
+        case Apply(function=function, args=(Access() as table, Access() as by)) if function.startswith(
+            "gather"
+        ):
+            d = int(function.removeprefix("gather"))
+            last = tensors[table.tensor].shape[d] - 1
+            found = _value(by, point, tensors, number)
+            place = [_at(i, point) for i in table.index]
+            place[d] = 0 if np.isnan(found) else int(min(max(found, 0), last))
+            return tensors[table.tensor][tuple(place)]
         case Apply(function=function, args=args):
             return FUNCTIONS[function](*(_value(arg, point, tensors, number) for arg in args))
         case Access(tensor=tensor, index=index, pad=pad):

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from planish.loops.lang.draft import Draft, axes_of
+from planish.loops.lang.gathering import gathers, parts_of
 from planish.loops.lang.parse import parse
 from planish.loops.lang.syntax import read_statements
 
@@ -20,8 +21,11 @@ def axes(draft: Draft) -> set[str]:
 
 @pytest.mark.parametrize("text", ROWS)
 def test_rows(text: str) -> None:
-    named = {axis for draft in read_statements(text) for axis in axes(draft)}
-    assert parse(text, dict.fromkeys(named, 3)).outputs
+    drafts = read_statements(text)
+    named = {axis for draft in drafts for axis in axes(draft)}
+    looked_up = [parts_of(g)[0] for draft in drafts for part in draft.parts for g in gathers(part)]
+    shapes = {table.tensor: (3,) * len(table.index) for table in looked_up}
+    assert parse(text, dict.fromkeys(named, 3), shapes).outputs
 
 
 def test_the_example_in_python(capsys: pytest.CaptureFixture[str]) -> None:

@@ -169,6 +169,15 @@ def test_whole_numbers_are_passed_as_such(backend: str, tmp_path: Path) -> None:
 
 @needs_compiler
 @pytest.mark.parametrize("backend", available_backends())
+def test_a_table_is_looked_up(backend: str, tmp_path: Path) -> None:
+    program = parse("O[t,d] = E[I[t],d]", {"t": 13}, {"E": (9, 35)})
+    exported(program, (), backend, tmp_path)
+    assert "f(const float *E, const float *I, float *O)" in (tmp_path / "f.h").read_text()
+    assert right(program, run_in_c(program, tmp_path, ["f(E, I, O);"]))
+
+
+@needs_compiler
+@pytest.mark.parametrize("backend", available_backends())
 def test_weights_are_prepared_and_temporaries_have_a_workspace(backend: str, tmp_path: Path) -> None:
     """Everything at once: an ahead part, shared and private temporaries, a parallel loop, and float64."""
     text = "C[m,n] += A[m,k] * B[k,n]; D[m,n] = exp(C[m,n] - A[m,0])"

@@ -30,8 +30,8 @@ from planish.loops.ir.extent import iterations, within
 from planish.loops.ir.named_values import Cells
 from planish.loops.ir.position import Position, Vector
 from planish.loops.ir.register_file import Numbered
-from planish.loops.ir.storage import Storage, TreeFault
-from planish.loops.ir.tree import Leaf, Loop, Node, Ref, Value
+from planish.loops.ir.storage import Storage, TreeFault, looked_up
+from planish.loops.ir.tree import Call, Leaf, Loop, Node, Ref, Value
 from planish.loops.lang.program import Const
 
 
@@ -212,6 +212,8 @@ class _Emulator:
                 return self.storage.number(value.value)
             case Ref():
                 return self._read(value, lane)
+            case Call("gather", (Ref() as base, index, Const(stride), Const(extent))):
+                return self._read(looked_up(base, self._value(index, lane), stride, extent), lane)
             case _:
                 return self.storage.applied(value.function, *[self._value(v, lane) for v in value.args])
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
+from planish.loops.lang.gathering import tables
 from planish.loops.lang.program import Access, Apply, Expr, Index, Program, Statement, TensorType, accesses
 
 
@@ -35,6 +36,8 @@ def fused(program: Program, outer: str, inner: str) -> Program | None:
     """Make one axis of two; None where a tensor's elements are not in sequence along both."""
     places: dict[str, int | None] = {}
     for statement in program.statements:
+        if any({outer, inner} & _axes(table) for table in tables(statement.value)):
+            return None
         for access in _accesses(statement):
             place = _place(access, program, outer, inner)
             # A tensor keeps one type: its accesses must agree where the axes are.
@@ -55,6 +58,10 @@ _APART = -1
 def _accesses(statement: Statement) -> Iterator[Access]:
     yield statement.target
     yield from accesses(statement.value)
+
+
+def _axes(access: Access) -> set[str]:
+    return {axis for index in access.index for axis, _ in index.terms}
 
 
 def _neighbours(access: Access, program: Program) -> Iterator[tuple[str, str]]:

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.loops.ir.extent import Remaining, iterations, within
-from planish.loops.ir.storage import Storage, TreeFault
-from planish.loops.ir.tree import Leaf, Loop, LoopId, LoopTree, Node, Ref, Value, refs
+from planish.loops.ir.storage import Storage, TreeFault, looked_up
+from planish.loops.ir.tree import Call, Leaf, Loop, LoopId, LoopTree, Node, Ref, Value, refs
 from planish.loops.lang.program import Const
 
 
@@ -88,6 +88,8 @@ class _Machine:
                 return self.storage.number(value.value)
             case Ref():
                 return self.storage.read(value.buffer, self._element(value))
+            case Call("gather", (Ref() as base, index, Const(stride), Const(extent))):
+                return self._value(looked_up(base, self._value(index), stride, extent))
             case _:
                 return self.storage.applied(value.function, *map(self._value, value.args))
 

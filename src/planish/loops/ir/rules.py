@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planish.core import ScheduleError, did_you_mean
 from planish.loops.ir.schedule import Packing, Schedule, loop_text
+from planish.loops.lang.gathering import tables
 
 
 def checked(schedule: Schedule) -> Schedule:
@@ -80,6 +81,11 @@ def _check_input(schedule: Schedule, pack: Packing) -> set[str]:
         raise ScheduleError(
             f"nest '{nest.name}' neither reads nor writes tensor '{pack.tensor}'",
             did_you_mean(pack.tensor, known),
+        )
+    if ways[0] in tables(nest.statement.value):
+        raise ScheduleError(
+            f"cannot pack '{pack.tensor}': nest '{nest.name}' reads it by the elements of another tensor",
+            "Only a tensor that is read by loops alone can be packed.",
         )
     if len(ways) > 1:
         raise ScheduleError(

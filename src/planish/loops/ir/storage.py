@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.loops.ir.tree import Loop, LoopTree, leaves
+from planish.loops.ir.tree import Loop, LoopTree, Ref, leaves
 from planish.loops.lang.numpy_types import numpy_type
 from planish.loops.lang.program import ARITHMETIC
 from planish.loops.lang.whole import WHOLE, nearest_whole
@@ -17,6 +18,12 @@ from planish.loops.reference.bounds import VALUES
 
 class TreeFault(Exception):  # noqa: N818 - a fault of the tree, not of the user
     """A tree breaks the rules of `planish.loops.ir.tree`, or its annotations those of their module."""
+
+
+def looked_up(base: Ref, index: Any, stride: float, extent: float) -> Ref:
+    """Give what a "gather" reads: `index` strides behind its reference, brought into range."""
+    whole = np.nan_to_num(np.trunc(index), nan=0.0)
+    return replace(base, offset=base.offset + int(stride) * int(np.clip(whole, 0, extent - 1)))
 
 
 class Storage:

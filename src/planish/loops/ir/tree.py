@@ -65,7 +65,12 @@ class Ref:
 
 @dataclass(frozen=True)
 class Call:
-    """An element-wise function (of `planish.loops.lang.program.FUNCTIONS`) of values."""
+    """An element-wise function (of `planish.loops.lang.program.FUNCTIONS`) of values.
+
+    Besides these there is "gather", of a reference, a value, and two numbers, a stride and an extent: the
+    element that lies so many strides behind the reference as the value says, which is cut to a whole number
+    from 0 to the extent - 1; what is not a number is 0.
+    """
 
     function: str
     args: tuple[Value, ...]
@@ -124,8 +129,20 @@ class Loop:
         """
         if not self.innermost:
             return False
+        if self.looks_up:
+            return False
         found = [leaf for leaf in self.body if isinstance(leaf, Leaf)]
         return False not in [_stands_alone(leaf, self, found) for leaf in found]
+
+    @lazy
+    def looks_up(self) -> bool:
+        """Whether its iterations look different indices up: that is done one by one."""
+        found = list(leaves(self.body))
+        indices = [ref for leaf in found for ref in _indices(leaf.value)]
+        if not indices:
+            return False
+        written = {leaf.target.buffer for leaf in found}
+        return any(self.id in ref.stride or ref.buffer in written for ref in indices)
 
     @property
     def innermost(self) -> bool:
@@ -134,6 +151,15 @@ class Loop:
             if isinstance(node, Loop):
                 return False
         return True
+
+
+def _indices(value: Value) -> Iterator[Ref]:
+    """List what the indices of gathers are made of."""
+    if isinstance(value, Call):
+        if value.function == "gather":
+            yield from refs(value.args[1])
+        for arg in value.args:
+            yield from _indices(arg)
 
 
 def _stands_alone(leaf: Leaf, loop: Loop, found: list[Leaf]) -> bool:

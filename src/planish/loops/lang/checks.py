@@ -11,6 +11,7 @@ from math import prod
 from planish.core.errors import ProgramError, did_you_mean
 from planish.loops.lang.draft import RESERVED, Draft, axes_of
 from planish.loops.lang.extents import Shapes, uses
+from planish.loops.lang.gathering import check_gathers, index_ranges
 from planish.loops.lang.program import DTYPES, POSITIONS, Access, Program, accesses, number_text
 from planish.loops.lang.whole import WHOLE, check_whole_numbers
 
@@ -28,6 +29,7 @@ def check_drafts(drafts: Sequence[Draft], shapes: Shapes) -> None:
         _check_reduction(draft)
     _check_ranks(drafts, shapes)
     _check_order(drafts)
+    check_gathers(drafts, shapes)
 
 
 def _check_names(drafts: Sequence[Draft]) -> None:
@@ -148,13 +150,16 @@ def _check_positions(program: Program) -> None:
     """Refuse axes whose elements the arithmetic cannot count."""
     # Up to which every whole number is one of the type.
     most = {"float32": 1 << 24, "float64": 1 << 53, WHOLE: 1 << 31}[program.arithmetic]
-    last = program.type[POSITIONS].size - 1 if POSITIONS in program.type else 0
-    if last > most:
-        raise ProgramError(
-            f"an axis that stands in a value has {last + 1:,} elements, but {program.arithmetic} counts "
-            f"to {most:,}",
-            "Give smaller sizes, or --dtype float64.",
-        )
+    found = (
+        {"an axis that stands in a value": program.type[POSITIONS].size} if POSITIONS in program.type else {}
+    )
+    found |= {f"a dimension that {by} subscripts": n for by, n in index_ranges(program).items()}
+    for what, n in found.items():
+        if n - 1 > most:
+            raise ProgramError(
+                f"{what} has {n:,} elements, but {program.arithmetic} counts to {most:,}",
+                "Give smaller sizes, or --dtype float64.",
+            )
 
 
 def _check_range(access: Access, program: Program) -> None:

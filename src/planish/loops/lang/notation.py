@@ -40,7 +40,8 @@ __all__ = [
 
 def pad(element: Element, value: float) -> Expression:
     """Read a number where an access leaves its tensor: `pad(I[c, y + r - 1], 0)`."""
-    assert isinstance(element.expr, Access)
+    if not isinstance(element.expr, Access):
+        raise ProgramError(f"{element.expr} cannot be padded", "Every index is brought into range.")
     access = element.expr
     return Expression(Access(access.tensor, access.index, float(value)), element.tensors, element.sizes)
 

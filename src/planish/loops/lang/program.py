@@ -57,6 +57,9 @@ FUNCTIONS: Mapping[str, int] = {
 POSITIONS = "position."
 """The tensor of 0, 1, 2, ..., which no caller passes: a value that names an axis reads it."""
 
+GATHER = "gather"
+"""`gather0` and so on: see `planish.loops.lang.gathering`."""
+
 IDENTITY: Mapping[str, float] = {"add": 0.0, "max": float("-inf"), "min": float("inf"), "mul": 1.0}
 """Reductions, and the value that each starts from."""
 
@@ -138,10 +141,21 @@ class Apply:
         if self.function in COMPARISONS:
             a, b, yes, no = self.args
             return f"where({a} {self.function} {b}, {yes}, {no})"
+        if self.function.startswith(GATHER):
+            return _gather_text(self)
         return f"{self.function}({', '.join(map(str, self.args))})"
 
 
 Expr = Access | Const | Apply
+
+
+def _gather_text(gather: Apply) -> str:
+    table, by = gather.args
+    assert isinstance(table, Access)
+    subscripts = list(map(str, table.index))
+    subscripts[int(gather.function.removeprefix(GATHER))] = str(by)
+    return f"{table.tensor}[{', '.join(subscripts)}]"
+
 
 _REDUCTION_TEXT = {None: "=", "add": "+=", "max": "max=", "min": "min=", "mul": "*="}
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from planish.core.errors import ProgramError
 from planish.loops.lang.choosing import chosen, compared
 from planish.loops.lang.draft import Draft, Linear
+from planish.loops.lang.gathering import gather
 from planish.loops.lang.program import Access, Apply, Const, Expr
 
 _order = itertools.count()
@@ -218,10 +219,15 @@ class Tensor:
         self.shape = None if shape is None else tuple(shape)
         self.written: list[Written] = []
 
-    def __getitem__(self, key: Key) -> Element:
-        subscripts = _subscripts(key)
+    def __getitem__(self, key: Key | tuple[Subscript | int | Element, ...] | Element) -> Element:
+        subscripts = [
+            s if isinstance(s, Element) else _subscript(s)
+            for s in (key if isinstance(key, tuple) else (key,))
+        ]
         sizes = tuple(size for s in subscripts for size in s.sizes)
-        return Element(Access(self.name, tuple(s.linear.index() for s in subscripts)), (self,), sizes)
+        by = [s for s in subscripts if isinstance(s, Element)]
+        index = [_access(s) if isinstance(s, Element) else s.linear.index() for s in subscripts]
+        return Element(gather(self.name, index), (self, *(t for s in by for t in s.tensors)), sizes)
 
     def __setitem__(self, key: Key, value: Expression | Assignment | float) -> None:
         subscripts, value = _subscripts(key), _assignment(value)
@@ -231,6 +237,12 @@ class Tensor:
         tensors = tuple(t for p in value.parts for t in p.tensors)
         sizes = [size for s in (*subscripts, *value.parts) for size in s.sizes]
         self.written.append(Written(next(_order), draft, tensors, tuple(sizes)))
+
+
+def _access(element: Element) -> Access:
+    if not isinstance(element.expr, Access):
+        raise ProgramError(f"{element.expr} subscripts a tensor", "An index is an element, as in E[I[t], d].")
+    return element.expr
 
 
 def _subscripts(key: Key) -> tuple[Subscript, ...]:

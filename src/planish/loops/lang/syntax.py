@@ -10,6 +10,7 @@ from typing import NoReturn
 from planish.core.errors import ProgramError, did_you_mean
 from planish.loops.lang.choosing import TESTS, chosen, compared
 from planish.loops.lang.draft import FOLDS, RESERVED, Draft, Linear, position
+from planish.loops.lang.gathering import gather
 from planish.loops.lang.program import COMPARISONS, FUNCTIONS, Access, Apply, Const, Expr
 
 _REDUCE = {"=": None, "+=": "add", "*=": "mul", "max=": "max", "min=": "min"}
@@ -115,7 +116,7 @@ class _Parser:
 
     def statement(self) -> Draft:
         tensor = self.tensor()
-        subscripts = self.subscripts()
+        subscripts = self.linears("a target")
         reduce = _REDUCE[self.expect(*_REDUCE)]
         parts = [self.value()]
         while self.take("|"):
@@ -130,15 +131,29 @@ class _Parser:
             self.fail(f"expected '[' after '{name}'", f"A tensor of one element is written {name}[].")
         return name
 
-    def subscripts(self) -> tuple[Linear, ...]:
+    def subscripts(self) -> tuple[Linear | Access, ...]:
         self.expect("[")
         if self.take("]"):
             return ()
-        result = [self.linear()]
+        result = [self.subscript()]
         while self.take(","):
-            result.append(self.linear())
+            result.append(self.subscript())
         self.expect("]", ",")
         return tuple(result)
+
+    def subscript(self) -> Linear | Access:
+        if self.token.kind != "name" or self.tokens[self.at + 1].text != "[":
+            return self.linear()
+        tensor = self.tensor()
+        return Access(tensor, tuple(s.index() for s in self.linears("an index")))
+
+    def linears(self, what: str) -> tuple[Linear, ...]:
+        """Read subscripts of which none is a tensor."""
+        at, found = self.at, self.subscripts()
+        linears = tuple(s for s in found if isinstance(s, Linear))
+        if len(linears) < len(found):
+            self.fail(f"{what} is not subscripted by tensors", "Axes alone, as in O[t,d] = E[I[t],d].", at)
+        return linears
 
     def linear(self) -> Linear:
         total = self.linear_term(-1 if self.take("-") else 1)
@@ -214,7 +229,7 @@ class _Parser:
         if self.token.text in self.axes and self.tokens[self.at + 1].text != "[":
             return position(self.name("an axis"))
         tensor = self.tensor()
-        return Access(tensor, tuple(s.index() for s in self.subscripts()))
+        return gather(tensor, [s.index() if isinstance(s, Linear) else s for s in self.subscripts()])
 
     def nested(self, parse: Callable[[], Expr]) -> Expr:
         self.depth += 1
@@ -245,7 +260,7 @@ class _Parser:
 
     def padded(self) -> Expr:
         tensor = self.tensor()
-        index = tuple(s.index() for s in self.subscripts())
+        index = tuple(s.index() for s in self.linears("what is padded"))
         self.expect(",")
         value = self.number()
         self.expect(")")

@@ -19,7 +19,8 @@ def check_whole_numbers(program: Program) -> None:
         match expr:
             case Apply(function=function) if function not in FUNCTIONS:
                 raise ProgramError(
-                    f"whole numbers have no '{function}'", f"They have {', '.join(sorted(FUNCTIONS))}."
+                    f"whole numbers have no '{function.rstrip('0123456789')}'",
+                    f"They have {', '.join(sorted(FUNCTIONS))}.",
                 )
             case Const(value=value):
                 _check_number(value, WHOLE)

@@ -8,7 +8,7 @@ from typing import Literal
 from planish.loops.ir.graph import Arithmetic, Nest
 from planish.loops.ir.schedule import Order, Schedule
 from planish.loops.ir.tree import Call, Leaf, Loop, LoopTree, Node, Ref, Value
-from planish.loops.lang.program import IDENTITY, POSITIONS, Const
+from planish.loops.lang.program import GATHER, IDENTITY, POSITIONS, Const
 from planish.loops.lower.buffers import Memory
 from planish.loops.lower.copying import copy_nodes
 from planish.loops.lower.hoist import hoisted
@@ -156,7 +156,14 @@ class _Lowering:
         # A reduction's function is the leaf's to apply, to the only input.
         if node.function == "copy" or (node.function in IDENTITY and len(node.inputs) == 1):
             return self._value(node.inputs[0], path)
-        return Call(node.function, tuple(self._value(i, path) for i in node.inputs))
+        args = tuple(self._value(i, path) for i in node.inputs)
+        return self._gather(node, args) if node.function.startswith(GATHER) else Call(node.function, args)
+
+    def _gather(self, node: Arithmetic, args: tuple[Value, ...]) -> Value:
+        type_ = self.schedule.program.type[self.graph.operand[str(node.inputs[0])].access.tensor]
+        dimension = int(node.function.removeprefix(GATHER))
+        numbers = type_.strides()[dimension], type_.shape[dimension]
+        return Call(GATHER, (*args, *(Const(float(n)) for n in numbers)))
 
     def _kinds(self) -> dict[int, _Kind]:
         """Give the kind of every loop that is not serial, by the identity of its place."""

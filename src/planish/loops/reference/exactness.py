@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import isfinite, prod, sqrt
 
+from planish.loops.lang.gathering import is_gather, parts_of
 from planish.loops.lang.program import (
     COMPARISONS,
     POSITIONS,
     Access,
+    Apply,
     Const,
     Expr,
     Program,
@@ -133,6 +135,8 @@ def _of(expr: Expr, known: Mapping[str, _Range], precision: Precision) -> _Range
         case Access(tensor=tensor, pad=pad):
             inside = known[tensor]
             return inside if pad is None else _joined(inside, _of(Const(pad), known, precision))
+        case Apply() if is_gather(expr):
+            return known[parts_of(expr)[0].tensor]
         case _:
             return _applied(expr.function, [_of(arg, known, precision) for arg in expr.args], precision)
 

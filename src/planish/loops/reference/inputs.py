@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from planish.core.seeds import rng
+from planish.loops.lang.gathering import index_ranges
 from planish.loops.lang.numpy_types import numpy_type
 from planish.loops.lang.program import Program, TensorType
 from planish.loops.lang.whole import WHOLE
@@ -53,8 +54,12 @@ def make_inputs(program: Program, seed: int = 0, styles: Styles | None = None) -
         program, highs, cancel=cancel and any(is_long(s, program) for s in program.statements)
     )
     result: dict[str, Array] = {}
+    ranges = index_ranges(program)
     for i, name in enumerate(program.inputs):
         array = result[name] = aligned(program.type[name])
+        if name in ranges:
+            _fill_indices(array, ranges[name], rng(seed, i))
+            continue
         own = min(levels, chosen[name].levels or levels)
         _fill(array, chosen[name], highs[name] / own / min(1, peaks[name]), rng(seed, i))
         for dimension in range(array.ndim if peaks[name] != 1 else 0):
@@ -75,6 +80,15 @@ def _whole(kind: TensorType, style: Style, generator: np.random.Generator) -> Ar
         np.negative(drawn, out=drawn, where=negative)
     array[...] = drawn
     return array
+
+
+def _fill_indices(array: Array, extent: int, generator: np.random.Generator) -> None:
+    """Draw indices, of which some lie outside."""
+    array[...] = generator.integers(0, extent, array.shape)
+    outside = (-1, -1000, extent, extent + 1000)
+    which = generator.integers(0, 16 * len(outside), array.shape)
+    for i, number in enumerate(outside):
+        array[which == i] = number
 
 
 def _fill(array: Array, style: Style, grain: float, generator: np.random.Generator) -> None:

@@ -15,6 +15,7 @@ from planish.loops.lang.draft import axes_of
 from planish.loops.lang.program import POSITIONS, Access, Apply, Expr, Program, Statement, accesses
 from planish.loops.reference.elementwise import UFUNC, Leaves, Memory, Step, evaluate
 from planish.loops.reference.inputs import aligned
+from planish.loops.reference.look_ups import look_ups, without_gathers
 from planish.loops.reference.numpy_matmul import matmul_steps
 from planish.loops.reference.views import Array, Arrays, overhang, view
 
@@ -88,7 +89,12 @@ class _Nest:
 
 def _steps(statement: Statement, program: Program, arrays: Arrays) -> list[Step]:
     steps: list[Step] = []
-    leaves = {a: _leaf(a, statement, program, arrays, steps) for a in accesses(statement.value)}
+    found = look_ups(statement, program, arrays, steps)
+    statement = without_gathers(statement, found)
+    leaves = dict(found.values())
+    for access in accesses(statement.value):
+        if access not in leaves:
+            leaves[access] = _leaf(access, statement, program, arrays, steps)
     goal = statement.target
     target = view(arrays[goal.tensor], goal.index, statement.output_axes, program.size)
     nest = _Nest(statement, leaves, target, Memory(target.dtype), program.constants)

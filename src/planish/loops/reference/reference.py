@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, replace
+from functools import partial, reduce
 from math import prod
 
 import numpy as np
 
 from planish.loops.lang.draft import axes_of
+from planish.loops.lang.gathering import gathers, is_gather, parts_of
 from planish.loops.lang.program import (
     IDENTITY,
     POSITIONS,
@@ -37,7 +38,7 @@ from planish.loops.reference.bounds import (
 from planish.loops.reference.checking import Answer, Expected, check
 from planish.loops.reference.exactness import cancelled, is_long
 from planish.loops.reference.inputs import aligned, make_inputs
-from planish.loops.reference.views import Arrays, contract, cut, overhang, view, within
+from planish.loops.reference.views import Array, Arrays, contract, cut, overhang, table_view, view, within
 from planish.loops.reference.whole import whole_numbers
 
 __all__ = ["Answer", "Arrays", "Expected", "aligned", "check", "make_inputs", "reference"]
@@ -103,7 +104,8 @@ class _Nest:
     Args:
         statement: what is computed.
         axes: axis to extent.
-        leaves: access to a view of its elements; extent 1 where it lacks an axis.
+        leaves: access to a view of its elements; extent 1 where it lacks an axis. A gather to a view of its
+            table, with the dimension that is gathered behind the axes.
         precision: of the kernel.
         block: elements that may be held at once.
         is_long: whether it is a long sum.
@@ -111,7 +113,7 @@ class _Nest:
 
     statement: Statement
     axes: Mapping[str, int]
-    leaves: Mapping[Access, Bounded]
+    leaves: Mapping[Expr, Bounded]
     precision: Precision
     block: int
     is_long: bool
@@ -133,8 +135,26 @@ class _Nest:
                 return constant(value, len(self.axes), self.precision)
             case Access():
                 return self.leaves[expr].map(lambda a: within(a, window))
+            case Apply() if is_gather(expr):
+                return self._gathered(expr, window)
             case Apply(function=function, args=args):
                 return apply(function, [self.evaluate(arg, window) for arg in args], self.precision)
+
+    def _gathered(self, gather: Expr, window: _Window) -> Bounded:
+        """Look indices up; where rounding may change one, nothing is known."""
+        _, _, by = parts_of(gather)
+        table, index = self.leaves[gather], self.evaluate(by, window)
+        shape = table.value.shape
+        there = tuple(w if n > 1 else slice(None) for w, n in zip(window, shape, strict=False))
+        places = np.clip(np.nan_to_num(np.trunc(index.value)), 0, shape[-1] - 1).astype(np.intp)[..., None]
+
+        def look_up(array: Array) -> Array:
+            return np.take_along_axis(array[there], places, -1)[..., 0]
+
+        found = table.map(look_up)
+        if index.error is None:
+            return found
+        return replace(found, error=np.where(index.error > 0, np.inf, found.errors))
 
     def windows(self, *groups: Sequence[str], block: int = 0) -> Iterator[_Window]:
         """Cut the iteration space, so that an array over any of these groups of axes stays in the block."""
@@ -147,7 +167,12 @@ def _nest(
     statement: Statement, tensors: Mapping[str, Bounded], program: Program, precision: Precision, block: int
 ) -> _Nest:
     axes = {axis: program.size[axis] for axis in statement.axes}
-    leaves = {a: _leaf(a, tensors[a.tensor], list(axes), program.size) for a in accesses(statement.value)}
+    leaves: dict[Expr, Bounded] = {
+        a: _leaf(a, tensors[a.tensor], list(axes), program.size) for a in accesses(statement.value)
+    }
+    for g in gathers(statement.value):
+        table, _, _ = parts_of(g)
+        leaves[g] = tensors[table.tensor].map(partial(table_view, g, axes=list(axes), sizes=program.size))
     return _Nest(statement, axes, leaves, precision, block, is_long(statement, program))
 
 

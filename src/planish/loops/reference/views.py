@@ -10,7 +10,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from planish.loops.lang.program import Access, Index
+from planish.loops.lang.gathering import parts_of
+from planish.loops.lang.program import Access, Expr, Index
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -77,6 +78,17 @@ def cut(extents: Sequence[int], groups: Sequence[Sequence[int]], most: int) -> I
 def within(array: Array, window: tuple[slice, ...]) -> Array:
     """Take a window of what broadcasts over the whole space."""
     return array[tuple(w if n > 1 else slice(None) for w, n in zip(window, array.shape, strict=True))]
+
+
+def table_view(gather: Expr, array: Array, axes: Sequence[str], sizes: Mapping[str, int]) -> Array:
+    """View a table with a dimension for each axis, and behind them the one that is gathered."""
+    table, dimension, _ = parts_of(gather)
+    index = list(table.index)
+    index[dimension] = Index(((_GATHERED, 1),))
+    return view(array, index, [*axes, _GATHERED], {**sizes, _GATHERED: array.shape[dimension]})
+
+
+_GATHERED = "gathered."
 
 
 def contract(a: Array, b: Array, outputs: int) -> Array:

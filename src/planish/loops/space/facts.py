@@ -10,6 +10,7 @@ from math import prod
 from planish.core import Target
 from planish.loops.ir.graph import Graph, Nest, graph_of
 from planish.loops.ir.schedule import Order
+from planish.loops.lang.gathering import tables
 from planish.loops.lang.program import DTYPES, Access, Program
 
 _REGISTERS = {64: 28, 32: 12}  # of 32 with AVX-512, of 16 with AVX2
@@ -134,4 +135,5 @@ class Facts:
         ways = sum(operand.access.tensor == access.tensor for operand in self.nest.operands)
         # Windows that overlap, as y + ky, touch an element more than once.
         elements = min(type_.size, prod(self.size[axis] for axis in strides))
-        return Moves(access.tensor, strides, alone, elements, ways <= 1)
+        single = ways <= 1 and access not in tables(self.nest.statement.value)
+        return Moves(access.tensor, strides, alone, elements, single)

@@ -63,6 +63,17 @@ class Arithmetic:
         text = f"shufflevector {vector} {value.name}, {vector} poison, <{lanes} x i32> <{picked}>"
         return Val(self.writer.define(text), lanes)
 
+    def first(self, value: Val) -> Val:
+        """Give the first lane."""
+        return value if value.lanes == 1 else self._part(value, 0, 1)
+
+    def index(self, value: Val, extent: float) -> str:
+        """Cut a number to a whole one from 0 to the extent - 1; what is not a number becomes 0."""
+        w, zero, last = self.writer, self._number(0.0, 1), self._number(extent - 1, 1)
+        low = self._select("ogt", value.name, zero, value.name, zero, 1)
+        number = self._select("olt", low, last, low, last, 1)
+        return w.define(f"fptosi {w.type(1)} {number} to i64")
+
     def _expand(self, function: str, x: Val) -> Val:
         values = [x]
         for operation in expansion(function, self.writer.dtype):

@@ -90,11 +90,24 @@ class Leaves:
             return self.writer.number(value.value)
         if isinstance(value, Ref):
             return self._read(value, place)
+        if value.function == "gather":
+            return self._gathered(value, place)
         if value.function == "add":
             for product, rest in (value.args, value.args[::-1]):
                 if isinstance(product, Call) and product.function == "mul":
                     return self._fused(product, self._value(rest, place), place)
         return self.arithmetic.apply(value.function, [self._value(a, place) for a in value.args])
+
+    def _gathered(self, value: Call, place: Place) -> Val:
+        """Load an element by an index, which is the same in all lanes."""
+        base, index, stride, extent = value.args
+        assert isinstance(base, Ref)
+        assert isinstance(stride, Const)
+        assert isinstance(extent, Const)
+        found = self.arithmetic.first(self._value(index, place))
+        whole = self.arithmetic.index(found, extent.value)
+        c = cell(base, self.at, place.loop, place.piece)
+        return self.memory.load_behind(base, c, place.piece.lanes, whole, int(stride.value))
 
     def _fused(self, product: Call, addend: Val, place: Place) -> Val:
         """Write product + addend as one operation."""

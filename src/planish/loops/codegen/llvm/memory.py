@@ -116,6 +116,12 @@ class Memory:
             del known[next(iter(known))]
         return Val(name, lanes)
 
+    def load_behind(self, ref: Ref, cell: Cell, lanes: int, index: str, stride: int) -> Val:
+        """Load a cell so many strides behind its place as an index says; a scalar is repeated."""
+        element = self._elements[ref.buffer]
+        text = f"getelementptr [{stride} x {element.type}], ptr {self.pointer(ref)}, i64 {index}"
+        return Val(self.fetch(self.writer.define(text), cell, lanes), lanes)
+
     def fetch(self, pointer: str, cell: Cell, lanes: int, at: Lines | None = None) -> str:
         """Write the load of a cell from a buffer's pointer."""
         element, w = self._elements[cell.buffer], self.writer

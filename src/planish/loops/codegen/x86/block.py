@@ -15,6 +15,7 @@ from planish.loops.codegen.x86.assembler import Assembler
 from planish.loops.codegen.x86.choosing import TESTS, choose
 from planish.loops.codegen.x86.extremes import EXTREMES, extreme
 from planish.loops.codegen.x86.functions import expand
+from planish.loops.codegen.x86.indexing import to_place
 from planish.loops.codegen.x86.isa import Isa
 from planish.loops.codegen.x86.pointers import Pointer, Pointers
 from planish.loops.codegen.x86.registers import Registers
@@ -22,6 +23,7 @@ from planish.loops.codegen.x86.transfers import Transfers
 from planish.loops.codegen.x86.vectors import (
     Accumulator,
     Element,
+    Gathered,
     Item,
     Loaded,
     Number,
@@ -268,11 +270,25 @@ class Block:
                 return register
             case Operation(function, args):
                 return self._operate(function, args)
+            case Gathered():
+                return self._gather(value)
             case _:
                 return self._hold(value)
 
+    def _gather(self, value: Gathered) -> int:
+        """Load an element by an index that was computed."""
+        index = self._evaluate(value.place)
+        pinned = index in self._registers.pinned
+        self._registers.pinned.add(index)
+        result = self.take()
+        to_place(self.transfers, result, index, value)
+        if not pinned:
+            self._registers.pinned.discard(index)
+        self._release(value.place, index)
+        return result
+
     def _release(self, value: Vector, register: int) -> None:
-        if isinstance(value, Operation) and register not in self._registers.free:
+        if isinstance(value, Operation | Gathered) and register not in self._registers.free:
             self.give(register)
 
     def _operate(self, function: str, args: tuple[Vector, ...]) -> int:

@@ -94,6 +94,7 @@ class Forms:
         self.bit_xor = _code(f"EVEX_VXOR{p}{three}")
         self.bit_or = _code(f"EVEX_VOR{p}{three}")
         self.copy = self.load
+        self.whole = _code(f"EVEX_VCVTT{s}2SI_R64_XMMM{bits}_SAE")
         self.blend = _code(f"EVEX_VBLENDM{p}{three}")
         self.compare = _code(f"EVEX_VCMP{p}_KR_K1_ZMM_ZMMM512B{bits}_IMM8_SAE")
         self.gather = _code(f"EVEX_VGATHERD{p}_ZMM_K1_VM32{'Z' if bits == 32 else 'Y'}")
@@ -123,6 +124,7 @@ class Forms:
         self.bit_xor = _code(f"VEX_VXOR{p}{three}")
         self.bit_or = _code(f"VEX_VOR{p}{three}")
         self.copy = self.load
+        self.whole = _code(f"VEX_VCVTT{s}2SI_R64_XMMM{bits}")
         self.gather = _code(f"VEX_VGATHERD{p}_YMM_VM32{'Y' if bits == 32 else 'X'}_YMM")
         self.scatter = 0
         self.load_scalar = _code(f"VEX_VMOV{s}_XMM_M{bits}")

@@ -8,7 +8,7 @@ from itertools import repeat
 from planish.loops.codegen.x86.block import Block
 from planish.loops.codegen.x86.isa import Isa
 from planish.loops.codegen.x86.pointers import Pointers
-from planish.loops.codegen.x86.vectors import Accumulator, Element, Operation, Vector
+from planish.loops.codegen.x86.vectors import Accumulator, Element, Gathered, Operation, Vector
 from planish.loops.ir.annotated import Place, Region
 from planish.loops.ir.tree import Call, Leaf, Loop, Ref, Value
 from planish.loops.lang.program import DTYPES, Const
@@ -197,6 +197,17 @@ class Items:
 
         return elements
 
+    def _gathered(
+        self, base: Ref, index: Value, size: tuple[int, int], inner: Loop | None, numbers: Iterator[int]
+    ) -> Callable[[Lanes, Moves], Sequence[Vector]]:
+        elements = self._elements(base, inner, self._isa.lanes, next(numbers))
+        indices = self._vectors(index, None, numbers)
+        stride, extent = size[0] * DTYPES[self._pointers.of(base).dtype], size[1]
+        return lambda lanes, moves: [
+            Gathered(element, found, stride, extent)
+            for element, found in zip(elements(lanes, moves), indices(lanes, moves), strict=True)
+        ]
+
     def _vectors(
         self, value: Value, inner: Loop | None, numbers: Iterator[int]
     ) -> Callable[[Lanes, Moves], Sequence[Vector]]:
@@ -205,6 +216,8 @@ class Items:
             case Const(number):
                 block = self._block
                 return lambda lanes, _moves: [block.number(number)] * len(lanes)
+            case Call("gather", (Ref() as base, index, Const(stride), Const(extent))):
+                return self._gathered(base, index, (int(stride), int(extent)), inner, numbers)
             case Call(args=(Ref() as a, Ref() as b)) if self._isa.whole and self._of_words(value):
                 full, first, second = self._isa.lanes, next(numbers), next(numbers)
                 left = self._elements(a, inner, full, first, word=True)

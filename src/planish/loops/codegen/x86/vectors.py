@@ -68,8 +68,24 @@ class Operation(NamedTuple):
     args: tuple[Vector, ...]
 
 
+class Gathered(NamedTuple):
+    """An element so many strides behind another as a value says, which is the same in all lanes.
+
+    Args:
+        element: where it would be for the index 0; it is never loaded itself.
+        place: the value.
+        stride: bytes.
+        extent: indices are brought below it.
+    """
+
+    element: Element
+    place: Vector
+    stride: int
+    extent: int
+
+
 Loaded = Element | Number
-Vector = Element | Number | Accumulator | Operation
+Vector = Element | Number | Accumulator | Operation | Gathered
 
 
 class Item(NamedTuple):
@@ -89,4 +105,6 @@ def loads_of(value: Vector) -> list[Loaded]:
     """The values that come from memory, in order of evaluation."""
     if isinstance(value, Operation):
         return [load for arg in value.args for load in loads_of(arg)]
+    if isinstance(value, Gathered):
+        return loads_of(value.place)
     return [] if isinstance(value, Accumulator) else [value]

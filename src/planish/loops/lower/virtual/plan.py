@@ -42,6 +42,8 @@ class Plan:
         return full + (tail > 0)
 
     def _independent(self, loop: Loop, trip: int, depth: int) -> bool:
+        if loop.looks_up:
+            return False
         body = tuple(leaves(loop.body))
         for leaf in body:
             target = leaf.target

@@ -1,0 +1,167 @@
+"""Tensors subscripted by the elements of others: on every back end, against NumPy, with any index."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from planish.core import Target
+from planish.core.errors import ProgramError, ScheduleError
+from planish.loops.build import compile_with
+from planish.loops.ir.fuse import fusable
+from planish.loops.ir.interpret import interpret
+from planish.loops.ir.schedule import Schedule, unscheduled
+from planish.loops.lang.notation import Tensor, axes, pad, program
+from planish.loops.lang.parse import parse, parse_canonical
+from planish.loops.lower.lowering import lower
+from planish.loops.reference.cases import choose_cases
+from planish.loops.reference.inputs import aligned, make_inputs
+from planish.loops.reference.numpy_baseline import numpy_callable
+from planish.loops.reference.reference import reference
+from planish.loops.runtime.kernels import Kernel
+from planish.loops.space import TemplateSpace
+from planish.loops.space.resolve import resolve
+from planish.loops.steps import Pack, Reorder, Split, Vectorize
+from planish.loops.target import available_backends
+
+Array = NDArray[Any]
+backends = pytest.mark.parametrize("backend", available_backends())
+both = pytest.mark.parametrize("dtype", ["float32", "float64"])
+
+
+def run(schedule: Schedule, inputs: Mapping[str, Array], backend: str) -> Array:
+    made, tree = schedule.program, lower(schedule)
+    (name,) = made.outputs
+    output = aligned(made.type[name])
+    bound = Kernel(made, tree, compile_with(backend, tree)).bind(inputs, {name: output})
+    bound.poison()
+    bound()
+    return output
+
+
+@backends
+@both
+@pytest.mark.parametrize(("t", "d"), [(1, 1), (1, 7), (9, 1), (9, 16), (13, 37), (40, 100)])
+def test_embedding(backend: str, dtype: str, t: int, d: int) -> None:
+    made = parse("O[t,d] = E[I[t],d] + P[t,d]", {"t": t, "d": d}, {"E": (50, d)}, dtype=dtype)
+    random = np.random.default_rng(0)
+    table, added = random.standard_normal((50, d)).astype(dtype), random.standard_normal((t, d)).astype(dtype)
+    index = random.integers(0, 50, t)
+    inputs = {"E": table, "I": index.astype(dtype), "P": added}
+    schedules = [unscheduled(made)]
+    if t > 1 and d > 1:
+        schedules.append(Vectorize("t").apply(schedules[0]))
+    if d > 8 and t > 1:
+        schedules.append(Reorder(("d:8", "t", "d")).apply(Split("d", 8).apply(schedules[0])))
+    for schedule in schedules:
+        np.testing.assert_array_equal(run(schedule, inputs, backend), table[index] + added)
+    np.testing.assert_array_equal(reference(made, inputs)["O"].astype(dtype), table[index] + added)
+    output = {"O": aligned(made.type["O"])}
+    numpy_callable(made, {**inputs, **output})()
+    np.testing.assert_array_equal(output["O"], table[index] + added)
+
+
+@backends
+@both
+def test_any_index_is_safe(backend: str, dtype: str) -> None:
+    """Indices outside are brought to the nearest end, fractions are cut, NaN is 0."""
+    index = np.array([0, 4, -1, 5, 1e30, -1e30, np.inf, -np.inf, np.nan, 2.9, -0.5, 3], dtype)
+    expected = np.array([0, 4, 0, 4, 4, 0, 4, 0, 0, 2, 0, 3])
+    table = np.arange(5 * 19).reshape(5, 19).astype(dtype)
+    made = parse("O[t,d] = E[I[t],d]", {"t": 12}, {"E": (5, 19)}, dtype=dtype)
+    inputs = {"E": table, "I": index}
+    np.testing.assert_array_equal(run(unscheduled(made), inputs, backend), table[expected])
+    np.testing.assert_array_equal(reference(made, inputs)["O"], table[expected])
+    found = interpret(lower(unscheduled(made)), inputs)["O"]
+    np.testing.assert_array_equal(found.reshape(12, 19), table[expected])
+
+
+PLACES: list[tuple[str, tuple[int, ...], Callable[[Array, Array], Array]]] = [
+    ("O[t] = E[I[t]]", (9,), lambda e, i: e[i]),
+    ("O[] += E[I[t]]", (9,), lambda e, i: e[i].sum()),
+    ("O[d] += E[I[t],d]", (9, 21), lambda e, i: e[i].sum(0)),
+    ("O[d] max= E[d,I[t]]", (21, 9), lambda e, i: e[:, i].max(1)),
+    ("O[t,d,b] = E[d,I[t],b]", (4, 9, 5), lambda e, i: e[:, i].transpose(1, 0, 2)),
+    ("O[t] = E[t,I[t]]", (14, 9), lambda e, i: e[np.arange(14), i]),
+    ("O[t,d] = E[I[t],d] * E[0,d]", (9, 21), lambda e, i: e[i] * e[0]),
+]
+
+
+@backends
+@pytest.mark.parametrize(("text", "shape", "expected"), PLACES)
+def test_in_any_place(
+    backend: str, text: str, shape: tuple[int, ...], expected: Callable[[Array, Array], Array]
+) -> None:
+    made = parse(text, {"t": 14}, {"E": shape})
+    index = np.random.default_rng(1).integers(0, 9, 14)
+    inputs = {"E": np.random.default_rng(2).integers(-8, 8, shape).astype("f4"), "I": index.astype("f4")}
+    np.testing.assert_array_equal(run(unscheduled(made), inputs, backend), expected(inputs["E"], index))
+    np.testing.assert_array_equal(reference(made, inputs)["O"], expected(inputs["E"], index))
+
+
+@backends
+def test_what_argmax_gives_is_an_index(backend: str) -> None:
+    text = "A[t] = argmax(X[t,k]); O[t,d] = E[A[t],d]"
+    made = parse(text, {"t": 7, "k": 11}, {"E": (11, 5)})
+    inputs = make_inputs(made)
+    expected = inputs["E"][inputs["X"].argmax(1)]
+    np.testing.assert_array_equal(run(unscheduled(made), inputs, backend), expected)
+
+
+@backends
+def test_samples_of_the_space_are_right(backend: str) -> None:
+    made = parse("O[t,d] = E[I[t],d] * W[t]; Q[d] += O[t,d]", {"t": 9}, {"E": (11, 40)})
+    space = TemplateSpace(made, Target("", frozenset({backend}), 1, {"backend": backend}))
+    inputs = make_inputs(made)
+    for number in range(8):
+        schedule = resolve(made, space.sample(np.random.default_rng(number)))
+        answer = reference(made, inputs).expected["Q"]
+        assert answer.accepts(run(schedule, inputs, backend)).all()
+
+
+def test_in_python() -> None:
+    t, d = axes("t d")
+    E, I, O = Tensor("E", shape=(50, 8)), Tensor("I", shape=(3,)), Tensor("O")  # noqa: E741
+    O[t, d] = E[I[t], d]
+    made = program(O)
+    assert made == parse("O[t,d] = E[I[t],d]", {"t": 3}, {"E": (50, 8)})
+    assert parse_canonical(made.text) == made
+    with pytest.raises(ProgramError, match="cannot be padded"):
+        pad(E[I[t], d], 0)
+    with pytest.raises(ProgramError, match="subscripts a tensor"):
+        _ = E[E[I[t], d], d]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("O[t,d] = E[I[t],d]", "nothing tells the shape of E, which I[t] subscripts. Give --shape E=..."),
+        ("O[I[t]] = X[t]", "column 2: a target is not subscripted by tensors"),
+        ("O[t] = E[I[J[t]]]", "column 11: an index is not subscripted by tensors"),
+        ("O[t] = pad(E[I[t]], 0)", "column 13: what is padded is not subscripted by tensors"),
+        ("O[t] = E[I[t],I[t]]", "E is subscripted by 2 tensors, I and I. One subscript may be a tensor."),
+        ("E[t] = X[t]; O[t] = E[I[t]]", "E[I[t]] subscripts E by a tensor, but the program writes E."),
+        ("O[t] = E[2*I[t]]", "column 13: expected ']' or ','"),
+    ],
+)
+def test_what_is_said_of_misuse(text: str, said: str) -> None:
+    with pytest.raises(ProgramError) as error:
+        parse(text, {"t": 3})
+    assert str(error.value).startswith(said)
+
+
+def test_tables_are_neither_packed_nor_fused() -> None:
+    made = parse("O[t,a,b] = E[a,b,I[t]]", {"t": 3}, {"E": (4, 5, 9)})
+    with pytest.raises(ScheduleError, match="reads it by the elements of another tensor"):
+        Pack("E", "root").apply(unscheduled(made))
+    assert ("a", "b") not in set(fusable(made))
+
+
+def test_kernels_are_verified_with_indices_outside() -> None:
+    made = parse("O[t,d] = E[I[t],d]", {"t": 200}, {"E": (5, 3)})
+    indices = np.concatenate([case.inputs["I"] for case in choose_cases(made, 0)])
+    assert indices.min() < 0
+    assert indices.max() >= 5
+    assert set(range(5)) <= set(indices.tolist())
