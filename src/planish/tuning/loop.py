@@ -15,6 +15,9 @@ from planish.tuning.underway import UnderWay
 REPEATS_MAX = 3_200
 """Proposals in a row that are none for the first time, after which a search is at its end."""
 
+REPLAYED = 64
+"""What a run had when it was taken up is proposed again so many at once: nobody is waited for."""
+
 Ask = Callable[[int], Sequence[Candidate]]
 """Proposes up to so many candidates; none where there is nothing to propose now."""
 
@@ -79,7 +82,7 @@ class Loop:
     def _take(self, ask: Ask, room: int) -> bool:
         """Ask, and tell at once what is known; whether more may be asked for before any answer."""
         begun = time.monotonic()
-        asked = ask(room)
+        asked = ask(max(room, min(REPLAYED, self._journal.trials.old - len(self._proposed))))
         for trial in self._journal.known(asked):
             self._tell(trial)
         new = {c.hash: c for c in asked if not self._journal.has(c) and c.hash not in self._open}

@@ -68,6 +68,11 @@ class Trials:
         """Whether a candidate has an outcome."""
         return candidate.hash in self._stored
 
+    @property
+    def old(self) -> int:
+        """How many there were when the run was taken up."""
+        return self._end - len(self._gaps)
+
     def is_old(self, candidate: Candidate) -> bool:
         """Whether a candidate had an outcome when the run was taken up."""
         index = self._stored.get(candidate.hash, self._end)
