@@ -53,9 +53,10 @@ class Claims:
         if time.monotonic() < self._next_look:
             return [], []
         self._next_look = time.monotonic() + POLL_S
-        found = self._recall(self.waiting)
         mine = self._claim(under_way)
-        found += self._recall(mine)  # another run may have let them go just before, with an outcome
+        # Asked after the claim: another run may have let them go just before, with an outcome.
+        found = self._recall(mine)
+        found += self._recall(self.waiting)
         return found, [candidate for candidate in mine if not self._journal.has(candidate)]
 
     def _claim(self, under_way: UnderWay) -> list[Candidate]:
