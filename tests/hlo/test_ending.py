@@ -20,7 +20,7 @@ from planish.core import (
     PlanishError,
     evaluate,
 )
-from planish.executors import InlineExecutor
+from planish.executors import InlineExecutor, LocalExecutor
 from planish.hlo import cross, program_from
 from planish.hlo.backend.xla import XlaBackend, XlaExecutable
 from planish.hlo.describe import where
@@ -44,7 +44,7 @@ def test_the_level_has_all_that_there_is() -> None:
 
 def test_scores_are_of_every_part(tmp_path: Path) -> None:
     of = task(write_all(tmp_path, STEP, TRAINING))
-    good, bad = LEVEL.scores(of, [NOTHING, WORSE])
+    good, bad = LEVEL.scores(of, [NOTHING, WORSE], LocalExecutor)
     assert isinstance(good, Measured)
     assert isinstance(bad, Measured)
     assert set(good.values) == {"error", "error_validation", "error_final"}
@@ -63,7 +63,7 @@ def test_opinions_tell_apart_who_differs_and_who_has_none(
 
     monkeypatch.setattr(cross, "cross_check", found)
     of = task(write_all(tmp_path, PREDICT, INFERENCE))
-    assert LEVEL.second_opinion(of, [NOTHING] * 3) == [
+    assert LEVEL.second_opinion(of, [NOTHING] * 3, LocalExecutor) == [
         Opinion(True, 1e-6),
         Opinion(False, None, "the back ends disagree: result 0 differs"),
         Opinion(None, None, "timeout"),

@@ -173,7 +173,7 @@ def test_forty_gigabytes_are_a_row(tmp_path: Path) -> None:
 
 def test_the_end_trains_longer_and_sees_the_other_parts(tmp_path: Path) -> None:
     of = task(write_all(tmp_path, STEP, TRAINING))
-    (outcome,) = scores_at_the_end(of, [Candidate()])
+    (outcome,) = scores_at_the_end(of, [Candidate()], LocalExecutor)
     assert isinstance(outcome, Measured)
     assert set(outcome.values) == {"error", "error_validation", "error_final"}
     (during,) = outcomes_of(of, Candidate())

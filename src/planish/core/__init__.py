@@ -74,6 +74,7 @@ from planish.core.protocols import (
     Searcher,
     Space,
     StageClock,
+    Start,
 )
 from planish.core.ratio import EQUAL, NOTICED, VERDICTS, Ratio, Verdict
 from planish.core.seeds import rng
@@ -150,6 +151,7 @@ __all__ = [
     "Space",
     "Stage",
     "StageClock",
+    "Start",
     "Step",
     "StoppedError",
     "Stops",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from planish.core.context import UNTAUGHT, SearchContext, Tried
 from planish.core.ending import Opinion, Reference
 from planish.core.outcome import Outcome
-from planish.core.protocols import Evaluator, EvaluatorSpec, Executor, Level, Searcher, Space
+from planish.core.protocols import Evaluator, EvaluatorSpec, Executor, Level, Searcher, Space, Start
 from planish.core.step import Candidate, Step
 from planish.core.task import Program, Task
 
@@ -307,8 +307,13 @@ class CanScore(Protocol):
     Offered by `hlo`; used by the end of a run.
     """
 
-    def scores(self, task: Task, candidates: Sequence[Candidate]) -> Sequence[Outcome]:
-        """Score candidates once the search is over, in workers; one outcome for each, in their order.
+    def scores(self, task: Task, candidates: Sequence[Candidate], start: Start) -> Sequence[Outcome]:
+        """Score candidates once the search is over; one outcome for each, in their order.
+
+        Args:
+            task: what was tuned.
+            candidates: what is scored.
+            start: starts the executor that evaluates them.
 
         Raises:
             PlanishError: the examples are missing, or do not fit.
@@ -338,8 +343,13 @@ class CrossChecks(Protocol):
     Offered by `hlo`; used by the end of a run.
     """
 
-    def second_opinion(self, task: Task, candidates: Sequence[Candidate]) -> Sequence[Opinion]:
+    def second_opinion(self, task: Task, candidates: Sequence[Candidate], start: Start) -> Sequence[Opinion]:
         """Run candidates in the other way and compare the answers; one opinion for each, in their order.
+
+        Args:
+            task: what was tuned.
+            candidates: what is run.
+            start: starts the executor that evaluates them.
 
         Raises:
             TargetError: the other way is not installed.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
@@ -173,6 +173,10 @@ class EvaluatorSpec(Protocol):
     def __call__(self) -> Evaluator:
         """Make the evaluator."""
         ...
+
+
+Start = Callable[[EvaluatorSpec], AbstractContextManager[Executor]]
+"""Starts an executor, which ends with the block."""
 
 
 class Level(Protocol):

@@ -16,10 +16,10 @@ as many processes as planned: with fewer the interval would be too narrow.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from planish.core import Objective, Outcome, PlanishError
+from planish.core import Objective, Outcome, PlanishError, Start
 from planish.executors.local import LocalExecutor
 from planish.measure.looks import Table, until_settled
-from planish.measure.plan import Entrant, Plan, Start
+from planish.measure.plan import Entrant, Plan
 from planish.measure.standing import Standing, judged, tally
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +17,10 @@ from planish.core import (
     Outcome,
     ScheduleError,
     StageClock,
+    Start,
     Task,
     evaluate,
 )
-from planish.executors import LocalExecutor
 from planish.hlo.backend import BackendError, compute, open_backend
 from planish.hlo.installed import BACKENDS, versions
 from planish.hlo.ir import entry_text
@@ -40,12 +39,15 @@ DISAGREE = "the back ends disagree"
 _LIMITS = Limits(build=120, verify=60, worker=180)
 
 
-def cross_check(task: Task, candidates: Sequence[Candidate], tolerance: float = TOLERANCE) -> list[Outcome]:
-    """Run patched modules once by every back end, on the same examples of the search; in a worker.
+def cross_check(
+    task: Task, candidates: Sequence[Candidate], start: Start, tolerance: float = TOLERANCE
+) -> list[Outcome]:
+    """Run patched modules once by every back end, on the same examples of the search.
 
     Args:
         task: the module and its workload.
         candidates: patches.
+        start: starts the executor that evaluates them, such as `LocalExecutor`.
         tolerance: how far apart the results may be.
 
     Returns:
@@ -59,15 +61,15 @@ def cross_check(task: Task, candidates: Sequence[Candidate], tolerance: float = 
     for name in BACKENDS:
         versions(name)
     found: list[Outcome] = [Failed("worker", "not measured")] * len(candidates)
-    with closing(LocalExecutor(Comparing(scored_program(task.program), tolerance))) as executor:
+    with start(Comparing(scored_program(task.program), tolerance)) as executor:
         for answer in evaluate(executor, candidates, deadline()):
             found[answer.position] = answer.outcome
     return found
 
 
-def opinions(task: Task, candidates: Sequence[Candidate]) -> list[Opinion]:
+def opinions(task: Task, candidates: Sequence[Candidate], start: Start) -> list[Opinion]:
     """Ask by `cross_check` whether the back ends agree on patched modules; one opinion for each."""
-    return [_opinion(outcome) for outcome in cross_check(task, candidates)]
+    return [_opinion(outcome) for outcome in cross_check(task, candidates, start)]
 
 
 def _opinion(outcome: Outcome) -> Opinion:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from planish.core import Candidate, Failed, Outcome, ProgramError, Reference, Task, evaluate, unnamed
-from planish.executors import LocalExecutor
+from planish.core import (
+    Candidate,
+    Failed,
+    Outcome,
+    ProgramError,
+    Reference,
+    Start,
+    Task,
+    evaluate,
+    unnamed,
+)
 from planish.hlo.evaluator import END_LIMITS, LAST_TIMING, TIMING, HloEvaluatorSpec
 from planish.hlo.program import read_program
 from planish.hlo.scored import ScoredProgram, scored_program
@@ -45,13 +53,14 @@ def end_evaluator_spec(task: Task, parts: tuple[Part, ...] = END_PARTS) -> HloEv
 
 
 def scores_at_the_end(
-    task: Task, candidates: Sequence[Candidate], parts: tuple[Part, ...] = END_PARTS
+    task: Task, candidates: Sequence[Candidate], start: Start, parts: tuple[Part, ...] = END_PARTS
 ) -> list[Outcome]:
-    """Measure the errors of candidates on each part, the final one too; in a worker.
+    """Measure the errors of candidates on each part, the final one too.
 
     Args:
         task: the module and its workload.
         candidates: patches.
+        start: starts the executor that evaluates them, such as `LocalExecutor`.
         parts: on which.
 
     Returns:
@@ -62,7 +71,7 @@ def scores_at_the_end(
         PlanishError: the data is missing, or does not fit.
     """
     found: list[Outcome] = [Failed("worker", "not measured")] * len(candidates)
-    with closing(LocalExecutor(end_evaluator_spec(task, parts))) as executor:
+    with start(end_evaluator_spec(task, parts)) as executor:
         for answer in evaluate(executor, candidates, deadline()):
             found[answer.position] = answer.outcome
     return found

@@ -15,6 +15,7 @@ from planish.core import (
     ProgramError,
     Reference,
     Space,
+    Start,
     Step,
     Target,
     Task,
@@ -135,17 +136,17 @@ class HloLevel:
         del task, candidate
         return ()
 
-    def scores(self, task: Task, candidates: Sequence[Candidate]) -> Sequence[Outcome]:
+    def scores(self, task: Task, candidates: Sequence[Candidate], start: Start) -> Sequence[Outcome]:
         """Measure the errors on all parts of the data, the final one too; trainings are whole."""
         from planish.hlo.evaluator_spec import scores_at_the_end
 
-        return scores_at_the_end(task, candidates)
+        return scores_at_the_end(task, candidates, start)
 
-    def second_opinion(self, task: Task, candidates: Sequence[Candidate]) -> Sequence[Opinion]:
+    def second_opinion(self, task: Task, candidates: Sequence[Candidate], start: Start) -> Sequence[Opinion]:
         """Compare what both back ends compute."""
         from planish.hlo.cross import opinions
 
-        return opinions(task, candidates)
+        return opinions(task, candidates, start)
 
     def reference(self, task: Task) -> Reference | None:
         """Give the original form of the module, where the workload names one."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from planish.measure.plan import Entrant, Plan, Round, Start
+from planish.core import Start
+from planish.measure.plan import Entrant, Plan, Round
 from planish.measure.rounds import CutShortError, Losses, Turns, measured
 
 

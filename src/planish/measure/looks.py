@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from planish.core import Start
 from planish.measure.interleave import in_turns
-from planish.measure.plan import Entrant, Plan, Round, Start
+from planish.measure.plan import Entrant, Plan, Round
 
 Table = list[list[Round]]
 """Outcomes by entrant, process and round. An entrant that is settled early has only the first processes."""

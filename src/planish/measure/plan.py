@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from planish.core import Candidate, EvaluatorSpec, Executor, Outcome
+from planish.core import Candidate, EvaluatorSpec, Outcome
 
-Start = Callable[[EvaluatorSpec], AbstractContextManager[Executor]]
-"""Starts an executor, which ends with the block."""
 Round = list[Outcome]
 """The outcomes of the entrants that were not left out, in their order."""
 

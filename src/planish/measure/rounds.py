@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from planish.core import Candidate, Executor, Failed, Lost, Outcome, evaluate, rng
+from planish.core import Candidate, Executor, Failed, Lost, Outcome, Start, evaluate, rng
 from planish.isolation.losses import LostError
 from planish.measure.deadline import deadline
 from planish.measure.multiplex import Panel, Turn
-from planish.measure.plan import Entrant, Plan, Round, Start
+from planish.measure.plan import Entrant, Plan, Round
 
 _LEAST = 2
 """The baseline and the first entrant are never left out."""

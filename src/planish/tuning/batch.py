@@ -145,6 +145,7 @@ def tune_parts(
     budget: Budget = DEFAULT_BUDGET,
     settings: Settings | None = None,
     store: Store | str | Path | None = None,
+    executor: Executor | None = None,
 ) -> Iterator[Part | Unmeasured]:
     """Tune programs one after the other, each in a run of its own, with the same workers.
 
@@ -154,6 +155,7 @@ def tune_parts(
         budget: of each.
         settings: of each.
         store: as for `tune`.
+        executor: live workers; None starts some, and ends them.
 
     Yields:
         What came of each, when it is known.
@@ -164,7 +166,7 @@ def tune_parts(
     """
     chosen = settings or Settings()
     with store_at(store) as opened, ExitStack() as stack:
-        workers: Executor | None = None
+        workers = executor
         for name, program in parts.items():
             task = task_of(level, program, chosen)
             _require_exact(task.objectives[0])

@@ -18,6 +18,7 @@ import pytest
 from hlo.modules import CHAIN, SUM, evaluate
 from hlo.workloads import INFERENCE, PREDICT, task, write_all
 from planish.core import Candidate, Failed, Measured, PlanishError, ProgramError, TargetError
+from planish.executors import LocalExecutor
 from planish.hlo import program_from
 from planish.hlo.backend import Backend, BackendError, compute, open_backend
 from planish.hlo.cross import cross_check, difference
@@ -197,7 +198,7 @@ def test_compilers_that_disagree_are_flagged(tmp_path: Path) -> None:
     np.savez(tmp_path / "data" / "set.npz", images=np.ones((60, 3), "f"), labels=np.zeros(60, int))
     of = task(tmp_path / "net.mlir")
     asked = [Candidate(), Candidate((ReplaceConstant("4", 0.0),))]
-    apart, same = cross_check(of, asked)
+    apart, same = cross_check(of, asked, LocalExecutor)
     assert isinstance(apart, Failed)
     assert apart.reason == "the back ends disagree"
     assert same == Measured({"difference": 0.0})
@@ -205,7 +206,7 @@ def test_compilers_that_disagree_are_flagged(tmp_path: Path) -> None:
 
 @needs_iree
 def test_compilers_that_agree_tell_how_well(tmp_path: Path) -> None:
-    (found,) = cross_check(task(write_all(tmp_path, PREDICT, INFERENCE)), [Candidate()])
+    (found,) = cross_check(task(write_all(tmp_path, PREDICT, INFERENCE)), [Candidate()], LocalExecutor)
     assert isinstance(found, Measured)
     assert found.values["difference"] < 1e-6
 

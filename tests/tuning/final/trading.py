@@ -24,6 +24,7 @@ from planish.core import (
     Reference,
     Space,
     StageClock,
+    Start,
     Step,
     Target,
     Task,
@@ -150,9 +151,9 @@ class Full(Plain):
     trouble: str = ""
     error: BaseException = field(default_factory=lambda: PlanishError("there is trouble"))
 
-    def scores(self, task: Task, candidates: Sequence[Candidate]) -> Sequence[Outcome]:
+    def scores(self, task: Task, candidates: Sequence[Candidate], start: Start) -> Sequence[Outcome]:
         """Add 0.01 to the error; with knob 0 at 2 it fails."""
-        del task
+        del task, start
         self._check("scores")
         return [self._score(candidate) for candidate in candidates]
 
@@ -163,9 +164,9 @@ class Full(Plain):
             return Failed("verify", "not finite", "none is")
         return Measured({"error_final": outcome.values["error"] + 0.01})
 
-    def second_opinion(self, task: Task, candidates: Sequence[Candidate]) -> Sequence[Opinion]:
+    def second_opinion(self, task: Task, candidates: Sequence[Candidate], start: Start) -> Sequence[Opinion]:
         """Differ where knob 0 is at its last value."""
-        del task
+        del task, start
         self._check("second_opinion")
         wrong = Opinion(agrees=False, why="far apart")
         return [wrong if first(c) == SIZES[0] - 1 else Opinion(True, 1e-6) for c in candidates]

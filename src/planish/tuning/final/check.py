@@ -16,6 +16,7 @@ from planish.core import (
     Outcome,
     PlanishError,
 )
+from planish.executors import LocalExecutor
 from planish.measure import CutShortError
 from planish.results.comparison import Finalist
 from planish.tuning.final.compare import compare_reference
@@ -31,7 +32,7 @@ def doubt(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     assert isinstance(level, CrossChecks)
     assert base is not None
     try:
-        own, *opinions = level.second_opinion(search.task, _with_baseline(search, state))
+        own, *opinions = level.second_opinion(search.task, _with_baseline(search, state), LocalExecutor)
     except PlanishError as error:
         why = f"no second opinion: {error}".rstrip(".")
         silent = tuple(replace(each, opinion=Opinion(why=why)) for each in state.finalists)
@@ -49,7 +50,7 @@ def score(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     assert isinstance(level, CanScore)
     assert base is not None
     try:
-        own, *outcomes = level.scores(search.task, _with_baseline(search, state))
+        own, *outcomes = level.scores(search.task, _with_baseline(search, state), LocalExecutor)
     except PlanishError as error:
         return state.noted(f"no scores on unseen data: {error}".rstrip("."))
     pairs = zip(state.finalists, outcomes, strict=True)
