@@ -108,6 +108,12 @@ def test_constants_of_several_values_are_scaled_each() -> None:
     assert evaluate(edited(ScaleConstant("0", 3.0), program=program).root)[0].tolist() == [3, -6, 9]
 
 
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_a_constant_is_a_finite_number(number: float) -> None:
+    with pytest.raises(ScheduleError, match="is no finite number"):
+        edited(ReplaceConstant("0", number))
+
+
 def test_edits_happen_inside_loops() -> None:
     program = summing()
     x = np.arange(12, dtype=np.float32).reshape(4, 3)

@@ -58,7 +58,7 @@ def replaced(op: ir.Operation, value: float) -> None:
     """Give all elements of a constant one value; raises ScheduleError where it does not fit them."""
     _check(op)
     type_ = tensor_type(op.results[0].type)
-    whole = value == int(value)
+    whole = float(value).is_integer()  # no number that is not finite is one
     if type_ is None or not type_.plain or not (whole or "f" in type_.element):
         raise ScheduleError(f"{value} cannot be a constant of {op.results[0].type}")
     _splat(op, value)
