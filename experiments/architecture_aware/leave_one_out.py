@@ -25,10 +25,10 @@ from planish import tune
 from planish.budget import Budget
 from planish.core import Candidate, Measured, Stage, Task, rng
 from planish.graph.architecture import starting_list
+from planish.graph.first_lists import recognition_of
 from planish.graph.level import GraphLevel
 from planish.graph.prior import ClassList, Tried, learn_lists, learned_list, records_of
 from planish.graph.program import graph_program, program_from
-from planish.graph.starting import recognition_of
 from planish.learn.transfer import past
 from planish.settings import Settings
 from planish.store import Reader, open_store

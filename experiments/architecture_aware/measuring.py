@@ -18,6 +18,7 @@ from configurations import Configuration, configurations
 from planish.core import PlanishError, rng
 from planish.graph.counters import Meter, counters
 from planish.graph.evaluator import within_three_sigma
+from planish.graph.first_lists import recognition_of
 from planish.graph.passes import Selection
 from planish.graph.program import GraphProgram
 from planish.graph.rewrite_cache import RewriteCache
@@ -25,7 +26,6 @@ from planish.graph.rewriting import rewrite
 from planish.graph.running import Settings, difference, make_feeds, open_session, tolerance
 from planish.graph.running.memory import peak_memory
 from planish.graph.source import read_model
-from planish.graph.starting import recognition_of
 
 QUICK = 20
 

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from planish.corpus import Row, read_corpus
 from planish.corpus.labelling import Bench, Budget, Effect, Plan, bench, summarise
-from planish.corpus.labelling.card import HEADS, cells
 from planish.corpus.labelling.costs import FunctionCosts
+from planish.corpus.labelling.label_card import HEADS, cells
 from planish.corpus.labelling.ranking import Passes
 from planish.corpus.labelling.search import search
 from planish.isolation import Watchdog, forked

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from planish.corpus import read_corpus
 from planish.corpus.labelling import read_label_card, read_labels
-from planish.corpus.labelling.card import HEADS, cells
+from planish.corpus.labelling.label_card import HEADS, cells
 
 
 def main() -> None:

@@ -13,10 +13,10 @@ from cli.conftest import PROGRAM, Planish
 from planish.budget import Budget
 from planish.cli import front, watching
 from planish.cli.front import show_front, show_members
-from planish.cli.status import Board
+from planish.cli.status import RunStatus
 from planish.cli.watching import Display
 from planish.core import Candidate, Growth
-from planish.report.data import ReportData, read_story
+from planish.report.data import ReportData, read_report_data
 from planish.report.front_table import FrontTable
 from planish.store import open_store
 from planish.tuning.progress import Progress
@@ -32,7 +32,9 @@ START = replace(measured(0, 2e-3, error=0.2), candidate=Candidate())
 def story(tmp_path: Path) -> Iterator[ReportData]:
     with open_store(tmp_path / "planks.db") as store:
         trials = [START, measured(1, 1e-3, error=0.2), measured(2, 2e-3, error=0.1)]
-        yield read_story(store, save_run(store, trials, fronts.front(), task=task_of("elm", *BOTH)), Planks())
+        yield read_report_data(
+            store, save_run(store, trials, fronts.front(), task=task_of("elm", *BOTH)), Planks()
+        )
 
 
 def test_the_front_is_plotted_and_listed(story: ReportData, capsys: pytest.CaptureFixture[str]) -> None:
@@ -114,7 +116,7 @@ def test_without_a_terminal_lines_tell_of_the_front(
 @pytest.mark.parametrize("width", [50, 80])
 def test_the_live_plot_fits_the_terminal(story: ReportData, width: int) -> None:
     console = Console(file=StringIO(), width=width, force_terminal=True, color_system=None)
-    display = Display(lambda progress: Board(progress, Budget(trials=10)), console)
+    display = Display(lambda progress: RunStatus(progress, Budget(trials=10)), console)
     progress = Progress(task_of("elm", *BOTH), "1a2b3c4d", growth=Growth(BOTH, START.candidate))
     display.started(progress)
     for trial in story.trials:

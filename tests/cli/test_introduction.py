@@ -10,7 +10,7 @@ from rich.console import Console
 from cli import lattices
 from cli.conftest import PROGRAM, Planish
 from planish.budget import Budget
-from planish.cli.status import Board
+from planish.cli.status import RunStatus
 from planish.cli.watching import Display
 from planish.core import Task
 from planish.testing.stored import make_task
@@ -56,7 +56,7 @@ def test_beside_json_nothing_is_said(planish: Planish) -> None:
 
 def test_on_a_terminal_it_stands_above_what_changes() -> None:
     console = Console(file=StringIO(), width=70, force_terminal=True, color_system=None)
-    display = Display(lambda progress: Board(progress, Budget(trials=10)), console)
+    display = Display(lambda progress: RunStatus(progress, Budget(trials=10)), console)
     progress = Progress(make_task("flat"), "1a2b3c4d", introduction=KNOWN[:1])
     display.started(progress)
     progress.introduction = KNOWN

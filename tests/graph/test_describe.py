@@ -13,10 +13,10 @@ import pytest
 from graph.models import convolutions, write
 from planish.core import Candidate, CanIntroduce, Executor, Task
 from planish.executors import InlineExecutor, LocalExecutor
-from planish.graph import describe, effects
-from planish.graph.effects import name_of, parts
+from planish.graph import describe, pass_effects
 from planish.graph.evaluator_spec import settings_of
 from planish.graph.level import GraphLevel
+from planish.graph.pass_effects import name_of, parts
 from planish.graph.passes import Selection, selection
 from planish.graph.program import graph_program
 from planish.graph.relevance import Relevance, remembered
@@ -52,7 +52,7 @@ def test_each_pass_is_told_with_its_effects_and_what_it_changed(
     def measured(_: Executor, wanted: Sequence[Selection]) -> Mapping[str, Mapping[str, float]]:
         return {name_of(each): worse if each == Selection() else values for each in wanted}
 
-    monkeypatch.setattr(effects, "measured", measured)
+    monkeypatch.setattr(pass_effects, "measured", measured)
     told = described(task)
     lines = told["passes"].splitlines()
     assert lines[1].split() == [
@@ -82,7 +82,7 @@ def test_fewer_turns_than_usual_are_told(task: Task, monkeypatch: pytest.MonkeyP
         def measured(_: Executor, wanted: Sequence[Selection]) -> Mapping[str, Mapping[str, float]]:
             return {name_of(each): {**values, "turns": turns} for each in wanted}
 
-        monkeypatch.setattr(effects, "measured", measured)
+        monkeypatch.setattr(pass_effects, "measured", measured)
         return described(task)["compared"]
 
     assert "turns" not in compared(3)

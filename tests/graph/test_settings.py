@@ -15,8 +15,7 @@ import pytest
 from graph.models import convolutions, write
 from planish.core import Candidate, Executor, Failed, Measured, Outcome, PlanishError, Task, evaluate
 from planish.executors import InlineExecutor
-from planish.graph import effects, evaluator
-from planish.graph.effects import name_of
+from planish.graph import evaluator, pass_effects
 from planish.graph.evaluator_spec import (
     evaluator_spec_of,
     seeds_of,
@@ -26,6 +25,7 @@ from planish.graph.evaluator_spec import (
     widest_settings,
 )
 from planish.graph.level import GraphLevel
+from planish.graph.pass_effects import name_of
 from planish.graph.passes import Selection, Set, selection, selection_of
 from planish.graph.prior.records import Tried, records_of
 from planish.graph.program import graph_program, program_from
@@ -169,7 +169,7 @@ def test_a_setting_is_told_with_its_effects(tmp_path: Path, monkeypatch: pytest.
             name_of(each): {**values, "latency": 2.0 if NO_ARENA in each.settings else 3.0} for each in wanted
         }
 
-    monkeypatch.setattr(effects, "measured", measured)
+    monkeypatch.setattr(pass_effects, "measured", measured)
     level, task = GraphLevel(), make(tmp_path)
     chosen = selection(["onnxscript.eliminate_identity"], settings=[NO_ARENA]).candidate
     told = level.describe(task, chosen, level.figures(task, chosen, InlineExecutor(Actor())))

@@ -24,7 +24,7 @@ from planish.hlo.edits import EDITS, CopyOp, DeleteOp, ScaleConstant
 from planish.hlo.evaluator import LAST_TIMING
 from planish.hlo.ir import entry_text
 from planish.hlo.level import HloLevel
-from planish.hlo.machine import this_machine
+from planish.hlo.machine import hlo_target
 from planish.hlo.patch import original, replay
 from planish.levels import level_of
 from planish.measure import Plan
@@ -179,7 +179,7 @@ def test_spaces_are_all_edits_or_those_of_the_paper(tuned: Tuned) -> None:
 def test_the_machine_lists_the_back_ends() -> None:
     assert "jaxlib" in HloLevel().machine()["xla"]
     with pytest.raises(PlanishError, match="cores asked for"):
-        this_machine(10**6)
+        hlo_target(10**6)
 
 
 def test_without_jaxlib_the_other_levels_work(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import planish
 from planish.budget import Budget
-from planish.report.data import ReportData, read_story
+from planish.report.data import ReportData, read_report_data
 from planish.report.provenance import provenance, repeat
 from planish.settings import Settings
 from planish.store import open_store
@@ -19,7 +19,7 @@ TEXT = "oak \"beam\" 'a' \\ {n}\nsecond <line>"
 def _story(folder: Path, text: str = TEXT) -> ReportData:
     with open_store(folder / "planks.db") as store:
         run_id = save_run(store, [measured(0, 1.0), failed(1)], task=task_of(text, TIME, ERROR))
-        return read_story(store, run_id, Planks())
+        return read_report_data(store, run_id, Planks())
 
 
 def test_what_decided_the_run_is_told(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from planish.core import Candidate, Measured, Objective, Task, Trial
-from planish.report.data import read_story
+from planish.report.data import read_report_data
 from planish.report.judgement import Verdict
 from planish.report.verdict import verdict_of
 from planish.results.comparison import Finalist
@@ -27,7 +27,7 @@ def _verdict(
     store: Store, trials: Sequence[Trial], finalists: Sequence[Finalist] = (), task: Task | None = None
 ) -> Verdict:
     run_id = save_run(store, trials, finalists, task=task)
-    return verdict_of(read_story(store, run_id, Planks()))
+    return verdict_of(read_report_data(store, run_id, Planks()))
 
 
 def test_a_gain_has_its_interval_and_both_medians(store: Store) -> None:
@@ -75,7 +75,7 @@ def test_a_finalist_without_figures_is_no_gain(store: Store) -> None:
     run_id = save_run(store, [measured(0, 1e-6)])
     store.resume_run(run_id)
     store.save_result(run_id, [ResultRow(Candidate((Saw(0),)), 3.0)])
-    assert verdict_of(read_story(store, run_id, Planks())).kind == "open"
+    assert verdict_of(read_report_data(store, run_id, Planks())).kind == "open"
 
 
 def test_nothing_measured_names_the_reasons(store: Store) -> None:

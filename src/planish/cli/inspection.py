@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from planish.cli.documents import candidate_document
 from planish.core import Candidate, Level, Task
 from planish.graph.architecture import CLASSES, Recognition, starting_list
+from planish.graph.first_lists import recognition_of
 from planish.graph.passes import passes_of_kind, selection_of
 from planish.graph.prior import ClassList, Effect, known_list
 from planish.graph.program import graph_program
-from planish.graph.starting import recognition_of
 from planish.learn.transfer import tried_elsewhere
 from planish.store import open_store
 from planish.store.location import locate

@@ -69,12 +69,12 @@ def _show_run(store: Reader, run_id: str, files: Sequence[Path], form: given.For
     from planish.cli.output import document, say
     from planish.cli.summary import show_notes, show_result, show_run, show_winner
     from planish.levels import level_named, name_files
-    from planish.report.data import read_story
+    from planish.report.data import read_report_data
 
     run = store.run(run_id)
     level = level_named(store.task(run.task_key).level)
     name_files(level, files)
-    story = read_story(store, run.id, level)
+    story = read_report_data(store, run.id, level)
     if form == "json":
         document(result_document(story))
         return

@@ -20,7 +20,7 @@ _SHOWN = 3
 
 
 @dataclass
-class Board:
+class RunStatus:
     """The state of a run, in words.
 
     Args:

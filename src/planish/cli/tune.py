@@ -111,10 +111,10 @@ def _tell(store: Store, result: Result, form: given.Form, report: Path | None, e
     from planish.cli.summary import show_notes, show_result, show_winner
     from planish.core import HasHighlights
     from planish.levels import level_named
-    from planish.report.data import read_story
+    from planish.report.data import read_report_data
 
     level = level_named(result.task.level)
-    story = read_story(store, result.run_id, level)
+    story = read_report_data(store, result.run_id, level)
     if form == "text":
         show_result(story)
         show_winner(story, level.telling if isinstance(level, HasHighlights) else ())

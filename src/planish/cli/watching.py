@@ -16,7 +16,7 @@ from planish.budget import Budget
 from planish.cli.options import Form
 from planish.cli.output import one_line, remark
 from planish.cli.scatter import ASCII, FULL, WIDTH, scatter
-from planish.cli.status import Board
+from planish.cli.status import RunStatus
 from planish.core import Trial
 from planish.report.wording import title
 from planish.results.result import known_baseline
@@ -33,7 +33,7 @@ _FRAMES_A_SECOND = 4
 _BAR = 40
 _LEAVE = "Ctrl-C leaves out the rest"
 
-MakeBoard = Callable[[Progress], Board]
+MakeStatus = Callable[[Progress], RunStatus]
 
 
 @contextmanager
@@ -46,57 +46,57 @@ def watching(form: Form, store: Reader, budget: Budget) -> Generator[Listener]:
         budget: of the run.
     """
 
-    def board(progress: Progress) -> Board:
-        return Board(progress, budget, known_baseline(store, progress.task))
+    def status(progress: Progress) -> RunStatus:
+        return RunStatus(progress, budget, known_baseline(store, progress.task))
 
     if form == "json":
         yield Silent()
     elif sys.stderr.isatty():
-        with _live(board) as listener:
+        with _live(status) as listener:
             yield listener
     else:
-        yield Lines(board)
+        yield Lines(status)
 
 
 class Lines:
     """Writes a line each second.
 
     Args:
-        make_board: makes the board of a run that begins.
+        make_status: makes the status of a run that begins.
     """
 
-    def __init__(self, make_board: MakeBoard) -> None:
-        self._make_board = make_board
-        self._board: Board | None = None
+    def __init__(self, make_status: MakeStatus) -> None:
+        self._make_status = make_status
+        self._status: RunStatus | None = None
         self._next = 0.0
         self._introduced = 0
 
     def started(self, progress: Progress) -> None:
         """Say what begins."""
-        self._board = self._make_board(progress)
+        self._status = self._make_status(progress)
         self._next = time.monotonic() + LINE_S
         remark(f"run {progress.run_id}: {one_line(title(progress.task.program.text))}")
         self._introduced = 0
         self._introduce(progress)
-        if self._board.plan:
-            remark(self._board.plan)
+        if self._status.plan:
+            remark(self._status.plan)
 
     def trial(self, trial: Trial, progress: Progress) -> None:
         """Say what else is known of the program by now, and how it goes, if it is time."""
         del trial
         self._introduce(progress)
-        if self._board is not None and time.monotonic() >= self._next:
+        if self._status is not None and time.monotonic() >= self._next:
             self._next = time.monotonic() + LINE_S
-            board = self._board
-            remark(_joined(board.best, board.volume, board.pace, board.failed, board.left))
+            status = self._status
+            remark(_joined(status.best, status.volume, status.pace, status.failed, status.left))
 
     def ending(self, progress: Progress, what: str) -> None:
         """Say how the search ended, then what is done."""
         del progress
-        board, self._board = self._board, None
-        if board is not None:
-            board.end()
-            remark(_joined(board.best, board.volume, board.pace, board.failed))
+        status, self._status = self._status, None
+        if status is not None:
+            status.end()
+            remark(_joined(status.best, status.volume, status.pace, status.failed))
         remark(f"{what}; {_LEAVE}")
 
     def _introduce(self, progress: Progress) -> None:
@@ -111,12 +111,12 @@ def _joined(*texts: str) -> str:
 
 
 @contextmanager
-def _live(make_board: MakeBoard) -> Generator[Listener]:
+def _live(make_status: MakeStatus) -> Generator[Listener]:
     from rich.console import Console
     from rich.live import Live
 
     console = Console(stderr=True, markup=False, highlight=False, emoji=False)
-    display = Display(make_board, console)
+    display = Display(make_status, console)
     with Live(
         get_renderable=display.draw,
         console=console,
@@ -132,52 +132,52 @@ class Display:
     """Keeps what the live display draws.
 
     Args:
-        make_board: makes the board of a run that begins.
+        make_status: makes the status of a run that begins.
         console: what it is drawn on.
     """
 
-    def __init__(self, make_board: MakeBoard, console: Console) -> None:
-        self._make_board = make_board
+    def __init__(self, make_status: MakeStatus, console: Console) -> None:
+        self._make_status = make_status
         self._console = console
         self._glyphs = ASCII if console.options.ascii_only else FULL
-        self._board: Board | None = None
+        self._status: RunStatus | None = None
         self._ending = ""
 
     def started(self, progress: Progress) -> None:
         """Turn to a run."""
-        self._board, self._ending = self._make_board(progress), ""
+        self._status, self._ending = self._make_status(progress), ""
 
     def trial(self, trial: Trial, progress: Progress) -> None:
-        """Do nothing: the board looks at the progress when it is drawn."""
+        """Do nothing: the status looks at the progress when it is drawn."""
 
     def ending(self, progress: Progress, what: str) -> None:
         """Turn to a step of the end."""
         del progress
         self._ending = what
-        if self._board is not None:
-            self._board.end()
+        if self._status is not None:
+            self._status.end()
 
     def draw(self) -> RenderableType:
         """Draw the state of now."""
         from rich.console import Group
         from rich.text import Text
 
-        board = self._board
-        if board is None:
+        status = self._status
+        if status is None:
             return Text("starting …")
-        task = one_line(title(board.progress.task.program.text), 70)
-        head = Text(f"run {board.progress.run_id}  {task}", style="dim")
-        known = [Text(one_line(line, _LONGEST), style="dim") for line in board.progress.introduction]
-        known += [Text(board.plan, style="dim")] if board.plan else []
-        lines = [Text(board.best, style="bold green"), Text(_joined(board.pace, board.volume))]
-        lines += [Text(board.failed, style="yellow")] if board.failed else []
-        return Group(head, *known, *lines, *self._plot(board), self._last_line(board))
+        task = one_line(title(status.progress.task.program.text), 70)
+        head = Text(f"run {status.progress.run_id}  {task}", style="dim")
+        known = [Text(one_line(line, _LONGEST), style="dim") for line in status.progress.introduction]
+        known += [Text(status.plan, style="dim")] if status.plan else []
+        lines = [Text(status.best, style="bold green"), Text(_joined(status.pace, status.volume))]
+        lines += [Text(status.failed, style="yellow")] if status.failed else []
+        return Group(head, *known, *lines, *self._plot(status), self._last_line(status))
 
-    def _plot(self, board: Board) -> list[RenderableType]:
+    def _plot(self, status: RunStatus) -> list[RenderableType]:
         """Draw the front, where there are several objectives."""
         from rich.text import Text
 
-        growth = board.progress.growth
+        growth = status.progress.growth
         width = min(WIDTH, self._console.width - 1)
         lines = scatter(growth, self._glyphs, width) if growth is not None else []
         plot = Text("\n".join(lines), style="dim", no_wrap=True)
@@ -185,7 +185,7 @@ class Display:
         plot.highlight_regex(re.escape(self._glyphs.baseline), "not dim bold yellow")
         return [plot] if lines else []
 
-    def _last_line(self, board: Board) -> RenderableType:
+    def _last_line(self, status: RunStatus) -> RenderableType:
         from rich.progress_bar import ProgressBar
         from rich.table import Table
         from rich.text import Text
@@ -193,6 +193,6 @@ class Display:
         if self._ending:
             return Text(f"{self._ending}; {_LEAVE}")
         grid = Table.grid(padding=(0, 1))
-        bar = ProgressBar(total=1.0, completed=board.done or 0.0, width=_BAR, pulse=board.done is None)
-        grid.add_row(bar, Text(board.left))
+        bar = ProgressBar(total=1.0, completed=status.done or 0.0, width=_BAR, pulse=status.done is None)
+        grid.add_row(bar, Text(status.left))
         return grid

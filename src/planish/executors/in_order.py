@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Self
 
 from planish.core import Candidate, EvaluatorSpec, PlanishError
-from planish.executors.batch import Batch
+from planish.executors.queue import Queue
 from planish.isolation import Answer
 
 
@@ -23,7 +23,7 @@ class InOrder:
     capacity = 1
 
     def __init__(self) -> None:
-        self._batch, self._deadline, self._closed = Batch(), math.inf, False
+        self._queue, self._deadline, self._closed = Queue(), math.inf, False
         self.losses: Counter[str] = Counter()
 
     def __enter__(self) -> Self:
@@ -40,28 +40,28 @@ class InOrder:
     def serve(self, factory: EvaluatorSpec) -> None:
         """Evaluate by another evaluator from now on; see `planish.core.Executor`."""
         self._check_open()
-        if self._batch.unanswered:
+        if self._queue.unanswered:
             raise PlanishError("a batch is under way", "Take all its answers, or cancel it, first.")
         self._take(factory)
 
     def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
         """Have candidates evaluated; see `planish.core.Executor`."""
         self._check_open()
-        self._batch = self._batch if self._batch.unanswered else Batch()
-        self._batch.add(candidates)
+        self._queue = self._queue if self._queue.unanswered else Queue()
+        self._queue.add(candidates)
         self._deadline = deadline
 
     def answers(self) -> Iterator[Answer]:
         """Answer for one after the other, until the deadline."""
-        while self._batch and time.monotonic() < self._deadline:
-            (position,), (candidate,) = self._batch.take(1)
-            self._batch.answered(position)
+        while self._queue and time.monotonic() < self._deadline:
+            (position,), (candidate,) = self._queue.take(1)
+            self._queue.answered(position)
             yield self._answer(position, candidate)
         self.cancel()
 
     def cancel(self) -> None:
         """Forget what was submitted."""
-        self._batch = Batch()
+        self._queue = Queue()
 
     def close(self) -> None:
         """Take nothing more; harmless when called twice."""

@@ -11,13 +11,13 @@ from types import TracebackType
 from typing import Self
 
 from planish.core import STAGES, Candidate, EvaluatorSpec, Failed, Lost, PlanishError, Stage
-from planish.executors.batch import Batch
+from planish.executors.queue import Queue
 from planish.isolation.cage import Cage
 from planish.isolation.endings import End
 from planish.isolation.guard import Answer
 from planish.isolation.limits import Limits
 from planish.isolation.losses import LostError
-from planish.isolation.pool import Crew
+from planish.isolation.pool import WorkerPool
 from planish.isolation.process import WorkerProcess
 from planish.isolation.wire import Made
 from planish.measure.clock import Clock
@@ -83,12 +83,12 @@ class LocalExecutor:
         self.notes: tuple[str, ...] = ()
         self.losses: Counter[str] = Counter()
         self.deadline = self._until = math.inf
-        self._crew = Crew(workers, self._limits.memory_bytes, partial(Clock, lock=lock))
+        self._pool = WorkerPool(workers, self._limits.memory_bytes, partial(Clock, lock=lock))
         self._pace = _CHUNK_S / 4  # seconds that a candidate takes, lately
         self._next_look = 0.0
         self._unmade = 0  # evaluators in a row that were lost before they were there
         self._answering = self._closed = False
-        self._batch = Batch()
+        self._queue = Queue()
         self._ready: deque[Answer] = deque()
         self._feed()
 
@@ -103,7 +103,7 @@ class LocalExecutor:
     @property
     def capacity(self) -> int:
         """Enough for all workers, that the pipe's round trip is lost in it twice."""
-        return 2 * self._crew.count * self._chunk()
+        return 2 * self._pool.count * self._chunk()
 
     def serve(self, factory: EvaluatorSpec) -> None:
         """Evaluate for another task from now on, in the same processes: it saves their start.
@@ -114,10 +114,10 @@ class LocalExecutor:
             PlanishError: something is under way, the executor is closed, or the factory cannot be pickled.
         """
         self._check_open()
-        if self._batch.unanswered or self._answering:
+        if self._queue.unanswered or self._answering:
             raise PlanishError("a batch is under way", "Take all its answers, or cancel it, first.")
         self._owner, self._factory, self._cage = factory, _pickled(factory), Cage.of(factory)
-        self._crew.keep(self._cage)
+        self._pool.keep(self._cage)
         self._limits = self._given or Limits.of(factory)
         self._serial += 1
         self.notes = ()
@@ -133,9 +133,9 @@ class LocalExecutor:
         self._check_open()
         if is_held(self._lock):
             raise PlanishError("workers would wait for this process for ever", "Leave `exclusive()` first.")
-        if not self._batch.unanswered and not self._ready:
-            self._batch = Batch(self._limits.attempts)
-        self._batch.add(candidates)
+        if not self._queue.unanswered and not self._ready:
+            self._queue = Queue(self._limits.attempts)
+        self._queue.add(candidates)
         self._until = deadline
 
     def answers(self) -> Generator[Answer, None, None]:
@@ -159,15 +159,15 @@ class LocalExecutor:
 
     def cancel(self) -> None:
         """Give up what is under way; the workers that are at it are ended."""
-        self._batch = Batch(self._limits.attempts)
+        self._queue = Queue(self._limits.attempts)
         self._ready.clear()
-        for worker in [w for w in self._crew.workers if w.pending]:
-            self._crew.fire(worker)
+        for worker in [w for w in self._pool.workers if w.pending]:
+            self._pool.fire(worker)
 
     def close(self) -> None:
         """End the workers; harmless when called twice."""
         self._closed = True
-        self._crew.close()
+        self._pool.close()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -175,7 +175,7 @@ class LocalExecutor:
 
     def _evaluate(self) -> Iterator[Answer]:
         self._next_look = time.monotonic() + _TICK_S
-        while self._ready or self._batch.unanswered:
+        while self._ready or self._queue.unanswered:
             if self._ready:
                 before = time.monotonic()
                 yield self._ready.popleft()
@@ -185,22 +185,22 @@ class LocalExecutor:
             else:
                 self._feed()
                 for answer in self._listen():
-                    self._batch.answered(answer.position)
+                    self._queue.answered(answer.position)
                     self._ready.append(answer)
 
     def _forgive(self, pause: float) -> None:
         """Nobody listened for so many seconds; a worker may have waited for that."""
         self._next_look += pause
-        for worker in self._crew.workers:
+        for worker in self._pool.workers:
             worker.slack += pause
 
     def _feed(self) -> None:
         """Give work to every worker that has none; one that has lived long enough is replaced first."""
-        batch = self._batch
+        batch = self._queue
         if batch and self._limits.lifetime is not None:
-            self._crew.retire(self._limits.lifetime)
-        self._crew.complete()
-        for worker in [w for w in self._crew.workers if not w.busy]:
+            self._pool.retire(self._limits.lifetime)
+        self._pool.complete()
+        for worker in [w for w in self._pool.workers if not w.busy]:
             if worker.serial != self._serial:
                 worker.make(self._serial, self._factory, self._cage)
             elif batch:
@@ -209,7 +209,7 @@ class LocalExecutor:
     def _chunk_size(self, queued: int) -> int:
         """Few enough that the workers end together, enough that the pipe's round trip is lost in it."""
         # As in guided self-scheduling, chunks shrink with what is left.
-        share = queued if self._crew.count == 1 else -(-queued // (2 * self._crew.count))
+        share = queued if self._pool.count == 1 else -(-queued // (2 * self._pool.count))
         return max(1, min(share, self._chunk()))
 
     def _chunk(self) -> int:
@@ -217,14 +217,14 @@ class LocalExecutor:
 
     def _listen(self) -> list[Answer]:
         answers: list[Answer] = []
-        for worker in self._crew.speaking(_TICK_S):
+        for worker in self._pool.speaking(_TICK_S):
             self._catch_up()
             answers += self._hear(worker)
         self._catch_up()
         if time.monotonic() >= self._next_look:
             self._next_look = time.monotonic() + _TICK_S
             self._look_at_waits()
-            for worker in [w for w in self._crew.workers if w.busy]:
+            for worker in [w for w in self._pool.workers if w.busy]:
                 answers += self._look_after(worker)
         return answers
 
@@ -233,7 +233,7 @@ class LocalExecutor:
         late = time.monotonic() - self._next_look
         if late > _LATE_S:
             self._forgive(late)
-            for worker in self._crew.workers:
+            for worker in self._pool.workers:
                 worker.withheld.stopped += late
                 worker.slack -= late
 
@@ -264,7 +264,7 @@ class LocalExecutor:
         if not isinstance(reply.outcome, Lost):
             return [reply]
         self.losses[reply.outcome.detail] += 1
-        return [] if self._batch.lose(reply.position) else [reply]
+        return [] if self._queue.lose(reply.position) else [reply]
 
     def _welcome(self, worker: WorkerProcess, reply: Made) -> None:
         if reply.error is None:
@@ -272,14 +272,14 @@ class LocalExecutor:
             if reply.serial == self._serial:
                 self.notes = tuple(dict.fromkeys((*self.notes, *reply.notes)))
             return
-        self._crew.fire(worker)
+        self._pool.fire(worker)
         if reply.serial == self._serial:
             raise reply.error from RuntimeError(f"in the worker:\n{reply.traceback}")
 
     def _look_at_waits(self) -> None:
         """Show and note who keeps the machine from the workers."""
-        pids = {worker.pid for worker in self._crew.workers}
-        for phase, since in (worker.dial.phase() for worker in self._crew.workers if worker.busy):
+        pids = {worker.pid for worker in self._pool.workers}
+        for phase, since in (worker.dial.phase() for worker in self._pool.workers if worker.busy):
             found = self._waits.look(time.monotonic() - since, pids) if phase == "wait" else ()
             self.notes = tuple(dict.fromkeys((*self.notes, *found)))
 
@@ -295,7 +295,7 @@ class LocalExecutor:
         if worker.is_alive():
             return []
         answers = self._hear(worker)
-        if not answers and worker in self._crew.workers:
+        if not answers and worker in self._pool.workers:
             return self._bury(worker, worker.autopsy())
         return answers
 
@@ -310,13 +310,13 @@ class LocalExecutor:
         """End a worker for what became of its candidate; the candidates after it go back."""
         phase, since = worker.dial.phase()
         seconds = {**worker.dial.seconds(), phase: time.monotonic() - max(since, worker.heard)}
-        self._crew.fire(worker)
+        self._pool.fire(worker)
         if worker.making and worker.serial == self._serial:
             self._count_unmade(outcome)
         if not worker.pending:
             return []
         position, *others = worker.pending
-        self._batch.put_back(others)
+        self._queue.put_back(others)
         return self._checked(Answer(position, outcome, seconds))
 
     def _count_unmade(self, outcome: Failed | Lost) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planish.core import Candidate, Task
-from planish.graph.effects import ROUNDS, Figures, beside, name_of, parts
 from planish.graph.evaluator_spec import widest_settings
+from planish.graph.first_lists import recognition_of
 from planish.graph.nodes import Nodes
+from planish.graph.pass_effects import ROUNDS, Figures, beside, name_of, parts
 from planish.graph.passes import Selection, selection_of
 from planish.graph.program import GraphProgram, graph_program
 from planish.graph.relevance import Relevance, known_relevance
-from planish.graph.starting import recognition_of
 from planish.graph.tables import aligned, milliseconds, times
 
 UNMEASURED = "not measured when the run ended: there was no time, or an older planish did not store it"
@@ -24,7 +24,7 @@ def described(task: Task, candidate: Candidate, figures: Mapping[str, Any]) -> M
     Args:
         task: the model.
         candidate: the selection.
-        figures: what `planish.graph.effects.figures_of` measured; empty where nobody did.
+        figures: what `planish.graph.pass_effects.figures_of` measured; empty where nobody did.
 
     Returns:
         `class`: what the model is, and why; `passes`: the effect of each, alone and left out; `nodes`: by

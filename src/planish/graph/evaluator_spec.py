@@ -9,6 +9,7 @@ from functools import partial
 from planish.core import Candidate, Reference, Task
 from planish.graph.counters import QUANTITIES, counters
 from planish.graph.evaluator import LAST_TIMING, TIMING, GraphEvaluatorSpec, lacking
+from planish.graph.first_lists import GOOD_LISTS, class_lists
 from planish.graph.installed import SETTINGS
 from planish.graph.model_cache import ModelCache
 from planish.graph.passes import SETTABLE, Selection, Set, passes_of_kind, selection_of
@@ -16,7 +17,6 @@ from planish.graph.program import GraphProgram, graph_program
 from planish.graph.relevance import Examiner, analyse, remembered
 from planish.graph.running import Settings
 from planish.graph.space import Letters, SelectionSpace
-from planish.graph.starting import GOOD_LISTS, class_lists
 from planish.isolation import Limits
 from planish.measure import Yardstick
 

@@ -110,10 +110,10 @@ class GraphLevel:
 
     def target(self, program: Program, cores: int) -> Target:
         """Describe this machine and the session; raises TargetError where it lacks what is asked of it."""
-        from planish.graph.machine import this_machine
+        from planish.graph.machine import graph_target
         from planish.graph.program import graph_program
 
-        return this_machine(cores, graph_program(program).settings)
+        return graph_target(cores, graph_program(program).settings)
 
     def space(self, task: Task, name: str) -> Space:
         """Make a space: "relevant", "all" or "exact"; see `planish.graph.evaluator_spec.space_of`."""
@@ -125,9 +125,9 @@ class GraphLevel:
 
     def learn(self, task: Task, tried: Tried) -> Sequence[Candidate]:
         """Learn from other models with what a search for this one begins; see `planish.core.CanLearn`."""
+        from planish.graph.first_lists import recognition_of
         from planish.graph.prior import known_list
         from planish.graph.program import graph_program
-        from planish.graph.starting import recognition_of
 
         if not tried:
             return ()
@@ -172,7 +172,7 @@ class GraphLevel:
 
     def figures(self, task: Task, candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
         """Measure each pass alone and left out, and count nodes; see `planish.core.HasFigures`."""
-        from planish.graph.effects import figures_of
+        from planish.graph.pass_effects import figures_of
 
         return figures_of(task, candidate, executor)
 

@@ -10,7 +10,7 @@ from planish.graph.running import PROVIDERS
 from planish.isolation.cage import told
 
 
-def this_machine(cores: int, session: Mapping[str, str]) -> Target:
+def graph_target(cores: int, session: Mapping[str, str]) -> Target:
     """Describe this machine, and the session that models run in.
 
     Args:

@@ -106,10 +106,10 @@ class HloLevel:
 
     def target(self, program: AnyProgram, cores: int) -> Target:
         """Describe this machine; raises TargetError where it lacks what is asked of it."""
-        from planish.hlo.machine import this_machine
+        from planish.hlo.machine import hlo_target
         from planish.hlo.scored import scored_program
 
-        return this_machine(cores, scored_program(program).backend)
+        return hlo_target(cores, scored_program(program).backend)
 
     def space(self, task: Task, name: str) -> Space:
         """Make a space: "patches" of all edits, or "paper" of the two that GEVO-ML has."""

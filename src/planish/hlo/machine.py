@@ -9,7 +9,7 @@ from planish.hlo.installed import BACKENDS, versions
 from planish.isolation.cage import told
 
 
-def this_machine(cores: int, backend: str = "") -> Target:
+def hlo_target(cores: int, backend: str = "") -> Target:
     """Describe this machine.
 
     Args:

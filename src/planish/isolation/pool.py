@@ -13,7 +13,7 @@ from planish.isolation.process import WorkerProcess
 from planish.isolation.wire import Setup
 
 
-class Crew:
+class WorkerPool:
     """So many worker processes, once `complete` was called.
 
     Args:

@@ -85,9 +85,9 @@ class LlvmLevel:
 
     def target(self, program: Program, cores: int) -> Target:
         """Describe this machine; raises TargetError where it lacks what is asked of it."""
-        from planish.llvm.machine import this_machine
+        from planish.llvm.machine import llvm_target
 
-        return this_machine(cores, ir_program(program).backend)
+        return llvm_target(cores, ir_program(program).backend)
 
     def runs(self, task: Task) -> bool:
         """Whether candidates are run: where the time is asked for, or the user asked for it."""

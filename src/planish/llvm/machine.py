@@ -13,7 +13,7 @@ from planish.llvm.passes import Element, available, elements
 from planish.llvm.running import find_linker
 
 
-def this_machine(cores: int, backend: str = "") -> Target:
+def llvm_target(cores: int, backend: str = "") -> Target:
     """Describe this machine.
 
     Args:

@@ -88,7 +88,7 @@ class ReportData:
         return sum(trial.cached for trial in self.trials)
 
 
-def read_story(store: Reader, run_id: str, level: Level) -> ReportData:
+def read_report_data(store: Reader, run_id: str, level: Level) -> ReportData:
     """Read a run; nothing is written.
 
     Args:

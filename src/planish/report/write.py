@@ -11,8 +11,8 @@ from planish.core import Level, PlanishError, growth_of
 from planish.report import wording
 from planish.report.captions import captions
 from planish.report.curve import by_number, by_time, curve, value_for
-from planish.report.data import ReportData, read_story
-from planish.report.effects import effect_grids
+from planish.report.data import ReportData, read_report_data
+from planish.report.effect_grids import effect_grids
 from planish.report.failures import failure_groups
 from planish.report.front_table import front_table
 from planish.report.pareto import tradeoffs
@@ -50,7 +50,7 @@ def write_report(store: Reader, run_id: str, level: Level, path: Path) -> Path:
         ProgramError: the level does not have a step of a trial.
         PlanishError: the file cannot be written.
     """
-    page = _render(read_story(store, run_id, level))
+    page = _render(read_report_data(store, run_id, level))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # What failed programs say may hold halves of characters.

@@ -19,8 +19,8 @@ from planish.core import PlanishError
 from planish.corpus import SAMPLE, Row
 from planish.corpus.labelling import Label, Plan, build_coreset, label_corpus, most_saving, read_labels
 from planish.corpus.labelling.jobs import Broadcasting
+from planish.corpus.labelling.label_shards import read_shard
 from planish.corpus.labelling.run import LISTS, SEARCHED, Draw
-from planish.corpus.labelling.shards import read_shard
 from planish.llvm.backend import open_backend
 from planish.llvm.functions.attributes import for_size
 from planish.llvm.functions.identity import identity

@@ -8,7 +8,7 @@ from graph.architecture.nets import CASES, EXPECTED, Sketch, small_model
 from planish.core import Candidate
 from planish.graph.architecture import recognise, starting_list, table4
 from planish.graph.architecture.classes import CLASSES
-from planish.graph.architecture.starting import LEFT_OUT, ORDERS, class_selection
+from planish.graph.architecture.paper_lists import LEFT_OUT, ORDERS, class_selection
 from planish.graph.passes import find_pass, selection_of
 
 LONGEST = 8

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from planish.core import Candidate, Step
 from planish.graph.passes import Disable, Offline, Rewrite, selection, selection_of
 from planish.graph.prior import Record, learn_lists, learned_list
-from planish.graph.prior.effects import FAR, effects
+from planish.graph.prior.ridge import FAR, effects
 
 GOOD = Rewrite("onnxscript.optimize")
 FAIR = Rewrite("onnxscript.fold_constants")

@@ -1,14 +1,14 @@
 """Labelling a corpus: the best pass list of each function (thesis 4.3.2)."""
 
-from planish.corpus.labelling.card import label_page, read_label_card
 from planish.corpus.labelling.choice import build_coreset, choose, cost_table, most_saving
 from planish.corpus.labelling.cover import greedy_cover
 from planish.corpus.labelling.jobs import Searching
 from planish.corpus.labelling.label import Label
+from planish.corpus.labelling.label_card import label_page, read_label_card
+from planish.corpus.labelling.label_shards import read_labels
 from planish.corpus.labelling.plan import Bench, Plan, Progress, bench
 from planish.corpus.labelling.run import label_corpus
 from planish.corpus.labelling.search import Budget
-from planish.corpus.labelling.shards import read_labels
 from planish.corpus.labelling.summary import Effect, Summary, summarise
 
 __all__ = [

@@ -12,9 +12,9 @@ from planish.core import PlanishError
 from planish.corpus.labelling.cover import greedy_cover
 from planish.corpus.labelling.jobs import Costing
 from planish.corpus.labelling.label import Label
+from planish.corpus.labelling.label_shards import read_labels
 from planish.corpus.labelling.plan import Bench, Plan, bench
 from planish.corpus.labelling.ranking import Passes
-from planish.corpus.labelling.shards import read_labels
 from planish.corpus.reading import read_corpus
 from planish.corpus.row import Row
 from planish.isolation import forked

@@ -2,6 +2,7 @@
 
 from planish.graph.architecture.classes import CLASSES
 from planish.graph.architecture.features import Features, features
+from planish.graph.architecture.paper_lists import PaperPass, starting_list, table4
 from planish.graph.architecture.recognition import (
     Match,
     Recognition,
@@ -9,7 +10,6 @@ from planish.graph.architecture.recognition import (
     recognise_features,
     recognise_file,
 )
-from planish.graph.architecture.starting import PaperPass, starting_list, table4
 
 __all__ = [
     "CLASSES",

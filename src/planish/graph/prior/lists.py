@@ -11,7 +11,7 @@ from statistics import fmean
 
 from planish.core import Candidate, Step
 from planish.graph.passes import Disable, Offline, Rewrite, selection
-from planish.graph.prior.effects import Effect, Record, effects, logarithm
+from planish.graph.prior.ridge import Effect, Record, effects, logarithm
 
 MARGIN = 0.01
 """The least gain for which a step is taken into a list, in the logarithm of the cost."""

@@ -125,7 +125,7 @@ class _Child:
 
     def __init__(self, program: GraphProgram, settings: Settings) -> None:
         child = ChildProcess(
-            "planish.graph.relevance.child",
+            "planish.graph.relevance.server",
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from planish.core import Candidate
 
 
-class Batch:
+class Queue:
     """Candidates to be evaluated, in their order; more may be added at any time.
 
     Args:

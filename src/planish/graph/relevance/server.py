@@ -1,4 +1,4 @@
-"""A process that applies passes and tells what they do: `python -m planish.graph.relevance.child LIFELINE`.
+"""A process that applies passes and tells what they do: `python -m planish.graph.relevance.server LIFELINE`.
 
 It answers lines of JSON from standard input, the first of which names the model. What passes print goes to
 standard error, so that it cannot be taken for an answer.

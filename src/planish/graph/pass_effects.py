@@ -11,11 +11,11 @@ from typing import Any
 
 from planish.core import Candidate, Executor, Measured, Task, evaluate
 from planish.graph.evaluator_spec import evaluator_spec_of, settings_of, unoptimised, widest_settings
+from planish.graph.first_lists import class_lists
 from planish.graph.nodes import Nodes
 from planish.graph.passes import Disable, Offline, Selection, selection_of
 from planish.graph.program import GraphProgram, graph_program
 from planish.graph.relevance import Examiner, known_relevance
-from planish.graph.starting import class_lists
 from planish.measure import deadline, seconds_left
 
 PATIENCE_S = 10.0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from planish.graph.architecture import Recognition, recognise
-from planish.graph.architecture.starting import ORDERS, starting_list
+from planish.graph.architecture.paper_lists import ORDERS, starting_list
 from planish.graph.passes import Selection, selection_of
 from planish.graph.program import GraphProgram
 from planish.graph.source import load_checked
