@@ -34,7 +34,7 @@ from planish.core.capabilities import (
     RunsPrograms,
 )
 from planish.core.context import UNTAUGHT, Outcomes, SearchContext, Tried
-from planish.core.cores import processor, usable_cores
+from planish.core.cores import caches, processor, usable_cores
 from planish.core.describing import describe
 from planish.core.ending import HELD_BACK, Effect, Opinion, Reference, held_back
 from planish.core.errors import (
@@ -80,7 +80,7 @@ from planish.core.ratio import EQUAL, NOTICED, VERDICTS, Ratio, Verdict
 from planish.core.seeds import rng
 from planish.core.step import Candidate, Step, candidate_from_json, step_from_json, stored_candidate
 from planish.core.stopping import STOPPING, Stops, stoppable, stopped_by
-from planish.core.task import Objective, Program, Target, Task
+from planish.core.task import Cache, Machine, Objective, Program, Target, Task
 from planish.core.trial import Trial, best_trial
 from planish.core.uncollected import uncollected
 
@@ -94,6 +94,7 @@ __all__ = [
     "UNTAUGHT",
     "VERDICTS",
     "AllFailedError",
+    "Cache",
     "CanAnchor",
     "CanCall",
     "CanDeliver",
@@ -133,6 +134,7 @@ __all__ = [
     "KnowsMachine",
     "Level",
     "Lost",
+    "Machine",
     "Measured",
     "MismatchError",
     "Objective",
@@ -165,6 +167,7 @@ __all__ = [
     "best_harmless",
     "best_trial",
     "cache_folder",
+    "caches",
     "candidate_from_json",
     "canonical_json",
     "content_hash",

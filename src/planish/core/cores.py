@@ -1,9 +1,14 @@
-"""The processor of this machine, and its cores."""
+"""The processor of this machine, its cores and its caches."""
 
 import os
 import platform
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+
+from planish.core.task import Cache
+
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 def usable_cores() -> int:
@@ -24,3 +29,16 @@ def processor() -> str:
     }
     name = found.get("model name") or platform.processor() or platform.machine()
     return f"{name} (family {found['cpu family']} model {found['model']})" if "model" in found else name
+
+
+@cache
+def caches(folder: Path = CACHES) -> tuple[Cache, ...]:
+    """List the caches of data of a core, the nearest first; empty where the system does not tell."""
+    found: list[Cache] = []
+    for index in folder.glob("index*"):
+        with suppress(OSError, ValueError):
+            if (index / "type").read_text().strip() != "Instruction":
+                level, line = (int((index / name).read_text()) for name in ("level", "coherency_line_size"))
+                size = int((index / "size").read_text().strip().removesuffix("K")) << 10
+                found.append(Cache(level, size, line))
+    return tuple(sorted(found, key=lambda cache: cache.level))

@@ -47,6 +47,44 @@ class Objective:
 
 
 @dataclass(frozen=True)
+class Cache:
+    """A cache of one core, or one that cores share.
+
+    Args:
+        level: 1 for the nearest.
+        size: in bytes.
+        line: bytes of a line.
+    """
+
+    level: int
+    size: int
+    line: int = 64
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a processor has; spaces and decisions about code read it from the target.
+
+    Args:
+        vector_bytes: of a vector register.
+        vector_registers: how many there are.
+        caches: of data, the nearest first.
+    """
+
+    vector_bytes: int
+    vector_registers: int
+    caches: tuple[Cache, ...] = ()
+
+    def cache(self, level: int) -> Cache | None:
+        """Find the cache of a level; None where nothing is known of it."""
+        return next((cache for cache in self.caches if cache.level == level), None)
+
+    def lanes(self, itemsize: int) -> int:
+        """Count the elements of so many bytes in a vector register."""
+        return max(1, self.vector_bytes // itemsize)
+
+
+@dataclass(frozen=True)
 class Target:
     """Where a program runs; everything that changes the code or its speed is in it.
 
@@ -55,12 +93,15 @@ class Target:
         features: instruction sets and the like, in any order.
         cores: how many may be used.
         toolchain: name to version of all that makes the code.
+        machine: what the processor of that name has; None where it is not known, as for a stored target. It
+            follows from the rest, so that it is neither in the text nor compared.
     """
 
     processor: str
     features: frozenset[str] = frozenset()
     cores: int = 1
     toolchain: Mapping[str, str] = field(default_factory=dict[str, str])
+    machine: Machine | None = field(default=None, compare=False)
 
     @cached_property
     def text(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.metadata import version
 
-from planish.core import Target, TargetError, processor, unknown, usable_cores
+from planish.core import Machine, Target, TargetError, caches, processor, unknown, usable_cores
 
 BACKENDS = ("x86-avx512", "x86-avx2", "portable")
 """The code generators: LoopNest for x86-64 by instruction set, and LLVM for any processor."""
@@ -43,4 +43,10 @@ def this_machine(cores: int, backend: str = "") -> Target:
     toolchain = {"backend": chosen, "llvmlite": version("llvmlite")}
     if chosen.startswith("x86"):
         toolchain["iced-x86"] = version("iced-x86")
-    return Target(processor(), frozenset({chosen}), cores, toolchain)
+    return Target(processor(), frozenset({chosen}), cores, toolchain, _machine(chosen))
+
+
+def _machine(backend: str) -> Machine:
+    """Describe the processor as a back end uses it; the portable one runs where vectors are narrow, too."""
+    wide = backend == "x86-avx512"
+    return Machine(64 if wide else 32, 32 if wide else 16, caches())

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from planish.core import Target
+from planish.core import Machine, Target
 from planish.loops.ir.graph import Graph, Nest, graph_of
 from planish.loops.ir.schedule import Order
 from planish.loops.lang.gathering import tables
 from planish.loops.lang.program import DTYPES, Access, Program
 
-_REGISTERS = {64: 28, 32: 12}  # of 32 with AVX-512, of 16 with AVX2
-"""Vector registers that can hold results, by bytes of a register; the others are for operands."""
+OTHER_REGISTERS = 4
+"""Vector registers that hold operands; results may have the others."""
+WIDE, NARROW = Machine(64, 32), Machine(32, 16)  # AVX-512 and AVX2
+"""What a target has of which nothing is known but its features."""
 
 
 @dataclass(frozen=True)
@@ -38,18 +40,18 @@ class Moves:
 
 @dataclass(frozen=True)
 class Facts:
-    """A nest, its tensors and the target's registers.
+    """A nest, its tensors and the target's processor.
 
     Args:
         program: what is scheduled.
-        vector_bytes: of a vector register: 64 or 32.
+        machine: the processor.
         cores: how many may be used.
         other: number of the nest, where it is not the main one.
         around: loops around what is looked at; its axes are as long as one iteration of these.
     """
 
     program: Program
-    vector_bytes: int
+    machine: Machine
     cores: int
     other: int | None = None
     around: Order = ()
@@ -58,7 +60,12 @@ class Facts:
     def of(program: Program, target: Target) -> Facts:
         """Collect the facts."""
         wide = any("avx512" in feature for feature in target.features)
-        return Facts(program, 64 if wide else 32, target.cores)
+        return Facts(program, target.machine or (WIDE if wide else NARROW), target.cores)
+
+    @property
+    def vector_bytes(self) -> int:
+        """Of a vector register."""
+        return self.machine.vector_bytes
 
     @cached_property
     def graph(self) -> Graph:
@@ -104,12 +111,12 @@ class Facts:
     @cached_property
     def lanes(self) -> int:
         """Elements of a vector register."""
-        return self.vector_bytes // DTYPES[self.program.arithmetic]
+        return self.machine.lanes(DTYPES[self.program.arithmetic])
 
     @cached_property
     def registers(self) -> int:
         """Vector registers that can hold results."""
-        return _REGISTERS[self.vector_bytes]
+        return self.machine.vector_registers - OTHER_REGISTERS
 
     @cached_property
     def output(self) -> Moves:

@@ -5,10 +5,7 @@ As `planish.loops.space.estimate`, it only ranks and tells what to try first.
 
 from __future__ import annotations
 
-from contextlib import suppress
-from functools import cache
 from math import gcd, prod
-from pathlib import Path
 
 from planish.loops.space.facts import Facts, Moves
 
@@ -23,18 +20,14 @@ SHARE = 1 / 6
 REUSES = 16
 """An operand that is used less often is not worth a copy."""
 
+SECOND_CACHE = 1 << 20
+"""A usual size, in bytes, for a target that does not tell its own."""
 
-CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
-
-@cache
-def second_cache() -> int:
-    """Bytes of the second cache, as the system tells; a usual number where it does not."""
-    for index in sorted(CACHES.glob("index*")):
-        with suppress(OSError, ValueError):
-            if (index / "level").read_text().strip() == "2":
-                return int((index / "size").read_text().strip().removesuffix("K")) << 10
-    return 1 << 20
+def second_cache(facts: Facts) -> int:
+    """Bytes of the target's second cache."""
+    cache = facts.machine.cache(2)
+    return cache.size if cache else SECOND_CACHE
 
 
 def item_bytes(facts: Facts) -> int:
@@ -61,7 +54,7 @@ def is_scattered(facts: Facts, operand: Moves, vector: str) -> bool:
 
 def is_large(facts: Facts, operand: Moves) -> bool:
     """Tell whether an operand does not fit the second cache."""
-    return operand.elements * item_bytes(facts) > second_cache()
+    return operand.elements * item_bytes(facts) > second_cache(facts)
 
 
 def spilled(facts: Facts, operand: Moves, vector: str, vectors: int) -> float:
@@ -69,7 +62,7 @@ def spilled(facts: Facts, operand: Moves, vector: str, vectors: int) -> float:
     if not is_scattered(facts, operand, vector):
         return 0.0
     steps = prod(facts.size[axis] for axis in facts.reduced_axes if axis in operand.strides)
-    return max(0.0, steps * vectors * facts.vector_bytes / second_cache() - SHARE)
+    return max(0.0, steps * vectors * facts.vector_bytes / second_cache(facts) - SHARE)
 
 
 def streamed(facts: Facts, vector: str) -> str | None:
