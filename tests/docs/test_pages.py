@@ -19,7 +19,7 @@ PAGES = sorted([*ROOT.glob("docs/tutorials/*.md"), *ROOT.glob("docs/how-to/*.md"
 def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install the plug-ins of the examples."""
     folder = tmp_path_factory.mktemp("plugins")
-    for name in ("plugin_level", "plugin_searcher"):
+    for name in ("plugin_backend", "plugin_level", "plugin_searcher"):
         install(name, folder)
     return folder
 

@@ -10,7 +10,7 @@ import pytest
 from docs.plugins import EXAMPLES, install
 
 
-@pytest.mark.parametrize("name", ["plugin_searcher", "plugin_level"])
+@pytest.mark.parametrize("name", ["plugin_searcher", "plugin_level", "plugin_backend"])
 def test_a_plug_in_passes_its_tests(name: str, tmp_path: Path) -> None:
     install(name, tmp_path)
     suite = [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", "tests"]

@@ -10,6 +10,7 @@ from numpy.random import Generator
 from fuzz.case import Case
 from fuzz.draw import chance, draw_program, pick, shuffled
 from planish.core import Candidate, ScheduleError, Target, rng
+from planish.loops.backends import OWN
 from planish.loops.ir.fuse import fusable
 from planish.loops.ir.schedule import Schedule, loop_text
 from planish.loops.lang.program import Program
@@ -27,7 +28,6 @@ from planish.loops.steps import (
     Unroll,
     Vectorize,
 )
-from planish.loops.target import BACKENDS
 
 FACTORS = (2, 3, 4, 5, 6, 8, 12, 16, 17, 32)
 MOST_STEPS = 12
@@ -41,8 +41,8 @@ def cases(seed: int, number: int) -> Iterator[Case]:
     random = rng(seed, number)
     program = draw_program(random)
     special = chance(random, SPECIAL_SHARE)
-    base = Case(program.text, "[]", BACKENDS[0], 1, special, int(random.integers(1 << 30)))
-    for backend in BACKENDS:
+    base = Case(program.text, "[]", OWN[0], 1, special, int(random.integers(1 << 30)))
+    for backend in OWN:
         for kind, make in KINDS.items():
             cores = pick(random, (1, 1, 2))
             space = TemplateSpace(program, Target("", frozenset({backend}), cores, {"backend": backend}))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, Target, unknown
+from planish.core import Candidate, Target, TargetError
+from planish.loops.backends import OWN, Executable, backend_named
 from planish.loops.codegen.kernel import Code
 from planish.loops.ir.schedule import Schedule
 from planish.loops.ir.tree import LoopTree
 from planish.loops.lang.program import Program
 from planish.loops.library import backend_of, schedule_steps
 from planish.loops.lower.lowering import lower
+from planish.loops.runtime.host import HostBackend
 from planish.loops.space import resolve
-from planish.loops.target import BACKENDS
 
 if TYPE_CHECKING:
     from planish.loops.runtime.kernels import Kernel
@@ -33,24 +34,19 @@ def tree_of(program: Program, candidate: Candidate) -> LoopTree:
 
 
 def compile_with(backend: str, tree: LoopTree) -> Code:
-    """Compile a loop tree with a back end of `planish.loops.target.BACKENDS`.
+    """Generate code for a processor with one of our back ends.
 
     Raises:
         PlanishError: there is no such back end.
-        TargetError: it cannot make code of the tree.
+        TargetError: it cannot make code of the tree, or none that others can run.
     """
-    if backend == "portable":
-        from planish.loops.codegen.llvm import compile_tree as portable
-
-        return portable(tree)
-    if backend not in BACKENDS:
-        raise unknown("level 'loops' has no back end", backend, BACKENDS)
-    from planish.loops.codegen.x86.compile import compile_tree as x86
-
-    return x86(tree, "avx512" if backend == "x86-avx512" else "avx2")
+    found = backend_named(backend)
+    if not isinstance(found, HostBackend):
+        raise TargetError(f"back end '{backend}' makes no code for this processor", f"Use {OWN[-1]}.")
+    return found.generate(tree)
 
 
-def kernel_of(program: Program, candidate: Candidate, target: Target, tree: LoopTree) -> Kernel:
+def executable_of(program: Program, candidate: Candidate, target: Target, tree: LoopTree) -> Executable:
     """Compile a candidate.
 
     Args:
@@ -62,6 +58,12 @@ def kernel_of(program: Program, candidate: Candidate, target: Target, tree: Loop
     Raises:
         TargetError: the back end cannot make code of it.
     """
+    backend = backend_of(candidate) or target.toolchain["backend"]
+    return backend_named(backend).compile(program, tree, target.cores)
+
+
+def kernel_of(program: Program, candidate: Candidate, target: Target, tree: LoopTree) -> Kernel:
+    """Compile a candidate with one of our back ends; see `executable_of`."""
     from planish.loops.runtime.kernels import (
         Kernel,  # here: NumPy takes long to import, and a tree needs none
     )

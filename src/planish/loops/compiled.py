@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import Candidate, ProgramError, Target
-from planish.loops.build import kernel_of, tree_of
+from planish.loops.build import executable_of, tree_of
 from planish.loops.lang.numpy_types import numpy_type
 from planish.loops.lang.program import Program
 from planish.loops.library import library_of
 from planish.loops.reference.numpy_baseline import numpy_callable
 from planish.loops.runtime.arrayspec import ArraySpec
 from planish.loops.runtime.dispatch import Table
-from planish.loops.runtime.kernels import Kernel
+from planish.loops.runtime.kernels import Arrays, Kernel
 from planish.loops.verifying import refuse_wrong
 
 Array = NDArray[Any]
@@ -98,10 +98,17 @@ def function_of(program: Program, candidate: Candidate, target: Target) -> Calla
     Raises:
         PlanishError: a kernel of it is wrong on inputs that the search did not see.
     """
-    if library_of(candidate) is None:
-        kernel = kernel_of(program, candidate, target, tree_of(program, candidate))
-        refuse_wrong(kernel)
+    if library_of(candidate):
+        return _allocating(program, lambda ins, outs: numpy_callable(program, {**ins, **outs})())
+    kernel = executable_of(program, candidate, target, tree_of(program, candidate))
+    refuse_wrong(kernel)
+    if isinstance(kernel, Kernel):
         return CompiledKernel(kernel)
+    return _allocating(program, lambda ins, outs: kernel.bind(ins, outs).repeat(1))
+
+
+def _allocating(program: Program, run: Callable[[Arrays, Arrays], object]) -> Callable[..., Any]:
+    """Make what takes operands and gives new arrays, of what fills arrays."""
     types = program.type
     specs = [ArraySpec.row_major(types[name].shape, types[name].dtype) for name in program.inputs]
 
@@ -110,7 +117,7 @@ def function_of(program: Program, candidate: Candidate, target: Target) -> Calla
         outputs = {
             name: np.empty(types[name].shape, numpy_type(types[name].dtype)) for name in program.outputs
         }
-        numpy_callable(program, {**dict(zip(program.inputs, operands, strict=True)), **outputs})()
+        run(dict(zip(program.inputs, operands, strict=True)), outputs)
         return _results(list(outputs.values()))
 
     return call

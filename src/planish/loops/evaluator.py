@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from planish.core import Candidate, Failed, Measured, Outcome, StageClock, Target
 from planish.isolation.cage import Cage
-from planish.loops.build import kernel_of, schedule_of
+from planish.loops.build import executable_of, schedule_of
 from planish.loops.lang.program import Program
 from planish.loops.library import backend_of, library_of
 from planish.loops.lower.lowering import lower
@@ -77,7 +77,7 @@ class _Evaluator:
         with clock("transform"):
             tree = lower(schedule)
         with clock("build"):
-            kernel = kernel_of(self._program, candidate, self._target, tree)
+            kernel = executable_of(self._program, candidate, self._target, tree)
             bound = kernel.bind(self._verifier.inputs, self._verifier.outputs)
             bound.poison()
         outcome = self._known[same] = self._measured(bound, clock)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from planish.core import Candidate, ProgramError, Step, did_you_mean
-from planish.loops.target import BACKENDS
+from planish.loops.backends import backend_names
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Backend(Step):
     """Let a certain code generator build the schedule; without this step it is the target's own.
 
     Args:
-        name: one of `planish.loops.target.BACKENDS`.
+        name: one of `planish.loops.backends.backend_names()`.
 
     Raises:
         ProgramError: the name is unknown.
@@ -31,8 +31,8 @@ class Backend(Step):
     name: str
 
     def __post_init__(self) -> None:
-        if self.name not in BACKENDS:
-            raise ProgramError(f"unknown back end '{self.name}'", did_you_mean(self.name, BACKENDS))
+        if self.name not in backend_names():
+            raise ProgramError(f"unknown back end '{self.name}'", did_you_mean(self.name, backend_names()))
 
 
 def library_of(candidate: Candidate) -> str | None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 
-from planish.core import Machine, Target, TargetError, caches, processor, unknown, usable_cores
-
-BACKENDS = ("x86-avx512", "x86-avx2", "portable")
-"""The code generators: LoopNest for x86-64 by instruction set, and LLVM for any processor."""
+from planish.core import Target, TargetError, caches, processor, unknown, usable_cores
+from planish.loops.backends import backend_named, backend_names
 
 
 @cache
 def available_backends() -> tuple[str, ...]:
     """List the back ends that work on this machine, the preferred first."""
-    from planish.loops.codegen.x86 import cpu
-
-    return (*(f"x86-{name}" for name in cpu.supported()), "portable")
+    return tuple([name for name in backend_names() if backend_named(name).works()])
 
 
 def this_machine(cores: int, backend: str = "") -> Target:
@@ -33,20 +30,14 @@ def this_machine(cores: int, backend: str = "") -> Target:
     if not 1 <= cores <= usable_cores():
         raise TargetError(f"{cores} cores asked for, this process may use {usable_cores()}", "Use --cores.")
     chosen = backend or available_backends()[0]
-    if chosen not in BACKENDS:
-        raise unknown("level 'loops' has no back end", chosen, BACKENDS)
+    if chosen not in backend_names():
+        raise unknown("level 'loops' has no back end", chosen, backend_names())
     if chosen not in available_backends():
         raise TargetError(
             f"back end '{chosen}' does not work on this machine",
             f"It has: {', '.join(available_backends())}.",
         )
-    toolchain = {"backend": chosen, "llvmlite": version("llvmlite")}
-    if chosen.startswith("x86"):
-        toolchain["iced-x86"] = version("iced-x86")
-    return Target(processor(), frozenset({chosen}), cores, toolchain, _machine(chosen))
-
-
-def _machine(backend: str) -> Machine:
-    """Describe the processor as a back end uses it; the portable one runs where vectors are narrow, too."""
-    wide = backend == "x86-avx512"
-    return Machine(64 if wide else 32, 32 if wide else 16, caches())
+    made = backend_named(chosen)
+    toolchain = {"backend": chosen} | {name: version(name) for name in made.packages}
+    machine = made.machine if made.machine.caches else replace(made.machine, caches=caches())
+    return Target(processor(), frozenset({chosen}), cores, toolchain, machine)

@@ -8,13 +8,13 @@ from typing import Protocol
 import numpy as np
 
 from planish.core import PlanishError
+from planish.loops.backends import Executable
 from planish.loops.lang.program import Program
 from planish.loops.reference.bounds import limits
 from planish.loops.reference.cases import Case, choose_cases
 from planish.loops.reference.checking import check
 from planish.loops.reference.inputs import aligned
 from planish.loops.reference.views import Array
-from planish.loops.runtime.kernels import Kernel
 
 SEARCH_SEED = 0
 """Of the sets that every candidate is verified on."""
@@ -117,7 +117,7 @@ def final_verifier(program: Program) -> Verifier:
     )
 
 
-def verify_again(kernel: Kernel, seed: int = KEPT_SEED) -> str | None:
+def verify_again(kernel: Executable, seed: int = KEPT_SEED) -> str | None:
     """Verify a kernel that is about to be kept, on inputs that the search did not see.
 
     Args:
@@ -136,7 +136,7 @@ def verify_again(kernel: Kernel, seed: int = KEPT_SEED) -> str | None:
     return verifier.wrong(bound)
 
 
-def refuse_wrong(kernel: Kernel) -> None:
+def refuse_wrong(kernel: Executable) -> None:
     """Verify a kernel that is exported or called from now on; raises PlanishError where it is wrong."""
     if wrong := verify_again(kernel):
         raise PlanishError(

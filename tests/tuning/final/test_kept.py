@@ -55,7 +55,7 @@ def tuned(folder: Path, monkeypatch: pytest.MonkeyPatch, listener: Breaking) -> 
         wrong = dict(mutants(tree))["iterations repeated"]
         return kernel_of(program, candidate, target, wrong if listener.breaks(candidate) else tree)
 
-    monkeypatch.setattr(evaluator, "kernel_of", compiled)
+    monkeypatch.setattr(evaluator, "executable_of", compiled)
     monkeypatch.setattr(compare, "Plan", partial(Plan, processes=1, most=1))
     for module in ("run", "final.compare"):
         monkeypatch.setattr(import_module(f"planish.tuning.{module}"), "LocalExecutor", Here)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,23 @@ from planish.loops.lang.numpy_types import numpy_type
 from planish.loops.lang.program import DTYPES, Program, TensorType
 
 Arrays = Mapping[str, NDArray[Any]]
+Bytes = NDArray[np.uint8]
 
 _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+class Memory(NamedTuple):
+    """What belongs to a kernel.
+
+    Args:
+        ahead: by name, the buffers that are filled once.
+        shared: the workspace of all threads.
+        private: that of each.
+    """
+
+    ahead: Mapping[str, Bytes]
+    shared: Bytes
+    private: Sequence[Bytes]
 
 
 class Kernel:
@@ -58,29 +73,29 @@ class Kernel:
         _check_outputs(inputs, outputs)
         return Bound(self, {**inputs, **outputs})
 
+    def allocate(self) -> Memory:
+        """Make the memory that belongs to the kernel; raises TargetError where there is not so much."""
+        place = self._layout
+        ahead = {b.name: b.size * DTYPES[b.dtype] for b in self.tree.buffers if b.kind == "ahead"}
+        return Memory(
+            {name: _aligned(size) for name, size in ahead.items()},
+            _aligned(place.shared_bytes),
+            [_aligned(place.private_bytes) for _ in range(self.cores)],
+        )
+
     def lane_arguments(self, arrays: Arrays) -> tuple[list[Any], list[NDArray[np.uint8]]]:
         """Make the args array of every lane, and the memory that belongs to the kernel.
 
         Args:
             arrays: of inputs and outputs; the addresses of those that are missing are to be filled in.
         """
-        place = self._layout
+        ahead, shared, private = self.allocate()
         given = dict.fromkeys((*self.program.inputs, *self.program.outputs), 0)
-        given |= {n: a.ctypes.data for n, a in arrays.items()}
-        owned: list[NDArray[np.uint8]] = []
-        for buffer in self.tree.buffers:
-            if buffer.kind == "ahead":
-                owned.append(_aligned(buffer.size * DTYPES[buffer.dtype]))
-                given[buffer.name] = owned[-1].ctypes.data
-        owned.append(_aligned(place.shared_bytes))
+        given |= {n: a.ctypes.data for n, a in (*arrays.items(), *ahead.items())}
         order = [given[b.name] for b in self.tree.buffers if b.kind != "temporary"]
-        order.append(owned[-1].ctypes.data)
-        lanes: list[Any] = []
-        for _ in range(self.cores):
-            owned.append(_aligned(place.private_bytes))
-            words = [*order, owned[-1].ctypes.data]
-            lanes.append((ctypes.c_void_p * len(words))(*words))
-        return lanes, owned
+        rows = [[*order, shared.ctypes.data, mine.ctypes.data] for mine in private]
+        lanes = [(ctypes.c_void_p * len(words))(*words) for words in rows]
+        return lanes, [*ahead.values(), shared, *private]
 
 
 class Bound:

@@ -1,0 +1,126 @@
+"""The back ends: which there are, and by which protocol the level uses them.
+
+A back end makes what runs of a loop tree. Ours are named here; those of other packages are entry points of
+the group `planish.loops.backends`, each a `Backend`, or a class that makes one without arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+from planish.core import Machine, registry, unknown
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from planish.loops.ir.tree import LoopTree
+    from planish.loops.lang.program import Program
+
+    Arrays = Mapping[str, NDArray[Any]]
+
+GROUP = "planish.loops.backends"
+OWN = ("x86-avx512", "x86-avx2", "portable")
+"""Ours, the preferred first: LoopNest for x86-64 by instruction set, and LLVM for any processor."""
+
+
+class Bound(Protocol):
+    """A kernel with its arrays."""
+
+    def prepare(self) -> None:
+        """Take in what the constants hold now."""
+        ...
+
+    def poison(self) -> None:
+        """Fill the kernel's own memory with what no result may depend on, and prepare; for tests."""
+        ...
+
+    def repeat(self, times: int) -> object:
+        """Compute the outputs from what the inputs hold now, so many times in turn.
+
+        It returns when all is done and the outputs are in their arrays: its caller times it.
+        """
+        ...
+
+
+class Executable(Protocol):
+    """A compiled program."""
+
+    @property
+    def program(self) -> Program:
+        """What it computes."""
+        ...
+
+    def allocate(self) -> object:
+        """Make the kernel's own memory: temporaries, and what is packed ahead of time.
+
+        Raises:
+            TargetError: there is not so much.
+        """
+        ...
+
+    def bind(self, inputs: Arrays, outputs: Arrays) -> Bound:
+        """Attach it to arrays, with memory of its own, and prepare it.
+
+        Args:
+            inputs: tensor to NumPy array, of the program's shapes and types, C-contiguous.
+            outputs: likewise, writeable; they share no memory with each other or with inputs.
+
+        Raises:
+            ProgramError: an array is missing, unknown, or not as it must be.
+            TargetError: there is no memory for the buffers.
+        """
+        ...
+
+
+class Backend(Protocol):
+    """Makes kernels of loop trees."""
+
+    @property
+    def machine(self) -> Machine:
+        """The registers that it uses, from which the first guess is made; its caches may be left out."""
+        ...
+
+    @property
+    def packages(self) -> Sequence[str]:
+        """The distributions whose versions may change the code: they are part of a target's toolchain."""
+        ...
+
+    def works(self) -> bool:
+        """Whether this machine runs what it makes."""
+        ...
+
+    def compile(self, program: Program, tree: LoopTree, cores: int) -> Executable:
+        """Make a kernel.
+
+        Args:
+            program: what the tree computes.
+            tree: from `planish.loops.lower`; it is followed strictly.
+            cores: how many threads may run a parallel loop.
+
+        Raises:
+            TargetError: it cannot be made of this tree.
+        """
+        ...
+
+
+def backend_names() -> tuple[str, ...]:
+    """List all back ends, ours first; none is imported."""
+    return OWN + tuple([name for name in registry.names(GROUP) if name not in OWN])
+
+
+@cache
+def backend_named(name: str) -> Backend:
+    """Load a back end.
+
+    Raises:
+        PlanishError: there is none of this name.
+    """
+    if name in OWN:
+        return import_module("planish.loops.runtime.host").OF[name]
+    if name not in backend_names():
+        raise unknown("level 'loops' has no back end", name, backend_names())
+    found: Any = registry.load(GROUP, name)
+    return found() if isinstance(found, type) else found

@@ -1,0 +1,100 @@
+"""What every back end of loops must do, as tests: subclass `BackendConformance` in a test module."""
+
+from importlib.metadata import version
+
+import numpy as np
+import pytest
+
+from planish.core import Candidate, Target, TargetError, rng
+from planish.loops.backends import Backend, Executable
+from planish.loops.build import tree_of
+from planish.loops.lang.parse import parse
+from planish.loops.lang.program import Program
+from planish.loops.reference.inputs import aligned, make_inputs
+from planish.loops.space import TemplateSpace
+from planish.loops.steps import Parallel
+from planish.loops.verifying import verify_again
+
+SAMPLES = 4
+SIZES = {"m": 5, "n": 7, "k": 6}
+TEXTS = {
+    "product": "C[m,n] += A[m,k] * B[k,n]",
+    "chain": "C[m,n] += A[m,k] * B[k,n]; D[m] max= C[m,n]; O[m,n] = exp(C[m,n] - D[m])",
+    "padded": "C[m] += pad(A[m + k - 2], 0) * B[k]",
+    "transposed": "C[n,m] = A[m,n]",
+    "scalar": "C[] += A[k] * B[k]",
+}
+"""Reductions, chains with temporaries, padding, strides, and no dimension at all."""
+
+
+class BackendConformance:
+    """Tests of a back end; a subclass named `Test...` overrides `backend`."""
+
+    def backend(self) -> Backend:
+        """Make the back end under test."""
+        raise NotImplementedError
+
+    def test_it_tells_its_registers_and_its_packages(self) -> None:
+        backend = self.backend()
+        assert backend.machine.vector_bytes >= 4
+        assert backend.machine.vector_registers >= 8
+        assert all(version(name) for name in backend.packages)
+
+    @pytest.mark.parametrize("name", TEXTS)
+    def test_candidates_compute_what_their_program_says(self, name: str) -> None:
+        program = _program(name)
+        for candidate in self._candidates(program):
+            assert verify_again(self._compiled(program, candidate)) is None, candidate
+
+    def test_a_parallel_loop_computes_the_same(self) -> None:
+        program = _program("product")
+        assert verify_again(self._compiled(program, Candidate((Parallel("m"),)), cores=2)) is None
+
+    def test_it_reads_its_inputs_each_time(self) -> None:
+        program = _program("product")
+        inputs, output = make_inputs(program), aligned(program.type["C"])
+        bound = self._compiled(program, Candidate()).bind(inputs, {"C": output})
+        bound.repeat(1)
+        once = output.copy()
+        inputs["A"] *= 2
+        bound.repeat(2)
+        np.testing.assert_allclose(output, 2 * once, rtol=1e-5)
+
+    def test_two_bindings_share_nothing(self) -> None:
+        program = _program("chain")
+        kernel = self._compiled(program, Candidate())
+        pairs = [(make_inputs(program, seed), aligned(program.type["O"])) for seed in (1, 2)]
+        bounds = [kernel.bind(inputs, {"O": output}) for inputs, output in pairs]
+        for bound in bounds:
+            bound.repeat(1)
+        first = pairs[0][1].copy()
+        bounds[1].repeat(1)
+        np.testing.assert_array_equal(pairs[0][1], first)
+        assert not np.array_equal(first, pairs[1][1])
+
+    def test_its_own_memory_does_not_matter(self) -> None:
+        program = _program("chain")
+        kernel, output = self._compiled(program, Candidate()), aligned(program.type["O"])
+        kernel.allocate()
+        bound = kernel.bind(make_inputs(program), {"O": output})
+        bound.poison()
+        bound.repeat(1)
+        assert np.isfinite(output).all()
+
+    def _compiled(self, program: Program, candidate: Candidate, cores: int = 1) -> Executable:
+        backend = self.backend()
+        if not backend.works():
+            pytest.skip("this machine does not run it")
+        try:
+            return backend.compile(program, tree_of(program, candidate), cores)
+        except TargetError as error:
+            pytest.skip(f"it makes no such code: {error}")
+
+    def _candidates(self, program: Program) -> list[Candidate]:
+        space = TemplateSpace(program, Target("", machine=self.backend().machine))
+        return [Candidate(), space.start(), *(space.sample(rng(1, i)) for i in range(SAMPLES))]
+
+
+def _program(name: str) -> Program:
+    text = TEXTS[name]
+    return parse(text, {axis: size for axis, size in SIZES.items() if axis in text})

@@ -1,0 +1,31 @@
+"""Our own back ends do what every back end must do."""
+
+import pytest
+
+from planish.core import PlanishError
+from planish.loops.backends import OWN, Backend, backend_named, backend_names
+from planish.testing.backends import BackendConformance
+
+
+class TestWide(BackendConformance):
+    def backend(self) -> Backend:
+        return backend_named("x86-avx512")
+
+
+class TestNarrow(BackendConformance):
+    def backend(self) -> Backend:
+        return backend_named("x86-avx2")
+
+
+class TestPortable(BackendConformance):
+    def backend(self) -> Backend:
+        return backend_named("portable")
+
+
+def test_ours_come_first() -> None:
+    assert backend_names()[: len(OWN)] == OWN
+
+
+def test_an_unknown_back_end_is_told() -> None:
+    with pytest.raises(PlanishError, match="has no back end 'portible'"):
+        backend_named("portible")
