@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fuzz.candidates import cases
 from fuzz.case import prepared
+from golden_text import Golden
 from loops.trees import integers, matmul
 from planish.loops.build import tree_of
 from planish.loops.ir.annotated import AnnotatedTree, Block, CellRegion, Item, Nest, Part, Region, Vectors
@@ -18,6 +19,7 @@ from planish.loops.ir.interpret import interpret
 from planish.loops.ir.storage import TreeFault
 from planish.loops.lang.program import Program
 from planish.loops.lower import physical, virtual
+from planish.loops.lower.annotated_text import annotated_text
 
 WIDE, NARROW = Vectors(16, 32, True), Vectors(4, 16, False)
 ORDER = ("m_4", "n_32", "k", "m", "n")
@@ -73,6 +75,11 @@ def test_what_it_computes_is_what_the_tree_means() -> None:
 
 def points(program: Program) -> int:
     return sum(int(np.prod([program.size[a] for a in s.axes])) for s in program.statements)
+
+
+def test_decisions_are_shown(golden: Golden) -> None:
+    shown = [annotated_text(made()) for made in (numbered, named)]
+    golden.check("loops/matmul-annotated.txt", "\n".join(shown))
 
 
 # Decisions that are wrong in one place

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from planish.core import TargetError
 from planish.loops.ir.annotated import AnnotatedTree
-from planish.loops.ir.tree import Loop, LoopTree, leaves, refs
+from planish.loops.ir.kinds import OWN
+from planish.loops.ir.tree import Loop, LoopTree, leaves, loops, refs
 from planish.loops.lang.program import ARITHMETIC, DTYPES
 
 ALIGNMENT = 64
@@ -75,8 +76,13 @@ def arithmetic_of(tree: LoopTree) -> str:
     """Give the one type that a tree computes in.
 
     Raises:
-        TargetError: there are several, or sums would be rounded at each step, in a narrower type.
+        TargetError: the tree is for another kind of machine, there are several types, or sums would be
+            rounded at each step, in a narrower type.
     """
+    foreign = [loop.kind for loop in loops((*tree.ahead, *tree.body)) if loop.kind not in OWN]
+    foreign += [b.space for b in tree.buffers if b.space != "memory"]
+    if foreign:
+        raise TargetError(f"no code for this processor: the tree has '{foreign[0]}'", "Use its back end.")
     found = {ARITHMETIC[b.dtype] for b in tree.buffers}
     if len(found) != 1:
         raise TargetError(f"a kernel of mixed element types: {', '.join(sorted(found))}")
@@ -104,6 +110,6 @@ def layout(tree: LoopTree) -> Layout:
 
 
 def _inside_parallel(tree: LoopTree) -> frozenset[str]:
-    parallel = tuple(n for n in (*tree.body, *tree.ahead) if isinstance(n, Loop) and n.kind == "parallel")
+    parallel = tuple(n for n in (*tree.body, *tree.ahead) if isinstance(n, Loop) and n.concurrent)
     used = {r.buffer for leaf in leaves(parallel) for r in (leaf.target, *refs(leaf.value))}
     return frozenset(n for n in used if tree.buffer[n].kind == "temporary" and tree.buffer[n].scope > 0)

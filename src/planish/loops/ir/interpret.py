@@ -52,20 +52,20 @@ class _Machine:
             self._loop(node, inside)
 
     def _loop(self, loop: Loop, inside: Remaining) -> None:
-        if loop.id in self.at or (loop.kind == "parallel" and self.at):
+        if loop.id in self.at or (loop.concurrent and self.at):
             raise TreeFault(f"loop {loop.id} is inside itself, or parallel and not at the root")
         full, tail = iterations(self.tree, inside, loop)
         if not self.at:
             self.storage.begin_root()
         for i in range(full + (tail > 0)):
             self.at[loop.id] = i
-            if loop.kind == "parallel":
+            if loop.concurrent:
                 self.storage.parallel = i
             self.storage.begin(loop, len(self.at))
             for child in loop.body:
                 self.node(child, within(inside, loop.axis, loop.step if i < full else tail))
         self.at.pop(loop.id, None)
-        if loop.kind == "parallel":
+        if loop.concurrent:
             self.storage.parallel = None
 
     def _leaf(self, leaf: Leaf, inside: Remaining) -> None:

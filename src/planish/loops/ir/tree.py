@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from planish.loops.ir.kinds import KINDS
 from planish.loops.lang.lazy import lazy
 from planish.loops.lang.program import Const
 
@@ -34,6 +35,7 @@ class Buffer:
         kind: "input" and "output" come from the caller, "ahead" is filled by the tree's `ahead` part
             once and then only read, "temporary" belongs to the kernel.
         scope: for a temporary, how many loops enclose its lifetime; 0 for the whole kernel.
+        space: where it lies: "memory", or a space of its own that a back end has, such as a GPU's shared one.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Buffer:
     size: int
     kind: Literal["input", "output", "ahead", "temporary"]
     scope: int = 0
+    space: str = "memory"
 
 
 @dataclass(frozen=True)
@@ -104,8 +107,8 @@ class Loop:
         axis: which axis it walks.
         step: elements of the axis per iteration.
         body: what is inside, in order.
-        kind: "parallel" only on a root's loop, over an axis that every leaf inside writes along;
-            "unroll" asks the generator to repeat the body instead of looping.
+        kind: one of `planish.loops.ir.kinds.KINDS`. "parallel" only on a root's loop, over an axis that every
+            leaf inside writes along; "unroll" asks the generator to repeat the body instead of looping.
 
     Attributes:
         id: (axis, step).
@@ -114,11 +117,18 @@ class Loop:
     axis: str
     step: int
     body: tuple[Node, ...]
-    kind: Literal["serial", "unroll", "parallel"] = "serial"
+    kind: str = "serial"
     id: LoopId = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "id", (self.axis, self.step))
+        if self.kind not in KINDS:
+            raise ValueError(f"there is no kind of loop '{self.kind}'")
+
+    @property
+    def concurrent(self) -> bool:
+        """Whether its iterations may run at the same time."""
+        return KINDS[self.kind].concurrent
 
     @lazy
     def side_by_side(self) -> bool:

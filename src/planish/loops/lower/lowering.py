@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal
 
 from planish.loops.ir.graph import Arithmetic, Nest
 from planish.loops.ir.schedule import Order, Schedule
@@ -13,8 +12,6 @@ from planish.loops.lower.buffers import Memory
 from planish.loops.lower.copying import copy_nodes
 from planish.loops.lower.hoist import hoisted
 from planish.loops.lower.place import Place, Start
-
-_Kind = Literal["serial", "unroll", "parallel"]
 
 
 def lower(schedule: Schedule) -> LoopTree:
@@ -165,10 +162,10 @@ class _Lowering:
         numbers = type_.strides()[dimension], type_.shape[dimension]
         return Call(GATHER, (*args, *(Const(float(n)) for n in numbers)))
 
-    def _kinds(self) -> dict[int, _Kind]:
+    def _kinds(self) -> dict[int, str]:
         """Give the kind of every loop that is not serial, by the identity of its place."""
         schedule = self.schedule
-        kinds: dict[int, _Kind] = {}
+        kinds: dict[int, str] = {}
         marked = schedule.unrolled or schedule.parallel
         for i, nest in enumerate(self.graph.nests) if marked else ():
             source = self.graph.main if schedule.orders[i] is None else i

@@ -42,7 +42,7 @@ def annotate(tree: LoopTree, vectors: Vectors, spare: int = 0) -> AnnotatedTree:
 
 def _groups(nodes: tuple[Node, ...]) -> list[tuple[Node, ...]]:
     """One function for all, unless some node is parallel."""
-    if any(isinstance(n, Loop) and n.kind == "parallel" for n in nodes):
+    if any(isinstance(n, Loop) and n.concurrent for n in nodes):
         return [(node,) for node in nodes]
     return [nodes] if nodes else []
 
@@ -77,7 +77,7 @@ class _Annotator:
     def function(self, nodes: tuple[Node, ...]) -> Function:
         """Annotate some root nodes."""
         node = nodes[0]
-        if isinstance(node, Loop) and node.kind == "parallel" and len(nodes) == 1:
+        if isinstance(node, Loop) and node.concurrent and len(nodes) == 1:
             return Function(nodes, self._outer(node, {}, "parallel"), "parallel")
         return Function(nodes, self._nodes(nodes, {}))
 

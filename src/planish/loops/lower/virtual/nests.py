@@ -45,7 +45,7 @@ def annotate(tree: LoopTree, vectors: Vectors, dtype: str) -> AnnotatedTree:
 
 def _groups(nodes: tuple[Node, ...]) -> list[tuple[Node, ...]]:
     """One function for all nodes, unless some are parallel."""
-    if any(isinstance(n, Loop) and n.kind == "parallel" for n in nodes):
+    if any(isinstance(n, Loop) and n.concurrent for n in nodes):
         return [(node,) for node in nodes]
     return [nodes] if nodes else []
 
@@ -61,7 +61,7 @@ class _Annotator:
     def function(self, nodes: tuple[Node, ...], whole: bool) -> Function:
         """Annotate some root nodes, all of them or not."""
         node, start = nodes[0], State({}, {})
-        if not (isinstance(node, Loop) and node.kind == "parallel"):
+        if not (isinstance(node, Loop) and node.concurrent):
             return Function(nodes, self._nodes(nodes, start, whole=whole))
         full, tail = iterations(self.tree, {}, node)
         parts: list[Part] = []
