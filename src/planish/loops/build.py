@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from planish.core import Candidate, Target, TargetError
-from planish.loops.backends import OWN, Executable, backend_named
+from planish.loops.backends import OWN, Executable, backend_named, backend_names
 from planish.loops.codegen.kernel import Code
+from planish.loops.ir.annotated import AnnotatedTree
 from planish.loops.ir.schedule import Schedule
 from planish.loops.ir.tree import LoopTree
 from planish.loops.lang.program import Program
@@ -44,6 +46,17 @@ def compile_with(backend: str, tree: LoopTree) -> Code:
     if not isinstance(found, HostBackend):
         raise TargetError(f"back end '{backend}' makes no code for this processor", f"Use {OWN[-1]}.")
     return found.generate(tree)
+
+
+def annotated_of(candidate: Candidate, target: Target, tree: LoopTree) -> AnnotatedTree | None:
+    """Give the decisions that a candidate's back end carries out; None where it does not work here."""
+    backend = backend_of(candidate) or target.toolchain.get("backend", "")
+    found = backend_named(backend) if backend in backend_names() else None
+    if not (isinstance(found, HostBackend) and found.works()):
+        return None
+    with suppress(TargetError):
+        return found.generate(tree).annotated
+    return None
 
 
 def executable_of(program: Program, candidate: Candidate, target: Target, tree: LoopTree) -> Executable:

@@ -124,18 +124,22 @@ class LoopsLevel:
         return (candidate.then(Backend("portable")),)
 
     def describe(self, task: Task, candidate: Candidate) -> Mapping[str, str]:
-        """Show a schedule as loop tree, pseudo-code and steps."""
-        from planish.loops.build import schedule_of, tree_of
+        """Show a schedule as loop tree, pseudo-code, what the back end makes of it here, and steps."""
+        from planish.loops.build import annotated_of, schedule_of, tree_of
         from planish.loops.library import library_of
+        from planish.loops.lower.annotated_text import annotated_text
         from planish.loops.lower.pseudocode import loop_tree_text, pseudocode
 
         library = library_of(candidate)
         if library:
             return {"library": f"computed by {library}"}
         program = _tensor_program(task.program)
+        tree = tree_of(program, candidate)
+        annotated = annotated_of(candidate, task.target, tree)
         return {
             "loop tree": loop_tree_text(schedule_of(program, candidate)),
-            "pseudo-code": pseudocode(tree_of(program, candidate)),
+            "pseudo-code": pseudocode(tree),
+            **({"annotated tree": annotated_text(annotated)} if annotated else {}),
             "steps": "\n".join(map(str, candidate.steps)) or "(unchanged)",
         }
 
