@@ -43,7 +43,7 @@ class Buffer:
     size: int
     kind: Literal["input", "output", "ahead", "temporary"]
     scope: int = 0
-    space: str = "memory"
+    space: str = field(default="memory", kw_only=True)
 
 
 @dataclass(frozen=True)
