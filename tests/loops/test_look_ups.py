@@ -152,6 +152,16 @@ def test_what_is_said_of_misuse(text: str, said: str) -> None:
     assert str(error.value).startswith(said)
 
 
+def test_indices_stay_wide_where_all_else_is_narrow() -> None:
+    """bfloat16 has no 257."""
+    made = parse("O[t,d] = E[I[t],d]", {"t": 4, "d": 8}, {"E": (1000, 8)}, dtype="bfloat16")
+    assert {name: made.type[name].dtype for name in "EIO"} == {
+        "E": "bfloat16",
+        "I": "float32",
+        "O": "bfloat16",
+    }
+
+
 def test_tables_are_neither_packed_nor_fused() -> None:
     made = parse("O[t,a,b] = E[a,b,I[t]]", {"t": 3}, {"E": (4, 5, 9)})
     with pytest.raises(ScheduleError, match="reads it by the elements of another tensor"):

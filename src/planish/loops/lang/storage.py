@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from planish.core.errors import ProgramError, did_you_mean
 from planish.loops.lang.draft import fresh
+from planish.loops.lang.gathering import gathers, parts_of
 from planish.loops.lang.program import ARITHMETIC, POSITIONS, Access, Index, Statement, accesses
 from planish.loops.lang.whole import WHOLE
 
@@ -47,7 +48,8 @@ def stored_types(statements: Sequence[Statement], given: Mapping[str, str]) -> d
 
     Args:
         statements: in order.
-        given: tensor, or `ALL`, to type; the rest has the type of the arithmetic.
+        given: tensor, or `ALL`, to type; the rest has the type of the arithmetic. Tensors of indices are
+            narrow only where they are named.
 
     Raises:
         ProgramError: a name is no tensor's, the types have no arithmetic in common, or a tensor that is
@@ -58,6 +60,8 @@ def stored_types(statements: Sequence[Statement], given: Mapping[str, str]) -> d
     arithmetic = _arithmetic(given)
     usual = given.get(ALL, arithmetic)
     inner = {POSITIONS, *(t for t in read if t in written)}
+    # A narrow type lacks most whole numbers: bfloat16 has those to 256.
+    inner |= {parts_of(g)[2].tensor for s in statements for g in gathers(s.value)}
     results = arithmetic if arithmetic == WHOLE else usual
     types = {t: arithmetic if t in inner else usual for t in read if t not in written}
     types |= {t: arithmetic if t in inner else results for t in written}
