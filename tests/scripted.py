@@ -18,6 +18,9 @@ class Scripted(InlineExecutor):
     def serve(self, factory: EvaluatorSpec) -> None:
         del factory
 
+    def close(self) -> None:
+        """Stay open: one object may stand for one process after the other."""
+
     def _answer(self, position: int, candidate: Candidate) -> Answer:
         raise NotImplementedError
 
