@@ -175,3 +175,12 @@ def test_kernels_are_verified_with_indices_outside() -> None:
     assert indices.min() < 0
     assert indices.max() >= 5
     assert set(range(5)) <= set(indices.tolist())
+
+
+def test_what_is_no_number_looks_up_the_first_in_the_baseline_too() -> None:
+    made = parse("J[t] = log(X[t]); O[t,d] = E[J[t],d]", {"t": 2, "d": 2}, {"E": (3, 2)})
+    inputs = {"X": np.array([-1, np.e**2], np.float32), "E": np.arange(6, dtype=np.float32).reshape(3, 2)}
+    output = np.empty((2, 2), np.float32)
+    with np.errstate(invalid="ignore"):
+        numpy_callable(made, {**inputs, "O": output})()
+    assert output[0].tolist() == [0, 1]

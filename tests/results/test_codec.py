@@ -72,6 +72,7 @@ def test_a_later_version_is_refused() -> None:
     [
         ("objectives", {"time_s": {"median": 1.0}, "error": {}}),
         ("effects", []),
+        ("objectives", 5),
         ("second_opinion", {"odd": 1}),
         ("baseline", None),
         ("verdict", "<script>"),

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from planish.budget import Budget
-from planish.core import Candidate, Level, Program, Trial
+from planish.core import Candidate, Level, Measured, Program, Trial
 from planish.levels import load_program
 from planish.search import fitting_searchers
 from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.tuning.api import task_of, tune_program
+from planish.tuning.progress import Progress
 from scripted import Disordered
 from tuning.final.trading import Plain, Text, Trade
 
@@ -120,3 +121,12 @@ def test_as_much_is_asked_for_as_the_executor_has_capacity_for(
     under_way = [submitted - answered for answered, (_, submitted) in enumerate(noting.told[:64])]
     assert max(under_way) <= capacity
     assert min(under_way) > (capacity - 1) // 2 - 1, "the executor was let run dry"
+
+
+def test_of_equals_the_first_proposed_is_the_best_whichever_is_answered_first() -> None:
+    progress = Progress(task_of(Plain(), Text(), Settings(objectives=("time",))), "")
+    outcome = Measured(dict.fromkeys((o.name for o in progress.task.objectives), 1.0))
+    trials = [Trial(Candidate(), outcome, index) for index in (1, 0)]
+    for trial in trials:
+        progress.add(trial)
+    assert progress.best is trials[1]

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 
 from planish.isolation.endings import End
 from planish.isolation.fork import ForkedChild, forget_output
+from planish.isolation.losses import LostError
 from planish.isolation.scratch import Scratch
 from planish.isolation.watchdog import Note, Watchdog
 
@@ -54,6 +55,13 @@ class Done(Generic[Item, Answer]):
     answer: Answer | None
     refused: tuple[str, ...]
     given_up: End | None = None
+
+    def check(self) -> None:
+        """Raise LostError where others ended each child that had the item: nothing is known of it then."""
+        if self.given_up and self.given_up.from_outside:
+            raise LostError(
+                f"processes are killed from outside: {self.given_up.detail}", "Free memory, and go on."
+            )
 
 
 @dataclass

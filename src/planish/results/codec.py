@@ -139,11 +139,12 @@ def decode(rows: Sequence[ResultRow], objectives: Sequence[Objective]) -> Compar
     Raises:
         StoreError: a newer planish wrote it, or it is damaged.
     """
-    if not rows or not {o.name for o in objectives} <= {*rows[0].data.get("objectives", ())}:
-        return None
-    if rows[0].data.get("version", 1) not in (1, VERSION):
-        raise StoreError(f"the result of run {rows[0].run_id} is of a newer planish", "Update planish.")
     try:
+        if not rows or not {o.name for o in objectives} <= {*rows[0].data.get("objectives", ())}:
+            return None
+        version = rows[0].data.get("version", 1)
+        if isinstance(version, int) and version > VERSION:
+            raise StoreError(f"the result of run {rows[0].run_id} is of a newer planish", "Update planish.")
         return _decoded(rows, objectives)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         told = f"the result of run {rows[0].run_id} cannot be read: {type(error).__name__}: {error}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +17,7 @@ from planish.core import (
     Measured,
     Objective,
     PlanishError,
+    StoreError,
     Task,
     Trial,
     best_harmless,
@@ -203,5 +205,8 @@ def read_comparison(
 def known_baseline(store: Reader, task: Task) -> float | None:
     """Tell the baseline's value as the newest comparison for a task found it; None where there is none."""
     level = level_named(task.level)
-    found = (read_comparison(store, run.id, level, task.objectives) for run in store.runs(task.key))
-    return next((each.baseline.lead.median for each in found if each is not None), None)
+    for run in store.runs(task.key):
+        with suppress(StoreError):  # it is only shown: what cannot be read must not keep a run from beginning
+            if found := read_comparison(store, run.id, level, task.objectives):
+                return found.baseline.lead.median
+    return None

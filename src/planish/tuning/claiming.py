@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 
-from planish.core import Candidate, Trial
+from planish.core import Candidate, StoreError, Trial
 from planish.store import Store
 from planish.tuning.journal import Journal
 from planish.tuning.underway import UnderWay
@@ -58,6 +59,12 @@ class Claims:
         found = self._recall(mine)
         found += self._recall(self.waiting)
         return found, [candidate for candidate in mine if not self._journal.has(candidate)]
+
+    def release(self) -> None:
+        """Let go of what was claimed and will not be measured here, so that no other run waits for it."""
+        if not self._alone:
+            with suppress(StoreError):  # claims end by themselves, too
+                self._store.claim(self._journal.run_id, (), 0)
 
     def _claim(self, under_way: UnderWay) -> list[Candidate]:
         if not self.waiting:

@@ -71,6 +71,7 @@ class Loop:
                     time.sleep(POLL_S)
         finally:
             self._under_way.cancel()
+            self._claims.release()
 
     def _fill(self, ask: Ask) -> bool:
         """Give the executor as much as it has capacity for; whether there is anything to wait for."""

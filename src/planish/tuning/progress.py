@@ -54,8 +54,12 @@ class Progress:
         cost = trial.cost(self.objective)
         if isinstance(trial.outcome, Failed):
             self.failures[f"{trial.outcome.stage}: {trial.outcome.reason}"] += 1
-        elif cost is not None and (self.best is None or cost < (self.best.cost(self.objective) or 0.0)):
+        elif cost is not None and (self.best is None or self._rank(trial) < self._rank(self.best)):
             self.best = trial
+
+    def _rank(self, trial: Trial) -> tuple[float, int]:
+        """Answers come in any order; of equals the first proposed is the best, as in the store."""
+        return trial.cost(self.objective) or 0.0, trial.index
 
     @property
     def best_value(self) -> float | None:

@@ -26,7 +26,7 @@ from planish.core import (
     usable_cores,
 )
 from planish.executors import LocalExecutor
-from planish.isolation import loss_notes
+from planish.isolation import LostError, loss_notes
 from planish.results.result import Result
 from planish.settings import Settings
 from planish.tuning.claiming import Claims
@@ -138,6 +138,10 @@ class Run:
             return
         if isinstance(trial.outcome, Failed | Lost):
             stage, reason, detail = trial.outcome.stage, trial.outcome.reason, trial.outcome.detail
+            if isinstance(trial.outcome, Lost):
+                raise LostError(
+                    f"the baseline's worker was lost: {reason}: {detail}", "The same command goes on."
+                )
             told = f"the baseline failed: {stage}: {reason}: {detail}"
             raise PlanishError(told, "Mend the program; --remeasure tries it again.")
         if isinstance(self.factory, CanAnchor):

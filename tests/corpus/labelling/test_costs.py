@@ -2,6 +2,7 @@
 
 import pytest
 
+from planish.core import PlanishError
 from planish.corpus.labelling.costs import FunctionCosts
 from planish.corpus.labelling.evaluator import FunctionEvaluator
 from planish.corpus.labelling.ranking import Ranking
@@ -83,3 +84,15 @@ def test_a_list_whose_code_may_vary_is_run_again_where_it_matters(monkeypatch: p
     assert costs.cost(("sroa<modify-cfg>", "gvn-sink")) == 1  # no better than what is known
     assert len(printed) == 2
     assert costs.ranking.best() == (1, ("default<Oz>",))
+
+
+def test_what_no_list_is_to_blame_for_ends_the_labelling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shard that is written without a label is never done again."""
+    costs = _costs("instructions")
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(FunctionEvaluator, "_transformed", fail)
+    with pytest.raises(PlanishError, match="No space left on device"):
+        costs.cost(("gvn",))

@@ -97,7 +97,9 @@ def cost_table(
     import numpy as np
 
     work, plan = Costing(bench, lists), bench.plan
-    done = forked(rows, work, plan.processes, at_once=bench.at_once(len(lists)))
+    done = list(forked(rows, work, plan.processes, at_once=bench.at_once(len(lists))))
+    for each in done:
+        each.check()
     known = [(d.answer[0], d.answer[1]) for d in done if d.answer and d.answer[0] is not None]
     baseline = np.array([first for first, _ in known], float)
     costs = np.array([[np.inf if c is None else c for c in each] for _, each in known], float)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planish.core import Candidate, Executor, Failed, Measured, Outcome, Trial, evaluate
+from planish.core import Candidate, Executor, Failed, Measured, Outcome, PlanishError, Trial, evaluate
+from planish.corpus.labelling.evaluator import OWN, REFUSED
 from planish.corpus.labelling.ranking import Passes, Ranking
 from planish.llvm.passes import candidate_of, passes_of
 
@@ -41,11 +42,16 @@ class FunctionCosts:
         return [self._trial(each, costs[name]) for name, each in zip(names, candidates, strict=True)]
 
     def _cost(self, outcome: Outcome) -> int | None:
-        return int(outcome.values[self._objective]) if isinstance(outcome, Measured) else None
+        if isinstance(outcome, Measured):
+            return int(outcome.values[self._objective])
+        if isinstance(outcome, Failed) and outcome.reason in OWN:
+            return None
+        # A full disk says nothing of the list, and what a shard lacks is never looked for again.
+        raise PlanishError(f"a pass list could not be run: {outcome.reason}: {outcome.detail}")
 
     def _trial(self, candidate: Candidate, cost: int | None) -> Trial:
         if cost is None:
-            return Trial(candidate, Failed("transform", "refused"))
+            return Trial(candidate, Failed("transform", REFUSED))
         return Trial(candidate, Measured({self._objective: float(cost)}))
 
 

@@ -10,6 +10,11 @@ from planish.llvm.functions.attributes import for_size
 from planish.llvm.passes import passes_of, print_pipeline, vary
 from planish.llvm.repeating import fingerprint, reproduces
 
+REFUSED, BY_LLVM, NO_CODE = "refused", "refused by LLVM", "no code is made of it"
+INVALID, VARIES = "invalid IR", "not reproducible"
+OWN = frozenset({REFUSED, BY_LLVM, NO_CODE, INVALID, VARIES})
+"""What a pass list can be to blame for; any other failure is the machine's, or ours."""
+
 
 class FunctionEvaluator:
     """Evaluates pass lists on one function, prepared for size, in the process where it is made.
@@ -45,25 +50,25 @@ class FunctionEvaluator:
         passes = passes_of(candidate)
         pipeline = print_pipeline(passes)
         if not self._watchdog.enter(pipeline):
-            return Failed("transform", "refused", "it has ended LLVM's process")
+            return Failed("transform", REFUSED, "it has ended LLVM's process")
         module = self._module.clone()
         try:
             return self._transformed(module, passes, pipeline)
         except PassError as error:
-            return Failed("transform", "refused by LLVM", error.message)
+            return Failed("transform", BY_LLVM, error.message)
         except IRError as error:
-            return Failed("build", "no code is made of it", error.message)
+            return Failed("build", NO_CODE, error.message)
         finally:
             module.close()
 
     def _transformed(self, module: Module, passes: Passes, pipeline: str) -> Outcome:
         module.run(pipeline)
         if wrong := module.verify():
-            return Failed("verify", "invalid IR", wrong)
+            return Failed("verify", INVALID, wrong)
         cost = self._bytes(module) if self._objective == "text_bytes" else module.instructions()
         doubtful = self._ranking.matters(passes, cost) and vary(passes)
         if doubtful and not reproduces(self._module, module, pipeline):
-            return Failed("verify", "not reproducible", f"{pipeline} gives other code from run to run")
+            return Failed("verify", VARIES, f"{pipeline} gives other code from run to run")
         return Measured({self._objective: float(cost)})
 
     def _bytes(self, module: Module) -> int:

@@ -191,6 +191,7 @@ class _Run:
             at_once = self.bench.at_once(evaluations)
             with closing(forked(items, work, self.bench.plan.processes, at_once=at_once)) as over:
                 for one in over:
+                    one.check()
                     label = _noted(one.answer or otherwise(one.item), one.refused)
                     if label is not None:
                         fresh[places[id(one.item)]] = label

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from planish.core import (
@@ -15,6 +15,7 @@ from planish.core import (
     HasFigures,
     HasReference,
     PlanishError,
+    StoreError,
     best_harmless,
 )
 from planish.isolation import LostError
@@ -105,8 +106,9 @@ def finish(search: SearchOutcome, listener: Listener, *, at_once: bool = False) 
     except LostError as error:
         state = state.noted(f"not compared with the baseline: {error.message}")
         _save(search, state)
-    except PlanishError:  # the baseline fails; what was searched is kept all the same
-        store.finish_run(run_id, "finished", search.seconds)
+    except Exception:  # such as a baseline that fails; what was searched is kept all the same
+        with suppress(StoreError):  # it may be why this failed, and the first error tells more
+            store.finish_run(run_id, "finished", search.seconds)
         raise
     store.finish_run(run_id, "stopped" if stopped else "finished", search.seconds)
     return _result(search, state)
@@ -124,10 +126,20 @@ def _states(
                 if stage.said:
                     said = stage.said.format(count=len(state.finalists), time=allowance.told)
                     listener.ending(search.progress, said)
-                state = stage.work(search, state, end)
+                state = _worked(stage, search, state, end)
         yield state
         if not state.finalists and state.baseline is None:  # there is nothing to be measured, or no time
             return
+
+
+def _worked(stage: Stage, search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+    """Do a stage; once there is a comparison, what fails after it is a note beside it."""
+    try:
+        return stage.work(search, state, end)
+    except PlanishError as error:
+        if state.baseline is None:
+            raise
+        return state.noted(f"{stage.lost or f'no {stage.name}'}: {error}".rstrip("."))
 
 
 @contextmanager

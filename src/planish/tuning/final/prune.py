@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from planish.core import Candidate, CanIdentify, CanSelect, CanShrink
+from planish.results.comparison import Finalist
 from planish.search import WillDo, shrink
 from planish.tuning.final.outcome import SearchOutcome
 from planish.tuning.final.state import FinalState
@@ -31,8 +32,10 @@ def prune(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
             replace(each, candidate=shrink(space, each.candidate, _same_as(each.candidate, name, end)))
             for each in state.finalists
         ]
-    distinct = {each.candidate: each for each in reversed(left)}
-    return replace(state, finalists=tuple(distinct.values())[::-1])
+    distinct: dict[Candidate, Finalist] = {}
+    for each in left:
+        distinct.setdefault(each.candidate, each)
+    return replace(state, finalists=tuple(distinct.values()))
 
 
 def _same_as(whole: Candidate, name: Callable[[Candidate], str], end: float) -> WillDo:
