@@ -120,7 +120,7 @@ def decide_einsum(place: Path) -> None:
 def main(place: Path) -> None:
     """Write the file."""
     platform.node = lambda: "anvil"  # type: ignore[reportAttributeAccessIssue]
-    import_module("planish.tuning.loop").HOST = "anvil"  # type: ignore[reportAttributeAccessIssue]
+    import_module("planish.tuning.journal").HOST = "anvil"  # type: ignore[reportAttributeAccessIssue]
     compare.Plan = partial(Plan, rounds=3, processes=2)  # type: ignore[reportAttributeAccessIssue]
     evaluator_spec = import_module("planish.hlo.evaluator_spec")
     evaluator_spec.LAST_TIMING = replace(evaluator_spec.LAST_TIMING, budget_s=0.01, fewest=1)  # type: ignore[reportAttributeAccessIssue]
