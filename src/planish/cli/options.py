@@ -126,7 +126,6 @@ TargetValue = Annotated[
     float | None, typer.Option("--target-value", help="End when the objective is as good.")
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="All randomness of the search comes from it.")]
-Seeds = Annotated[int, typer.Option("--seeds", min=1, help="How many runs each searcher has.")]
 Cores = Annotated[int, typer.Option("--cores", help="Cores that the program may use.")]
 Workers = Annotated[
     int, typer.Option("--workers", help="Processes that build and verify side by side; 0 chooses.")

@@ -39,11 +39,6 @@ def read_inputs(path: Path, model: ModelProto, options: Mapping[str, str]) -> tu
     return tuple(_port(path, value, given, _batch(options)) for value in values)
 
 
-def output_ports(model: ModelProto) -> tuple[Port, ...]:
-    """Give a model's outputs."""
-    return tuple(Port(value.name, dtype_of(value.type), _extents(value.type)) for value in model.graph.output)
-
-
 def parse_shapes(text: str) -> Given:
     """Read `x=1,3,224,224,length=128`; extents may have `x` between them too.
 

@@ -46,17 +46,6 @@ def repeated(call: Callable[[], object]) -> Runs:
     return run
 
 
-def block_of(run: Runs, now: Callable[[], int]) -> Callable[[int], float]:
-    """Turn what makes n calls into what also tells how many seconds they took."""
-
-    def block(calls: int) -> float:
-        start = now()
-        run(calls)
-        return (now() - start) * 1e-9
-
-    return block
-
-
 def timed(run: Runs, clocks: Clocks) -> Callable[[int], Took]:
     """Turn what makes n calls into what also tells how long they took, by both clocks."""
 

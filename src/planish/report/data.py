@@ -18,8 +18,8 @@ from planish.core import (
     describe,
 )
 from planish.report.curve import best_of
-from planish.results.codec import decode
 from planish.results.comparison import Comparison, Finalist
+from planish.results.result import read_comparison
 from planish.store.records import Run, StoredTask
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def read_report_data(store: Reader, run_id: str, level: Level) -> ReportData:
     run = store.run(run_id)
     task = store.task(run.task_key)
     trials = store.run_trials(run.id, level.steps)
-    comparison = decode(store.result_rows(run.id, level.steps), task.objectives)
+    comparison = read_comparison(store, run.id, level, task.objectives)
     finalists = comparison.finalists if comparison else ()
     several = [f.candidate for f in finalists] if len(task.objectives) > 1 else []
     figures = {f.candidate: f.figures for f in finalists}

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from planish.core import Candidate, CanIntroduce, Evaluation, Level, Lost, Task, Trial
+from planish.isolation.guard import HOST
 from planish.store import Store
 from planish.tuning.progress import Listener, Progress
 from planish.tuning.trials import Trials
-
-HOST = platform.node()
 
 
 @dataclass

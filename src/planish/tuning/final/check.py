@@ -49,10 +49,7 @@ def score(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     level, base = search.level, state.baseline
     assert isinstance(level, CanScore)
     assert base is not None
-    try:
-        own, *outcomes = level.scores(search.task, _with_baseline(search, state), LocalExecutor)
-    except PlanishError as error:
-        return state.noted(f"no scores on unseen data: {error}".rstrip("."))
+    own, *outcomes = level.scores(search.task, _with_baseline(search, state), LocalExecutor)
     pairs = zip(state.finalists, outcomes, strict=True)
     scored = replace(state, finalists=tuple(_scored(each, outcome) for each, outcome in pairs))
     if not isinstance(own, Measured):
