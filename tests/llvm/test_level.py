@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 import subprocess
 import time
@@ -169,6 +170,14 @@ def test_what_cannot_be_compiled_is_described_and_not_exported(tmp_path: Path) -
     assert result.describe()["size"].count("failed (build: no code is made of it)") == 3
     with pytest.raises(PlanishError, match=r"cannot make .*optimised"):
         result.export(tmp_path / "out")
+
+
+def test_a_crash_of_llvm_while_it_exports_is_one_error(
+    tuned: Tuned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("planish.llvm.export.open_backend", lambda _: os.abort())  # pyright: ignore[reportUnknownLambdaType]
+    with pytest.raises(PlanishError, match=r"cannot make .*optimised.ll: killed by SIGABRT"):
+        tuned.result.export(tmp_path / "out")
 
 
 def test_a_stored_winner_holds(tuned: Tuned) -> None:

@@ -129,11 +129,8 @@ def test_to_show_report_and_export_it_measures_nothing(
     run, named = id_of(place, name), [w for f in _own(name, files) for w in ("--file", str(f))]
     said(place, "show", run, *named)
     said(place, "report", run, "--output", str(tmp_path / "page.html"), *named)
-    assert started == []
     said(place, "export", run, str(tmp_path / "out"), *named)
-    writing = [each for each in started if "_Writer" in each or "planish.isolation.worker" in each]
-    assert started == writing, "LLVM may crash, and so its worker makes the code that is written"
-    assert name.startswith("llvm") or not writing
+    assert started == []
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from planish.core import Candidate, Evaluator, Measured, Outcome, PlanishError, StageClock, Task, evaluate
-from planish.executors import LocalExecutor
+from planish.core import Candidate, PlanishError, Task
+from planish.isolation import End, ForkLimits, in_child
 from planish.llvm.backend import open_backend
 from planish.llvm.commands import OBJECT, OPTIMISED, PREPARED, commands
 from planish.llvm.evaluator_spec import prepared
 from planish.llvm.passes import passes_of, print_pipeline
 
+_LIMITS = ForkLimits(seconds=60.0)
 PIPELINE, READ_ME = "pipeline.txt", "README.txt"
 
 
 def export_module(task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
     """Write the module before and after, its object, the pipeline, and how to repeat it.
-
-    LLVM works in a process of its own, since it may crash.
 
     Args:
         task: the module.
@@ -39,44 +37,31 @@ def export_module(task: Task, candidate: Candidate, path: Path) -> Sequence[Path
     (path / PREPARED).write_text(before, encoding="utf-8", errors="surrogateescape")
     (path / PIPELINE).write_text(print_pipeline(passes) + "\n")
     (path / READ_ME).write_text(_read_me(task, passes))
-    with closing(LocalExecutor(_Writer(before, task.target.toolchain["backend"], path.absolute()))) as worker:
-        (answer,) = evaluate(worker, [candidate])
-    if not isinstance(answer.outcome, Measured):
-        failed = answer.outcome
-        raise PlanishError(f"cannot make {path / OPTIMISED}: {failed.reason}: {failed.detail}")
+    text, code = _made_apart(path, before, task.target.toolchain["backend"], print_pipeline(passes))
+    (path / OPTIMISED).write_text(text, encoding="utf-8", errors="surrogateescape")
+    (path / OBJECT).write_bytes(code)
     return [path / name for name in (PREPARED, OPTIMISED, OBJECT, PIPELINE, READ_ME)]
 
 
-@dataclass(frozen=True)
-class _Writer:
-    """Makes what writes the optimised module and its object, in a worker.
+def _made_apart(path: Path, ir: str, backend: str, pipeline: str) -> tuple[str, bytes]:
+    """Do as `_made` in a child, since LLVM may crash."""
+    try:
+        made = in_child(partial(_made, ir, backend, pipeline), _LIMITS)
+    except PlanishError as error:
+        raise PlanishError(f"cannot make {path / OPTIMISED}: {error.message}") from error
+    if isinstance(made, End):
+        raise PlanishError(f"cannot make {path / OPTIMISED}: {made.detail}")
+    return made
 
-    Args:
-        ir: the prepared module.
-        backend: the back end's name.
-        folder: where to write; an absolute path.
-    """
 
-    ir: str
-    backend: str
-    folder: Path
-
-    def __call__(self) -> Evaluator:
-        return self
-
-    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
-        """Write the files."""
-        module = open_backend(self.backend).parse(self.ir, PREPARED)
-        try:
-            with clock("transform"):
-                module.run(print_pipeline(passes_of(candidate)))
-            with clock("build"):
-                text, code = module.text(), module.object_code()
-        finally:
-            module.close()
-        (self.folder / OPTIMISED).write_text(text, encoding="utf-8", errors="surrogateescape")
-        (self.folder / OBJECT).write_bytes(code)
-        return Measured({})
+def _made(ir: str, backend: str, pipeline: str) -> tuple[str, bytes]:
+    """Run the passes; gives the module's text and its object."""
+    module = open_backend(backend).parse(ir, PREPARED)
+    try:
+        module.run(pipeline)
+        return module.text(), module.object_code()
+    finally:
+        module.close()
 
 
 def _read_me(task: Task, passes: Sequence[str]) -> str:
