@@ -23,7 +23,7 @@ from pathlib import Path
 
 from known_work import Work, Worker, calls
 from planish.core import Candidate, Objective, Ratio
-from planish.executors import remeasure
+from planish.executors import LocalExecutor, remeasure
 from planish.measure import Entrant, Plan, Standing, Yardstick
 
 GAINS = (1.0, 1.02, 1.05, 1.2)
@@ -103,7 +103,7 @@ def compared(setting: str, paired: bool, call_s: float, seconds: float, seed: in
     factory = Worker(rounds if paired else 0, Yardstick())
     everybody = [Entrant(str(g), Candidate((Work(round(rounds / g)),)), factory) for g in (1.0, *GAINS)]
     began = time.monotonic()
-    _, *others = remeasure(everybody[0], everybody[1:], TIME, Plan(seed=seed, seconds=seconds))
+    _, *others = remeasure(everybody[0], everybody[1:], TIME, LocalExecutor, Plan(seed=seed, seconds=seconds))
     took = time.monotonic() - began
     return [_found(setting, gain, took, each) for gain, each in zip(GAINS, others, strict=True)]
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from graph.models import convolutions, write
-from planish.core import Candidate, Task
+from planish.core import Candidate, EvaluatorSpec, Task
+from planish.executors import InlineExecutor
 from planish.graph.level import GraphLevel
 from planish.graph.passes import Selection, selection
 from planish.results.comparison import Finalist
@@ -22,6 +23,10 @@ from planish.tuning.progress import Progress
 from planish.tuning.trials import Trials
 
 FOLD, IDLE = "onnxscript.fuse_batchnorm_into_conv", "onnxscript.no_op_cast"
+
+
+def unstarted(factory: EvaluatorSpec, **_: object) -> InlineExecutor:
+    pytest.fail(f"{factory} is not to be started")
 
 
 def make(folder: Path, objective: str) -> Task:
@@ -49,7 +54,7 @@ def test_winners_lose_what_does_nothing(tmp_path: Path) -> None:
     with open_store(tmp_path / "store.db") as store:
         progress, tried = Progress(task, "run"), Trials(store, "run", GraphLevel().steps)
         search = SearchOutcome(
-            GraphLevel(), task, Settings(), store, progress, tried, {}, wall_s=100.0, stopped=False
+            GraphLevel(), task, Settings(), store, progress, tried, {}, 100.0, stopped=False, start=unstarted
         )
         finalists = tuple(Finalist(candidate=each) for each in (winner.candidate, Candidate()))
         left = prune(search, FinalState(finalists), math.inf).finalists

@@ -1,8 +1,7 @@
 """The comparison at the end: fresh processes, rounds interleaved, noise is no gain."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -12,12 +11,12 @@ from isolation.processes import diary
 from planish.core import (
     Candidate,
     EvaluatorSpec,
-    Executor,
     Measured,
     Objective,
     Outcome,
     PlanishError,
     StageClock,
+    Start,
 )
 from planish.executors import InlineExecutor, LocalExecutor, remeasure, remeasure_all
 from planish.isolation import Answer
@@ -25,12 +24,14 @@ from planish.measure import Entrant, Plan
 from planish.testing.acting import Actor, Diary, act
 
 COST = Objective("cost")
-Start = Callable[[EvaluatorSpec], AbstractContextManager[Executor]]
 
 
 @pytest.fixture
 def inline(tmp_path: Path) -> Start:
-    return lambda factory: InlineExecutor(factory(), lock=tmp_path / "lock")
+    def start(factory: EvaluatorSpec, **_: object) -> InlineExecutor:
+        return InlineExecutor(factory(), lock=tmp_path / "lock")
+
+    return start
 
 
 def _actor(name: str, value: float, act_name: str = "measure") -> Entrant:
@@ -42,7 +43,7 @@ BASE = _actor("base", 2.0)
 
 def test_the_verdicts(inline: Start) -> None:
     others = [_actor("good", 1.0), _actor("same", 2.0), _actor("bad", 3.0)]
-    standings = remeasure(BASE, others, COST, start=inline)
+    standings = remeasure(BASE, others, COST, inline)
     assert [s.name for s in standings] == ["base", "good", "same", "bad"]
     assert [s.verdict for s in standings] == ["same", "better", "same", "worse"]
     assert [s.ratio.value for s in standings if s.ratio] == [1.0, 0.5, 1.0, 1.5]
@@ -50,12 +51,12 @@ def test_the_verdicts(inline: Start) -> None:
 
 
 def test_more_may_be_better(inline: Start) -> None:
-    (_, more) = remeasure(BASE, [_actor("more", 3.0)], Objective("cost", "", "up"), start=inline)
+    (_, more) = remeasure(BASE, [_actor("more", 3.0)], Objective("cost", "", "up"), inline)
     assert more.verdict == "better"
 
 
 def test_all_values_and_samples_are_given(inline: Start) -> None:
-    (base,) = remeasure(BASE, [], COST, Plan(processes=2, rounds=4), start=inline)
+    (base,) = remeasure(BASE, [], COST, inline, Plan(processes=2, rounds=4))
     assert base.values == ((2.0,) * 4,) * 2
     assert base.samples == (2.0,) * 2 * 2 * 4
 
@@ -80,13 +81,13 @@ def test_a_gain_within_the_noise_is_none(inline: Start) -> None:
     make = Drifting
     plan = Plan(processes=5, rounds=6)
     (_, same, half) = remeasure(
-        drifting("base", 1.0), [drifting("same", 1.0), drifting("half", 0.5)], COST, plan, inline
+        drifting("base", 1.0), [drifting("same", 1.0), drifting("half", 0.5)], COST, inline, plan
     )
     assert (same.verdict, half.verdict) == ("same", "better")
 
 
 def test_a_failure_is_told(inline: Start) -> None:
-    (_, broken) = remeasure(BASE, [_actor("broken", 1.0, "raise")], COST, start=inline)
+    (_, broken) = remeasure(BASE, [_actor("broken", 1.0, "raise")], COST, inline)
     assert (broken.verdict, broken.ratio, broken.values) == ("failed", None, ())
     assert {failure.reason for failure in broken.failures} == {"ZeroDivisionError"}
 
@@ -95,7 +96,7 @@ def test_an_exact_objective_is_measured_once(tmp_path: Path) -> None:
     book = tmp_path / "diary"
     base, good = (Entrant(str(value), act(value=value), Diary(book)) for value in (2.0, 1.0))
     start = partial(LocalExecutor, lock=tmp_path / "lock")
-    standings = remeasure(base, [good], Objective("cost", exact=True), start=start)
+    standings = remeasure(base, [good], Objective("cost", exact=True), start)
     assert [(s.values, s.verdict) for s in standings] == [(((2.0,),), "same"), (((1.0,),), "better")]
     assert len(diary(book)) == 2
 
@@ -114,13 +115,13 @@ def test_what_cannot_be_compared(
     inline: Start, baseline: Entrant, objective: Objective, plan: Plan, message: str
 ) -> None:
     with pytest.raises(PlanishError, match=message):
-        remeasure(baseline, [], objective, plan, inline)
+        remeasure(baseline, [], objective, inline, plan)
 
 
 class Backwards(InlineExecutor):
     """An executor that answers in the reverse order, and notes what it is asked."""
 
-    def __init__(self, batches: list[Sequence[Candidate]], factory: EvaluatorSpec) -> None:
+    def __init__(self, batches: list[Sequence[Candidate]], factory: EvaluatorSpec, **_: object) -> None:
         super().__init__(factory())
         self._batches = batches
 
@@ -136,7 +137,7 @@ def test_rounds_are_interleaved_and_shuffled_by_seed() -> None:
     def batches(seed: int) -> list[Sequence[Candidate]]:
         found: list[Sequence[Candidate]] = []
         others = [_actor("a", 1.0), _actor("b", 3.0)]
-        standings = remeasure(BASE, others, COST, Plan(3, 4, seed), partial(Backwards, found))
+        standings = remeasure(BASE, others, COST, partial(Backwards, found), Plan(3, 4, seed))
         assert [standing.median for standing in standings] == [2.0, 1.0, 3.0]
         return found
 
@@ -163,14 +164,14 @@ def test_one_batch_tells_of_all_objectives(inline: Start) -> None:
         for name, how, value in (("base", "measure", 2.0), ("good", "measure", 1.0), ("broken", "raise", 1.0))
     )
     objectives = [COST, Objective("error", exact=True)]
-    found = remeasure_all(base, [good, broken], objectives, Plan(processes=2, rounds=2), inline)
+    found = remeasure_all(base, [good, broken], objectives, inline, Plan(processes=2, rounds=2))
     assert [{n: s.verdict for n, s in standings.items()} for standings in found] == [
         {"cost": "same", "error": "same"},
         {"cost": "better", "error": "worse"},
         {"cost": "failed", "error": "failed"},
     ]
     assert found[1]["error"].values == ((1.0, 1.0), (1.0, 1.0))
-    assert remeasure(base, [good, broken], COST, Plan(processes=2, rounds=2), inline) == [
+    assert remeasure(base, [good, broken], COST, inline, Plan(processes=2, rounds=2)) == [
         standings["cost"] for standings in found
     ]
 
@@ -179,7 +180,7 @@ def test_processes_are_fresh_and_factories_are_their_own(tmp_path: Path) -> None
     books = [tmp_path / "a", tmp_path / "b"]
     a, b = (Entrant(book.name, act(value=2.0), Diary(book)) for book in books)
     start = partial(LocalExecutor, lock=tmp_path / "lock")
-    remeasure(a, [b], COST, Plan(processes=3, rounds=2), start)
+    remeasure(a, [b], COST, start, Plan(processes=3, rounds=2))
     processes = [pid for pid, _ in diary(books[0])]
     assert len(processes) == 6
     assert len(set(processes)) == 3

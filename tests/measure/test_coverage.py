@@ -45,8 +45,8 @@ class Machine(Scripted):
         super().__init__()
         self._noise, self._random, self.processes = noise, rng(seed), 0
 
-    def __call__(self, factory: EvaluatorSpec) -> "Machine":
-        del factory
+    def __call__(self, factory: EvaluatorSpec, /, *, workers: int = 1) -> "Machine":
+        del factory, workers
         self.processes += 1
         self._offsets = dict[float, float]()
         self._drifts = dict[float, float]()
@@ -70,7 +70,7 @@ def compared(noise: Noise, gains: Sequence[float], seed: int) -> tuple[list[Stan
     # The same value as the baseline's would share its offset and drift.
     times = [1.0, *(1 / gain - (gain == 1) * 1e-9 for gain in gains)]
     base, *others = (Entrant(str(time), act(value=time), Actor) for time in times)
-    return remeasure(base, others, TIME, Plan(seed=seed), machine)[1:], machine.processes
+    return remeasure(base, others, TIME, machine, Plan(seed=seed))[1:], machine.processes
 
 
 @pytest.mark.parametrize("noise", [IDLE, BUSY, STORM])

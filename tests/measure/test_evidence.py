@@ -4,9 +4,9 @@ import pytest
 
 from planish.core import Candidate, Measured, Objective, Outcome, Ratio, StageClock, rng
 from planish.executors import remeasure
-from planish.executors.inline import InlineExecutor
 from planish.measure import Entrant, Evidence, Plan, by_processor_time
 from planish.testing.acting import Act, act
+from scripted import Here
 
 TIME = Objective("time_s", "s")
 RATE = Objective("gflops", "GFLOPS", "up")
@@ -59,7 +59,7 @@ def compared(objective: Objective, gain: float, pause: float = 0.0) -> list[tupl
         base, good = (
             Entrant(name, act(value=v), lambda b=busy: b) for name, v in (("", 1.0), (" ", 1 / gain))
         )
-        _, standing = remeasure(base, [good], objective, Plan(), lambda factory: InlineExecutor(factory()))
+        _, standing = remeasure(base, [good], objective, Here, Plan())
         ratio = standing.ratio
         assert ratio is not None
         truth = gain if objective.direction == "up" else 1 / gain
@@ -90,5 +90,5 @@ def test_without_processor_time_the_clock_decides() -> None:
 
     clock = OneClock(0)
     base, good = (Entrant(str(value), act(value=value), lambda: clock) for value in (1.0, 0.96))
-    _, standing = remeasure(base, [good], TIME, Plan(), lambda factory: InlineExecutor(factory()))
+    _, standing = remeasure(base, [good], TIME, Here, Plan())
     assert (standing.processor, standing.verdict) == ((), "same")

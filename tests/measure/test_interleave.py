@@ -32,8 +32,8 @@ class Slow(Scripted):
         self.turns: list[tuple[int, int]] = []
         self._start, self._each = start, each
 
-    def __call__(self, factory: EvaluatorSpec) -> "Slow":
-        del factory
+    def __call__(self, factory: EvaluatorSpec, /, *, workers: int = 1) -> "Slow":
+        del factory, workers
         self.now += self._start
         self.processes += 1
         return self
@@ -54,7 +54,7 @@ def measured(
     with pytest.MonkeyPatch.context() as patch:
         for module in (interleave, rounds):
             patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: machine.now))
-        base, *others = remeasure(everybody[0], everybody[1:], objective, Plan(seconds=seconds), machine)
+        base, *others = remeasure(everybody[0], everybody[1:], objective, machine, Plan(seconds=seconds))
     return [standing.verdict for standing in others], (len(base.values), len(base.values[0]))
 
 
@@ -90,9 +90,9 @@ def test_the_baseline_and_the_first_are_measured_in_two_processes() -> None:
 
 def test_a_machine_that_becomes_slow_has_fewer_rounds_of_all() -> None:
     class Slower(Slow):
-        def __call__(self, factory: EvaluatorSpec) -> Slow:
+        def __call__(self, factory: EvaluatorSpec, /, *, workers: int = 1) -> Slow:
             self._start *= 4
-            return super().__call__(factory)
+            return super().__call__(factory, workers=workers)
 
     verdicts, shape = measured(Slower(0.01, [1, 1]), 1, seconds=30)
     assert verdicts == ["worse"]

@@ -27,8 +27,8 @@ class Noisy(Scripted):
         self._random = rng(0)
         self.now = 0.0
 
-    def __call__(self, factory: EvaluatorSpec) -> "Noisy":
-        del factory
+    def __call__(self, factory: EvaluatorSpec, /, *, workers: int = 1) -> "Noisy":
+        del factory, workers
         self.now += 1
         return self
 
@@ -49,7 +49,7 @@ def compared(machine: Noisy, values: Sequence[float], plan: Plan) -> list[Standi
     with pytest.MonkeyPatch.context() as patch:
         for module in (interleave, rounds, looks):
             patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: machine.now))
-        return remeasure(everybody[0], everybody[1:], COST, plan, machine)
+        return remeasure(everybody[0], everybody[1:], COST, machine, plan)
 
 
 def test_who_is_open_is_measured_further_beside_the_baseline() -> None:

@@ -50,7 +50,7 @@ def test_a_comparison_outlives_its_processes(tmp_path: Path, seed: int, number: 
     base, *others = (Entrant(f"#{place}", act(), factory) for place in range(4))
     start = partial(LocalExecutor, lock=tmp_path / "lock")
     with killing(book, 2, seed, number) as killed:  # three in a row would be one too many
-        standings = remeasure(base, others, COST, PLAN, start)
+        standings = remeasure(base, others, COST, start, PLAN)
     assert killed
     assert [standing.verdict for standing in standings] == ["same"] * 4
     for standing in standings:
@@ -65,7 +65,7 @@ def test_who_is_lost_again_and_again_fails_alone(tmp_path: Path) -> None:
     deadly = Entrant("deadly", act("signal", signal.SIGKILL), Actor)
     base, harmless = (Entrant(name, act(), Actor) for name in ("base", "harmless"))
     start = partial(LocalExecutor, lock=tmp_path / "lock")
-    _, one, other = remeasure(base, [deadly, harmless], COST, PLAN, start)
+    _, one, other = remeasure(base, [deadly, harmless], COST, start, PLAN)
     assert (one.verdict, other.verdict) == ("failed", "same")
     assert one.failures[0].reason == "lost"
     assert "3 processes were lost while they measured it: killed by SIGKILL" in one.failures[0].detail
@@ -75,4 +75,4 @@ def test_if_it_is_the_baseline_nothing_is_compared(tmp_path: Path) -> None:
     base = Entrant("base", act("signal", signal.SIGKILL), Actor)
     start = partial(LocalExecutor, lock=tmp_path / "lock")
     with pytest.raises(LostError, match="3 processes were lost while they measured it: killed by SIGKILL"):
-        remeasure(base, [Entrant("other", act(), Actor)], COST, PLAN, start)
+        remeasure(base, [Entrant("other", act(), Actor)], COST, start, PLAN)

@@ -48,14 +48,15 @@ def tune(level: Relative, folder: Path, **chosen: object) -> list[Trial]:
     settings = Settings(**{"objectives": BOTH, "searcher": "random", **chosen})  # type: ignore[arg-type]
     with open_store(folder / "store.db") as store:
         task_trials = tune_program(
-            level, Text(), budget=Budget(trials=9), settings=settings, store=store, compares=False
+            level,
+            Text(),
+            budget=Budget(trials=9),
+            settings=settings,
+            store=store,
+            start=Here,
+            compares=False,
         )
         return list(store.run_trials(task_trials.run_id, level.steps))
-
-
-@pytest.fixture(autouse=True)
-def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("planish.tuning.run.LocalExecutor", Here)
 
 
 @pytest.mark.parametrize("objectives", [BOTH, ("time",)])

@@ -70,7 +70,7 @@ def run(
 
 @pytest.mark.parametrize("seconds", [None, 1e4])
 def test_what_is_under_way_is_cut_by_the_clock_once_something_is_measured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float | None
+    tmp_path: Path, seconds: float | None
 ) -> None:
     ends: list[float] = []
 
@@ -79,7 +79,6 @@ def test_what_is_under_way_is_cut_by_the_clock_once_something_is_measured(
             ends.append(deadline)
             super().submit(candidates, deadline)
 
-    monkeypatch.setattr(run_module, "LocalExecutor", Watched)
     tune_program(
         LEVEL,
         MATMUL,
@@ -87,6 +86,7 @@ def test_what_is_under_way_is_cut_by_the_clock_once_something_is_measured(
         settings=QUICK,
         compares=False,
         store=tmp_path / "a.db",
+        start=Watched,
     )
     assert math.isinf(ends[0])
     assert all(math.isinf(end) == (seconds is None) for end in ends[1:])

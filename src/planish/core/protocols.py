@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
@@ -175,8 +175,20 @@ class EvaluatorSpec(Protocol):
         ...
 
 
-Start = Callable[[EvaluatorSpec], AbstractContextManager[Executor]]
-"""Starts an executor, which ends with the block."""
+class Start(Protocol):
+    """Starts executors: `planish.executors.LocalExecutor`, or what takes its place on a cluster or in a test.
+
+    Whatever evaluates is handed one, and starts nothing else: the search, and each stage of the end.
+    """
+
+    def __call__(self, factory: EvaluatorSpec, /, *, workers: int = 1) -> AbstractContextManager[Executor]:
+        """Start one, which ends with the block.
+
+        Args:
+            factory: makes its evaluators; in fresh processes, where it has any.
+            workers: how many evaluate side by side; a single one evaluates a batch in its order.
+        """
+        ...
 
 
 class Level(Protocol):

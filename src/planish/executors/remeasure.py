@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from planish.core import Objective, Outcome, PlanishError, Start
-from planish.executors.local import LocalExecutor
 from planish.measure.looks import Table, until_settled
 from planish.measure.plan import Entrant, Plan
 from planish.measure.standing import Standing, judged, tally
@@ -27,11 +26,11 @@ def remeasure(
     baseline: Entrant,
     entrants: Sequence[Entrant],
     objective: Objective,
+    start: Start,
     plan: Plan | None = None,
-    start: Start = LocalExecutor,
 ) -> list[Standing]:
     """Measure as `remeasure_all` does, by one objective; gives one standing for each."""
-    found = remeasure_all(baseline, entrants, [objective], plan, start)
+    found = remeasure_all(baseline, entrants, [objective], start, plan)
     return [standings[objective.name] for standings in found]
 
 
@@ -39,8 +38,8 @@ def remeasure_all(
     baseline: Entrant,
     entrants: Sequence[Entrant],
     objectives: Sequence[Objective],
+    start: Start,
     plan: Plan | None = None,
-    start: Start = LocalExecutor,
 ) -> list[Mapping[str, Standing]]:
     """Measure entrants and baseline again, interleaved, and judge by what is beyond the noise.
 
@@ -49,10 +48,10 @@ def remeasure_all(
         entrants: the best few, the most telling first: where the time is short the last are left out.
         objectives: what is compared, at least one; their values must not be negative. Each evaluation
             gives the values of all.
+        start: starts executors with fresh processes, of one worker each, so that it evaluates a batch in its
+            order.
         plan: how much is measured; where all objectives are exact everybody is measured once, in one fresh
             process, all the same.
-        start: starts an executor with fresh processes; it must evaluate a batch in its order, so give
-            it one worker.
 
     Returns:
         The baseline's standings by the objectives' names, then the entrants' in their order.

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from planish.core import Measured, MismatchError, Objective, PlanishError, ProgramError, RunsPrograms
-from planish.executors import remeasure_all
+from planish.core import Measured, MismatchError, Objective, PlanishError, ProgramError, RunsPrograms, Start
+from planish.executors import LocalExecutor, remeasure_all
 from planish.levels import level_named, name_files
 from planish.measure import Entrant, Plan, Standing
 from planish.results.result import Result, read_result
@@ -89,6 +89,7 @@ def validate(
     run: bool = False,
     files: Iterable[Path] = (),
     store: Reader | str | Path | None = None,
+    start: Start = LocalExecutor,
 ) -> Validation:
     """Try the winner of a run again.
 
@@ -98,6 +99,7 @@ def validate(
         run: whether code may be run that stands in the store, with this user's rights.
         files: as `planish.results.result.read_result` takes them.
         store: an open store, or where it is; None for the user's own.
+        start: starts the workers.
 
     Returns:
         The three checks; `require` raises where one fails.
@@ -109,7 +111,7 @@ def validate(
     """
     if not isinstance(store, Reader):
         with open_store(store, read_only=True) as opened:
-            return validate(run_id, pick=pick, run=run, files=files, store=opened)
+            return validate(run_id, pick=pick, run=run, files=files, store=opened, start=start)
     record = store.run(run_id)
     name_files(level_named(store.task(record.task_key).level), files)
     try:
@@ -123,7 +125,7 @@ def validate(
     if not run and isinstance(result.level, RunsPrograms) and result.level.runs(result.task):
         what = f"to validate run {record.id} is to run the program that stands in the store"
         raise PlanishError(what, "If you trust who stored it: --run.")
-    return _judged(result, _measured(result))
+    return _judged(result, _measured(result, start))
 
 
 def _is_recorded(result: Result, store: Reader) -> bool:
@@ -133,14 +135,15 @@ def _is_recorded(result: Result, store: Reader) -> bool:
     return bool(store.known(result.run.task_key, [result.candidate]))
 
 
-def _measured(result: Result) -> Mapping[str, Standing]:
+def _measured(result: Result, start: Start) -> Mapping[str, Standing]:
     """Measure the winner beside the baseline, as at the end of a run; gives how it did by each objective."""
     result.level.target(result.task.program, result.task.target.cores)  # raises where there are not so many
     factory = result.level.evaluator(result.task, final=True)
     baseline = Entrant("baseline", result.level.baseline(result.task), factory)
     winner = Entrant("winner", result.candidate, factory)
     plan = Plan(seed=result.run.seed)
-    return remeasure_all(baseline, [winner], result.task.objectives, replace(plan, most=plan.processes))[1]
+    plan = replace(plan, most=plan.processes)
+    return remeasure_all(baseline, [winner], result.task.objectives, start, plan)[1]
 
 
 def _judged(result: Result, standings: Mapping[str, Standing]) -> Validation:

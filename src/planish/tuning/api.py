@@ -16,9 +16,11 @@ from planish.core import (
     Level,
     Objective,
     Program,
+    Start,
     Task,
     unknown,
 )
+from planish.executors import LocalExecutor
 from planish.learn.transfer import context_of, stored
 from planish.levels import level_named, load_program
 from planish.results.result import Result
@@ -42,6 +44,7 @@ def tune(
     store: Store | str | Path | None = None,
     listener: Listener | None = None,
     executor: Executor | None = None,
+    start: Start = LocalExecutor,
     **options: str,
 ) -> Result:
     """Make a program faster (or smaller, or whatever the objective is) by search.
@@ -55,7 +58,8 @@ def tune(
         settings: which objective, searcher and space; seed, cores and workers.
         store: an open store, or where it is; None for the user's own.
         listener: is told how it goes.
-        executor: live workers to use again, which saves their start; None starts some and ends them.
+        executor: live workers to search with, which saves their start; None starts some and ends them.
+        start: starts the workers that search, and those that compare what was found.
         options: how to read the program, as on the command line (`size="m=192,n=192,k=192"`).
 
     Returns:
@@ -70,7 +74,8 @@ def tune(
     chosen = settings or Settings()
     level, read = _read(program, chosen, options)
     with store_at(store) as opened:
-        run = _begin(level, task_of(level, read, chosen), chosen, budget, opened, listener or Silent(), began)
+        task = task_of(level, read, chosen)
+        run = _begin(level, task, chosen, budget, opened, listener or Silent(), began, start)
         return run.execute(executor)
 
 
@@ -83,6 +88,7 @@ def tune_program(
     store: Store | str | Path | None = None,
     listener: Listener | None = None,
     executor: Executor | None = None,
+    start: Start = LocalExecutor,
     compares: bool = True,
 ) -> Result:
     """Do as `tune` with a program that a level has read; it may have been told of a back end then.
@@ -94,7 +100,9 @@ def tune_program(
     chosen = settings or Settings()
     task = task_of(level, program, chosen)
     with store_at(store) as opened:
-        run = _begin(level, task, chosen, budget, opened, listener or Silent(), began, compares=compares)
+        run = _begin(
+            level, task, chosen, budget, opened, listener or Silent(), began, start, compares=compares
+        )
         return run.execute(executor)
 
 
@@ -133,6 +141,7 @@ def _begin(
     store: Store,
     listener: Listener,
     began: float,
+    start: Start,
     *,
     compares: bool = True,
 ) -> Run:
@@ -155,7 +164,7 @@ def _begin(
         try:
             store.resume_run(run_id)
         except HeldError:  # another process has taken it up just now; this one shares its trials
-            return _begin(level, task, settings, budget, store, listener, began, compares=compares)
+            return _begin(level, task, settings, budget, store, listener, began, start, compares=compares)
         store.check_trials(run_id)  # what is damaged is told before the run begins
     growth = Growth(task.objectives, level.baseline(task)) if len(task.objectives) > 1 else None
     loading_s = time.monotonic() - began
@@ -163,7 +172,7 @@ def _begin(
     trials = Trials(store, run_id, level.steps)
     journal = Journal(level, task, settings.seed, store, listener, progress, trials)
     journal.seconds["load"] = progress.loading_s
-    return Run(settings, budget, searcher, factory, journal)
+    return Run(settings, budget, searcher, factory, start, journal)
 
 
 def _same_run(

@@ -20,6 +20,7 @@ from planish.core import (
     Objective,
     PlanishError,
     Program,
+    Start,
     StoppedError,
     Task,
     evaluate,
@@ -146,6 +147,7 @@ def tune_parts(
     settings: Settings | None = None,
     store: Store | str | Path | None = None,
     executor: Executor | None = None,
+    start: Start = LocalExecutor,
 ) -> Iterator[Part | Unmeasured]:
     """Tune programs one after the other, each in a run of its own, with the same workers.
 
@@ -156,6 +158,7 @@ def tune_parts(
         settings: of each.
         store: as for `tune`.
         executor: live workers; None starts some, and ends them.
+        start: as for `tune`.
 
     Yields:
         What came of each, when it is known.
@@ -172,10 +175,10 @@ def tune_parts(
             _require_exact(task.objectives[0])
             factory = level.evaluator(task)
             if workers is None:
-                workers = stack.enter_context(LocalExecutor(factory, workers=count_workers(chosen)))
+                workers = stack.enter_context(start(factory, workers=count_workers(chosen)))
             else:
                 workers.serve(factory)
-            found, stopped = _tuned(name, level, task, budget, chosen, opened, workers)
+            found, stopped = _tuned(name, level, task, budget, chosen, opened, workers, start)
             yield found
             if stopped:
                 raise StoppedError(f"stopped at {name}", "The same command goes on.")
@@ -189,6 +192,7 @@ def _tuned(
     settings: Settings,
     store: Store,
     workers: Executor,
+    start: Start,
 ) -> tuple[Part | Unmeasured, bool]:
     """Tune one program; gives what came of it, and whether the user ended it."""
     ends = _ends(level, task, workers)
@@ -196,7 +200,13 @@ def _tuned(
         return Unmeasured(name, f"{ends.stage}: {ends.reason}: {ends.detail}"), False
     try:
         result = tune_program(
-            level, task.program, budget=budget, settings=settings, store=store, executor=workers
+            level,
+            task.program,
+            budget=budget,
+            settings=settings,
+            store=store,
+            executor=workers,
+            start=start,
         )
     except AllFailedError as error:
         return Unmeasured(name, str(error)), False

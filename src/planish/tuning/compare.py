@@ -10,8 +10,8 @@ from itertools import accumulate
 from pathlib import Path
 
 from planish.budget import Budget
-from planish.core import Objective, PlanishError, Ratio, Trial
-from planish.executors import remeasure
+from planish.core import Objective, PlanishError, Ratio, Start, Trial
+from planish.executors import LocalExecutor, remeasure
 from planish.levels import level_named, load_program
 from planish.measure import Entrant, Plan, Standing, judged
 from planish.results.result import Result, read_result
@@ -77,6 +77,7 @@ def compare_searches(
     seeds: int = 3,
     store: Store | str | Path | None = None,
     listener: Listener | None = None,
+    start: Start = LocalExecutor,
 ) -> list[Curves]:
     """Tune by each contestant's way, once for each seed, and give the best values against the trials.
 
@@ -89,6 +90,7 @@ def compare_searches(
         seeds: how many runs each contestant has.
         store: an open store, or where it is; None for the user's own.
         listener: is told how each run goes.
+        start: starts the workers.
 
     Raises:
         PlanishError: fewer than one contestant or seed, or one cannot be tuned.
@@ -97,13 +99,20 @@ def compare_searches(
         raise PlanishError("nothing to compare", "Name one contestant and one seed at least.")
     if not isinstance(store, Store):
         with open_store(store) as opened:
-            return compare_searches(contestants, trials=trials, seeds=seeds, store=opened, listener=listener)
+            return compare_searches(
+                contestants, trials=trials, seeds=seeds, store=opened, listener=listener, start=start
+            )
     budget = Budget(trials=trials)
-    return [_curves(each, budget, seeds, store, listener) for each in contestants]
+    return [_curves(each, budget, seeds, store, listener, start) for each in contestants]
 
 
 def _curves(
-    contestant: Contestant, budget: Budget, seeds: int, store: Store, listener: Listener | None
+    contestant: Contestant,
+    budget: Budget,
+    seeds: int,
+    store: Store,
+    listener: Listener | None,
+    start: Start,
 ) -> Curves:
     results: list[Result] = []
     for number in range(seeds):
@@ -117,6 +126,7 @@ def _curves(
                 settings=settings,
                 store=store,
                 listener=listener,
+                start=start,
                 compares=False,
             )
         )
@@ -156,7 +166,11 @@ class Rematch:
 
 
 def compare_results(
-    run_ids: Sequence[str], *, store: Reader | str | Path | None = None, plan: Plan | None = None
+    run_ids: Sequence[str],
+    *,
+    store: Reader | str | Path | None = None,
+    plan: Plan | None = None,
+    start: Start = LocalExecutor,
 ) -> list[Rematch]:
     """Measure the winners of runs again, interleaved in one run, beside the baselines of their tasks.
 
@@ -164,6 +178,7 @@ def compare_results(
         run_ids: ids of runs, or unique beginnings.
         store: an open store, or where it is; None for the user's own.
         plan: how much is measured.
+        start: starts the workers.
 
     Returns:
         One for each id, in their order.
@@ -173,7 +188,7 @@ def compare_results(
     """
     if not isinstance(store, Reader):
         with open_store(store, read_only=True) as opened:
-            return compare_results(run_ids, store=opened, plan=plan)
+            return compare_results(run_ids, store=opened, plan=plan, start=start)
     results = [read_result(store, run_id) for run_id in run_ids]
     objective = _common_objective(results)
     plan = plan or Plan()
@@ -181,7 +196,7 @@ def compare_results(
     factories = {key: r.level.evaluator(r.task, final=True) for key, r in tasks.items()}
     baselines = [Entrant("baseline", r.level.baseline(r.task), factories[key]) for key, r in tasks.items()]
     winners = [Entrant(r.run.id, r.candidate, factories[r.task.key]) for r in results]
-    standings = remeasure(baselines[0], [*baselines[1:], *winners], objective, plan)
+    standings = remeasure(baselines[0], [*baselines[1:], *winners], objective, start, plan)
     # The baselines come first.
     base = dict(zip(tasks, standings, strict=False))
     again = standings[len(tasks) :]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Generator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 
 from planish.budget import Budget
@@ -19,13 +19,13 @@ from planish.core import (
     Lost,
     PlanishError,
     Searcher,
+    Start,
     StoppedError,
     Stops,
     StoreError,
     stoppable,
     usable_cores,
 )
-from planish.executors import LocalExecutor
 from planish.isolation import LostError, loss_notes
 from planish.results.result import Result
 from planish.settings import Settings
@@ -48,6 +48,7 @@ class Run:
         budget: when the search ends.
         searcher: proposes candidates.
         factory: makes the workers' evaluators.
+        start: starts workers, for the search and for its end.
         journal: keeps what became of them.
         started: when, by the monotonic clock.
         stops: how often Ctrl-C, or another signal that asks to stop, came.
@@ -60,6 +61,7 @@ class Run:
     budget: Budget
     searcher: Searcher
     factory: EvaluatorSpec
+    start: Start
     journal: Journal
     started: float = field(default_factory=time.monotonic)
     stops: Stops = field(default_factory=Stops)
@@ -108,9 +110,9 @@ class Run:
             executor.serve(self.factory)
             yield executor
             return
-        with self.journal.timed("workers"):
-            started = LocalExecutor(self.factory, workers=count_workers(self.settings))
-        with closing(started):
+        with ExitStack() as stack:
+            with self.journal.timed("workers"):
+                started = stack.enter_context(self.start(self.factory, workers=count_workers(self.settings)))
             yield started
 
     def _loop(self, executor: Executor, spending: Spending) -> None:
@@ -162,6 +164,7 @@ class Run:
             journal.seconds,
             time.monotonic() - self.started,
             self.stopped,
+            self.start,
             self.notes,
             executor,
             self.start_s,

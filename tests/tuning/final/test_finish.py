@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +32,6 @@ SETTINGS = Settings(objectives=("time", "error"), searcher="random", workers=1)
 @pytest.fixture(autouse=True)
 def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compare, "Plan", partial(Plan, processes=1))
-    for module in ("run", "final.paired", "final.compare"):
-        monkeypatch.setattr(import_module(f"planish.tuning.{module}"), "LocalExecutor", Here)
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,8 @@ class Ended:
 def ended(folder: Path, level: Plain, settings: Settings = SETTINGS, trials: int = 60) -> Ended:
     """Tune; gives what came of it."""
     with open_store(folder / "store.db") as store:
-        result = tune_program(level, Text(), budget=Budget(trials=trials), settings=settings, store=store)
+        budget = Budget(trials=trials)
+        result = tune_program(level, Text(), budget=budget, settings=settings, store=store, start=Here)
         found = store.result_rows(result.run_id, level.steps)
         return Ended(result, list(found), store.run(result.run_id).status)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +56,17 @@ def tuned(folder: Path, monkeypatch: pytest.MonkeyPatch, listener: Breaking) -> 
 
     monkeypatch.setattr(evaluator, "executable_of", compiled)
     monkeypatch.setattr(compare, "Plan", partial(Plan, processes=1, most=1))
-    for module in ("run", "final.compare"):
-        monkeypatch.setattr(import_module(f"planish.tuning.{module}"), "LocalExecutor", Here)
     settings = Settings(workers=1, searcher="random", space="template")
     budget, program = Budget(trials=6), matmul(24, 24, 24)
     with open_store(folder / "a.db") as store:
         return tune_program(
-            LoopsLevel(), program, budget=budget, settings=settings, store=store, listener=listener
+            LoopsLevel(),
+            program,
+            budget=budget,
+            settings=settings,
+            store=store,
+            listener=listener,
+            start=Here,
         )
 
 

@@ -16,7 +16,6 @@ from planish.core import (
     Outcome,
     PlanishError,
 )
-from planish.executors import LocalExecutor
 from planish.measure import CutShortError
 from planish.results.comparison import Finalist
 from planish.tuning.final.compare import compare_reference
@@ -32,7 +31,7 @@ def doubt(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     assert isinstance(level, CrossChecks)
     assert base is not None
     try:
-        own, *opinions = level.second_opinion(search.task, _with_baseline(search, state), LocalExecutor)
+        own, *opinions = level.second_opinion(search.task, _with_baseline(search, state), search.start)
     except PlanishError as error:
         why = f"no second opinion: {error}".rstrip(".")
         silent = tuple(replace(each, opinion=Opinion(why=why)) for each in state.finalists)
@@ -49,7 +48,7 @@ def score(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     level, base = search.level, state.baseline
     assert isinstance(level, CanScore)
     assert base is not None
-    own, *outcomes = level.scores(search.task, _with_baseline(search, state), LocalExecutor)
+    own, *outcomes = level.scores(search.task, _with_baseline(search, state), search.start)
     pairs = zip(state.finalists, outcomes, strict=True)
     scored = replace(state, finalists=tuple(_scored(each, outcome) for each, outcome in pairs))
     if not isinstance(own, Measured):

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from planish.core import EQUAL, EvaluatorSpec, Executor, Objective, PlanishError, Reference
-from planish.executors import LocalExecutor, remeasure_all
+from planish.executors import remeasure_all
 from planish.measure import CutShortError, Entrant, Plan, Standing, seconds_left
 from planish.results.comparison import Clocks, Compared, Measurement
 from planish.tuning.final.front import order
@@ -48,9 +48,9 @@ def compare(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     plan = Plan(seed=search.settings.seed, seconds=max(0.0, end - time.monotonic()))
     noisy = not all(objective.exact for objective in task.objectives)
     # What is exact needs no fresh processes.
-    start = LocalExecutor if search.executor is None or noisy else partial(_lent, search.executor)
+    start = search.start if search.executor is None or noisy else partial(_lent, search.executor)
     try:
-        base, *found = remeasure_all(baseline, list(entrants.values()), task.objectives, plan, start)
+        base, *found = remeasure_all(baseline, list(entrants.values()), task.objectives, start, plan)
     except CutShortError:
         return replace(state, finalists=()).noted("not compared with the baseline: the time for it was over")
     leading = task.objectives[0].name
@@ -156,7 +156,7 @@ def compare_reference(search: SearchOutcome, reference: Reference, known: Compar
     baseline = Entrant("baseline", level.baseline(task), own)
     entrant = Entrant(reference.name, reference.candidate, reference.factory or own)
     plan = Plan(processes=1, seed=search.settings.seed, seconds=seconds_left(REFERENCE_S))
-    _, found = remeasure_all(baseline, [entrant], task.objectives, plan)
+    _, found = remeasure_all(baseline, [entrant], task.objectives, search.start, plan)
     for standing in found.values():
         if standing.failures:
             failure = standing.failures[0]
@@ -176,7 +176,8 @@ def _told(objective: Objective, standing: Standing, known: float) -> float:
 
 
 @contextmanager
-def _lent(executor: Executor, factory: EvaluatorSpec) -> Generator[Executor]:
+def _lent(executor: Executor, factory: EvaluatorSpec, /, *, workers: int = 1) -> Generator[Executor]:
     """Use somebody else's executor, which is not ours to close."""
+    del workers
     executor.serve(factory)
     yield executor

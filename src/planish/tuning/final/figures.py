@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 from planish.core import Candidate, HasFigures
-from planish.executors import LocalExecutor
 from planish.measure import seconds_left
 from planish.tuning.final.outcome import SearchOutcome
 from planish.tuning.final.state import FinalState
@@ -23,7 +21,7 @@ def measure_figures(search: SearchOutcome, state: FinalState, end: float) -> Fin
     ranked = comparison.finalists if comparison else ()
     wanted = [each.candidate for each in (ranked if len(task.objectives) > 1 else ranked[:1])]
     figures: dict[Candidate, Mapping[str, Any]] = {}
-    with closing(LocalExecutor(level.evaluator(task))) as executor:
+    with search.start(level.evaluator(task)) as executor:
         for candidate in wanted:
             if seconds_left() > 0:
                 figures[candidate] = level.figures(task, candidate, executor)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from planish.core import Candidate, Executor, Level, Space, Task, Trial
+from planish.core import Candidate, Executor, Level, Space, Start, Task, Trial
 from planish.settings import Settings
 from planish.store import Store
 from planish.tuning.progress import Progress
@@ -39,6 +39,7 @@ class SearchOutcome:
         wall_s: how long the search took, in seconds.
         stopped: whether the user ended the search.
         notes: what the evaluators have to tell the user.
+        start: starts the executors that evaluate at the end.
         executor: live workers for a comparison that has no noise; None has fresh ones started.
         start_s: how long it took from starting the workers until the first of them had an answer.
     """
@@ -52,6 +53,7 @@ class SearchOutcome:
     seconds: dict[str, float]
     wall_s: float
     stopped: bool
+    start: Start
     notes: tuple[str, ...] = ()
     executor: Executor | None = None
     start_s: float = 0.0

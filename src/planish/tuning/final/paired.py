@@ -6,10 +6,9 @@ import math
 import statistics
 import time
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 
 from planish.core import NOTICED, Candidate, Executor, Measured, Objective, Outcome, evaluate, rng
-from planish.executors import LocalExecutor
 from planish.measure import noise
 from planish.tuning.final.outcome import SearchOutcome
 
@@ -101,7 +100,7 @@ class PairedMeasurement:
 def open_bench(search: SearchOutcome) -> Generator[PairedMeasurement]:
     """Start a bench in a fresh process; it ends with the block."""
     factory = search.level.evaluator(search.task, final=True)
-    with closing(LocalExecutor(factory)) as executor:
+    with search.start(factory) as executor:
         yield PairedMeasurement(executor, search.settings.seed)
 
 

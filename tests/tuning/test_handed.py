@@ -1,0 +1,153 @@
+"""Whatever evaluates is handed what starts its executors, and starts nothing by itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planish.budget import Budget
+from planish.core import (
+    NO_FIGURES,
+    Candidate,
+    EvaluatorSpec,
+    Executor,
+    Measured,
+    Opinion,
+    Outcome,
+    Start,
+    Task,
+    evaluate,
+)
+from planish.executors import InlineExecutor
+from planish.settings import Settings
+from planish.store import open_store
+from planish.tuning.api import tune_program
+from planish.tuning.batch import Part, tune_parts
+from tuning.final.trading import Full, Measuring, Text
+
+BUDGET = Budget(trials=20)
+
+
+class Asked(Measuring):
+    """What a level has evaluated besides its objectives."""
+
+
+class AskedFirst(Asked):
+    """The first of two such."""
+
+
+@dataclass
+class Asking(Full):
+    """A level that has its second opinions, scores and figures evaluated."""
+
+    def second_opinion(self, task: Task, candidates: Sequence[Candidate], start: Start) -> Sequence[Opinion]:
+        del task
+        with start(AskedFirst()) as executor:
+            return [Opinion(isinstance(each.outcome, Measured)) for each in evaluate(executor, candidates)]
+
+    def scores(self, task: Task, candidates: Sequence[Candidate], start: Start) -> Sequence[Outcome]:
+        del task
+        with start(Asked()) as executor:
+            return [each.outcome for each in evaluate(executor, candidates)]
+
+    def figures(self, task: Task, candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
+        del task
+        (answer,) = evaluate(executor, [candidate])
+        assert isinstance(answer.outcome, Measured)
+        return {"values": [*answer.outcome.values]}
+
+    def describe(
+        self, task: Task, candidate: Candidate, figures: Mapping[str, Any] = NO_FIGURES
+    ) -> Mapping[str, str]:
+        del task, candidate
+        return {"figures": str(figures)}
+
+
+@dataclass
+class Starter:
+    """Starts executors in this process.
+
+    Attributes:
+        started: the kind of evaluators of each, and how many workers it was to have.
+        open: those that are not closed.
+    """
+
+    started: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
+    open: list[Noting] = field(default_factory=list["Noting"])
+
+    def __call__(self, factory: EvaluatorSpec, /, *, workers: int = 1) -> AbstractContextManager[Executor]:
+        self.started.append((type(factory).__name__, workers))
+        self.open.append(Noting(factory, self.open))
+        return self.open[-1]
+
+
+class Noting(InlineExecutor):
+    def __init__(self, factory: EvaluatorSpec, others: list[Noting]) -> None:
+        super().__init__(factory())
+        self._others = others
+
+    def close(self) -> None:
+        super().close()
+        self._others.remove(self)
+
+
+@pytest.fixture(autouse=True)
+def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        pytest.fail("a process is started")
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", refused)
+    monkeypatch.setattr(os, "fork", refused)
+
+
+def test_a_whole_run_evaluates_by_what_it_is_handed(tmp_path: Path) -> None:
+    start = Starter()
+    settings = Settings(objectives=("time", "error"), searcher="random", workers=1)
+    with open_store(tmp_path / "a.db") as store:
+        found = tune_program(Asking(), Text(), budget=BUDGET, settings=settings, store=store, start=start)
+    assert found.comparison is not None
+    assert found.comparison.reference is not None
+    assert found.finalist is not None
+    assert found.finalist.scores
+    assert found.finalist.opinion.agrees
+    assert found.finalist.figures
+    assert any(each.alone for each in found.finalists)
+    search, minimising, *comparing, opinions, scores, reference, effects, figures = start.started
+    assert [search, minimising, effects, figures] == [("Measuring", 1)] * 4
+    assert {*comparing, reference} == {("Panel", 1)}
+    assert [opinions, scores] == [("AskedFirst", 1), ("Asked", 1)]
+    assert start.open == []
+
+
+def test_who_searches_may_be_handed_in_and_the_others_are_started(tmp_path: Path) -> None:
+    start, settings = Starter(), Settings(objectives=("time",), searcher="random", workers=1)
+    with InlineExecutor(Measuring(noise=0.0)()) as executor, open_store(tmp_path / "a.db") as store:
+        tune_program(
+            Asking(),
+            Text(),
+            budget=BUDGET,
+            settings=settings,
+            store=store,
+            executor=executor,
+            start=start,
+        )
+    assert {kind for kind, _ in start.started[:2]} == {"Panel"}
+    assert start.open == []
+
+
+def test_many_programs_share_one_executor(tmp_path: Path) -> None:
+    start, settings = Starter(), Settings(objectives=("error",), searcher="random", workers=1)
+    programs = {"one": Text("one"), "two": Text("two")}
+    found = tune_parts(
+        Full(), programs, budget=BUDGET, settings=settings, store=tmp_path / "a.db", start=start
+    )
+    assert all(isinstance(part, Part) for part in found)
+    assert [kind for kind, _ in start.started] == ["Measuring", "Panel", "Panel"]
+    assert start.open == []
