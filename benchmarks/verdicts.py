@@ -23,8 +23,8 @@ from pathlib import Path
 
 from known_work import Work, Worker, calls
 from planish.core import Candidate, Objective, Ratio
-from planish.executors import LocalExecutor, remeasure
-from planish.measure import Entrant, Plan, Standing, Yardstick
+from planish.executors import LocalExecutor
+from planish.measure import Entrant, Plan, Standing, Yardstick, remeasure
 
 GAINS = (1.0, 1.02, 1.05, 1.2)
 WHOLE = 714

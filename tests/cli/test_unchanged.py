@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from cli.conftest import Planish, Said
-from planish.executors import remeasure_all
-from planish.measure import Entrant, Plan, Standing
+from planish.measure import Entrant, Plan, Standing, remeasure_all
 from planish.results.result import read_result
 from planish.store import open_store
 from planish.tuning.final import compare

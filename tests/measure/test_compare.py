@@ -18,9 +18,9 @@ from planish.core import (
     StageClock,
     Start,
 )
-from planish.executors import InlineExecutor, LocalExecutor, remeasure, remeasure_all
+from planish.executors import InlineExecutor, LocalExecutor
 from planish.isolation import Answer
-from planish.measure import Entrant, Plan
+from planish.measure import Entrant, Plan, remeasure, remeasure_all
 from planish.testing.acting import Actor, Diary, act
 
 COST = Objective("cost")

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from planish.core import Candidate, EvaluatorSpec, Measured, Objective, rng
-from planish.executors import remeasure
 from planish.isolation import Answer
-from planish.measure import Entrant, Plan, Standing
+from planish.measure import Entrant, Plan, Standing, remeasure
 from planish.testing.acting import Act, Actor, act
 from scripted import Scripted
 

@@ -3,8 +3,7 @@
 import pytest
 
 from planish.core import Candidate, Measured, Objective, Outcome, Ratio, StageClock, rng
-from planish.executors import remeasure
-from planish.measure import Entrant, Evidence, Plan, by_processor_time
+from planish.measure import Entrant, Evidence, Plan, by_processor_time, remeasure
 from planish.testing.acting import Act, act
 from scripted import Here
 

@@ -8,9 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from planish.core import Candidate, EvaluatorSpec, Measured, Objective
-from planish.executors import remeasure
 from planish.isolation import Answer
-from planish.measure import CutShortError, Entrant, Plan, interleave, rounds
+from planish.measure import CutShortError, Entrant, Plan, interleave, remeasure, rounds
 from planish.measure.multiplex import Turn
 from planish.testing.acting import Actor, act
 from scripted import Scripted

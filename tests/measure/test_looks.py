@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planish.core import Candidate, EvaluatorSpec, Failed, Measured, Objective, Outcome, rng
-from planish.executors import remeasure
 from planish.isolation import Answer
-from planish.measure import Entrant, Plan, Standing, interleave, looks, rounds
+from planish.measure import Entrant, Plan, Standing, interleave, looks, remeasure, rounds
 from planish.testing.acting import Act, Actor, act
 from scripted import Scripted
 

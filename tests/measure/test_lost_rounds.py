@@ -14,9 +14,9 @@ import pytest
 from isolation.actors import Signed
 from isolation.processes import diary
 from planish.core import Objective
-from planish.executors import LocalExecutor, remeasure
+from planish.executors import LocalExecutor
 from planish.isolation import LostError
-from planish.measure import Entrant, Plan
+from planish.measure import Entrant, Plan, remeasure
 from planish.testing.acting import Actor, act
 
 COST = Objective("cost")

@@ -1,9 +1,8 @@
-"""Who evaluates candidates: this process, workers or a recorded table; and the comparison at the end."""
+"""Who evaluates candidates: this process, workers or a recorded table."""
 
 from planish.executors.inline import InlineExecutor
 from planish.executors.local import LocalExecutor
 from planish.executors.recording import Recording, load_recording, save_recording
-from planish.executors.remeasure import remeasure, remeasure_all
 from planish.executors.replay import ReplayExecutor, record
 
 __all__ = [
@@ -13,7 +12,5 @@ __all__ = [
     "ReplayExecutor",
     "load_recording",
     "record",
-    "remeasure",
-    "remeasure_all",
     "save_recording",
 ]

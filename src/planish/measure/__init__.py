@@ -8,6 +8,7 @@ from planish.measure.exclusion import exclusive
 from planish.measure.noise import noise
 from planish.measure.paired import Beside, Yardstick
 from planish.measure.plan import Entrant, Plan
+from planish.measure.remeasure import remeasure, remeasure_all
 from planish.measure.resting import rest
 from planish.measure.rounds import CutShortError
 from planish.measure.samples import Samples, by_processor_time
@@ -36,6 +37,8 @@ __all__ = [
     "exclusive",
     "judged",
     "noise",
+    "remeasure",
+    "remeasure_all",
     "repeated",
     "rest",
     "seconds_left",

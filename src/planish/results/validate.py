@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Literal
 
 from planish.core import Measured, MismatchError, Objective, PlanishError, ProgramError, RunsPrograms, Start
-from planish.executors import LocalExecutor, remeasure_all
+from planish.executors import LocalExecutor
 from planish.levels import level_named, name_files
-from planish.measure import Entrant, Plan, Standing
+from planish.measure import Entrant, Plan, Standing, remeasure_all
 from planish.results.result import Result, read_result
 from planish.store import Reader, open_store
 

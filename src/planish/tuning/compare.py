@@ -11,9 +11,9 @@ from pathlib import Path
 
 from planish.budget import Budget
 from planish.core import Objective, PlanishError, Ratio, Start, Trial
-from planish.executors import LocalExecutor, remeasure
+from planish.executors import LocalExecutor
 from planish.levels import level_named, load_program
-from planish.measure import Entrant, Plan, Standing, judged
+from planish.measure import Entrant, Plan, Standing, judged, remeasure
 from planish.results.result import Result, read_result
 from planish.settings import Settings
 from planish.store import Reader, Store, open_store

@@ -13,8 +13,7 @@ import pytest
 
 from planish.budget import Budget
 from planish.core import Candidate, Opinion, PlanishError, TargetError, Task
-from planish.executors import remeasure_all
-from planish.measure import CutShortError, Entrant, Plan, Standing
+from planish.measure import CutShortError, Entrant, Plan, Standing, remeasure_all
 from planish.results.codec import decode, medians
 from planish.results.comparison import Comparison, Finalist
 from planish.results.result import Result

@@ -10,8 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from planish.core import EQUAL, EvaluatorSpec, Executor, Objective, PlanishError, Reference
-from planish.executors import remeasure_all
-from planish.measure import CutShortError, Entrant, Plan, Standing, seconds_left
+from planish.measure import CutShortError, Entrant, Plan, Standing, remeasure_all, seconds_left
 from planish.results.comparison import Clocks, Compared, Measurement
 from planish.tuning.final.front import order
 from planish.tuning.final.outcome import SearchOutcome
