@@ -310,6 +310,8 @@ class CanScore(Protocol):
     def scores(self, task: Task, candidates: Sequence[Candidate], start: Start) -> Sequence[Outcome]:
         """Score candidates once the search is over; one outcome for each, in their order.
 
+        One that is `Lost`, as for want of time, is held against nobody.
+
         Args:
             task: what was tuned.
             candidates: what is scored.

@@ -11,8 +11,8 @@ from planish.core.task import Objective
 Verdict = Literal["better", "same", "worse", "disputed", "failed", "left out"]
 """Beside the baseline, by one objective.
 
-"same" is what noise may explain. "disputed" is better, but the second opinion differs. "left out" was not
-measured, for want of time.
+"same" is what noise may explain. "disputed" is better, but the second opinion differs. "left out" is not
+judged: the time was over before, or workers were lost, which is no fault of who they measured.
 """
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 

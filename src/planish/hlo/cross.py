@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from planish.core import (
     Candidate,
     Failed,
+    Lost,
     Measured,
     Opinion,
     Outcome,
@@ -52,7 +53,7 @@ def cross_check(
 
     Returns:
         For each candidate its `difference` as a share; or a failure "the back ends disagree", or why one of
-        them does not run it, or "not measured" where the deadline came before.
+        them does not run it; it is lost where the deadline came before.
 
     Raises:
         TargetError: a back end is not installed.
@@ -60,7 +61,7 @@ def cross_check(
     """
     for name in BACKENDS:
         versions(name)
-    found: list[Outcome] = [Failed("worker", "not measured")] * len(candidates)
+    found: list[Outcome] = [Lost("worker", "not measured")] * len(candidates)
     with start(Comparing(scored_program(task.program), tolerance)) as executor:
         for answer in evaluate(executor, candidates, deadline()):
             found[answer.position] = answer.outcome

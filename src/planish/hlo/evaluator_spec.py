@@ -8,7 +8,7 @@ from pathlib import Path
 
 from planish.core import (
     Candidate,
-    Failed,
+    Lost,
     Outcome,
     ProgramError,
     Reference,
@@ -64,13 +64,13 @@ def scores_at_the_end(
         parts: on which.
 
     Returns:
-        For each candidate its errors, as `error`, `error_validation` and `error_final`, or a failure; "not
-        measured" where the deadline came before.
+        For each candidate its errors, as `error`, `error_validation` and `error_final`, or a failure; it is
+        lost where the deadline came before.
 
     Raises:
         PlanishError: the data is missing, or does not fit.
     """
-    found: list[Outcome] = [Failed("worker", "not measured")] * len(candidates)
+    found: list[Outcome] = [Lost("worker", "not measured")] * len(candidates)
     with start(end_evaluator_spec(task, parts)) as executor:
         for answer in evaluate(executor, candidates, deadline()):
             found[answer.position] = answer.outcome

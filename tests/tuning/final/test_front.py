@@ -139,6 +139,20 @@ def test_examples_that_were_held_back_decide_who_is_first() -> None:
     assert [each.candidate for each in found] == wanted
 
 
+def test_nobody_is_judged_by_a_score_that_was_lost() -> None:
+    lost, failed = (replace(judged(0.9, 0.1 + n, ("better", "better")), scores={}) for n in (0, 0.01))
+    base = baseline(1.0, 0.2, error_validation=0.2)
+
+    state = judge_by_held_back(FinalState((failed, lost), base), {lost.candidate})
+
+    assert [each.measured["error"].verdict for each in state.finalists] == ["failed", "left out"]
+    assert [each.lead.verdict for each in state.finalists] == ["better", "better"]
+    assert ordered(state, BOTH, BASE).finalists[0].candidate == lost.candidate, "who failed comes after it"
+    found = state.comparison(BASE)
+    assert found is not None
+    assert found.finalists[0].candidate == BASE, "who is not judged wins nothing either"
+
+
 def test_what_the_search_alone_found_worse_is_better_by_what_was_held_back() -> None:
     seeming = replace(judged(1.0, 0.3, ("same", "worse")), scores={"error_validation": 0.1})
     equal = replace(judged(1.0, 0.1, ("same", "better")), scores={"error_validation": 0.2})

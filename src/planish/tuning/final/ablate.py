@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from planish.core import Candidate, CanSelect, CanShrink, Effect, Objective, Task
+from planish.core import Candidate, CanSelect, CanShrink, Effect, Measured, Objective, Outcome, Task
 from planish.measure import deadline
 from planish.results.comparison import Compared, Finalist
 from planish.search import selected
 from planish.tuning.final.outcome import SearchOutcome
-from planish.tuning.final.paired import OutOfTimeError, PairedMeasurement, Values, open_bench
+from planish.tuning.final.paired import OutOfTimeError, PairedMeasurement, known_rounds, open_bench
 from planish.tuning.final.state import FinalState
 
 MOST_STEPS = 6
@@ -23,8 +23,8 @@ _ROUNDS = 3
 _AT_ONCE = 4
 
 Steps = tuple[int, ...]
-Known = dict[Candidate, Mapping[str, float]]
-"""Candidate to its values beside the baseline's; empty where it failed."""
+Known = dict[Candidate, Mapping[str, float] | str]
+"""Candidate to its values beside the baseline's, or why there are none."""
 
 
 def ablate(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
@@ -40,7 +40,7 @@ def ablate(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     base = state.baseline
     with open_bench(search) as bench:
         bench.end = deadline()
-        known = {each.candidate: _compared_values(each, base) for each in state.finalists}
+        known: Known = {each.candidate: _compared_values(each, base) for each in state.finalists}
         meter = _Meter(bench, search.level.baseline(task), task.objectives, known)
         # All single steps before any pair: the time may end, and a pair is judged by what its steps do alone.
         alone = {each.candidate: _effects(each.candidate, 1, space, meter) for each in few}
@@ -81,26 +81,29 @@ class _Meter:
             for first in range(0, len(new), _AT_ONCE):
                 some = new[first : first + _AT_ONCE]
                 base, *found = self.bench.measure([self.baseline, *some], _ROUNDS)
-                for candidate, values in zip(some, found, strict=True):
-                    self.known[candidate] = _beside(values, base, self.objectives)
+                for candidate, outcomes in zip(some, found, strict=True):
+                    self.known[candidate] = _beside(outcomes, base, self.objectives)
         except OutOfTimeError:
             self.late = True
 
 
 def _beside(
-    values: Sequence[Values], base: Sequence[Values], objectives: Sequence[Objective]
-) -> Mapping[str, float]:
-    """Give ratios to the baseline, or differences from it where measuring is exact; empty for a failure."""
-    pairs = [(v, b) for v, b in zip(values, base, strict=True) if v is not None and b is not None]
-    if len(pairs) < len(values):
-        return {}
+    outcomes: Sequence[Outcome], base: Sequence[Outcome], objectives: Sequence[Objective]
+) -> Mapping[str, float] | str:
+    """Give ratios to the baseline, or differences from it where measuring is exact; or why there are none."""
+    known = known_rounds(outcomes, base)
+    if not known:
+        return "not known: its workers were lost"
+    pairs = [(o.values, b.values) for o, b in known if isinstance(o, Measured) and isinstance(b, Measured)]
+    if len(pairs) < len(known):
+        return "it fails"
     found: dict[str, float] = {}
     for name, exact in ((objective.name, objective.exact) for objective in objectives):
         if exact:
             found[name] = statistics.median(v[name] - b[name] for v, b in pairs)
         elif all(b[name] for _, b in pairs):
             found[name] = statistics.median(v[name] / b[name] for v, b in pairs)
-    return found
+    return found or "a baseline of 0 has no ratio"
 
 
 def _compared_values(finalist: Finalist, baseline: Compared) -> Mapping[str, float]:
@@ -130,7 +133,8 @@ def _effects(
 def _effect(steps: Steps, chosen: Candidate | None, known: Known) -> Effect:
     if chosen is None:
         return Effect(steps, why="not legal without the others")
-    return Effect(steps, known[chosen], why="" if known[chosen] else "it fails")
+    found = known[chosen]
+    return Effect(steps, why=found) if isinstance(found, str) else Effect(steps, found)
 
 
 def _joined(

@@ -49,11 +49,12 @@ def score(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     assert isinstance(level, CanScore)
     assert base is not None
     own, *outcomes = level.scores(search.task, _with_baseline(search, state), search.start)
-    pairs = zip(state.finalists, outcomes, strict=True)
+    pairs = list(zip(state.finalists, outcomes, strict=True))
     scored = replace(state, finalists=tuple(_scored(each, outcome) for each, outcome in pairs))
     if not isinstance(own, Measured):
         return scored.noted(f"the baseline cannot be scored on unseen data: {_why(own)}")
-    return judge_by_held_back(replace(scored, baseline=replace(base, scores=own.values)))
+    unjudged = {each.candidate for each, outcome in pairs if isinstance(outcome, Lost)}
+    return judge_by_held_back(replace(scored, baseline=replace(base, scores=own.values)), unjudged)
 
 
 def _scored(finalist: Finalist, outcome: Outcome) -> Finalist:

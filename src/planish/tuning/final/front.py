@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from planish.core import Candidate, Objective, Verdict
+from planish.core import Candidate, Measured, Objective, Verdict
 from planish.results.comparison import Compared, Finalist
 from planish.tuning.final.outcome import SearchOutcome
 from planish.tuning.final.paired import times_worse
@@ -79,18 +79,24 @@ def dispute(finalist: Finalist) -> Finalist:
     return replace(finalist, measured=told)
 
 
-def judge_by_held_back(state: FinalState) -> FinalState:
+def judge_by_held_back(state: FinalState, unjudged: Collection[Candidate] = ()) -> FinalState:
     """Let the examples that were held back decide verdicts: the search may have learnt its own by heart.
 
     What could not be scored on them has failed, by an objective that the baseline was scored by.
+
+    Args:
+        state: its finalists were scored.
+        unjudged: of those who were not, whose workers were lost: that says nothing against them, and nothing
+            for them.
     """
     base = state.baseline
     if base is None:
         return state
 
     def judged(finalist: Finalist) -> Finalist:
+        missing: Verdict = "left out" if finalist.candidate in unjudged else "failed"
         found = {
-            name: replace(each, verdict=_verdict(each.objective, finalist, base) or each.verdict)
+            name: replace(each, verdict=_verdict(each.objective, finalist, base, missing) or each.verdict)
             for name, each in finalist.measured.items()
         }
         return dispute(replace(finalist, measured=found))
@@ -98,13 +104,18 @@ def judge_by_held_back(state: FinalState) -> FinalState:
     return replace(state, finalists=tuple(map(judged, state.finalists)))
 
 
-def _verdict(objective: Objective, finalist: Finalist, baseline: Compared) -> Verdict | None:
-    """Judge by the examples that were held back; None where the baseline was not scored on any."""
+def _verdict(
+    objective: Objective, finalist: Finalist, baseline: Compared, missing: Verdict
+) -> Verdict | None:
+    """Judge by the examples that were held back; None where the baseline was not scored on any.
+
+    Where the finalist was not, it is the missing verdict.
+    """
     held, base = (each.held_back(objective.name) for each in (finalist, baseline))
     if base is None:
         return None
     if held is None:
-        return "failed"
+        return missing
     over = objective.cost(held) - objective.cost(base)
     return "better" if over < 0 else "worse" if over > 0 else "same"
 
@@ -153,6 +164,6 @@ def beats(
         noise: objective name to the share by which equals differ.
         objectives: what counts.
     """
-    medians = [{o.name: each.measured[o.name].median for o in objectives} for each in (other, one)]
+    medians = [Measured({n: m.median for n, m in each.measured.items()}) for each in (other, one)]
     times = [(times_worse(o, medians[:1], medians[1:]), 1 + noise[o.name]) for o in objectives]
     return any(t > most for t, most in times) and all(t >= 1 / most for t, most in times)

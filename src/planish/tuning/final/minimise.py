@@ -6,11 +6,11 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from planish.core import Candidate, CanName, CanSelect, CanShrink, Objective, Space
+from planish.core import Candidate, CanName, CanSelect, CanShrink, Objective, Outcome, Space
 from planish.results.comparison import Finalist
 from planish.search import shrink
 from planish.tuning.final.outcome import SearchOutcome
-from planish.tuning.final.paired import OutOfTimeError, PairedMeasurement, Values, open_bench, times_worse
+from planish.tuning.final.paired import OutOfTimeError, PairedMeasurement, open_bench, times_worse
 from planish.tuning.final.state import FinalState
 
 _ROUNDS = 3
@@ -121,13 +121,13 @@ class _Trying:
         likely = [c for c in candidates if self._is_no_worse(found[c], found[self.whole], _CLEARLY)]
         if likely:
             again = [self.whole, *likely]
-            for candidate, values in zip(again, self.bench.measure(again, _ROUNDS - 1), strict=True):
-                found[candidate] += values
+            for candidate, outcomes in zip(again, self.bench.measure(again, _ROUNDS - 1), strict=True):
+                found[candidate] += outcomes
         return [c in likely and self._is_no_worse(found[c], found[self.whole], 1) for c in candidates]
 
-    def _is_no_worse(self, values: Sequence[Values], whole: Sequence[Values], times: float) -> bool:
+    def _is_no_worse(self, outcomes: Sequence[Outcome], whole: Sequence[Outcome], times: float) -> bool:
         return all(
-            times_worse(objective, values, whole) <= 1 + times * self.noise[objective.name]
+            times_worse(objective, outcomes, whole) <= 1 + times * self.noise[objective.name]
             for objective in self.objectives
         )
 

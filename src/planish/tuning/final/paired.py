@@ -8,12 +8,20 @@ import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 
-from planish.core import NOTICED, Candidate, Executor, Measured, Objective, Outcome, evaluate, rng
+from planish.core import (
+    NOTICED,
+    Candidate,
+    Executor,
+    Failed,
+    Lost,
+    Measured,
+    Objective,
+    Outcome,
+    evaluate,
+    rng,
+)
 from planish.measure import noise
 from planish.tuning.final.outcome import SearchOutcome
-
-Values = Mapping[str, float] | None
-"""Objective name to value; None where the candidate failed."""
 
 LEAST_NOISE = NOTICED
 _AGAIN = 7
@@ -38,17 +46,17 @@ class PairedMeasurement:
         self.end = math.inf
         self._executor, self._seed, self._batches = executor, seed, 0
 
-    def measure(self, candidates: Sequence[Candidate], rounds: int = 1) -> list[list[Values]]:
+    def measure(self, candidates: Sequence[Candidate], rounds: int = 1) -> list[list[Outcome]]:
         """Measure candidates, in each round each once, in a shuffled order.
 
         Returns:
-            The values of each by round; of fewer rounds where the time ends, but of one at least.
+            The outcomes of each by round; of fewer rounds where the time ends, but of one at least.
 
         Raises:
             OutOfTimeError: there is no time left, not even for one round.
         """
         self._batches += 1
-        found: list[list[Values]] = [[] for _ in candidates]
+        found: list[list[Outcome]] = [[] for _ in candidates]
         for number in range(rounds):
             order = rng(self._seed, self._batches, number).permutation(len(candidates)).tolist()
             try:
@@ -58,7 +66,7 @@ class PairedMeasurement:
                     raise
                 break
             for place, outcome in zip(order, outcomes, strict=True):
-                found[place].append(outcome.values if isinstance(outcome, Measured) else None)
+                found[place].append(outcome)
         return found
 
     def _outcomes(self, batch: Sequence[Candidate]) -> list[Outcome]:
@@ -84,13 +92,14 @@ class PairedMeasurement:
         floors = {objective.name: 0.0 if objective.exact else LEAST_NOISE for objective in objectives}
         if all(objective.exact for objective in objectives):
             return floors
-        found: list[Values] = []
+        found: list[Outcome] = []
         for number in range(_AGAIN):
             between = others[number % len(others)] if others else baseline
             found.append(self.measure([baseline])[0][0])
             self.measure([between])
         for objective in objectives:
-            values = [v[objective.name] for v in found if v is not None and objective.name in v]
+            known = [one.values for one in found if isinstance(one, Measured)]
+            values = [each[objective.name] for each in known if objective.name in each]
             if not objective.exact and len(values) > 2:
                 floors[objective.name] = max(LEAST_NOISE, noise(values, self._seed))
         return floors
@@ -104,24 +113,36 @@ def open_bench(search: SearchOutcome) -> Generator[PairedMeasurement]:
         yield PairedMeasurement(executor, search.settings.seed)
 
 
-def times_worse(objective: Objective, values: Sequence[Values], others: Sequence[Values]) -> float:
+def times_worse(objective: Objective, found: Sequence[Outcome], others: Sequence[Outcome]) -> float:
     """Give how many times worse something is than something else, round by round; the median.
+
+    A round in which the worker of either was lost tells nothing.
 
     Args:
         objective: by which; its values are not negative.
-        values: of the one, by round.
+        found: of the one, by round.
         others: of the other.
 
     Returns:
-        1 for equals; infinite where the one fails, or alone is not 0 (or alone is, where more is better).
+        1 for equals; infinite where the one fails, or alone is not 0 (or alone is, where more is better), and
+        where nothing is known.
     """
-    return statistics.median(_times(objective, v, o) for v, o in zip(values, others, strict=True))
+    pairs = known_rounds(found, others)
+    return statistics.median(_times(objective, *pair) for pair in pairs) if pairs else math.inf
 
 
-def _times(objective: Objective, value: Values, other: Values) -> float:
-    if value is None or other is None:
+def known_rounds(
+    found: Sequence[Outcome], others: Sequence[Outcome]
+) -> list[tuple[Measured | Failed, Measured | Failed]]:
+    """Give the outcomes of two by round, without the rounds in which a worker was lost."""
+    pairs = zip(found, others, strict=True)
+    return [(one, other) for one, other in pairs if not isinstance(one, Lost) and not isinstance(other, Lost)]
+
+
+def _times(objective: Objective, found: Measured | Failed, other: Measured | Failed) -> float:
+    if isinstance(found, Failed) or isinstance(other, Failed):
         return math.inf
-    one, base = value[objective.name], other[objective.name]
+    one, base = found.values[objective.name], other.values[objective.name]
     if objective.direction == "up":
         one, base = base, one
     if one == base:
