@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,15 @@ def test_where_one_core_works_processor_time_decides_on_a_loaded_machine(
     for wall in (0.1, 10.0):
         found = decide(compared(wall, 1.0, delayed=0.4, processor=share), {})
         assert (found.way, found.sure) == (way, sure)
+
+
+@pytest.mark.parametrize(("share", "way"), [(0.5, KERNEL), (0.96, MATMUL), (1.5, MATMUL)])
+def test_on_a_loaded_machine_a_kernel_is_taken_for_now_if_it_beats_the_best_of_numpys_threads(
+    share: float, way: Way
+) -> None:
+    for wall in (0.1, 10.0):
+        found = replace(compared(wall, 1.0, delayed=0.4, processor=share), one_core=False)
+        assert (decide(found, {}).way, decide(found, {}).sure) == (way, False)
 
 
 def test_what_is_timed_is_decided() -> None:

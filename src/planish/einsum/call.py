@@ -71,9 +71,10 @@ def einsum(
     Where no way is known for subscripts and operands of these shapes, types and strides, the first call
     tunes a kernel and compares whole calls of it with NumPy's, on one core and on all of them. Later calls,
     in other processes too, take what was the fastest. Where others disturbed the comparison, NumPy's way is
-    taken for now, and a later call compares again. NumPy computes, with the very arguments of the call:
-    operands that are not plain float32 or float64 arrays of one type without gaps, letters that an operand
-    repeats, "...", what NumPy gives as a view, and calls with any argument of NumPy's beside the operands.
+    taken for now, or a kernel on one core that beats it all the same, and a later call compares again. NumPy
+    computes, with the very arguments of the call: operands that are not plain float32 or float64 arrays of
+    one type without gaps, letters that an operand repeats, "...", what NumPy gives as a view, and calls with
+    any argument of NumPy's beside the operands.
 
     Args:
         operands: as for `numpy.einsum`: subscripts and arrays.

@@ -83,11 +83,14 @@ def fastest(
     known = {way: [seconds] for way, seconds in least.items()}
     before = delayed()
     numpys = _numpys((way for way in ways if way.name != "kernel"), processor)
-    if before > DISTURBED and any(way.cores > 1 for way in ways):
-        return Choice(numpys, known, sure=False)
-    kept |= {numpys: blocks[numpys]} if before > DISTURBED and numpys in blocks else {}
     if not _kernels(ways):
         return Choice(numpys if before > DISTURBED else _best(kept, known), known)
+    if before > DISTURBED:
+        # What several cores do says nothing now; what one core does, processor time tells.
+        one = {way for way in kept if way.cores == 1}
+        kept = {way: block for way, block in blocks.items() if way.name != "kernel" or way in one}
+        if not _kernels(kept):
+            return Choice(numpys, known, sure=all(way.cores == 1 for way in ways))
     if len(kept) == 1:
         return Choice(next(iter(kept)), known)
     return decide(_compared(kept, least, end), known, before)
@@ -96,7 +99,8 @@ def fastest(
 def decide(found: Comparison, known: Mapping[Way, Sequence[float]], before: float = 0.0) -> Choice:
     """Choose by a comparison: a kernel only where it is clearly better, NumPy's way in doubt.
 
-    A comparison that others disturbed counts where one core does all the work, by processor time.
+    A comparison that others disturbed counts where one core does all the work, by processor time. Where only
+    NumPy's way uses several, a kernel is taken for now whose processor time is below the best that NumPy did.
 
     Args:
         found: of the ways that are not hopeless.
@@ -117,7 +121,18 @@ def decide(found: Comparison, known: Mapping[Way, Sequence[float]], before: floa
         return Choice(kernel if over.value < WORTH else numpys, seen)
     if found.one_core and over.high < 1:
         return Choice(kernel, seen)
+    ahead = None if found.one_core else _ahead(kernels, others, found)
+    if ahead is not None:
+        return Choice(ahead, seen, sure=False)
     return Choice(numpys, seen, sure=found.one_core and over.low > WORTH)
+
+
+def _ahead(kernels: Iterable[Way], numpys: Iterable[Way], found: Comparison) -> Way | None:
+    """Give the kernel on one core that takes less than the best block of NumPy's threads, if there is one."""
+    shortest = min(min(found.wall[way]) for way in numpys)
+    took = {way: statistics.median(found.processor[way]) for way in kernels if way.cores == 1}
+    best = min(took, key=lambda way: took[way], default=None)
+    return best if best is not None and took[best] < WORTH * shortest else None
 
 
 def _kernels(ways: Iterable[Way]) -> Sequence[Way]:

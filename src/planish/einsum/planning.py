@@ -23,6 +23,7 @@ from planish.loops.evaluator import LoopsEvaluatorSpec
 from planish.loops.level import LoopsLevel
 from planish.loops.library import library_of
 from planish.loops.space import TemplateSpace
+from planish.loops.steps import Parallel
 from planish.loops.verifying import verify_again
 from planish.loops.workloads import matmul
 from planish.measure import exclusive
@@ -162,9 +163,10 @@ def _load_compiler(contraction: Contraction, task: Task) -> None:
 
 
 def _kernels(contraction: Contraction, task: Task, candidates: Sequence[Candidate]) -> Iterator[Way]:
-    """Compile candidates, for all cores and for one."""
+    """Compile candidates, for one core and, if they share work, for all."""
     for candidate in candidates:
-        for cores in sorted({1, task.target.cores}):
+        shares = any(isinstance(step, Parallel) for step in candidate.steps)
+        for cores in sorted({1, task.target.cores if shares else 1}):
             compiled = compile_kernel(contraction, candidate, LoopsLevel().target(contraction.program, cores))
             yield Way("kernel", compiled, cores, candidate)
 
