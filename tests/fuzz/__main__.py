@@ -18,6 +18,7 @@ from pathlib import Path
 from fuzz.candidates import KINDS
 from fuzz.case import Case, judge
 from fuzz.crew import try_cases, words_of
+from fuzz.draw import PROGRAMS
 from fuzz.shrink import fails, shrink
 from fuzz.worker import Plan, Tried, work
 from planish.loops.codegen.x86 import cpu
@@ -40,7 +41,7 @@ def main() -> int:
     counts: Counter[tuple[str, str, str]] = Counter()
     failures: list[Tried] = []
     seconds = options.minutes * 60
-    plan = Plan(options.seed, options.jobs, backends, options.inputs)
+    plan = Plan(options.seed, options.jobs, backends, options.inputs, options.programs)
     for tried in try_cases(plan, options.first, options.pairs, seconds):
         counts[tried.case.backend, tried.case.kind, tried.verdict] += 1
         if tried.verdict in ("wrong", "crashed"):
@@ -64,6 +65,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=1e6, help="when to end in any case")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--inputs", choices=INPUTS, default="both", help="special ones hold NaN, inf and 0")
+    parser.add_argument("--programs", choices=[*PROGRAMS, ""], default="", help="only programs of this kind")
     parser.add_argument("--backend", action="append", help="only this one; may be given several times")
     parser.add_argument("--cases", type=Path, default=CASES, help="where failures are written")
     parser.add_argument("--replay", type=Path, nargs="+", help="try cases of these files, nothing else")

@@ -81,6 +81,9 @@ def answer(program: Program, inputs: Mapping[str, Array]) -> dict[str, Inexact]:
         for statement in program.statements:
             kind = program.type[statement.target.tensor]
             points = _Points(statement.axes, program.size, tensors, np.dtype(program.arithmetic))
+            if any([c for _, c in i.terms] != [1] for i in statement.target.index):
+                tensors[statement.target.tensor] = _landed(statement, points, kind.shape)
+                continue
             result = _result(statement, points)
             name, empty = statement.target.tensor, np.full(kind.shape, np.nan)
             whole = tensors.setdefault(name, Inexact(empty, np.zeros(kind.shape)))
@@ -90,6 +93,32 @@ def answer(program: Program, inputs: Mapping[str, Array]) -> dict[str, Inexact]:
             )
             whole.value[place], whole.error[place] = result.value, result.error
     return {name: stored(tensors[name], program.type[name].dtype) for name in program.outputs}
+
+
+_STARTS = {"add": 0.0, "mul": 1.0, "max": -np.inf, "min": np.inf}
+
+
+def _landed(statement: Statement, points: _Points, shape: tuple[int, ...]) -> Inexact:
+    """Collect what lands in each element of a target, term by term, and reduce that."""
+    found, extents = points.value(statement.value), [points.size[axis] for axis in points.axes]
+    flat = np.zeros(extents, int)
+    for index, extent in zip(statement.target.index, shape, strict=True):
+        place = index.offset + sum(c * points.walk(axis) for axis, c in index.terms)
+        flat = flat * extent + place
+    values = np.broadcast_to(found.value, extents).reshape(-1).tolist()
+    errors = np.broadcast_to(found.error, extents).reshape(-1).tolist()
+    landed: list[list[tuple[float, float]]] = [[] for _ in range(int(np.prod(shape)))]
+    for place, value, error in zip(flat.reshape(-1).tolist(), values, errors, strict=True):
+        landed[place].append((value, error))
+    if statement.reduce is None:
+        assert all(len(terms) < 2 for terms in landed), statement
+    start = _STARTS[statement.reduce or "add"]
+    if points.dtype == np.int32:
+        start = float(np.clip(start, -(2**31), 2**31 - 1))
+    most = max(map(len, landed))
+    table = np.array([[*terms, *[(start, 0.0)] * (most - len(terms))] for terms in landed])
+    result = reduced(statement.reduce or "add", Inexact(table[..., 0], table[..., 1]), 1, points.dtype)
+    return Inexact(result.value.reshape(shape), result.error.reshape(shape))
 
 
 def _result(statement: Statement, points: _Points) -> Inexact:

@@ -36,10 +36,10 @@ SPECIAL_SHARE = 0.25
 _Make = Callable[[Program, TemplateSpace, Generator], Candidate]
 
 
-def cases(seed: int, number: int) -> Iterator[Case]:
-    """List the cases of one random program: a candidate of each kind for each back end."""
+def cases(seed: int, number: int, programs: str = "") -> Iterator[Case]:
+    """List the cases of a random program, of one kind or any: a candidate of each kind for each back end."""
     random = rng(seed, number)
-    program = draw_program(random)
+    program = draw_program(random, programs)
     special = chance(random, SPECIAL_SHARE)
     base = Case(program.text, "[]", OWN[0], 1, special, int(random.integers(1 << 30)))
     for backend in OWN:

@@ -23,5 +23,12 @@ CHAINS: Sequence[tuple[str, str, Tied]] = (
         {"y": lambda s: 2 * (s["v"] - 1) + s["i"]},
     ),
     ("Q[h,q] += A[h,d] * W[d,q]; S[h,g] += Q[h,q] * K[g,q]; O[g] += exp(min(S[h,g], 1)) * V[h]", "hqdg", {}),
+    (
+        "P[k,2*y+r] += X[c,y] * W[c,k,r]; O[k,o] = relu(P[k,o+1] + b[k])",
+        "kcyr",
+        {"o": lambda s: 2 * s["y"] + s["r"] - 3},
+    ),
+    ("P[i+j] += A[i] * B[j]; Q[p+k] += P[p] * C[k]; M[] max= Q[q]", "ijk", {}),
+    ("T[i] = relu(A[i]); U[3*i] = T[i]; O[u] = U[u] + 0.5", "i", {}),
     ("L[m] *= max(A[m,k], 0.75); O[] += L[m]; P[m] min= A[m,k] - L[m]", "mk", {}),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import TypeVar
@@ -10,8 +11,9 @@ from numpy.random import Generator
 
 from fuzz.chains import CHAINS
 from planish.core.errors import ProgramError
-from planish.loops.lang.parse import parse
+from planish.loops.lang.parse import parse, parse_canonical
 from planish.loops.lang.program import Program
+from planish.loops.lang.scattering import is_spread
 
 T = TypeVar("T")
 Sizes = dict[str, int]
@@ -100,10 +102,15 @@ def shuffled(random: Generator, options: Sequence[T]) -> list[T]:
     return [options[int(i)] for i in random.permutation(len(options))]
 
 
-def draw_program(random: Generator) -> Program:
-    """Draw programs until one is legal: one in ten windows reads only padding, or has nothing to reduce."""
+def draw_program(random: Generator, kind: str = "") -> Program:
+    """Draw programs until one is legal: one in ten windows reads only padding, or has nothing to reduce.
+
+    Args:
+        random: numbers.
+        kind: one of `PROGRAMS`; empty for any.
+    """
     while True:
-        text, sizes, *tables = pick(random, KINDS)(random)
+        text, sizes, *tables = (PROGRAMS[kind] if kind else pick(random, KINDS))(random)
         limit = FACTORS if "*=" in text or "prod(" in text else MANY if chance(random, 0.1) else FEW
         sizes = _smaller(sizes, limit)
         for stage in range(pick(random, (0, 0, 1, 1, 2))):
@@ -113,7 +120,24 @@ def draw_program(random: Generator) -> Program:
         except ProgramError:
             continue
         if len({n for n, _ in program.types}) < 12:
+            program = _roomier(random, program)
             return program.with_constants(t for t in program.inputs if chance(random, 0.25))
+
+
+def _roomier(random: Generator, program: Program) -> Program:
+    """Maybe make a spread target larger than what is put there."""
+    spread = [s.target.tensor for s in program.statements if is_spread(s.target)]
+    if not spread or chance(random, 0.7):
+        return program
+
+    def larger(match: re.Match[str]) -> str:
+        shape = [int(n) + int(random.integers(0, 5)) for n in match[2].split(",")]
+        return f"{match[1]}[{','.join(map(str, shape))}]"
+
+    try:
+        return parse_canonical(re.sub(rf"(\b{spread[0]}:\w+)\[([\d,]+)\]", larger, program.text))
+    except ProgramError:  # another statement reads it as a whole
+        return program
 
 
 def _shapes(tables: Sequence[Tables], sizes: Sizes) -> dict[str, tuple[int, ...]]:
@@ -262,6 +286,41 @@ def _look_up(random: Generator) -> tuple[str, Sizes, Tables]:
     return f"{access(random, 'O', kept)} {reduce} {value}", _sizes(random, axes), {"L": dims}
 
 
+def _spread(random: Generator) -> tuple[str, Sizes]:
+    """Transposed convolutions, products of polynomials, gaps between elements, and halves interleaved."""
+    pairs = pick(random, ("y", "y", "yx"))
+    inner = {"y": "r", "x": "s"}
+    before, reduced = pick(random, ("", "", "k", "kn")), pick(random, ("", "c", "c"))
+    windows = {a for a in pairs if chance(random, 0.85)}
+    dims = [*before, *(_steps(random, a, inner[a] if a in windows else "") for a in pairs)]
+    small = [inner[a] for a in pairs if a in windows]
+    read = wrapped(random, access(random, "X", [*reduced, *pairs, *("n" if "n" in before else "")]), 0.25)
+    weight = access(random, "W", [*reduced, *before.replace("n", ""), *small])
+    axes = [*pairs, *small, *before, *reduced]
+    value = read
+    if small or "k" in before or chance(random, 0.5):
+        value = f"{read} * {weight}" if chance(random, 0.7) else pick(random, BINARY).format(read, weight)
+    lone = not reduced and not small
+    reduce = "=" if lone and chance(random, 0.6) else pick(random, REDUCE)
+    sizes = _sizes(random, axes)
+    sizes |= {a: int(random.integers(1, 6)) for a in small if chance(random, 0.7)}
+    return f"O[{', '.join(shuffled(random, dims))}] {reduce} {value}", sizes
+
+
+def _steps(random: Generator, outer: str, inner: str) -> str:
+    stride, dilation, offset = (
+        pick(random, (1, 2, 2, 3)),
+        pick(random, (1, 1, 1, 2)),
+        pick(random, (0, 0, 0, 2)),
+    )
+    terms = [
+        f"{stride}*{outer}",
+        *([f"{dilation}*{inner}"] if inner else []),
+        *([str(offset)] if offset else []),
+    ]
+    return " + ".join(terms)
+
+
 def _value(random: Generator, axes: str, depth: int) -> str:
     if depth == 0 or chance(random, 0.3):
         number = pick(random, ("1.5", "-2", *axes))
@@ -291,8 +350,10 @@ def _chain(random: Generator) -> tuple[str, Sizes]:
 
 KINDS: Sequence[Callable[[Generator], tuple[str, Sizes] | tuple[str, Sizes, Tables]]] = (
     *(_contraction, _contraction, _contraction, _contraction, _chain, _chain, _chain),
-    *(_convolution, _pooling, _concatenation, _elementwise, _elementwise, _place, _look_up),
+    *(_convolution, _pooling, _concatenation, _elementwise, _elementwise, _place, _look_up, _spread),
 )
+PROGRAMS = {kind.__name__.removeprefix("_"): kind for kind in KINDS}
+"""Kinds of programs, by name."""
 
 
 def _after(random: Generator, text: str, sizes: Mapping[str, int], stage: int) -> str:
@@ -300,6 +361,7 @@ def _after(random: Generator, text: str, sizes: Mapping[str, int], stage: int) -
     target = text.rsplit("; ", maxsplit=1)[-1].split("]", maxsplit=1)[0]
     name, written = target.split("[")
     axes = [a for a in written.replace("a + b", "").replace(" ", "").split(",") if a]
+    axes = [a if a.isidentifier() else f"o{d}" for d, a in enumerate(axes)]
     if "a + b" in written:
         return f"Z{stage}[] += {name}[{written.replace('a + b', 'a')}]"
     value = wrapped(random, f"{name}[{', '.join(axes)}]")
@@ -307,6 +369,6 @@ def _after(random: Generator, text: str, sizes: Mapping[str, int], stage: int) -
         read = f"E{stage}[{', '.join(a for a in axes if chance(random, 0.6))}]"
         value = pick(random, (*BINARY, "({} * {})")).format(value, read)
     kept = [a for a in axes if chance(random, 0.6)] if chance(random, 0.4) else axes
-    small = prod(sizes[a] for a in axes if a not in kept) <= FACTORS
+    small = prod(sizes.get(a, FACTORS + 1) for a in axes if a not in kept) <= FACTORS
     reduce = "=" if len(kept) == len(axes) else pick(random, REDUCE if small else REDUCE[:5])
     return f"{access(random, f'Z{stage}', kept)} {reduce} {value}"

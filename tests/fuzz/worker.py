@@ -38,12 +38,14 @@ class Plan(NamedTuple):
         jobs: worker processes; each takes every so-manieth program.
         backends: those to try.
         inputs: "plain", "special" or "both".
+        programs: the kind of all programs; empty for any.
     """
 
     seed: int
     jobs: int
     backends: Sequence[str]
     inputs: str = "both"
+    programs: str = ""
 
     def takes(self, case: Case) -> bool:
         """Whether a case is to be tried."""
@@ -56,7 +58,7 @@ def work(plan: Plan, start: Place) -> None:
     first = start.case
     number = start.program
     while True:
-        for i, case in enumerate(cases(plan.seed, number)):
+        for i, case in enumerate(cases(plan.seed, number, plan.programs)):
             if i >= first and plan.takes(case):
                 _say("begin", number, i, vars(case))
                 signal.alarm(PATIENCE_S)

@@ -75,16 +75,19 @@ def run(
     for s in program.statements:
         shape = program.type[s.target.tensor].shape
         out = tensors.setdefault(s.target.tensor, np.full(shape, np.nan, number))
-        inner = _points(program, s.reduced_axes)
-        for outer in _points(program, s.output_axes):
-            values = [_value(s.value, {**outer, **point}, tensors, number) for point in inner]
+        landed: dict[tuple[int, ...], list[Any]] = {}
+        if any([c for _, c in i.terms] != [1] for i in s.target.index):
+            landed = {place: [] for place in np.ndindex(shape)}
+        for point in _points(program, s.axes):
+            place = tuple(_at(i, point) for i in s.target.index)
+            landed.setdefault(place, []).append(_value(s.value, point, tensors, number))
+        for place, values in landed.items():
             if s.reduce is not None:
-                values = order.permutation(np.array(values)) if order else values
                 start = number(IDENTITY[s.reduce])
-                for value in values:
+                for value in order.permutation(np.array(values)) if order else values:
                     start = FUNCTIONS[s.reduce](start, value)
                 values = [start]
-            out[tuple(_at(i, outer) for i in s.target.index)] = values[0]
+            out[place] = values[0] if values else 0
     return {name: tensors[name] for name in program.outputs}
 
 

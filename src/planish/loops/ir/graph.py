@@ -15,6 +15,7 @@ from math import prod
 
 from planish.loops.lang.lazy import lazy
 from planish.loops.lang.program import Access, Apply, Const, Expr, Index, Program, Statement, accesses
+from planish.loops.lang.scattering import scattered
 
 
 @dataclass(frozen=True)
@@ -110,9 +111,11 @@ class Nest:
         name: the tensor that it writes; with "#2", "#3" and so on for further writers of one tensor.
         statement: what is computed.
         axes: those of more than one element, data-parallel ones first; the others need no loop.
-        reduced: those of them that are reduced away.
+        reduced: those of them that are reduced away, and those of the scattered dimensions: in several
+            iterations of such a loop the same element is written.
         operands: what it reads, each distinct access once.
         work: arithmetic operations in all.
+        scattered: dimensions of the target that are filled first; see `planish.loops.lang.scattering`.
     """
 
     name: str
@@ -121,6 +124,7 @@ class Nest:
     reduced: frozenset[str]
     operands: tuple[Operand, ...]
     work: int
+    scattered: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,9 +199,11 @@ class _Builder:
             self._add(Write(f"write {name}", target.tensor, name, target.index, statement.output_axes))
         size = self.program.size
         axes = tuple(a for a in statement.axes if size[a] > 1)
-        reduced = frozenset(statement.reduced_axes).intersection(axes)
+        dimensions = scattered(target, size, self.program.type[target.tensor].shape)
+        again = [axis for d in dimensions for axis, _ in target.index[d].terms]
+        reduced = frozenset((*statement.reduced_axes, *again)).intersection(axes)
         work = _work(statement, size)
-        self.nests.append(Nest(name, statement, axes, reduced, tuple(operands.values()), work))
+        self.nests.append(Nest(name, statement, axes, reduced, tuple(operands.values()), work, dimensions))
 
     def _arithmetic(self, statement: Statement, name: str, operands: Mapping[Access, Operand]) -> None:
         counter = count()
@@ -225,7 +231,7 @@ class _Builder:
 
     def _operand(self, access: Access, nest: str) -> Operand:
         sources = [(i, n) for i, n in enumerate(self.nests) if n.statement.target.tensor == access.tensor]
-        links = tuple((i, _pointwise(access, n.statement.target)) for i, n in sources)
+        links = tuple((i, _pointwise(access, n.statement.target) - n.reduced) for i, n in sources)
         # One writer's node is looked at directly; what several write is only together in memory.
         if len(sources) == 1:
             return Operand(self._view(access, sources[0][1].name, nest), access, links)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from planish.core import ScheduleError, did_you_mean
 from planish.loops.ir.schedule import Packing, Schedule, loop_text
 from planish.loops.lang.gathering import tables
+from planish.loops.lang.scattering import is_spread
 
 
 def checked(schedule: Schedule) -> Schedule:
@@ -34,8 +35,14 @@ def _check_parallel(schedule: Schedule, i: int, text: str) -> None:
             f"The outermost is '{loop_text(order[0])}'.",
         )
     if order[0][0] in nest.reduced:
+        axis, target = order[0][0], nest.statement.target
+        if axis in nest.statement.output_axes:
+            raise ScheduleError(
+                f"loop '{text}' cannot be parallel: its iterations meet in elements of {target}",
+                "Put a loop outermost whose axis subscripts a dimension alone.",
+            )
         raise ScheduleError(
-            f"loop '{text}' cannot be parallel: nest '{nest.name}' reduces axis '{order[0][0]}'",
+            f"loop '{text}' cannot be parallel: nest '{nest.name}' reduces axis '{axis}'",
             "Put a loop over an axis of the result outermost.",
         )
 
@@ -63,6 +70,11 @@ def _check_output(schedule: Schedule, pack: Packing, at: str, around: list[str])
         raise ScheduleError(
             f"cannot pack '{pack.tensor}'{' ahead' if pack.ahead else ''}: its nest writes it",
             "Ahead goes with inputs; and a tensor between nests has a tile of its own.",
+        )
+    if is_spread(nest.statement.target):
+        raise ScheduleError(
+            f"cannot pack output '{pack.tensor}': it is written as {nest.statement.target}",
+            "Only what is written axis by axis can be packed.",
         )
     reduced = sorted(nest.reduced.intersection(around))
     if reduced:

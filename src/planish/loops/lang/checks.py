@@ -13,6 +13,7 @@ from planish.loops.lang.draft import RESERVED, Draft, axes_of
 from planish.loops.lang.extents import Shapes, uses
 from planish.loops.lang.gathering import check_gathers, index_ranges
 from planish.loops.lang.program import DTYPES, POSITIONS, Access, Program, accesses, number_text
+from planish.loops.lang.scattering import check_spread, is_spread
 from planish.loops.lang.whole import WHOLE, check_whole_numbers
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -45,10 +46,15 @@ def _check_names(drafts: Sequence[Draft]) -> None:
 
 def _check_target(draft: Draft) -> None:
     for subscript in draft.subscripts:
-        if not subscript.terms or any(c != 1 for _, c in subscript.terms) or subscript.offset < 0:
+        if not subscript.index().terms or any(c == 0 for _, c in subscript.terms):
             raise ProgramError(
-                f"the target {draft} must have one plain axis in each subscript",
-                "Only reads may scale or shift axes; a target may add an offset (c + 8).",
+                f"the target {draft} must have an axis in each subscript",
+                "A target may scale axes, add them up, and add an offset (2*t + i + 8).",
+            )
+        if subscript.offset < 0:
+            raise ProgramError(
+                f"the target {draft} begins before its tensor",
+                "Write all of a larger tensor, and read the part that counts: O[t] = P[t + 1].",
             )
     for axis in draft.axes:
         if draft.axes.count(axis) > 1:
@@ -56,8 +62,14 @@ def _check_target(draft: Draft) -> None:
 
 
 def _check_parts(draft: Draft) -> None:
+    if len(draft.parts) == 1:
+        return
     joined = [s for s in draft.subscripts if len(s.terms) > 1]
     n = len(joined[0].terms) if joined else 1
+    if any(c != 1 for s in draft.subscripts for _, c in s.terms):
+        raise ProgramError(
+            f"the target {draft} is both joined and scaled", "Join the parts in a tensor of their own first."
+        )
     if len(joined) > 1 or n != len(draft.parts):
         raise ProgramError(
             f"the target {draft} takes {n} parts, not {len(draft.parts)}"
@@ -84,7 +96,7 @@ def _check_reduction(draft: Draft) -> None:
             f"axis '{reduced[0]}' is not in the target {draft}",
             "Write += (or max=, min=, *=) to reduce it, or add it to the target.",
         )
-    if draft.reduce is not None and not reduced:
+    if draft.reduce is not None and not reduced and not draft.spread:
         raise ProgramError(
             f"{draft} reduces nothing: every axis is in the target",
             "Write =; a reduction starts anew and does not add to the old content.",
@@ -138,6 +150,8 @@ def check_program(program: Program, given: Shapes) -> None:
     for statement in program.statements:
         for access in accesses(statement.value):
             _check_range(access, program)
+    for statement in program.statements:
+        check_spread(statement, program)
     for tensor in program.written:
         _check_writes(tensor, program)
     _check_positions(program)
@@ -203,6 +217,8 @@ def _check_writes(tensor: str, program: Program) -> None:
                     f"{tensor} is written up to {high} in dimension {d}, which is 0..{shape[d] - 1}",
                     f"Give a larger --shape {tensor}=..., or none.",
                 )
+    if is_spread(targets[0]):  # it is filled first
+        return
     # No two overlap, so their sizes add up to the whole only where nothing is left out.
     if sum(prod(high - low + 1 for low, high in box) for box in boxes) != prod(shape):
         raise ProgramError(

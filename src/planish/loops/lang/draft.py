@@ -69,7 +69,8 @@ class Draft:
 
     Args:
         tensor: what is written.
-        subscripts: of the target; one with several axes is a concatenation along that dimension.
+        subscripts: of the target; one with several axes is a concatenation along that dimension where there
+            are several parts, and else a sum.
         reduce: one of `IDENTITY`, or None.
         parts: the value; several where `|` concatenates. An `Apply` of a reduction to one argument
             (`sum(x)` is `Apply("add", (x,))`) reduces the axes that are named nowhere else.
@@ -84,6 +85,11 @@ class Draft:
     def axes(self) -> tuple[str, ...]:
         """The axes of the target, outermost first."""
         return tuple(axis for s in self.subscripts for axis, _ in s.terms)
+
+    @property
+    def spread(self) -> bool:
+        """Whether some subscript of the target is more than an axis and an offset, and joins no parts."""
+        return len(self.parts) == 1 and any([c for _, c in s.terms] != [1] for s in self.subscripts)
 
     def __str__(self) -> str:
         return f"{self.tensor}[{', '.join(str(Index(s.terms, s.offset)) for s in self.subscripts)}]"

@@ -92,13 +92,15 @@ def _written(drafts: Sequence[Draft], found: Mapping[str, int]) -> dict[str, tup
     for tensor in {d.tensor for d in drafts}:
         parts = [d for d in drafts if d.tensor == tensor]
         if all(axis in found for d in parts for axis in d.axes):
-            ends = [tuple(_end(s, found) for s in d.subscripts) for d in parts]
+            ends = [tuple(_end(s, d, found) for s in d.subscripts) for d in parts]
             shapes[tensor] = tuple(map(max, zip(*ends, strict=True)))
     return shapes
 
 
-def _end(subscript: Linear, found: Mapping[str, int]) -> int:
-    """Where a target's subscript ends: its axes lie one behind the other."""
+def _end(subscript: Linear, draft: Draft, found: Mapping[str, int]) -> int:
+    """Where a target's subscript ends: the axes of parts lie one behind the other."""
+    if len(draft.parts) == 1:
+        return subscript.index().bounds(found)[1] + 1
     return subscript.offset + sum(found[axis] for axis, _ in subscript.terms)
 
 

@@ -20,6 +20,7 @@ from planish.loops.lang.program import (
     TensorType,
     accesses,
 )
+from planish.loops.lang.scattering import is_spread
 from planish.loops.lang.storage import read_types, rounded_last, stored_types
 from planish.loops.lang.unfolding import unfold
 
@@ -52,7 +53,9 @@ def infer(
     statements = [s for draft in drafts for s in _statements(draft, found)]
     types = stored_types(statements, wanted)
     arithmetic = ARITHMETIC[next(iter(types.values()))]
-    statements = rounded_last(statements, types)
+    statements, found, given = rounded_last(
+        statements, types, found, {**_spread_shapes(statements, found), **given}
+    )
     tensors = _shapes(statements, found, given)
     statements = tuple(_without_needless_pads(s, found, tensors) for s in statements)
     program = Program(
@@ -71,7 +74,7 @@ def _statements(draft: Draft, sizes: Mapping[str, int]) -> list[Statement]:
     elements (thesis 3.2). A part that reduces nothing is assigned.
     """
     joined = [d for d, s in enumerate(draft.subscripts) if len(s.terms) > 1]
-    if not joined:
+    if not joined or len(draft.parts) == 1:
         target = Access(draft.tensor, tuple(s.index() for s in draft.subscripts))
         return [Statement(target, draft.reduce, draft.parts[0])]
     dimension = joined[0]
@@ -100,6 +103,11 @@ def _shapes(
             those = [a for s in statements for a in accesses(s.value) if a.tensor == tensor]
         shapes[tensor] = given.get(tensor) or _shape(those, sizes)
     return shapes
+
+
+def _spread_shapes(statements: Sequence[Statement], sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    targets = [s.target for s in statements if is_spread(s.target)]
+    return {target.tensor: _shape([target], sizes) for target in targets}
 
 
 def _shape(those: Sequence[Access], sizes: Mapping[str, int]) -> tuple[int, ...]:

@@ -179,7 +179,8 @@ class Statement:
     A reduction starts from its identity: `+=` does not read the target's old content.
 
     Args:
-        target: what is written; each subscript is one axis, plus an offset for concatenation.
+        target: what is written; each subscript is one axis, plus an offset for concatenation. Where one is
+            more, the target is spread: see `planish.loops.lang.scattering`.
         reduce: one of `IDENTITY`, or None for plain assignment.
         value: what is computed.
     """

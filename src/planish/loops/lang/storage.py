@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from planish.core.errors import ProgramError, did_you_mean
 from planish.loops.lang.draft import fresh
+from planish.loops.lang.extents import Shapes
 from planish.loops.lang.gathering import gathers, parts_of
 from planish.loops.lang.program import ARITHMETIC, POSITIONS, Access, Index, Statement, accesses
+from planish.loops.lang.scattering import is_spread, is_whole
 from planish.loops.lang.whole import WHOLE
 
 ALL = ""
@@ -95,15 +98,40 @@ def _arithmetic(given: Mapping[str, str]) -> str:
     return found.pop()
 
 
-def rounded_last(statements: Sequence[Statement], types: Mapping[str, str]) -> list[Statement]:
-    """Let what is reduced into narrow tensors be summed in tensors of their own."""
+def rounded_last(
+    statements: Sequence[Statement], types: Mapping[str, str], sizes: Mapping[str, int], shapes: Shapes
+) -> tuple[list[Statement], dict[str, int], dict[str, tuple[int, ...]]]:
+    """Let what is reduced into narrow tensors be summed in tensors of their own.
+
+    Args:
+        statements: in order.
+        types: tensor to type.
+        sizes: axis to extent.
+        shapes: tensor to shape, as far as given, and of all targets whose subscripts are not axes.
+
+    Returns:
+        The statements, and all sizes and shapes: a tensor that is not written axis by axis is taken over by
+        axes of its own.
+    """
     names = {t for s in statements for t in (s.target.tensor, *(a.tensor for a in accesses(s.value)))}
     found: list[Statement] = []
+    sizes, shapes, axes = dict(sizes), dict(shapes), set(sizes)
     for s in statements:
-        if s.reduce is None or ARITHMETIC[types[s.target.tensor]] == types[s.target.tensor]:
+        target = s.target
+        if s.reduce is None or ARITHMETIC[types[target.tensor]] == types[target.tensor]:
             found.append(s)
             continue
-        plain = tuple(Index(((axis, 1),)) for axis in s.output_axes)
-        inner = Access(fresh(s.target.tensor, names), plain)
-        found += [Statement(inner, s.reduce, s.value), Statement(s.target, None, inner)]
-    return found
+        inner = fresh(target.tensor, names)
+        if not is_spread(target):
+            whole = Access(inner, tuple(Index(((axis, 1),)) for axis in s.output_axes))
+            found += [Statement(whole, s.reduce, s.value), Statement(target, None, whole)]
+            continue
+        shape = shapes[inner] = shapes[target.tensor]
+        index = tuple(
+            i if is_whole(i, sizes, n) else Index(((fresh("o", axes), 1),))
+            for i, n in zip(target.index, shape, strict=True)
+        )
+        sizes |= {i.terms[0][0]: n for i, n in zip(index, shape, strict=True)}
+        found.append(Statement(replace(target, tensor=inner), s.reduce, s.value))
+        found.append(Statement(Access(target.tensor, index), None, Access(inner, index)))
+    return found, sizes, shapes

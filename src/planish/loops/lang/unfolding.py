@@ -50,7 +50,9 @@ def _unfolded(
         for each in placed(draft, _own_axes(first), names):
             yield from _unfolded(each, names, done)
         return
-    if draft.reduce is None and len(draft.parts) == 1 and isinstance(first, Apply) and is_fold(first):
+    # What a spread target is filled with follows from its own operator: it is assigned what a fold gives.
+    alone = len(draft.parts) == 1 and not draft.spread
+    if draft.reduce is None and alone and isinstance(first, Apply) and is_fold(first):
         yield from _unfolded(Draft(draft.tensor, draft.subscripts, first.function, first.args), names, done)
         return
     parts: list[Expr] = []

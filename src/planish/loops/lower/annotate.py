@@ -137,7 +137,9 @@ class _Planner:
         # What takes the tile away reads all of it: none of its loops can be shared.
         if pack:
             staged |= frozenset(order[depth_of(self.schedule, pack) :])
-        self.plan.notes[nest.name] = Annotation(order, self._needs(nest), nest.reduced, staged)
+        filled = bool(nest.scattered)
+        needs = self._needs(nest)
+        self.plan.notes[nest.name] = Annotation(order, needs, nest.reduced, staged, filled=filled)
         if pack:
             write = f"write {nest.name}"
             self.plan.writes[nest.name] = write

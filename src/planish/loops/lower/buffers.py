@@ -116,7 +116,8 @@ class Memory:
         for d, extent in enumerate(type_.shape):
             axis = plain_axis(target.index[d])
             # A tile will do only where all subscripts agree: then an iteration touches its own part alone.
-            same = depth > 0 and all(index[d] == target.index[d] for index in indices)
+            alone = axis is not None and d not in writers[0].scattered
+            same = depth > 0 and alone and all(index[d] == target.index[d] for index in indices)
             relative.append(same)
             size = self.schedule.program.size
             extents.append(tile(axis, order[:depth], size[axis]) if same and axis else extent)
@@ -149,4 +150,8 @@ def _caller_memory(graph: Graph) -> Sequence[tuple[Buffer, Location]]:
 def _by_innermost_loop(target: Access, order: Order) -> list[int]:
     """Order a target's dimensions as the innermost loops walk them; those without a loop first."""
     last = {axis: i for i, (axis, _) in enumerate(order)}
-    return sorted(range(len(target.index)), key=lambda d: last.get(plain_axis(target.index[d]) or "", -1))
+
+    def innermost(d: int) -> int:
+        return max([last.get(axis, -1) for axis, _ in target.index[d].terms], default=-1)
+
+    return sorted(range(len(target.index)), key=innermost)

@@ -6,8 +6,8 @@ from functools import lru_cache
 
 from planish.loops.ir.graph import Arithmetic, Nest
 from planish.loops.ir.schedule import Order, Schedule
-from planish.loops.ir.tree import Call, Leaf, Loop, LoopTree, Node, Ref, Value
-from planish.loops.lang.program import GATHER, IDENTITY, POSITIONS, Const
+from planish.loops.ir.tree import Call, Leaf, Loop, LoopId, LoopTree, Node, Ref, Value
+from planish.loops.lang.program import GATHER, IDENTITY, POSITIONS, Const, Index
 from planish.loops.lower.buffers import Memory
 from planish.loops.lower.copying import copy_nodes
 from planish.loops.lower.hoist import hoisted
@@ -129,11 +129,29 @@ class _Lowering:
         statement = nest.statement
         order = self.schedule.loops[self.graph.nest[nest.name]]
         inner = [loop for loop in order[len(path) :] if loop[0] not in nest.reduced]
-        target = self.memory.target(nest).ref(statement.target.index, (*path, *inner))
+        index = statement.target.index
+        if nest.scattered:
+            index, inner = self._filled(nest, inner)
+        target = self.memory.target(nest).ref(index, (*path, *inner))
         node: Node = Leaf(target, None, Const(IDENTITY[statement.reduce or "add"]))
         for axis, step in reversed(inner):
             node = Loop(axis, step, (node,))
         return node
+
+    def _filled(self, nest: Nest, inner: list[LoopId]) -> tuple[tuple[Index, ...], list[LoopId]]:
+        """Walk scattered dimensions by axes of their own, and all dimensions as they lie in memory."""
+        index, loops = list(nest.statement.target.index), list[LoopId]()
+        shape = self.schedule.program.type[nest.statement.target.tensor].shape
+        for d, extent in enumerate(shape):
+            if d not in nest.scattered:
+                loops += [loop for axis, _ in index[d].terms for loop in inner if loop[0] == axis]
+                continue
+            axis = f"{nest.name}.{d}.filled"
+            index[d] = Index(((axis, 1),) if extent > 1 else ())
+            if extent > 1:
+                self.sizes[axis] = extent
+                loops.append((axis, 1))
+        return tuple(index), loops
 
     def _value(self, item: str | Const, path: Order) -> Value:
         if isinstance(item, Const):

@@ -25,6 +25,7 @@ class Annotation(NamedTuple):
         reduced: axes that it reduces.
         staged: loops of its order that its readers may not reuse.
         copies: whether it copies for, or from, a node that reduces those axes; then it needs no start.
+        filled: whether it needs a start even where it reduces no axis.
     """
 
     order: tuple[LoopId, ...]
@@ -32,6 +33,7 @@ class Annotation(NamedTuple):
     reduced: frozenset[str] = frozenset()
     staged: frozenset[LoopId] = frozenset()
     copies: bool = False
+    filled: bool = False
 
 
 class Place:
@@ -106,6 +108,8 @@ class _Placer:
         reduces = [] if note.copies else [i for i, loop in enumerate(order) if loop[0] in note.reduced]
         # Loops that are not shared have ended: whoever has the same ones later opens them anew.
         del self.open[shared + 1 :]
+        if note.filled and not reduces:
+            reduces = [len(order)]
         if reduces:
             outer = self.start[name] = reduces[0]
             self._open(note, order[shared:outer])

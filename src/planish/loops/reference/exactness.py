@@ -17,6 +17,7 @@ from planish.loops.lang.program import (
     Statement,
     accesses,
 )
+from planish.loops.lang.scattering import collisions
 from planish.loops.lang.whole import WHOLE
 from planish.loops.reference.bounds import Precision, grain_of, representable
 
@@ -51,8 +52,9 @@ def is_long(statement: Statement, program: Program) -> bool:
 
 
 def terms_of(statement: Statement, program: Program) -> int:
-    """Count the terms of each sum of a statement."""
-    return prod(program.size[axis] for axis in statement.reduced_axes)
+    """Count the terms of each sum of a statement, at most."""
+    many = collisions(statement.target, program.size)
+    return many * prod(program.size[axis] for axis in statement.reduced_axes)
 
 
 def cancelled(statement: Statement, root_of_squares: float) -> float:

@@ -71,10 +71,11 @@ def _whole(kind: TensorType, style: Style, generator: np.random.Generator) -> Ar
     """Draw whole numbers of a style: up to 100 in the usual one, and never 0."""
     array, most = aligned(kind), np.iinfo(kind.dtype).max
     low, high = (max(1, min(int(_USUAL * n), int(most))) for n in (style.low, style.high))
-    drawn = generator.integers(low, high, kind.shape, endpoint=True)
+    # Of no dimension, NumPy gives a number that cannot be written into.
+    drawn = np.asarray(generator.integers(low, high, kind.shape, endpoint=True))
     for dimension in range(array.ndim if style.peak != 1 else 0):
         drawn[(*[slice(None)] * dimension, style.at)] *= 2
-    drawn = np.minimum(drawn, most)
+    np.minimum(drawn, most, out=drawn)
     if style.signs != "positive":
         negative = generator.random(kind.shape) < 0.5 if style.signs == "mixed" else True
         np.negative(drawn, out=drawn, where=negative)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -13,10 +13,13 @@ import numpy as np
 
 from planish.loops.lang.draft import axes_of
 from planish.loops.lang.program import POSITIONS, Access, Apply, Expr, Program, Statement, accesses
+from planish.loops.lang.scattering import scattered
+from planish.loops.lang.whole import nearest_whole
 from planish.loops.reference.elementwise import UFUNC, Leaves, Memory, Step, evaluate
 from planish.loops.reference.inputs import aligned
 from planish.loops.reference.look_ups import look_ups, without_gathers
 from planish.loops.reference.numpy_matmul import matmul_steps
+from planish.loops.reference.spreading import filled_with, places
 from planish.loops.reference.views import Array, Arrays, overhang, view
 
 _QUIET = {"div", "sqrt", "exp", "log", "sigmoid"}
@@ -96,10 +99,29 @@ def _steps(statement: Statement, program: Program, arrays: Arrays) -> list[Step]
         if access not in leaves:
             leaves[access] = _leaf(access, statement, program, arrays, steps)
     goal = statement.target
-    target = view(arrays[goal.tensor], goal.index, statement.output_axes, program.size)
+    out, size, axes = arrays[goal.tensor], program.size, statement.output_axes
+    once = scattered(goal, size, out.shape) == ()
+    target = view(out, goal.index, axes, size) if once else np.empty([size[a] for a in axes], out.dtype)
     nest = _Nest(statement, leaves, target, Memory(target.dtype), program.constants)
+    return [*steps, *_computed(nest, program), *([] if once else _spread(statement, out, target, size))]
+
+
+def _spread(statement: Statement, out: Array, part: Array, size: Mapping[str, int]) -> list[Step]:
+    """Fill a target, and put what was computed in its places: one shifted view after another."""
+    start = filled_with(statement.reduce)
+    steps: list[Step] = [partial(out.fill, nearest_whole(start) if out.dtype.kind == "i" else start)]
+    for target, values in places(statement, out, part, size):
+        ufunc = UFUNC.get(statement.reduce or "")
+        steps.append(
+            partial(ufunc, target, values, out=target) if ufunc else partial(np.copyto, target, values)
+        )
+    return steps
+
+
+def _computed(nest: _Nest, program: Program) -> list[Step]:
+    statement, steps = nest.statement, list[Step]()
     if statement.reduce is None:
-        evaluate(statement.value, leaves, nest.memory, steps, target)
+        evaluate(statement.value, nest.leaves, nest.memory, steps, nest.target)
         return steps
     if _is_window(nest, program):
         return steps + _shifted(nest, program)

@@ -22,6 +22,7 @@ from planish.loops.lang.program import (
     Statement,
     accesses,
 )
+from planish.loops.lang.scattering import collisions, is_spread
 from planish.loops.lang.whole import WHOLE
 from planish.loops.reference.bounds import (
     Bounded,
@@ -38,6 +39,7 @@ from planish.loops.reference.bounds import (
 from planish.loops.reference.checking import Answer, Expected, check
 from planish.loops.reference.exactness import cancelled, is_long
 from planish.loops.reference.inputs import aligned, make_inputs
+from planish.loops.reference.spreading import spread
 from planish.loops.reference.views import Array, Arrays, contract, cut, overhang, table_view, view, within
 from planish.loops.reference.whole import whole_numbers
 
@@ -76,7 +78,12 @@ def reference(program: Program, inputs: Arrays, block: int = BLOCK) -> Answer:
     with np.errstate(all="ignore"):
         for statement in program.statements:
             result = _result(_nest(statement, tensors, program, precision, block))
-            tensors[statement.target.tensor] = _written(statement.target, result, tensors, program)
+            target = statement.target
+            if is_spread(target):
+                kind = program.type[target.tensor]
+                tensors[target.tensor] = spread(statement, result, kind, program.size, precision)
+            else:
+                tensors[target.tensor] = _written(target, result, tensors, program)
     return Answer(
         {name: Expected.of(tensors[name], precision, program.type[name].dtype) for name in program.outputs}
     )
@@ -109,6 +116,7 @@ class _Nest:
         precision: of the kernel.
         block: elements that may be held at once.
         is_long: whether it is a long sum.
+        collisions: how many results go into one element of the target at most.
     """
 
     statement: Statement
@@ -117,6 +125,7 @@ class _Nest:
     precision: Precision
     block: int
     is_long: bool
+    collisions: int
 
     @property
     def outputs(self) -> int:
@@ -125,8 +134,8 @@ class _Nest:
 
     @property
     def terms_per_output(self) -> int:
-        """How many terms a reduction has."""
-        return prod(self.axes[axis] for axis in self.statement.reduced_axes)
+        """How many terms a reduction has, with all that go into an element of the target."""
+        return self.collisions * prod(self.axes[axis] for axis in self.statement.reduced_axes)
 
     def evaluate(self, expr: Expr, window: _Window) -> Bounded:
         """Evaluate an expression at some points; extent 1 where it lacks an axis."""
@@ -173,7 +182,8 @@ def _nest(
     for g in gathers(statement.value):
         table, _, _ = parts_of(g)
         leaves[g] = tensors[table.tensor].map(partial(table_view, g, axes=list(axes), sizes=program.size))
-    return _Nest(statement, axes, leaves, precision, block, is_long(statement, program))
+    many = collisions(statement.target, program.size)
+    return _Nest(statement, axes, leaves, precision, block, is_long(statement, program), many)
 
 
 def _leaf(access: Access, tensor: Bounded, axes: Sequence[str], sizes: Mapping[str, int]) -> Bounded:
@@ -268,7 +278,7 @@ def _summed(nest: _Nest) -> Bounded:
         unknown = unknown or a.unknown or b.unknown
     if exact and representable(n * largest, grain, nest.precision):
         return Bounded(value, None, grain, n * largest)
-    if exact and nest.is_long:
+    if exact and nest.is_long and nest.collisions == 1:
         most = _partly(nest, first, second)
         if representable(most, grain, nest.precision):
             return Bounded(value, None, grain, most)
@@ -281,7 +291,7 @@ def _summed(nest: _Nest) -> Bounded:
     # How far the errors of the factors move the sum: sum((|a| + e)(|b| + f)) - sum(|a| |b|).
     moved = magnitude - plain if not exact else 0.0
     added = nest.precision.gamma(n + 1) * magnitude
-    if n >= MANY and not unknown:
+    if n >= MANY and not unknown and nest.collisions == 1:
         most = _partly(nest, first, second)
         if most < magnitude.min(initial=np.inf):  # so the terms' signs are random
             added = np.minimum(added, scattered(n, most, nest.precision))

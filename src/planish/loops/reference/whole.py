@@ -18,9 +18,11 @@ from planish.loops.lang.program import (
     Statement,
     accesses,
 )
+from planish.loops.lang.scattering import is_spread
 from planish.loops.lang.whole import nearest_whole
 from planish.loops.reference.bounds import VALUES
 from planish.loops.reference.checking import Expected
+from planish.loops.reference.spreading import combined, filled_with
 from planish.loops.reference.views import Array, Arrays, contract, cut, overhang, view, within
 
 _UFUNC = {"add": np.add, "max": np.maximum, "min": np.minimum, "mul": np.multiply}
@@ -42,7 +44,13 @@ def whole_numbers(program: Program, inputs: Arrays, block: int) -> dict[str, Exp
     for s in program.statements:
         kind = program.type[s.target.tensor]
         whole = tensors.setdefault(s.target.tensor, np.zeros(kind.shape, np.int32))
-        _compute(s, view(whole, s.target.index, s.output_axes, program.size), tensors, program, block)
+        if is_spread(s.target):
+            whole.fill(nearest_whole(filled_with(s.reduce)))
+            part = np.empty([program.size[axis] for axis in s.output_axes], np.int32)
+            _compute(s, part, tensors, program, block)
+            combined(s, whole, part, program.size)
+        else:
+            _compute(s, view(whole, s.target.index, s.output_axes, program.size), tensors, program, block)
     return {name: _exactly(tensors[name]) for name in program.outputs}
 
 

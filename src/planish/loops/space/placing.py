@@ -7,6 +7,7 @@ from itertools import islice, permutations
 from math import prod
 
 from planish.loops.ir.schedule import Order, loop_text
+from planish.loops.lang.scattering import is_spread
 from planish.loops.space.estimate import COPY, cycles, is_copied
 from planish.loops.space.facts import Facts, Moves
 from planish.loops.space.knob import Context, Knob, Option, Options
@@ -72,8 +73,11 @@ def _orders(first: Order) -> Iterator[Order]:
 
 
 def can_be_packed(facts: Facts, moves: Moves) -> bool:
-    """Whether the nest touches a tensor in one way, and it is not one that nests pass on in tiles."""
-    passed_on = moves.tensor == facts.output.tensor and moves.tensor not in facts.program.outputs
+    """Whether the nest touches a tensor in one way, and can write it in tiles, or none that nests pass on."""
+    written = moves.tensor == facts.output.tensor
+    passed_on = written and (
+        moves.tensor not in facts.program.outputs or is_spread(facts.nest.statement.target)
+    )
     return moves.single and bool(moves.strides) and not passed_on
 
 
