@@ -51,3 +51,13 @@ def test_a_claim_lasts_no_longer_than_its_lease(
     assert one.claim(mine, [make_candidate(0)], 1)
     assert other.claim(theirs, [make_candidate(0)], 1) == [make_candidate(0)]
     one.add_trials(mine, [make_trial(0)])
+
+
+def test_a_claim_that_is_renewed_lasts(two: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = two
+    mine, theirs = begin(one), begin(other)
+    with monkeypatch.context() as patch:
+        patch.setattr(claims, "LEASE_S", -1.0)
+        one.claim(mine, [make_candidate(0), make_candidate(1)], 2)
+    one.renew_claims(mine)
+    assert other.claim(theirs, [make_candidate(0), make_candidate(1)], 2) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, delete, insert, or_, select, text
+from sqlalchemy import Connection, delete, insert, or_, select, text, update
 
 from planish.store.locks import RunLocks
 from planish.store.schema import claims
@@ -46,3 +46,9 @@ def claim(
         row = {"task_key": task_key, "run_id": run_id, "until": now + LEASE_S}
         connection.execute(insert(claims), [{**row, "candidate_hash": each} for each in free])
     return free
+
+
+def renew(connection: Connection, run_id: str) -> None:
+    """Let what a run has claimed last longer; what another one has taken since is lost to it."""
+    until = time.time() + LEASE_S
+    connection.execute(update(claims).where(claims.c.run_id == run_id).values(until=until))

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, update
 
 from planish.core import Candidate, StoreError, Task, Trial
 from planish.store.checksums import RUN, sealed, total
-from planish.store.claims import claim
+from planish.store.claims import claim, renew
 from planish.store.failures import HeldError, LostConnectionError
 from planish.store.inserting import insert_new
 from planish.store.interrupts import uninterrupted
@@ -152,7 +152,8 @@ class Store(Reader):
     def claim(self, run_id: str, candidates: Sequence[Candidate], most: int) -> list[Candidate]:
         """Claim candidates to be measured, so that no other run for the same task measures them meanwhile.
 
-        A claim ends with the run's next one, with its end, however that comes, and after two minutes at last.
+        A claim ends with the run's next one, with its end, however that comes, and after two minutes at last
+        if it is not renewed.
 
         Args:
             run_id: a run begun or resumed here.
@@ -173,6 +174,10 @@ class Store(Reader):
 
         mine = set(self._session.write(write))
         return [candidate for candidate in candidates if candidate.hash in mine]
+
+    def renew_claims(self, run_id: str) -> None:
+        """Let what a run has claimed be its own for two minutes more."""
+        self._session.write(lambda connection, _: renew(connection, run_id))
 
     def save_result(self, run_id: str, finalists: Sequence[ResultRow]) -> None:
         """Store what a run found, in place of what was stored before.

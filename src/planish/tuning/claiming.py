@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
 
 from planish.core import Candidate, StoreError, Trial
 from planish.store import Store
@@ -13,6 +14,8 @@ from planish.tuning.underway import UnderWay
 
 POLL_S = 0.05
 """How often the store is asked for what another run is measuring."""
+RENEWED_S = 30.0
+"""How often claims are renewed: well before they end by themselves."""
 
 
 class Claims:
@@ -59,6 +62,29 @@ class Claims:
         found = self._recall(mine)
         found += self._recall(self.waiting)
         return found, [candidate for candidate in mine if not self._journal.has(candidate)]
+
+    @contextmanager
+    def renewed(self) -> Generator[None]:
+        """Renew within the block what this run has claimed: to measure it may take longer than a claim lasts.
+
+        A thread does it, since the loop hears nothing while it waits for an answer.
+        """
+        if self._alone:
+            yield
+            return
+        over = Event()
+        thread = Thread(target=self._renew_until, args=[over], daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    def _renew_until(self, over: Event) -> None:
+        while not over.wait(RENEWED_S):
+            with suppress(StoreError):  # the loop will see it, too
+                self._store.renew_claims(self._journal.run_id)
 
     def release(self) -> None:
         """Let go of what was claimed and will not be measured here, so that no other run waits for it."""

@@ -59,19 +59,23 @@ class Loop:
     def stream(self, ask: Ask) -> None:
         """Evaluate what is proposed, until nothing is under way and nothing more is proposed."""
         try:
-            while self._fill(ask):
-                for candidate, answer in self._under_way.answers():
-                    self._tell(self._journal.answered(candidate, answer))
-                    if self._spending.is_reached():
-                        return
-                    # Once something is measured there is a deadline, for what is under way too.
-                    self._under_way.extend(self._spending.deadline())
-                    self._fill(ask)
-                if self._claims.waiting:  # another run measures what is waited for
-                    time.sleep(POLL_S)
+            with self._claims.renewed():
+                self._go(ask)
         finally:
             self._under_way.cancel()
             self._claims.release()
+
+    def _go(self, ask: Ask) -> None:
+        while self._fill(ask):
+            for candidate, answer in self._under_way.answers():
+                self._tell(self._journal.answered(candidate, answer))
+                if self._spending.is_reached():
+                    return
+                # Once something is measured there is a deadline, for what is under way too.
+                self._under_way.extend(self._spending.deadline())
+                self._fill(ask)
+            if self._claims.waiting:  # another run measures what is waited for
+                time.sleep(POLL_S)
 
     def _fill(self, ask: Ask) -> bool:
         """Give the executor as much as it has capacity for; whether there is anything to wait for."""

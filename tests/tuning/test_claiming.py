@@ -1,0 +1,83 @@
+"""What a run is measuring is its own for as long as that takes, and no longer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from planish.budget import Budget
+from planish.core import Candidate
+from planish.isolation import Answer
+from planish.settings import Settings
+from planish.store import Store, claims, open_store
+from planish.testing.stores import begin
+from planish.tuning import claiming
+from planish.tuning.api import task_of, tune_program
+from planish.tuning.progress import Progress, Silent
+from scripted import Disordered, Here, Scripted
+from tuning.final.trading import Plain, Text, Trade
+
+LEVEL, SETTINGS = Plain(), Settings(objectives=("time",), searcher="random", workers=1)
+
+
+@contextmanager
+def another(place: Path) -> Generator[tuple[Store, str]]:
+    """Begin another run for the same task, as another process does."""
+    with open_store(place) as store:
+        yield store, begin(store, task_of(LEVEL, Text(), SETTINGS))
+
+
+def test_a_claim_outlasts_its_lease_while_its_candidate_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "LEASE_S", 0.5)
+    monkeypatch.setattr(claiming, "RENEWED_S", 0.05)
+    place, taken = tmp_path / "a.db", list[Candidate]()
+
+    class Slow(Scripted):
+        def _answer(self, position: int, candidate: Candidate) -> Answer:
+            time.sleep(1.0)
+            taken.extend(store.claim(run, [candidate], 1))
+            return Answer(position, Trade().outcome(candidate), {})
+
+    with another(place) as (store, run):
+        tune_program(
+            LEVEL,
+            Text(),
+            budget=Budget(trials=1),
+            settings=SETTINGS,
+            store=place,
+            executor=Slow(),
+            compares=False,
+        )
+        assert taken == []
+
+
+def test_what_a_search_leaves_unmeasured_is_free_before_its_end(tmp_path: Path) -> None:
+    place, executor = tmp_path / "a.db", Disordered(["time_s"])
+
+    class Watching(Silent):
+        def ending(self, progress: Progress, what: str) -> None:
+            del what
+            left.update(executor.asked)
+            left.difference_update(each.candidate for each in store.run_trials(progress.run_id, LEVEL.steps))
+            free.update(store.claim(run, [*left], len(left)))
+
+    left, free = set[Candidate](), set[Candidate]()
+    with another(place) as (store, run):
+        tune_program(
+            LEVEL,
+            Text(),
+            budget=Budget(trials=40, value=1e9),
+            settings=SETTINGS,
+            store=place,
+            executor=executor,
+            start=Here,
+            listener=Watching(),
+        )
+    assert left
+    assert free == left
