@@ -11,6 +11,7 @@ import pytest
 
 import planish
 from planish.core import registry
+from planish.loops.backends import PREFERRED
 
 ROOT = Path(__file__).parents[1]
 OFFERS = [
@@ -67,6 +68,10 @@ def test_what_is_offered_can_be_loaded(group: str, name: str) -> None:
 def test_a_level_and_searchers_are_offered() -> None:
     assert registry.names("planish.levels") == ["graph", "hlo", "llvm", "loops"]
     assert {"exhaustive", "genetic", "random"} <= set(registry.names("planish.searchers"))
+
+
+def test_back_ends_of_loops_are_offered_like_those_of_other_packages() -> None:
+    assert set(PREFERRED) <= set(registry.names("planish.loops.backends"))
 
 
 @pytest.mark.parametrize("name", planish.__all__)

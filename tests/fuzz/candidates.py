@@ -10,7 +10,7 @@ from numpy.random import Generator
 from fuzz.case import Case
 from fuzz.draw import chance, draw_program, pick, shuffled
 from planish.core import Candidate, ScheduleError, Target, rng
-from planish.loops.backends import OWN
+from planish.loops.backends import PREFERRED
 from planish.loops.ir.fuse import fusable
 from planish.loops.ir.schedule import Schedule, loop_text
 from planish.loops.lang.program import Program
@@ -41,8 +41,8 @@ def cases(seed: int, number: int, programs: str = "") -> Iterator[Case]:
     random = rng(seed, number)
     program = draw_program(random, programs)
     special = chance(random, SPECIAL_SHARE)
-    base = Case(program.text, "[]", OWN[0], 1, special, int(random.integers(1 << 30)))
-    for backend in OWN:
+    base = Case(program.text, "[]", PREFERRED[0], 1, special, int(random.integers(1 << 30)))
+    for backend in PREFERRED:
         for kind, make in KINDS.items():
             cores = pick(random, (1, 1, 2))
             space = TemplateSpace(program, Target("", frozenset({backend}), cores, {"backend": backend}))

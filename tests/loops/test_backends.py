@@ -3,7 +3,7 @@
 import pytest
 
 from planish.core import PlanishError
-from planish.loops.backends import OWN, Backend, backend_named, backend_names
+from planish.loops.backends import PREFERRED, Backend, backend_named, backend_names
 from planish.testing.backends import BackendConformance
 
 
@@ -23,7 +23,7 @@ class TestPortable(BackendConformance):
 
 
 def test_ours_come_first() -> None:
-    assert backend_names()[: len(OWN)] == OWN
+    assert backend_names()[: len(PREFERRED)] == PREFERRED
 
 
 def test_an_unknown_back_end_is_told() -> None:

@@ -1,4 +1,4 @@
-"""Registries of thunks: levels and searchers are named here and imported only when used."""
+"""Registries of thunks: levels, searchers and back ends are named here and imported only when used."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -7,11 +7,14 @@ from typing import Any
 
 from planish.core.errors import PlanishError, unknown
 
+# The files of all packages are read for one group as for all of them, which takes milliseconds.
+_installed = cache(entry_points)
+
 
 @cache
 def _entries(group: str) -> Mapping[str, EntryPoint]:
     found: dict[str, EntryPoint] = {}
-    for entry in entry_points(group=group):
+    for entry in _installed().select(group=group):
         if entry.name in found and found[entry.name].value != entry.value:
             raise PlanishError(
                 f"two packages offer '{entry.name}' in {group}: {found[entry.name].value} and {entry.value}",
@@ -22,7 +25,7 @@ def _entries(group: str) -> Mapping[str, EntryPoint]:
 
 
 def names(group: str) -> list[str]:
-    """List what a group offers (`planish.levels`, `planish.searchers`), without importing any."""
+    """List what a group offers (as `planish.levels`), without importing any."""
     return sorted(_entries(group))
 
 

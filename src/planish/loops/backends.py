@@ -1,14 +1,13 @@
 """The back ends: which there are, and by which protocol the level uses them.
 
-A back end makes what runs of a loop tree. Ours are named here; those of other packages are entry points of
-the group `planish.loops.backends`, each a `Backend`, or a class that makes one without arguments.
+A back end makes what runs of a loop tree. All are entry points of the group `planish.loops.backends`, ours
+like those of other packages: each a `Backend`, or a class that makes one without arguments.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from planish.core import Machine, registry, unknown
@@ -22,8 +21,9 @@ if TYPE_CHECKING:
     Arrays = Mapping[str, NDArray[Any]]
 
 GROUP = "planish.loops.backends"
-OWN = ("x86-avx512", "x86-avx2", "portable")
-"""Ours, the preferred first: LoopNest for x86-64 by instruction set, and LLVM for any processor."""
+PREFERRED = ("x86-avx512", "x86-avx2", "portable")
+"""Where none is asked for, the first of these that works is taken: LoopNest for x86-64 by instruction set,
+and LLVM for any processor. Others must be asked for by name."""
 
 
 class Bound(Protocol):
@@ -106,9 +106,12 @@ class Backend(Protocol):
         ...
 
 
+@cache
 def backend_names() -> tuple[str, ...]:
-    """List all back ends, ours first; none is imported."""
-    return OWN + tuple([name for name in registry.names(GROUP) if name not in OWN])
+    """List all back ends, the preferred first; none is imported."""
+    found = registry.names(GROUP)
+    preferred = [name for name in PREFERRED if name in found]
+    return tuple(preferred + [name for name in found if name not in PREFERRED])
 
 
 @cache
@@ -118,8 +121,6 @@ def backend_named(name: str) -> Backend:
     Raises:
         PlanishError: there is none of this name.
     """
-    if name in OWN:
-        return import_module("planish.loops.runtime.host").OF[name]
     if name not in backend_names():
         raise unknown("level 'loops' has no back end", name, backend_names())
     found: Any = registry.load(GROUP, name)

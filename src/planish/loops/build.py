@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from planish.core import Candidate, Target, TargetError
-from planish.loops.backends import OWN, Executable, backend_named, backend_names
+from planish.loops.backends import PREFERRED, Executable, backend_named, backend_names
 from planish.loops.codegen.kernel import Code
 from planish.loops.ir.annotated import AnnotatedTree
 from planish.loops.ir.schedule import Schedule
@@ -44,7 +44,7 @@ def compile_with(backend: str, tree: LoopTree) -> Code:
     """
     found = backend_named(backend)
     if not isinstance(found, HostBackend):
-        raise TargetError(f"back end '{backend}' makes no code for this processor", f"Use {OWN[-1]}.")
+        raise TargetError(f"back end '{backend}' makes no code for this processor", f"Use {PREFERRED[-1]}.")
     return found.generate(tree)
 
 

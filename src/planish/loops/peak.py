@@ -27,7 +27,7 @@ def measured_peak(backend: str, dtype: str = "float32") -> float:
     cache, repeated; the best of them all counts.
 
     Args:
-        backend: one of `planish.loops.backends.OWN`.
+        backend: one of `planish.loops.backends.PREFERRED`.
         dtype: the element type.
     """
     return max(_rate(backend, dtype, m, n) for m, n in _TILES)

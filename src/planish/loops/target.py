@@ -7,13 +7,28 @@ from functools import cache
 from importlib.metadata import version
 
 from planish.core import Target, TargetError, caches, processor, unknown, usable_cores
-from planish.loops.backends import backend_named, backend_names
+from planish.loops.backends import PREFERRED, backend_named, backend_names
 
 
 @cache
 def available_backends() -> tuple[str, ...]:
     """List the back ends that work on this machine, the preferred first."""
     return tuple([name for name in backend_names() if backend_named(name).works()])
+
+
+def preferred_backend() -> str:
+    """Name the back end that is taken where none is asked for; no other package's is imported.
+
+    Raises:
+        TargetError: planish's own back ends are not found.
+    """
+    for name in PREFERRED:
+        if name in backend_names() and backend_named(name).works():
+            return name
+    raise TargetError(
+        "planish's own back ends for loops are not found",
+        "Its entry points are older than its code: install planish again.",
+    )
 
 
 def this_machine(cores: int, backend: str = "") -> Target:
@@ -29,10 +44,10 @@ def this_machine(cores: int, backend: str = "") -> Target:
     """
     if not 1 <= cores <= usable_cores():
         raise TargetError(f"{cores} cores asked for, this process may use {usable_cores()}", "Use --cores.")
-    chosen = backend or available_backends()[0]
+    chosen = backend or preferred_backend()
     if chosen not in backend_names():
         raise unknown("level 'loops' has no back end", chosen, backend_names())
-    if chosen not in available_backends():
+    if not backend_named(chosen).works():
         raise TargetError(
             f"back end '{chosen}' does not work on this machine",
             f"It has: {', '.join(available_backends())}.",

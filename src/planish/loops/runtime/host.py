@@ -59,10 +59,8 @@ def _portable(tree: LoopTree) -> Code:
     return compile_tree(tree)
 
 
-OF = {
-    "x86-avx512": _x86("avx512", Machine(64, 32)),
-    "x86-avx2": _x86("avx2", Machine(32, 16)),
-    # What every processor of today has: to ask LLVM for more takes long.
-    "portable": HostBackend(Machine(32, 16), ("llvmlite",), _portable, lambda: True),
-}
-"""Name to back end."""
+# The entry points of pyproject.toml name these.
+AVX512 = _x86("avx512", Machine(64, 32))
+AVX2 = _x86("avx2", Machine(32, 16))
+# Registers as every processor of today has them: to ask LLVM for more takes long.
+PORTABLE = HostBackend(Machine(32, 16), ("llvmlite",), _portable, lambda: True)
