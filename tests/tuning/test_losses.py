@@ -9,6 +9,7 @@ import pytest
 
 from planish.budget import Budget
 from planish.core import AllFailedError, Candidate, Outcome, Task, Trial
+from planish.isolation import LostError
 from planish.results.result import Result
 from planish.settings import Settings
 from planish.store import open_store
@@ -69,6 +70,21 @@ def test_if_all_are_lost_there_is_no_result(tmp_path: Path) -> None:
     with open_store(tmp_path / "a.db") as store:
         (run,) = store.runs()
         assert (run.status, run.trials) == ("failed", 0)
+
+
+def test_a_baseline_that_is_lost_is_no_fault_of_the_program(tmp_path: Path) -> None:
+    settings = replace(SETTINGS, objectives=("time", "error"))
+    level = Mortal(recipe=Struck(folder=tmp_path, times=3))
+    with open_store(tmp_path / "a.db") as store:
+        with pytest.raises(LostError, match="the baseline's worker was lost: killed") as caught:
+            tune_program(level, Text(), budget=Budget(trials=1), settings=settings, store=store)
+        assert caught.value.hint == "The same command goes on."
+        (run,) = store.runs()
+        assert (run.status, run.trials) == ("failed", 0)
+        found = tune_program(
+            level, Text(), budget=Budget(trials=1), settings=settings, store=store, compares=False
+        )
+    assert (found.run_id, found.trials) == (run.id, 1)
 
 
 def test_a_comparison_that_cannot_be_costs_the_run_nothing(tmp_path: Path) -> None:

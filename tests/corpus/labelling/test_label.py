@@ -19,8 +19,9 @@ from planish.core import PlanishError
 from planish.corpus import SAMPLE, Row
 from planish.corpus.labelling import Label, Plan, build_coreset, label_corpus, most_saving, read_labels
 from planish.corpus.labelling.jobs import Broadcasting
-from planish.corpus.labelling.label_shards import read_shard
+from planish.corpus.labelling.label_shards import LABELS, read_shard
 from planish.corpus.labelling.run import LISTS, SEARCHED, Draw
+from planish.isolation import LostError
 from planish.llvm.backend import open_backend
 from planish.llvm.functions.attributes import for_size
 from planish.llvm.functions.identity import identity
@@ -267,6 +268,22 @@ def test_a_function_that_cannot_be_broadcast_to_keeps_its_label(
 
     assert {label.identity for label in labels} == {row.identity for row in _rows(12)}
     assert {label.found_by for label in labels} <= {"search", "baseline"}
+
+
+def test_children_that_others_kill_end_the_labelling_and_write_no_shard(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> Label:
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Broadcasting, "__call__", killed)
+        with pytest.raises(LostError, match="processes are killed from outside: killed by SIGKILL"):
+            _label(corpus, tmp_path)
+    assert list((tmp_path / SEARCHED).iterdir())
+    assert not list((tmp_path / LABELS).glob("*"))
+    assert {label.identity for label in _label(corpus, tmp_path)} == {row.identity for row in _rows(12)}
 
 
 def test_a_coreset_is_chosen_by_training_functions_alone(labels: list[Label]) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from planish.store import ResultRow, open_store
 from planish.testing.lattice import Set
 from planish.tuning.api import tune_program
 from planish.tuning.final import ablate, allowance, compare, minimise
+from planish.tuning.final.state import FinalState
 from scripted import Here
 from tuning.final.trading import Full, Plain, Text, Trade, first
 
@@ -272,6 +274,20 @@ def test_what_cannot_be_done_is_said_once(tmp_path: Path, method: str, note: str
     assert found.stored[0].data["run_notes"] == [note]
     why = found.stored[0].data["second_opinion"]["why"]
     assert why == (note if method == "second_opinion" else "")
+
+
+def test_what_fails_after_the_comparison_takes_nothing_of_it_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> FinalState:
+        raise PlanishError("the disk is full", "Free some.")
+
+    monkeypatch.setattr(import_module("planish.tuning.final.finish"), "ablate", broken)
+    found = ended(tmp_path, Full())
+    assert found.result.notes == ("no effects of single steps: the disk is full. Free some",)
+    assert found.status == "finished"
+    assert len(comparison(found).finalists) == len(found.stored) == 4
+    assert comparison(found).reference is not None, "what came before it is kept"
 
 
 @pytest.mark.parametrize("method", ["second_opinion", "scores", "reference"])

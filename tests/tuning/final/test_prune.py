@@ -1,0 +1,51 @@
+"""Leaving out the steps of finalists that do nothing, where a level can tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from planish.core import Candidate, Task
+from planish.results.comparison import Finalist
+from planish.settings import Settings
+from planish.store import open_store
+from planish.testing.lattice import Set
+from planish.tuning.api import task_of
+from planish.tuning.final.outcome import SearchOutcome
+from planish.tuning.final.prune import prune
+from planish.tuning.final.state import FinalState
+from planish.tuning.progress import Progress
+from planish.tuning.trials import Trials
+from scripted import Here
+from tuning.final.trading import Plain, Text
+
+
+@dataclass
+class Identifying(Plain):
+    """The level of `trading`, which knows that knob 3 is idle."""
+
+    @contextmanager
+    def identities(self, task: Task) -> Generator[Callable[[Candidate], str]]:
+        del task
+        yield lambda candidate: str(
+            [step for step in candidate.steps if not str(step).startswith("Set(knob=3")]
+        )
+
+
+def test_finalists_stay_in_their_order_and_of_equals_the_first(tmp_path: Path) -> None:
+    level, settings = Identifying(), Settings(objectives=("time",))
+    task = task_of(level, Text(), settings)
+    idle, one, other, last = Set(3, 1), Set(0, 1), Set(1, 2), Set(2, 1)
+    found = [(other, idle), (one, idle), (other,), (last,)]
+    assert str(idle).startswith("Set(knob=3")
+    with open_store(tmp_path / "a.db") as store:
+        tried = Trials(store, "run", level.steps)
+        search = SearchOutcome(
+            level, task, settings, store, Progress(task, "run"), tried, {}, 9.0, stopped=False, start=Here
+        )
+        finalists = tuple(Finalist(candidate=Candidate(steps)) for steps in found)
+        left = prune(search, FinalState(finalists), math.inf).finalists
+    assert [each.candidate.steps for each in left] == [(other,), (one,), (last,)]
