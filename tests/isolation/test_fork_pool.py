@@ -208,3 +208,77 @@ def test_temporary_files_end_with_the_pool(tmp_path: Path, monkeypatch: pytest.M
     assert done.answer is not None
     assert Path(done.answer).is_relative_to(tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_death_is_noticed_though_somebody_else_holds_the_pipe(tmp_path: Path) -> None:
+    def work(item: int, _: Watchdog) -> int:
+        if item == 1:
+            holder = os.fork()
+            if not holder:
+                os.setsid()  # it is out of reach, with all that it has inherited
+                time.sleep(20)
+                os._exit(0)
+            (tmp_path / "holder").write_text(str(holder))
+            _exit()
+        return item
+
+    done = {one.item: one for one in forked(range(3), work, 1, at_once=3)}
+
+    holder = int((tmp_path / "holder").read_text())
+    assert living(holder), "who holds the pipe was waited for"
+    os.kill(holder, signal.SIGKILL)
+    assert {item: one.answer for item, one in done.items()} == {0: 0, 1: None, 2: 2}
+
+
+def test_what_a_child_has_sent_before_it_died_counts(tmp_path: Path) -> None:
+    def work(item: int, _: Watchdog) -> bytes:
+        if item == 2:
+            (tmp_path / "dead").touch()
+            _exit()
+        return bytes(30_000)
+
+    with closing(ForkPool(work, 1, at_once=3)) as pool:
+        pool.add([0, 1, 2])
+        assert not list(pool.over(0.0))
+        while not (tmp_path / "dead").exists():
+            time.sleep(0.01)
+        time.sleep(0.05)
+        done: list[tuple[int, bool]] = []
+        while pool.busy:
+            done += [(one.item, one.answer is not None) for one in pool.over()]
+    assert sorted(done) == [(0, True), (1, True), (2, False)]
+
+
+def test_a_part_with_a_long_name_is_refused_too() -> None:
+    def work(item: int, watchdog: Watchdog) -> list[bool]:
+        names = [f"{'long' * 5000}{place}" for place in range(3)]
+        allowed: list[bool] = []
+        for place, name in enumerate(names):
+            allowed.append(watchdog.enter(name))
+            if allowed[-1] and place == item:
+                _exit()
+        return allowed
+
+    (done,) = forked([1], work, 1)
+
+    assert done.answer == [True, False, True]
+
+
+def test_a_fork_that_is_refused_leaves_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused() -> int:
+        raise BlockingIOError("no more processes")
+
+    def work(item: int, _: Watchdog) -> int:
+        return item
+
+    with closing(ForkPool(work, 1)) as pool:
+        pool.add([1])
+        while pool.busy:
+            list(pool.over())
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        pool.add([2])
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fork", refused)
+            with pytest.raises(BlockingIOError):
+                list(pool.over())
+        assert len(list(Path("/proc/self/fd").iterdir())) == before

@@ -15,10 +15,10 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
-from multiprocessing.connection import Connection, Pipe
+from contextlib import ExitStack, suppress
+from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from planish.isolation.confinement import cap_memory, die_with_parent
 from planish.isolation.endings import End, ending_of, is_from_outside, is_timeout
@@ -40,37 +40,52 @@ class ForkedChild:
 
     Attributes:
         pid: its number.
-        answers: what it sends.
+        ends: to be waited for; one is ready when it has sent something, or is dead.
     """
 
     def __init__(self, work: Callable[[Connection], object], memory_bytes: int, scratch: Path) -> None:
-        self.answers, sends = Pipe(duplex=False)
-        lifeline, self._held = os.pipe()
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115  (closed by `end`)
-        _lifelines.add(self._held)
-        with warnings.catch_warnings():
-            # With other threads, a fork may find a lock held for ever; the work must take none of theirs.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            self.pid = os.fork()
-        if not self.pid:
-            self._work_and_exit(work, sends, lifeline, memory_bytes, scratch)
-        with suppress(OSError):  # it was quicker
-            os.setpgid(self.pid, self.pid)
-        sends.close()
-        os.close(lifeline)
+        with ExitStack() as theirs, ExitStack() as ours:
+            self._answers, sends = Pipe(duplex=False)
+            ours.enter_context(self._answers)
+            theirs.enter_context(sends)
+            lifeline, held = os.pipe()
+            ours.callback(_let_go, held)
+            theirs.callback(os.close, lifeline)
+            _lifelines.add(held)
+            self._said = ours.enter_context(tempfile.TemporaryFile())
+            self.pid = _fork()
+            if not self.pid:
+                self._work_and_exit(work, sends, lifeline, memory_bytes, scratch)
+            with suppress(OSError):  # it was quicker
+                os.setpgid(self.pid, self.pid)
+            death = _death_of(self.pid)
+            if death is not None:
+                ours.callback(os.close, death)
+            self.ends: tuple[Connection | int, ...] = (self._answers, *([] if death is None else [death]))
+            self._ours = ours.pop_all()
+
+    def receive(self) -> Any:
+        """Give what it has sent, once one of its ends is ready.
+
+        Raises:
+            EOFError: it is dead, or sends nothing any more; whoever it started may hold its pipe still.
+            OSError: the same, in the middle of what it sent.
+        """
+        if wait(self.ends[1:], 0):
+            os.set_blocking(self._answers.fileno(), False)
+        if not self._answers.poll():
+            raise EOFError
+        return self._answers.recv()
 
     def end(self) -> End:
         """Wait for its death, end what it started, and say how it ended."""
         os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)  # until it is buried, its group is its own
         self._kill_group()
         code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        self.answers.close()
-        _lifelines.discard(self._held)
-        os.close(self._held)
         cause = ending_of(code)
         self._said.seek(max(0, self._said.seek(0, os.SEEK_END) - _SAID))
         said = self._said.read().decode(errors="replace").strip()
-        self._said.close()
+        self._ours.close()
         return End(cause, f"{cause}: {said}" if said else cause, is_from_outside(code), is_timeout(code))
 
     def kill(self) -> None:
@@ -92,7 +107,7 @@ class ForkedChild:
     ) -> NoReturn:
         code = 1
         try:
-            self.answers.close()
+            self._answers.close()
             self._settle(lifeline, memory_bytes, scratch)
             work(sends)
             code = 0
@@ -119,6 +134,25 @@ class ForkedChild:
             os.dup2(ours, theirs)
         if memory_bytes:
             cap_memory(memory_bytes)
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():
+        # With other threads, a fork may find a lock held for ever; the work must take none of theirs.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
+def _death_of(pid: int) -> int | None:
+    if sys.platform == "linux":
+        with suppress(OSError):  # an old system, or no more descriptors: its pipe will tell
+            return os.pidfd_open(pid)
+    return None
+
+
+def _let_go(lifeline: int) -> None:
+    _lifelines.discard(lifeline)
+    os.close(lifeline)
 
 
 def forget_output() -> None:

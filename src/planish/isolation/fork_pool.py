@@ -103,7 +103,7 @@ class ForkPool(Generic[Item, Answer]):
         self._work, self._count, self._at_once = work, jobs, at_once
         self._limits = limits or ForkLimits()
         self._waiting: deque[_Job[Item]] = deque()
-        self._children: dict[Connection, _Working[Item]] = {}
+        self._children: list[_Working[Item]] = []
         self._scratch = Scratch()
         self._end_scratch = weakref.finalize(self, self._scratch.remove)
 
@@ -128,14 +128,14 @@ class ForkPool(Generic[Item, Answer]):
             Exception: whatever the work raises.
         """
         self._fill()
-        for answers in wait(list(self._children), seconds):
-            assert isinstance(answers, Connection)
-            yield from self._hear(self._children[answers])
+        ready = set(wait([end for working in self._children for end in working.child.ends], seconds))
+        for working in [each for each in self._children if not ready.isdisjoint(each.child.ends)]:
+            yield from self._hear(working)
         self._fill()
 
     def close(self) -> None:
         """Kill what still runs; harmless when called twice."""
-        for working in self._children.values():
+        for working in self._children:
             working.child.kill()
         self._children.clear()
         self._waiting.clear()
@@ -158,7 +158,7 @@ class ForkPool(Generic[Item, Answer]):
                 sends.send(self._done(job, note))
 
         child = ForkedChild(work, self._limits.memory_bytes, self._scratch.path)
-        self._children[child.answers] = _Working(child, note, jobs)
+        self._children.append(_Working(child, note, jobs))
 
     def _done(self, job: _Job[Item], note: Note) -> tuple[Answer | None, Exception | None, str]:
         """Work on one item, in the child."""
@@ -172,7 +172,7 @@ class ForkPool(Generic[Item, Answer]):
 
     def _hear(self, working: _Working[Item]) -> Iterator[Done[Item, Answer]]:
         try:
-            answer, error, trace = working.child.answers.recv()
+            answer, error, trace = working.child.receive()
         except (EOFError, OSError):
             yield from self._bury(working)
             return
@@ -183,7 +183,7 @@ class ForkPool(Generic[Item, Answer]):
 
     def _bury(self, working: _Working[Item]) -> Iterator[Done[Item, Answer]]:
         """Note what a child died of; another goes on in its place."""
-        del self._children[working.child.answers]
+        self._children.remove(working)
         end = working.child.end()
         if working.jobs and self._is_given_up(working.jobs[0], end, working.note.read()):
             job = working.jobs.popleft()

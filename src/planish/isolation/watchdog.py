@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import hashlib
 import mmap
 import signal
 from collections.abc import Collection
 
 _NOTE_BYTES = 8192
 _LENGTH_BYTES = 4
+_MOST_BYTES = _NOTE_BYTES - _LENGTH_BYTES
 _PATIENCE = 50
 """How many seconds by the clock one of the processor may take."""
 
 
+def noted(text: str) -> str:
+    """Give a text as a note holds it: a long one is cut, and ends with a digest of the whole."""
+    data = text.encode()
+    if len(data) <= _MOST_BYTES:
+        return text
+    digest = hashlib.sha256(data).hexdigest()
+    return f"{data[: _MOST_BYTES - len(digest) - 1].decode(errors='ignore')} {digest}"
+
+
 class Note:
-    """A text in memory that a parent and its forked children share; a long one is cut."""
+    """A text in memory that a parent and its forked children share, as `noted`."""
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, _NOTE_BYTES)
 
     def write(self, text: str) -> None:
         """Replace the text."""
-        data = text.encode()[: _NOTE_BYTES - _LENGTH_BYTES]
+        data = noted(text).encode()
         self._memory[: len(data) + _LENGTH_BYTES] = len(data).to_bytes(_LENGTH_BYTES, "little") + data
 
     def read(self) -> str:
@@ -37,7 +48,7 @@ class Watchdog:
 
     Args:
         note: shared with the parent.
-        refused: what ended a child at this work.
+        refused: what ended a child at this work, as it was noted.
         seconds: of the processor, for one part; by the clock it may be 50 times as many.
     """
 
@@ -46,7 +57,7 @@ class Watchdog:
 
     def enter(self, text: str) -> bool:
         """Note what is done now; False if it must not be."""
-        if text in self._refused:
+        if noted(text) in self._refused:
             return False
         self._note.write(text)
         self._limit(self._seconds)
