@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -23,7 +22,7 @@ from planish.core import (
     Tried,
     candidate_from_json,
 )
-from planish.store import Reader, Run, StoredTask
+from planish.store import Reader, StoredTask
 
 MOST_TRIALS = 4000
 """After so many trials no further program is read: a search is not to wait long for what is stored."""
@@ -49,28 +48,32 @@ class Past:
     def ratio(self, trial: Trial) -> float | None:
         """Give a trial's cost over the baseline's; less is better. None where it failed."""
         cost = trial.cost(self.objective)
-        if not cost:
+        if cost is None:
             return None
         ratio = cost / self.objective.cost(self.baseline)
-        return ratio if self.objective.direction == "down" else 1 / ratio
+        if self.objective.direction == "down":
+            return ratio
+        return 1 / ratio if ratio else math.inf
 
 
-def context_of(store: Reader, level: Level, task: Task, run: Run | None = None) -> SearchContext:
+def context_of(
+    store: Reader, level: Level, task: Task, before: float = math.inf, taught: Sequence[Any] | None = None
+) -> SearchContext:
     """Give what is known before a search begins.
 
     Args:
         store: what is known of other programs.
         level: the task's.
         task: what is to be tuned.
-        run: the one that is resumed: it is taught what it was taught at its beginning, so that it proposes
-            what it would have without the interruption.
+        before: when the run began, in seconds since the epoch: one that is resumed knows what it knew then,
+            so that it proposes what it would have without the interruption.
+        taught: what it was taught then, as `stored` gives it; None where that is not known.
     """
-    before = time.time() if run is None else run.started
     tried = cache(partial(tried_elsewhere, store, level, task, before))
     if not isinstance(level, CanLearn):
         return SearchContext((), tried)
-    if run is not None and run.taught is not None:
-        return SearchContext([candidate_from_json(each, level.steps) for each in run.taught], tried)
+    if taught is not None:
+        return SearchContext([candidate_from_json(each, level.steps) for each in taught], tried)
     return SearchContext(level.learn(task, tried()), tried)  # planish 0.1 did not store what it taught
 
 

@@ -55,6 +55,7 @@ class Store(Reader):
         options: Mapping[str, Any] | None = None,
         versions: Mapping[str, str] | None = None,
         taught: Sequence[Any] | None = None,
+        started: float | None = None,
     ) -> str:
         """Begin a run, and hold it for writing until it is finished or the store is closed.
 
@@ -66,6 +67,7 @@ class Store(Reader):
             options: what else decides the run, as JSON.
             versions: name to version of the software that runs it.
             taught: what other programs have taught it, as JSON; None where its level does not learn.
+            started: when it began to look into the store, in seconds since the epoch; None for now.
 
         Returns:
             The run's id.
@@ -83,7 +85,7 @@ class Store(Reader):
             "options": to_json(dict(options or {})),
             "versions": to_json(dict(versions or {})),
             "host": platform.node(),
-            "started": time.time(),
+            "started": time.time() if started is None else started,
             "ended": None,
             "status": "running",
             "seconds": "{}",

@@ -149,7 +149,8 @@ def _begin(
     name, space_name = settings.searcher or level.searchers[0], settings.space or level.spaces[0]
     decides = {k: str(v) for k, v in settings.searcher_options.items()}
     old = None if settings.remeasure else _same_run(store, task, name, space_name, settings.seed, decides)
-    context = context_of(store, level, task, old)
+    started = time.time() if old is None else old.started
+    context = context_of(store, level, task, started, None if old is None else old.taught)
     space, seed = level.space(task, space_name), settings.seed
     searcher = make_searcher(name, space, task.objectives, seed, settings.searcher_options, context)
     factory = level.evaluator(task)  # may raise, and then no run has begun
@@ -157,7 +158,7 @@ def _begin(
         run_id = store.begin_run(
             task, searcher=name, space=space_name, seed=settings.seed, options=decides,
             versions={"planish": version("planish"), "python": platform.python_version()},
-            taught=stored(level, context),
+            taught=stored(level, context), started=started,
         )  # fmt: skip
     else:
         run_id = old.id
