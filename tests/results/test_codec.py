@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from planish.budget import Budget
-from planish.core import Ratio, StoreError
-from planish.levels import level_named
-from planish.results.codec import decode, encode
+from planish.core import Candidate, Opinion, Ratio, StoreError, describe
+from planish.levels import level_named, load_program
+from planish.results.codec import encode
 from planish.results.comparison import Clocks
+from planish.results.decoding import decode
 from planish.results.result import read_result
 from planish.settings import Settings
 from planish.store import ResultRow, open_store
-from planish.tuning.api import tune
+from planish.tuning.api import task_of, tune
 from report.fronts import BOTH, front
 from report.planks import TIME
 from results.old_runs import DATA
@@ -38,6 +40,7 @@ def test_a_comparison_comes_back_as_it_was() -> None:
     found = replace(
         found,
         finalists=(replace(first, measured=timed, notes=("odd",)), *others),
+        baseline=replace(found.baseline, opinion=Opinion(agrees=False, difference=0.5, why="far apart")),
         noise={"time_s": 0.02},
         notes=("n",),
     )
@@ -88,6 +91,73 @@ def test_what_is_damaged_is_one_error(name: str, value: object) -> None:
         }
     with pytest.raises(StoreError, match="the result of run a cannot be read"):
         decode([replace(row, data=data)], BOTH)
+
+
+def _put(data: Any, place: str, value: object) -> Any:
+    """Give JSON with another value somewhere: `effects.alone.0.step`."""
+    name, _, rest = place.partition(".")
+    if isinstance(data, list):
+        found: list[Any] = data
+        return [_put(each, rest, value) if str(at) == name else each for at, each in enumerate(found)]
+    return {**data, name: _put(data[name], rest, value) if rest else value}
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("objectives.time_s.median", "<script>"),
+        ("objectives.time_s.median", True),
+        ("objectives.time_s.median", None),
+        ("objectives.time_s.ratio", [1.0, 2.0]),
+        ("objectives.time_s.ratio", [1.0, "2", 3.0]),
+        ("samples", ["fast"]),
+        ("samples", "123"),
+        ("scores", {"error_final": "few"}),
+        ("scores", [1.0]),
+        ("second_opinion.agrees", "yes"),
+        ("second_opinion.why", 5),
+        ("edits.searched", "many"),
+        ("effects.alone.0.values", {"time_s": []}),
+        ("effects.alone.0.step", "first"),
+        ("trial", {"time_s": None}),
+        ("notes", "one"),
+        ("notes", [1]),
+        ("figures", ["none"]),
+    ],
+)
+def test_a_value_of_a_wrong_type_is_an_error_that_names_its_row(place: str, value: object) -> None:
+    first, second, *others = stored(encode(front()))
+    with pytest.raises(StoreError, match="the result of run a cannot be read: #2: ") as caught:
+        decode([first, replace(second, data=_put(second.data, place, value)), *others], BOTH)
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_code == 4
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("baseline.samples", [None]),
+        ("baseline_scores", {"error_final": "few"}),
+        ("noise", {"time_s": "some"}),
+        ("run_notes", [["a"]]),
+        ("reference", {"name": 5, "objectives": {"time_s": 1.0, "error": 1.0}}),
+        ("baseline_opinion", {"agrees": True, "difference": "some", "why": ""}),
+    ],
+)
+def test_so_is_one_that_belongs_to_all(place: str, value: object) -> None:
+    first, *others = stored(encode(front()))
+    with pytest.raises(StoreError, match="the result of run a cannot be read: #1: TypeError"):
+        decode([replace(first, data=_put(first.data, place, value)), *others], BOTH)
+
+
+def test_figures_that_are_none_of_the_levels_are_one_error() -> None:
+    level, program = load_program("define i32 @f() {\n  ret i32 1\n}\n", "llvm", {})
+    task = task_of(level, program, Settings())
+    told = {Candidate().hash: {"values": {"instructions": "many"}}}
+    for figures in ({"instructions": 5}, {"instructions": {"a": {}}}, {"instructions": told}):
+        with pytest.raises(StoreError, match="the figures of a finalist cannot be read") as caught:
+            describe(level, task, Candidate(), figures)
+        assert caught.value.exit_code == 4
 
 
 def test_all_that_the_last_version_stored_is_the_same_in_this_one() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from planish.core.capabilities import HasFigures
+from planish.core.errors import StoreError
 from planish.core.protocols import Level
 from planish.core.step import Candidate
 from planish.core.task import Task
@@ -19,7 +20,16 @@ def describe(level: Level, task: Task, candidate: Candidate, figures: Mapping[st
         task: what was tuned.
         candidate: what is shown.
         figures: what its run measured for that; empty where it did not.
+
+    Raises:
+        StoreError: the figures are no such figures: they are from a store that is damaged.
     """
-    if isinstance(level, HasFigures):
+    if not isinstance(level, HasFigures):
+        return level.describe(task, candidate)
+    try:
         return level.describe(task, candidate, figures)
-    return level.describe(task, candidate)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        if not figures:
+            raise
+        told = f"the figures of a finalist cannot be read: {type(error).__name__}: {error}"
+        raise StoreError(told, "Tune again.") from error

@@ -19,7 +19,8 @@ The keys of a row's JSON, by objective name where a value is a mapping:
 
 In the first row there is also what belongs to all:
 
-- `baseline`: its `median` and `samples` by the leading objective; `baseline_scores`;
+- `baseline`: its `median` and `samples` by the leading objective; `baseline_scores`; `baseline_opinion`, as
+  `second_opinion`, where it was asked for;
 - `noise`: the share by which equals differ, measured while minimising; empty where nothing was minimised;
 - `reference`, where there is one: its `name`, and the medians as `objectives`;
 - `run_notes`: sentences on how the whole run was measured.
@@ -27,16 +28,13 @@ In the first row there is also what belongs to all:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
-from planish.core import VERDICTS, Effect, Objective, Opinion, Ratio, StoreError, Verdict
+from planish.core import Effect, Opinion, Ratio
 from planish.results.comparison import Clocks, Compared, Comparison, Finalist, Measurement
 from planish.store import ResultRow
 
 VERSION = 2
-_OLD: Mapping[str, Verdict] = {"faster": "better", "no difference": "same", "slower": "worse"}
-_Json = Mapping[str, Any]
 
 
 def encode(comparison: Comparison) -> list[ResultRow]:
@@ -54,6 +52,7 @@ def _shared(comparison: Comparison) -> dict[str, Any]:
     return {
         "baseline": {"median": base.lead.median, "samples": list(base.lead.samples)},
         "baseline_scores": dict(base.scores),
+        **({"baseline_opinion": _opinion_to_json(base.opinion)} if base.opinion != Opinion() else {}),
         "noise": dict(comparison.noise),
         **({"reference": reference_to_json(reference)} if reference else {}),
         "run_notes": list(comparison.notes),
@@ -72,7 +71,6 @@ def medians(compared: Compared) -> dict[str, float]:
 
 def finalist_to_json(finalist: Finalist, baseline: Compared) -> dict[str, Any]:
     """Give what a row says of one finalist."""
-    opinion = finalist.opinion
     return {
         "hash": finalist.candidate.hash,
         "samples": list(finalist.lead.samples),
@@ -81,7 +79,7 @@ def finalist_to_json(finalist: Finalist, baseline: Compared) -> dict[str, Any]:
             for name, each in finalist.measured.items()
         },
         "scores": dict(finalist.scores),
-        "second_opinion": {"agrees": opinion.agrees, "difference": opinion.difference, "why": opinion.why},
+        "second_opinion": _opinion_to_json(finalist.opinion),
         "edits": {"searched": finalist.searched, "left": len(finalist.candidate.steps)},
         "effects": {
             "alone": [{"step": e.steps[0], **_effect(e)} for e in finalist.alone],
@@ -93,6 +91,10 @@ def finalist_to_json(finalist: Finalist, baseline: Compared) -> dict[str, Any]:
         "notes": list(finalist.notes),
         **({"figures": dict(finalist.figures)} if finalist.figures else {}),
     }
+
+
+def _opinion_to_json(opinion: Opinion) -> dict[str, Any]:
+    return {"agrees": opinion.agrees, "difference": opinion.difference, "why": opinion.why}
 
 
 def _measurement_to_json(measured: Measurement, baseline: Measurement) -> dict[str, Any]:
@@ -124,87 +126,3 @@ def _ends(ratio: Ratio) -> list[float]:
 
 def _effect(effect: Effect) -> dict[str, Any]:
     return {"values": dict(effect.values), **({"why": effect.why} if effect.why else {})}
-
-
-def decode(rows: Sequence[ResultRow], objectives: Sequence[Objective]) -> Comparison | None:
-    """Read a comparison back.
-
-    Args:
-        rows: a run's, by rank.
-        objectives: of its task.
-
-    Returns:
-        None where nobody was compared by these objectives.
-
-    Raises:
-        StoreError: a newer planish wrote it, or it is damaged.
-    """
-    try:
-        if not rows or not {o.name for o in objectives} <= {*rows[0].data.get("objectives", ())}:
-            return None
-        version = rows[0].data.get("version", 1)
-        if isinstance(version, int) and version > VERSION:
-            raise StoreError(f"the result of run {rows[0].run_id} is of a newer planish", "Update planish.")
-        return _decoded(rows, objectives)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        told = f"the result of run {rows[0].run_id} cannot be read: {type(error).__name__}: {error}"
-        raise StoreError(told, "Tune again.") from error
-
-
-def _decoded(rows: Sequence[ResultRow], objectives: Sequence[Objective]) -> Comparison:
-    first, told = rows[0].data, rows[0].data.get("reference")
-    samples = [tuple(first["baseline"]["samples"]), *[()] * len(objectives)]
-    base = {
-        o.name: Measurement(o, first["objectives"][o.name]["baseline"], samples=known)
-        for o, known in zip(objectives, samples, strict=False)
-    }
-    return Comparison(
-        tuple(_finalist(f"#{rank}", row, objectives) for rank, row in enumerate(rows, 1)),
-        Compared(name="baseline", measured=base, scores=first["baseline_scores"]),
-        None if told is None else _reference(told, objectives),
-        first["noise"],
-        tuple(first["run_notes"]),
-    )
-
-
-def _reference(told: _Json, objectives: Sequence[Objective]) -> Compared:
-    measured = {o.name: Measurement(o, told["objectives"][o.name]) for o in objectives}
-    return Compared(name=told["name"], measured=measured)
-
-
-def _finalist(name: str, row: ResultRow, objectives: Sequence[Objective]) -> Finalist:
-    data, effects = row.data, row.data["effects"]
-    samples = [tuple(data["samples"]), *[()] * len(objectives)]
-    return Finalist(
-        name=name,
-        candidate=row.candidate,
-        measured={
-            o.name: _measurement(data["objectives"][o.name], o, known)
-            for o, known in zip(objectives, samples, strict=False)
-        },
-        scores=data["scores"],
-        opinion=Opinion(**data["second_opinion"]),
-        searched=data["edits"]["searched"],
-        alone=tuple(Effect((e["step"],), e["values"], why=e.get("why", "")) for e in effects["alone"]),
-        pairs=tuple(
-            Effect(tuple(e["steps"]), e["values"], e["additive"], e.get("why", "")) for e in effects["pairs"]
-        ),
-        trial=data["trial"],
-        figures=data.get("figures", {}),
-        notes=tuple(data["notes"]),
-        intact=data["hash"] == row.candidate.hash,
-    )
-
-
-def _measurement(told: _Json, objective: Objective, samples: tuple[float, ...]) -> Measurement:
-    clocks = _clocks(told["clocks"]) if "clocks" in told else None
-    verdict: Verdict = _OLD.get(told["verdict"], told["verdict"])
-    if verdict not in VERDICTS:
-        raise ValueError(f"no verdict is {verdict!r}")
-    return Measurement(objective, told["median"], Ratio(*told["ratio"]), verdict, samples, clocks)
-
-
-def _clocks(told: _Json) -> Clocks:
-    samples, base = (tuple(map(tuple, told[name])) for name in ("samples", "baseline_samples"))
-    wall, processor = Ratio(*told["wall"]), Ratio(*told["processor"])
-    return Clocks(wall, processor, told["decides"], told["disputed"], samples, base)

@@ -24,8 +24,8 @@ from planish.core import (
     describe,
 )
 from planish.levels import first_exportable, function_of, level_named, name_files
-from planish.results.codec import decode
 from planish.results.comparison import Compared, Comparison, Finalist
+from planish.results.decoding import decode
 from planish.store import Reader, Run
 
 
