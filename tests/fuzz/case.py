@@ -97,6 +97,11 @@ def _input(random: np.random.Generator, program: Program, name: str, special: bo
         return np.where(values == 0, -most - 1, values).astype(kind.dtype)
     magnitude = 0.5 + 1.5 * (random.permutation(kind.size) + random.random()) / kind.size
     values = magnitude * np.where(random.random(kind.size) < 0.5, -1, 1)
+    if name in program.whole_indices:
+        places = random.integers(-2, index_ranges(program)[name] + 2, kind.shape)
+        ends = np.iinfo(kind.dtype)
+        outside = np.where(random.random(kind.shape) < 0.5, ends.min, ends.max)
+        return np.where(random.random(kind.shape) < 0.1 * special, outside, places).astype(kind.dtype)
     if name in index_ranges(program):
         values = random.integers(-2, index_ranges(program)[name] + 2, kind.size).astype(np.float64)
     if special:

@@ -12,7 +12,7 @@ from numpy.random import Generator
 from fuzz.chains import CHAINS
 from planish.core.errors import ProgramError
 from planish.loops.lang.parse import parse, parse_canonical
-from planish.loops.lang.program import Program
+from planish.loops.lang.program import INDICES, Program
 from planish.loops.lang.scattering import is_spread
 
 T = TypeVar("T")
@@ -148,11 +148,12 @@ def _typed(random: Generator, text: str, sizes: Sizes, shapes: Mapping[str, tupl
     """Read a program; in some, inputs and outputs are narrower than what is computed, all or any of them."""
     if not shapes and chance(random, 0.3) and (found := _whole(random, text, sizes)):
         return found
-    program = parse(text, sizes, shapes, dtype=pick(random, ("float32", "float64")))
+    whole = {"I": pick(random, INDICES)} if shapes and chance(random, 0.6) else {}
+    program = parse(text, sizes, shapes, {"": pick(random, ("float32", "float64")), **whole})
     if program.arithmetic == "float64" or chance(random, 0.4):
         return program
     narrow = {t: pick(random, NARROW) for t in (*program.inputs, *program.outputs) if chance(random, 0.7)}
-    return parse(text, sizes, shapes, dtype=pick(random, (narrow, pick(random, NARROW))))
+    return parse(text, sizes, shapes, {**pick(random, (narrow, {"": pick(random, NARROW)})), **whole})
 
 
 def _whole(random: Generator, text: str, sizes: Sizes) -> Program | None:

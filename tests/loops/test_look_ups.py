@@ -78,6 +78,56 @@ def test_any_index_is_safe(backend: str, dtype: str) -> None:
     np.testing.assert_array_equal(found.reshape(12, 19), table[expected])
 
 
+@backends
+@pytest.mark.parametrize("index", ["int32", "int64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_indices_of_whole_numbers(backend: str, dtype: str, index: str) -> None:
+    """They are brought to the nearest end too, however far outside they are, and take any schedule."""
+    made = parse("O[t,d] = E[I[t],d] * 2 + P[t,d]", {"t": 12}, {"E": (5, 19)}, {"": dtype, "I": index})
+    assert parse_canonical(made.text) == made
+    assert (made.arithmetic, made.type["I"].dtype) == ("float32" if dtype == "bfloat16" else dtype, index)
+    ends = np.iinfo(index)
+    inputs = make_inputs(made)
+    inputs["I"][:] = [0, 4, -1, 5, ends.min, ends.max, 2, 3, 1, 0, 4, 2]
+    places = [0, 4, 0, 4, 0, 4, 2, 3, 1, 0, 4, 2]
+    wanted = inputs["E"].astype("f8")[places] * 2 + inputs["P"]
+    answer = reference(made, inputs).expected["O"]
+    np.testing.assert_array_equal(answer.value, wanted)
+    output = {"O": aligned(made.type["O"])}
+    numpy_callable(made, {**inputs, **output})()
+    assert answer.accepts(output["O"].astype(answer.low.dtype)).all()
+    np.testing.assert_array_equal(interpret(lower(unscheduled(made)), inputs)["O"], output["O"].reshape(-1))
+    split = Reorder(("d:8", "t", "d")).apply(Split("d", 8).apply(unscheduled(made)))
+    for schedule in (unscheduled(made), split, Vectorize("t").apply(unscheduled(made))):
+        assert answer.accepts(run(schedule, inputs, backend).astype(answer.low.dtype)).all()
+    with pytest.raises(ScheduleError, match=f"cannot pack 'I': it has indices of {index}"):
+        Pack("I", "root").apply(unscheduled(made))
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype", "said"),
+    [
+        ("O[t] = E[I[t]] + I[t]", {"I": "int64"}, "I subscripts a tensor and is read as a number too"),
+        ("I[t] = J[t]; O[t] = E[I[t]]", {"I": "int32"}, "I subscripts a tensor and is written too"),
+        ("O[t] = E[I[t]]", {"E": "int64"}, "element type 'int64' of E is not supported. Inputs that"),
+        ("O[t] = E[I[t]]", {"": "int64"}, "element type 'int64' is not supported. Inputs that"),
+    ],
+)
+def test_whole_numbers_that_are_no_indices(text: str, dtype: dict[str, str], said: str) -> None:
+    with pytest.raises(ProgramError) as error:
+        parse(text, {"t": 3}, {"E": (5,)}, dtype)
+    assert str(error.value).startswith(said)
+
+
+def test_a_table_longer_than_float32_counts() -> None:
+    rows = (1 << 24) + 3
+    made = parse("O[t] = E[I[t]]", {"t": 2}, {"E": (rows,)}, {"I": "int64"})
+    inputs = {"E": np.arange(rows, dtype=np.float32), "I": np.array([rows - 2, rows])}
+    inputs["E"][-3:] = 1, 2, 3
+    for backend in available_backends():
+        assert run(unscheduled(made), inputs, backend).tolist() == [2, 3]
+
+
 PLACES: list[tuple[str, tuple[int, ...], Callable[[Array, Array], Array]]] = [
     ("O[t] = E[I[t]]", (9,), lambda e, i: e[i]),
     ("O[] += E[I[t]]", (9,), lambda e, i: e[i].sum()),

@@ -83,7 +83,9 @@ def arithmetic_of(tree: LoopTree) -> str:
     foreign += [b.space for b in tree.buffers if b.space != "memory"]
     if foreign:
         raise TargetError(f"no code for this processor: the tree has '{foreign[0]}'", "Use its back end.")
-    found = {ARITHMETIC[b.dtype] for b in tree.buffers}
+    found = {ARITHMETIC.get(b.dtype, b.dtype) for b in tree.buffers}
+    if len(found) != 1:
+        found = {ARITHMETIC.get(b.dtype, b.dtype) for b in tree.buffers if b.name not in tree.indices}
     if len(found) != 1:
         raise TargetError(f"a kernel of mixed element types: {', '.join(sorted(found))}")
     for leaf in leaves((*tree.ahead, *tree.body)):

@@ -94,6 +94,11 @@ def _check_input(schedule: Schedule, pack: Packing) -> set[str]:
             f"nest '{nest.name}' neither reads nor writes tensor '{pack.tensor}'",
             did_you_mean(pack.tensor, known),
         )
+    if pack.tensor in schedule.program.whole_indices:
+        raise ScheduleError(
+            f"cannot pack '{pack.tensor}': it has indices of {schedule.program.type[pack.tensor].dtype}",
+            "Only what is computed with can be packed.",
+        )
     if ways[0] in tables(nest.statement.value):
         raise ScheduleError(
             f"cannot pack '{pack.tensor}': nest '{nest.name}' reads it by the elements of another tensor",

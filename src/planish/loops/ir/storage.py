@@ -40,7 +40,8 @@ class Storage:
 
     def __init__(self, tree: LoopTree, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.tree = tree
-        whole = any(ARITHMETIC[b.dtype] == WHOLE for b in tree.buffers)
+        # Inputs may be indices of another type than that of the arithmetic.
+        whole = any(ARITHMETIC[b.dtype] == WHOLE for b in tree.buffers if b.kind != "input")
         self.number: Callable[[Any], Any] = (lambda x: np.int32(nearest_whole(x))) if whole else np.float64
         self.parallel: int | None = None
         self._values: dict[str, list[Any]] = {b.name: [None] * b.size for b in tree.buffers}

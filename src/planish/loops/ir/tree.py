@@ -18,7 +18,7 @@ from typing import Literal
 
 from planish.loops.ir.kinds import KINDS
 from planish.loops.lang.lazy import lazy
-from planish.loops.lang.program import Const
+from planish.loops.lang.program import INDICES, Const
 
 LoopId = tuple[str, int]
 """(axis, step): unique on a path from the root to a leaf."""
@@ -72,7 +72,8 @@ class Call:
 
     Besides these there is "gather", of a reference, a value, and two numbers, a stride and an extent: the
     element that lies so many strides behind the reference as the value says, which is cut to a whole number
-    from 0 to the extent - 1; what is not a number is 0.
+    from 0 to the extent - 1; what is not a number is 0. A reference to an input of whole numbers may be the
+    value where all else is computed in another type.
     """
 
     function: str
@@ -172,6 +173,25 @@ def _indices(value: Value) -> Iterator[Ref]:
             yield from _indices(arg)
 
 
+def _places(value: Value) -> Iterator[Ref]:
+    """List the references that are indices as they are."""
+    if isinstance(value, Call):
+        if value.function == "gather" and isinstance(value.args[1], Ref):
+            yield value.args[1]
+        for arg in value.args:
+            yield from _places(arg)
+
+
+def _numbers(value: Value) -> Iterator[Ref]:
+    """List all the others."""
+    if isinstance(value, Ref):
+        yield value
+    elif isinstance(value, Call):
+        direct = value.function == "gather" and isinstance(value.args[1], Ref)
+        for arg in value.args[:1] if direct else value.args:
+            yield from _numbers(arg)
+
+
 def _stands_alone(leaf: Leaf, loop: Loop, found: list[Leaf]) -> bool:
     """Whether no other iteration touches what one of a loop's leaves writes, unless it reduces it too."""
     target = leaf.target
@@ -216,6 +236,15 @@ class LoopTree:
     def size(self) -> dict[str, int]:
         """Axis to extent at the root."""
         return dict(self.sizes)
+
+    @lazy
+    def indices(self) -> frozenset[str]:
+        """The inputs of whole numbers that are read as indices alone."""
+        found = [leaf.value for leaf in leaves((*self.ahead, *self.body))]
+        places = {ref.buffer for value in found for ref in _places(value)}
+        values = {ref.buffer for value in found for ref in _numbers(value)}
+        inputs = {b.name for b in self.buffers if b.kind == "input" and b.dtype in INDICES}
+        return frozenset(inputs & places - values)
 
     @lazy
     def window(self) -> dict[str, tuple[tuple[str, int], ...]]:

@@ -12,7 +12,7 @@ from planish.core.errors import ProgramError, did_you_mean
 from planish.loops.lang.draft import RESERVED, Draft, axes_of
 from planish.loops.lang.extents import Shapes, uses
 from planish.loops.lang.gathering import check_gathers, index_ranges
-from planish.loops.lang.program import DTYPES, POSITIONS, Access, Program, accesses, number_text
+from planish.loops.lang.program import DTYPES, INDICES, POSITIONS, Access, Program, accesses, number_text
 from planish.loops.lang.scattering import check_spread, is_spread
 from planish.loops.lang.whole import WHOLE, check_whole_numbers
 
@@ -167,7 +167,9 @@ def _check_positions(program: Program) -> None:
     found = (
         {"an axis that stands in a value": program.type[POSITIONS].size} if POSITIONS in program.type else {}
     )
-    found |= {f"a dimension that {by} subscripts": n for by, n in index_ranges(program).items()}
+    # Whole numbers count as far as anybody has memory.
+    counted = {by: n for by, n in index_ranges(program).items() if program.type[by].dtype not in INDICES}
+    found |= {f"a dimension that {by} subscripts": n for by, n in counted.items()}
     for what, n in found.items():
         if n - 1 > most:
             raise ProgramError(

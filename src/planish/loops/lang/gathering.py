@@ -2,7 +2,8 @@
 
 As an expression it is `gather0` of two accesses: the table's, which has 0 for the subscript that is gathered
 (here that of dimension 0), and the index tensor's. An index is cut to a whole number and brought into the
-range of the dimension, so that no element outside the table is ever read.
+range of the dimension, so that no element outside the table is ever read. An input that is nothing but
+indices may be of whole numbers where all else is not.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from planish.core.errors import ProgramError
 from planish.loops.lang.draft import Draft
 from planish.loops.lang.extents import Shapes
-from planish.loops.lang.program import GATHER, Access, Apply, Expr, Index, Program
+from planish.loops.lang.program import GATHER, Access, Apply, Expr, Index, Program, Statement
 
 
 def gather(tensor: str, subscripts: Sequence[Index | Access]) -> Access | Apply:
@@ -60,6 +61,26 @@ def gathers(expr: Expr) -> Iterator[Expr]:
 def tables(expr: Expr) -> frozenset[Access]:
     """Name the accesses of tables in an expression."""
     return frozenset(parts_of(g)[0] for g in gathers(expr))
+
+
+def index_tensors(statements: Sequence[Statement]) -> frozenset[str]:
+    """Name the tensors that subscript others."""
+    return frozenset(parts_of(g)[2].tensor for s in statements for g in gathers(s.value))
+
+
+def value_tensors(statements: Sequence[Statement]) -> frozenset[str]:
+    """Name the tensors that are read as anything else."""
+    return frozenset(tensor for s in statements for tensor in _values(s.value))
+
+
+def _values(expr: Expr) -> Iterator[str]:
+    if is_gather(expr):
+        yield parts_of(expr)[0].tensor
+    elif isinstance(expr, Access):
+        yield expr.tensor
+    elif isinstance(expr, Apply):
+        for arg in expr.args:
+            yield from _values(arg)
 
 
 def index_ranges(program: Program) -> dict[str, int]:

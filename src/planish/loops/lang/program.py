@@ -15,8 +15,12 @@ DTYPES: Mapping[str, int] = {
     "bfloat16": 2,
     "int32": 4,
     "int8": 1,
+    "int64": 8,
 }
 """Element types and their sizes in bytes."""
+
+INDICES = ("int32", "int64")
+"""Types of whole numbers that a tensor of indices may have, whatever the program computes in."""
 
 ARITHMETIC: Mapping[str, str] = {
     "float32": "float32",
@@ -290,6 +294,13 @@ class Program:
     def outputs(self) -> tuple[str, ...]:
         """Tensors that are written and never read, in order."""
         return tuple(t for t in self.written if t not in self.read)
+
+    @cached_property
+    def whole_indices(self) -> frozenset[str]:
+        """Inputs of whole numbers that subscript tensors, where all else is computed in another type."""
+        if ARITHMETIC[self.arithmetic] in INDICES:
+            return frozenset()
+        return frozenset(t for t in self.inputs if self.type[t].dtype in INDICES)
 
     @cached_property
     def flops(self) -> int:

@@ -15,8 +15,17 @@ from dataclasses import replace
 from planish.core.errors import ProgramError, did_you_mean
 from planish.loops.lang.draft import fresh
 from planish.loops.lang.extents import Shapes
-from planish.loops.lang.gathering import gathers, parts_of
-from planish.loops.lang.program import ARITHMETIC, POSITIONS, Access, Index, Statement, accesses
+from planish.loops.lang.gathering import index_tensors, value_tensors
+from planish.loops.lang.program import (
+    ARITHMETIC,
+    DTYPES,
+    INDICES,
+    POSITIONS,
+    Access,
+    Index,
+    Statement,
+    accesses,
+)
 from planish.loops.lang.scattering import is_spread, is_whole
 from planish.loops.lang.whole import WHOLE
 
@@ -41,8 +50,8 @@ def read_types(text: str) -> dict[str, str]:
 
 def known(dtype: str) -> str:
     """Give the type if there is one of this name; raises ProgramError."""
-    if dtype not in ARITHMETIC:
-        raise ProgramError(f"element type '{dtype}' is not supported", did_you_mean(dtype, ARITHMETIC))
+    if dtype not in DTYPES:
+        raise ProgramError(f"element type '{dtype}' is not supported", did_you_mean(dtype, DTYPES))
     return dtype
 
 
@@ -52,7 +61,7 @@ def stored_types(statements: Sequence[Statement], given: Mapping[str, str]) -> d
     Args:
         statements: in order.
         given: tensor, or `ALL`, to type; the rest has the type of the arithmetic. Tensors of indices are
-            narrow only where they are named.
+            narrow, or of whole numbers, only where they are named.
 
     Raises:
         ProgramError: a name is no tensor's, the types have no arithmetic in common, or a tensor that is
@@ -60,11 +69,13 @@ def stored_types(statements: Sequence[Statement], given: Mapping[str, str]) -> d
     """
     written = dict.fromkeys(s.target.tensor for s in statements)
     read = dict.fromkeys(a.tensor for s in statements for a in accesses(s.value))
+    whole = _whole_indices(statements, given)
+    given = {tensor: dtype for tensor, dtype in given.items() if tensor not in whole}
     arithmetic = _arithmetic(given)
     usual = given.get(ALL, arithmetic)
     inner = {POSITIONS, *(t for t in read if t in written)}
     # A narrow type lacks most whole numbers: bfloat16 has those to 256.
-    inner |= {parts_of(g)[2].tensor for s in statements for g in gathers(s.value)}
+    inner |= index_tensors(statements)
     results = arithmetic if arithmetic == WHOLE else usual
     types = {t: arithmetic if t in inner else usual for t in read if t not in written}
     types |= {t: arithmetic if t in inner else results for t in written}
@@ -84,12 +95,32 @@ def stored_types(statements: Sequence[Statement], given: Mapping[str, str]) -> d
                 f"{tensor} is written, so it cannot be {dtype}: whole numbers are not rounded to fewer bits",
                 f"Give {dtype} to inputs; {arithmetic} is written.",
             )
-    return types | {tensor: dtype for tensor, dtype in given.items() if tensor != ALL}
+    return types | {tensor: dtype for tensor, dtype in given.items() if tensor != ALL} | whole
+
+
+def _whole_indices(statements: Sequence[Statement], given: Mapping[str, str]) -> dict[str, str]:
+    """Take out the tensors of indices that have a type of their own."""
+    values, written = value_tensors(statements), {s.target.tensor for s in statements}
+    whole = {t: given[t] for t in index_tensors(statements) if given.get(t) in INDICES}
+    for tensor, dtype in whole.items():
+        if tensor in values or tensor in written:
+            does = "written" if tensor in written else "read as a number"
+            raise ProgramError(
+                f"{tensor} subscripts a tensor and is {does} too, so it cannot be {dtype}",
+                "Only an input that is nothing but indices has a type of its own.",
+            )
+    return whole
 
 
 def _arithmetic(given: Mapping[str, str]) -> str:
     types = dict.fromkeys(given.values()) or {"float32": None}
-    found = {ARITHMETIC[known(dtype)] for dtype in types}
+    for tensor, dtype in given.items():
+        if known(dtype) not in ARITHMETIC:
+            raise ProgramError(
+                f"element type '{dtype}'{f' of {tensor}' if tensor else ''} is not supported",
+                "Inputs that are nothing but indices may have it: --dtype I=int64.",
+            )
+    found = {ARITHMETIC[dtype] for dtype in types}
     if len(found) > 1:
         raise ProgramError(
             f"the tensors have types {', '.join(sorted(types))}",

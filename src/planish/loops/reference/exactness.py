@@ -87,7 +87,8 @@ def finest_levels(program: Program, highs: Mapping[str, float], *, cancel: bool 
         A power of two, no larger than the inputs' types have room for; `USUAL` where even `COARSEST` levels
         are too many.
     """
-    levels = most = int(min([FINEST, *(Precision.of(program.type[t].dtype).whole for t in program.inputs)]))
+    stored = {program.type[t].dtype for t in program.inputs if t not in program.whole_indices}
+    levels = most = int(min([FINEST, *(Precision.of(dtype).whole for dtype in stored)]))
     while levels >= COARSEST:
         ranges = {name: (high / levels, high - high / levels) for name, high in highs.items()}
         if _is_exact(program, ranges, cancel=cancel):

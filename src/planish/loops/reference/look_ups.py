@@ -52,9 +52,8 @@ def without_gathers(statement: Statement, found: LookedUp) -> Statement:
 def _look_up(table: Array, index: Array, out: Array) -> None:
     """Look up whole rows at once, where the index does not move along them."""
     # As in kernels, what is no number looks up the first.
-    places = np.clip(np.nan_to_num(index, nan=0.0, posinf=None, neginf=None), 0, table.shape[-1] - 1).astype(
-        np.intp
-    )
+    number = np.nan_to_num(index, nan=0.0, posinf=None, neginf=None) if index.dtype.kind == "f" else index
+    places = np.clip(number, 0, table.shape[-1] - 1).astype(np.intp)
     own = [d for d, n in enumerate(index.shape) if n > 1]
     if any(table.shape[d] > 1 for d in own):
         np.copyto(out, np.take_along_axis(table, places[..., None], -1)[..., 0])

@@ -44,9 +44,11 @@ def numpy_callable(program: Program, arrays: Arrays) -> Callable[[], object]:
     Returns:
         What reads the inputs and writes the outputs, each time that it is called.
     """
-    narrow = [n for n in arrays if program.type[n].dtype != program.arithmetic]
-    wide = {n: replace(t, dtype=program.arithmetic) for n, t in program.types}
+    computed = {n: t for n, t in program.types if n not in program.whole_indices}
+    narrow = [n for n in arrays if n in computed and computed[n].dtype != program.arithmetic]
+    wide = {n: replace(t, dtype=program.arithmetic) for n, t in computed.items()}
     everything = {n: aligned(t) if n in narrow or n not in arrays else arrays[n] for n, t in wide.items()}
+    everything |= {n: arrays[n] for n in program.whole_indices}
     steps: list[Step] = []
     if POSITIONS in everything:
         everything[POSITIONS][:] = np.arange(len(everything[POSITIONS]))

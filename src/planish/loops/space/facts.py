@@ -142,5 +142,6 @@ class Facts:
         ways = sum(operand.access.tensor == access.tensor for operand in self.nest.operands)
         # Windows that overlap, as y + ky, touch an element more than once.
         elements = min(type_.size, prod(self.size[axis] for axis in strides))
-        single = ways <= 1 and access not in tables(self.nest.statement.value)
+        looks_up = access in tables(self.nest.statement.value) or access.tensor in self.program.whole_indices
+        single = ways <= 1 and not looks_up
         return Moves(access.tensor, strides, alone, elements, single)

@@ -74,6 +74,12 @@ class Arithmetic:
         number = self._select("olt", low, last, low, last, 1)
         return w.define(f"fptosi {w.type(1)} {number} to i64")
 
+    def within(self, value: Val, extent: float) -> str:
+        """Bring a whole number of 64 bits into the range from 0 to the extent - 1."""
+        w = self.writer
+        low = w.call("i64", "llvm.smax.i64", [("i64", value.name), ("i64", "0")])
+        return w.call("i64", "llvm.smin.i64", [("i64", low), ("i64", str(int(extent) - 1))])
+
     def _expand(self, function: str, x: Val) -> Val:
         values = [x]
         for operation in expansion(function, self.writer.dtype):

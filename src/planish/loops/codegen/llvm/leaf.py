@@ -104,8 +104,11 @@ class Leaves:
         assert isinstance(base, Ref)
         assert isinstance(stride, Const)
         assert isinstance(extent, Const)
-        found = self.arithmetic.first(self._value(index, place))
-        whole = self.arithmetic.index(found, extent.value)
+        found = self._value(index, place)
+        if isinstance(index, Ref) and self.memory.is_whole(index):
+            whole = self.arithmetic.within(found, extent.value)
+        else:
+            whole = self.arithmetic.index(self.arithmetic.first(found), extent.value)
         c = cell(base, self.at, place.loop, place.piece)
         return self.memory.load_behind(base, c, place.piece.lanes, whole, int(stride.value))
 

@@ -10,7 +10,7 @@ from planish.loops.codegen.llvm.narrow import narrow, of_lanes, widen
 from planish.loops.codegen.llvm.writer import Lines, Val, Writer
 from planish.loops.ir.cells import Cell
 from planish.loops.ir.tree import Buffer, LoopId, Ref
-from planish.loops.lang.program import DTYPES
+from planish.loops.lang.program import DTYPES, INDICES
 
 
 class Loaded(NamedTuple):
@@ -116,6 +116,11 @@ class Memory:
             del known[next(iter(known))]
         return Val(name, lanes)
 
+    def is_whole(self, ref: Ref) -> bool:
+        """Whether a reference is to indices of whole numbers, where all else is computed in another type."""
+        dtype = self._elements[ref.buffer].dtype
+        return dtype in INDICES and dtype != self.writer.dtype
+
     def load_behind(self, ref: Ref, cell: Cell, lanes: int, index: str, stride: int) -> Val:
         """Load a cell so many strides behind its place as an index says; a scalar is repeated."""
         element = self._elements[ref.buffer]
@@ -123,9 +128,11 @@ class Memory:
         return Val(self.fetch(self.writer.define(text), cell, lanes), lanes)
 
     def fetch(self, pointer: str, cell: Cell, lanes: int, at: Lines | None = None) -> str:
-        """Write the load of a cell from a buffer's pointer."""
+        """Write the load of a cell from a buffer's pointer; of an index of whole numbers, in 64 bits."""
         element, w = self._elements[cell.buffer], self.writer
         loaded = self._fetched(pointer, cell, element, at)
+        if element.dtype in INDICES and element.dtype != w.dtype:
+            return loaded if element.bytes == 8 else w.define(f"sext {element.type} {loaded} to i64", at)
         if element.dtype != w.dtype:
             loaded = widen(w, element.dtype, loaded, cell.lanes if cell.stride else 1, at)
         return loaded if cell.stride else w.widened(Val(loaded, 1), lanes, at)

@@ -15,7 +15,7 @@ from planish.loops.codegen.x86.assembler import Assembler
 from planish.loops.codegen.x86.choosing import TESTS, choose
 from planish.loops.codegen.x86.extremes import EXTREMES, extreme
 from planish.loops.codegen.x86.functions import expand
-from planish.loops.codegen.x86.indexing import to_place
+from planish.loops.codegen.x86.indexing import of_whole, to_place
 from planish.loops.codegen.x86.isa import Isa
 from planish.loops.codegen.x86.pointers import Pointer, Pointers
 from planish.loops.codegen.x86.registers import Registers
@@ -277,6 +277,10 @@ class Block:
 
     def _gather(self, value: Gathered) -> int:
         """Load an element by an index that was computed."""
+        if value.whole:
+            result = self.take()
+            of_whole(self.transfers, result, value)
+            return result
         index = self._evaluate(value.place)
         pinned = index in self._registers.pinned
         self._registers.pinned.add(index)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 from iced_x86 import Code
 
 from planish.core import TargetError
@@ -24,9 +26,7 @@ def to_place(transfers: Transfers, result: int, index: int, value: Gathered) -> 
         TargetError: the table's rows are too long.
     """
     isa, forms, emit = transfers.isa, transfers.isa.forms, transfers.asm.emit
-    element, number = value.element, isa.vector(result)
-    if value.stride >= 1 << 31:
-        raise TargetError(f"rows of {value.stride:,} bytes are too long to be looked up")
+    number = isa.vector(result)
     # Of two operands of which one is not a number, the processor gives the second.
     transfers.load_number(result, 0.0)
     emit(forms.arithmetic["MAX"], number, isa.vector(index), number)
@@ -35,6 +35,35 @@ def to_place(transfers: Transfers, result: int, index: int, value: Gathered) -> 
     emit(forms.arithmetic["MIN"], number, number, isa.vector(last))
     transfers.registers.give(last)
     emit(forms.whole, SCRATCH, isa.xmm(result))
+    _behind(transfers, result, value)
+
+
+def of_whole(transfers: Transfers, result: int, value: Gathered) -> None:
+    """Load what a value gathers by a whole number in memory.
+
+    Args:
+        transfers: of the region.
+        result: the register that it goes to.
+        value: what is gathered.
+
+    Raises:
+        TargetError: the table's rows are too long.
+    """
+    emit, constant, place = transfers.asm.emit, transfers.asm.emit_constant, value.place
+    assert isinstance(place, Element)
+    load = Code.MOV_R64_RM64 if value.whole == 8 else Code.MOVSXD_R64_RM32
+    emit(load, SCRATCH, transfers.address(place))
+    for move, end in ((Code.CMOVL_R64_RM64, 0), (Code.CMOVG_R64_RM64, value.extent - 1)):
+        constant(Code.CMP_R64_RM64, SCRATCH, data=struct.pack("<q", end))
+        constant(move, SCRATCH, data=struct.pack("<q", end))
+    _behind(transfers, result, value)
+
+
+def _behind(transfers: Transfers, result: int, value: Gathered) -> None:
+    """Load what lies so many strides behind an element as the scratch register says."""
+    element, emit = value.element, transfers.asm.emit
+    if value.stride >= 1 << 31:
+        raise TargetError(f"rows of {value.stride:,} bytes are too long to be looked up")
     emit(Code.IMUL_R64_RM64_IMM32, SCRATCH, SCRATCH, Imm(value.stride))
     pointer = element.pointer
     emit(Code.ADD_R64_RM64, SCRATCH, pointer.register or Mem(RSP, pointer.slot))

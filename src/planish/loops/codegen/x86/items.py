@@ -11,7 +11,7 @@ from planish.loops.codegen.x86.pointers import Pointers
 from planish.loops.codegen.x86.vectors import Accumulator, Element, Gathered, Operation, Vector
 from planish.loops.ir.annotated import Place, Region
 from planish.loops.ir.tree import Call, Leaf, Loop, Ref, Value
-from planish.loops.lang.program import DTYPES, Const
+from planish.loops.lang.program import DTYPES, INDICES, Const
 
 Lanes = Sequence[int]
 """How many lanes each unrolled iteration of a leaf has."""
@@ -203,8 +203,10 @@ class Items:
         elements = self._elements(base, inner, self._isa.lanes, next(numbers))
         indices = self._vectors(index, None, numbers)
         stride, extent = size[0] * DTYPES[self._pointers.of(base).dtype], size[1]
+        dtype = self._pointers.of(index).dtype if isinstance(index, Ref) else ""
+        whole = DTYPES[dtype] if dtype in INDICES else 0
         return lambda lanes, moves: [
-            Gathered(element, found, stride, extent)
+            Gathered(element, found, stride, extent, whole)
             for element, found in zip(elements(lanes, moves), indices(lanes, moves), strict=True)
         ]
 

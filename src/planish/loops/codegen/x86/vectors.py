@@ -76,12 +76,15 @@ class Gathered(NamedTuple):
         place: the value.
         stride: bytes.
         extent: indices are brought below it.
+        whole: the bytes of the whole number in memory that the value is, where all else is computed in
+            another type; 0 for a value of that type.
     """
 
     element: Element
     place: Vector
     stride: int
     extent: int
+    whole: int = 0
 
 
 Loaded = Element | Number
@@ -106,5 +109,5 @@ def loads_of(value: Vector) -> list[Loaded]:
     if isinstance(value, Operation):
         return [load for arg in value.args for load in loads_of(arg)]
     if isinstance(value, Gathered):
-        return loads_of(value.place)
+        return [] if value.whole else loads_of(value.place)
     return [] if isinstance(value, Accumulator) else [value]
