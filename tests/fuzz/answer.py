@@ -35,6 +35,8 @@ class _Points:
     def value(self, expr: Expr) -> Inexact:
         match expr:
             case Const(value=number):
+                if self.dtype == np.int32:
+                    number = float(np.clip(number, -(2**31), 2**31 - 1))
                 return Inexact(np.full([1] * len(self.axes), number), np.zeros([1] * len(self.axes)))
             case Apply(function=function, args=(Access() as table, Access() as by)) if function.startswith(
                 GATHER

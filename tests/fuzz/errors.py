@@ -46,6 +46,15 @@ _TESTS: dict[str, Callable[[Array, Array], Array]] = {
     "==": np.equal,
     "!=": np.not_equal,
 }
+
+
+def _choosing(test: Callable[[Array, Array], Array]) -> Callable[..., Array]:
+    def choose(a: Array, b: Array, yes: Array, no: Array) -> Array:
+        return np.where(test(a, b), yes, no)
+
+    return choose
+
+
 _FUNCTION_ERROR = 6
 """Units in the last place that an elementary function may be off."""
 
@@ -151,6 +160,7 @@ _WHOLE: dict[str, Any] = {
     "neg": np.negative,
     "abs": np.abs,
     "relu": _relu,
+    **{name: _choosing(test) for name, test in _TESTS.items()},
 }
 
 

@@ -1,6 +1,7 @@
 """Programs of whole numbers: int8 is read, int32 is computed and written, exactly and modulo 2^32."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from planish.loops.codegen.x86.isa import IsaName
 from planish.loops.compiled import function_of
 from planish.loops.ir.interpret import interpret
 from planish.loops.ir.schedule import Schedule, unscheduled
+from planish.loops.ir.storage import UNWRITTEN
 from planish.loops.ir.tree import LoopTree
 from planish.loops.lang.parse import parse, parse_canonical
 from planish.loops.lang.program import Program
@@ -77,10 +79,9 @@ def test_inputs_are_small_and_the_rest_is_not() -> None:
             "whole numbers have no 'div'. They have abs, add, max, min, mul, neg, relu",
         ),
         ("C[m] = exp(A[m])", "int32", "whole numbers have no 'exp'"),
-        ("C[] = argmax(A[m])", "int8", "whole numbers have no"),
         ("C[m] = 1.5 * A[m]", "int8", "1.5 is no number of int32. Those are whole, from -2147483648 to"),
         ("C[m] = A[m] + 3000000000", "int8", "3e+09 is no number of int32"),
-        ("C[m] = max(A[m], inf)", "int8", "inf is no number of int32"),
+        ("C[m] = pad(A[m-1], inf)", "int8", "inf is no number of int8"),
         ("C[m] = pad(A[m-1], 128)", "int8", "128 is no number of int8. Those are whole, from -128 to 127"),
         (
             "C[m] = A[m]",
@@ -105,6 +106,47 @@ def test_a_product_is_that_of_numpy(name: str) -> None:
     expected = inputs["A"].astype(np.int32) @ inputs["B"].astype(np.int32)
     np.testing.assert_array_equal(run(made, unscheduled(made), name, inputs)["C"], expected)
     assert check(made, {"C": expected}, reference(made, inputs)) is None
+
+
+COMPARED: list[tuple[str, Callable[[Array, Array], Array]]] = [
+    ("O[i] = argmax(X[i,k])", lambda x, _: x.argmax(1)),
+    ("O[i] = argmin(X[i,k] - Y[k])", lambda x, y: (x - y).argmin(1)),
+    ("O[i,k] = where(X[i,k] < Y[k], X[i,k], -inf)", lambda x, y: np.where(x < y, x, INT32.min)),
+    ("O[i,k] = where(X[i,k] <= Y[k], k, inf)", lambda x, y: np.where(x <= y, np.arange(37), INT32.max)),
+    ("O[i,k] = (X[i,k] == Y[k]) * 7", lambda x, y: (x == y) * 7),
+    ("O[i] += X[i,k] != Y[k]", lambda x, y: (x != y).sum(1)),
+]
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+@pytest.mark.parametrize("dtype", ["int8", "int32"])
+@pytest.mark.parametrize(("text", "expected"), COMPARED)
+def test_comparisons(name: str, dtype: str, text: str, expected: Callable[[Array, Array], Array]) -> None:
+    """Infinities are the least number and the greatest; equal numbers and both ends are among the inputs."""
+    made = parse(text, {"i": 7, "k": 37}, dtype=dtype)
+    assert parse_canonical(made.text) == made
+    ends = np.iinfo(dtype)
+    drawn = np.random.default_rng(0).integers(-2, 3, (8, 37)).astype(dtype)
+    drawn[0, :2], drawn[1, :2], drawn[7, 1] = ends.min, ends.max, ends.min
+    x, y = drawn[:7], drawn[7]
+    inputs = {n: a for n, a in (("X", x), ("Y", y)) if n in made.inputs}
+    wanted = expected(x.astype(np.int32), y.astype(np.int32)).astype(np.int32)
+    np.testing.assert_array_equal(run(made, unscheduled(made), name, inputs)["O"], wanted)
+    np.testing.assert_array_equal(reference(made, inputs)["O"], wanted)
+    output = {"O": aligned(made.type["O"])}
+    numpy_callable(made, {**inputs, **output})()
+    np.testing.assert_array_equal(output["O"], wanted)
+
+
+def test_inputs_meet_the_numbers_that_they_are_compared_with() -> None:
+    made = parse("O[i] = where(X[i] == 3, 1, Y[i])", {"i": 200}, dtype="int8")
+    assert any((case.inputs["X"] == 3).any() for case in choose_cases(made, 0))
+
+
+def test_what_nothing_writes_shows() -> None:
+    made = parse("O[i] = X[i] - X[i]", {"i": 9}, dtype="int8")
+    empty = replace(lower(unscheduled(made)), body=())
+    assert set(interpret(empty, make_inputs(made))["O"].tolist()) == {UNWRITTEN}
 
 
 @pytest.mark.parametrize("name", BUILDERS)

@@ -43,7 +43,8 @@ def emulate(annotated: AnnotatedTree, arrays: Mapping[str, NDArray[Any]]) -> dic
         arrays: input to its elements, in any shape of the right size.
 
     Returns:
-        Output to its elements, flat and in its own type; NaN where nothing was written.
+        Output to its elements, flat and in its own type; NaN, or `planish.loops.ir.storage.UNWRITTEN`, where
+        nothing was written.
 
     Raises:
         TreeFault: the tree or an annotation breaks a rule.

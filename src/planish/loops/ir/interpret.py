@@ -26,8 +26,8 @@ def interpret(tree: LoopTree, arrays: Mapping[str, NDArray[Any]]) -> dict[str, N
         arrays: input to its elements, in any shape of the right size.
 
     Returns:
-        Output to its elements, flat and in its own type; NaN, or 0 for whole numbers, where nothing was
-        written.
+        Output to its elements, flat and in its own type; NaN, or `planish.loops.ir.storage.UNWRITTEN`, where
+        nothing was written.
 
     Raises:
         TreeFault: the tree breaks a rule; the message names the loop or the buffer.

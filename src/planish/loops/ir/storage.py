@@ -15,6 +15,9 @@ from planish.loops.lang.program import ARITHMETIC
 from planish.loops.lang.whole import WHOLE, nearest_whole
 from planish.loops.reference.bounds import VALUES
 
+UNWRITTEN = -0x21524111
+"""What whole numbers are that nothing has written: 0 may be right by chance, and this hardly ever is."""
+
 
 class TreeFault(Exception):  # noqa: N818 - a fault of the tree, not of the user
     """A tree breaks the rules of `planish.loops.ir.tree`, or its annotations those of their module."""
@@ -53,8 +56,8 @@ class Storage:
         """Element to the parallel iteration that touched it (-1 for several), and whether it wrote it."""
 
     def array(self, name: str) -> NDArray[Any]:
-        """Give a buffer in its own type; NaN, or a whole 0, where nothing was written."""
-        missing = np.nan if self.number is np.float64 else 0
+        """Give a buffer in its own type; NaN, or `UNWRITTEN`, where nothing was written."""
+        missing = np.nan if self.number is np.float64 else UNWRITTEN
         values = [missing if v is None else v for v in self._values[name]]
         return np.array(values, type(self.number(0))).astype(numpy_type(self.tree.buffer[name].dtype))
 

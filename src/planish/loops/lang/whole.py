@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import isinf
 
 from planish.core.errors import ProgramError
-from planish.loops.lang.program import Access, Apply, Const, Expr, Program, number_text
+from planish.loops.lang.gathering import is_gather
+from planish.loops.lang.program import COMPARISONS, Access, Apply, Const, Expr, Program, number_text
 
 WHOLE = "int32"
 """The type that whole numbers are computed in."""
-FUNCTIONS = frozenset({"add", "sub", "mul", "max", "min", "neg", "abs", "relu"})
+FUNCTIONS = frozenset({"add", "sub", "mul", "max", "min", "neg", "abs", "relu", *COMPARISONS})
 RANGES: Mapping[str, tuple[int, int]] = {"int8": (-128, 127), "int32": (-(2**31), 2**31 - 1)}
 
 
@@ -18,9 +20,10 @@ def check_whole_numbers(program: Program) -> None:
     for expr in (part for s in program.statements for part in _parts(s.value)):
         match expr:
             case Apply(function=function) if function not in FUNCTIONS:
+                what = "look-ups" if is_gather(expr) else f"'{function}'"
+                known = sorted(FUNCTIONS.difference(COMPARISONS))
                 raise ProgramError(
-                    f"whole numbers have no '{function.rstrip('0123456789')}'",
-                    f"They have {', '.join(sorted(FUNCTIONS))}.",
+                    f"whole numbers have no {what}", f"They have {', '.join(known)}, and comparisons."
                 )
             case Const(value=value):
                 _check_number(value, WHOLE)
@@ -39,6 +42,8 @@ def _parts(expr: Expr) -> Iterator[Expr]:
 
 def _check_number(value: float, dtype: str) -> None:
     low, high = RANGES[dtype]
+    if isinf(value) and dtype == WHOLE:
+        return  # the least or the greatest of all
     if not (low <= value <= high and value == int(value)):
         raise ProgramError(
             f"{number_text(value)} is no number of {dtype}", f"Those are whole, from {low} to {high}."
@@ -46,6 +51,6 @@ def _check_number(value: float, dtype: str) -> None:
 
 
 def nearest_whole(value: float) -> int:
-    """Give the nearest number of int32; where a maximum starts from -inf, the least."""
+    """Give the nearest number of int32: the least or the greatest where it is infinite."""
     low, high = RANGES[WHOLE]
     return int(min(max(value, low), high))

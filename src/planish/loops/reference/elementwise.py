@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from planish.loops.lang.program import Access, Apply, Const, Expr
+from planish.loops.lang.whole import nearest_whole
 from planish.loops.reference.bounds import TESTS, VALUES
 from planish.loops.reference.views import Array
 
@@ -58,7 +59,7 @@ def evaluate(
         The result: `out`, a temporary, or, without `out`, what a single access reads.
     """
     if not isinstance(expr, Apply):
-        value = leaves[expr] if isinstance(expr, Access) else np.asarray(expr.value, memory.dtype)
+        value = leaves[expr] if isinstance(expr, Access) else _number(expr.value, memory.dtype)
         if out is None:
             return value
         steps.append(partial(np.copyto, out, value))
@@ -73,6 +74,10 @@ def evaluate(
         args.append(evaluate(arg, leaves, memory, steps, into, f"{place}{i}"))
     steps += _calls(expr.function, args, out)
     return out
+
+
+def _number(value: float, dtype: np.dtype[Any]) -> Array:
+    return np.asarray(nearest_whole(value) if dtype.kind == "i" else value, dtype)
 
 
 def _shape(expr: Expr, leaves: Leaves) -> tuple[int, ...]:

@@ -79,6 +79,10 @@ def _whole(kind: TensorType, style: Style, generator: np.random.Generator) -> Ar
     if style.signs != "positive":
         negative = generator.random(kind.shape) < 0.5 if style.signs == "mixed" else True
         np.negative(drawn, out=drawn, where=negative)
+    if style.also:
+        which = np.asarray(generator.integers(0, 2 * len(style.also), kind.shape))
+        for i, number in enumerate(style.also):
+            drawn[which == i] = max(-most - 1, min(int(number), most))
     array[...] = drawn
     return array
 

@@ -13,6 +13,8 @@ _BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 EXTREMES = {"max": "llvm.maximum", "min": "llvm.minimum"}
 TESTS = {"max": "ogt", "min": "olt", "<": "olt", "<=": "ole", "==": "oeq", "!=": "une"}
 """What chooses one of two values, to its test in IR: where an operand is not a number, none but != holds."""
+WHOLE_TESTS = {"<": "slt", "<=": "sle", "==": "eq", "!=": "ne"}
+"""The same of whole numbers, for comparisons."""
 _MANTISSA = {32: 23, 64: 52}
 _BIAS = {32: 127, 64: 1023}
 
@@ -131,6 +133,9 @@ class Arithmetic:
                 return w.define(f"sub {t} {self._number(0, lanes)}, {args[0]}")
             case "abs":
                 return w.call(t, f"llvm.abs.{w.suffix(lanes)}", [(t, args[0]), ("i1", "false")])
+            case _ if name in WHOLE_TESTS:
+                a, b, yes, no = args
+                return self._select(WHOLE_TESTS[name], a, b, yes, no, lanes)
             case "max" | "min":
                 return w.call(t, f"llvm.s{name}.{w.suffix(lanes)}", [(t, a) for a in args])
             case _:
@@ -139,7 +144,8 @@ class Arithmetic:
     def _select(self, test: str, a: str, b: str, yes: str, no: str, lanes: int) -> str:
         """`test(a, b) ? yes : no`, lane by lane."""
         t, bit = self.writer.type(lanes), "i1" if lanes == 1 else f"<{lanes} x i1>"
-        condition = self.writer.define(f"fcmp {test} {t} {a}, {b}")
+        compare = "icmp" if self.writer.whole else "fcmp"
+        condition = self.writer.define(f"{compare} {test} {t} {a}, {b}")
         return self.writer.define(f"select {bit} {condition}, {t} {yes}, {t} {no}")
 
     def _number(self, value: float, lanes: int) -> str:

@@ -13,6 +13,8 @@ from planish.loops.codegen.x86.isa import Isa
 # LT_OQ, LE_OQ, EQ_OQ and NEQ_UQ.
 TESTS: Mapping[str, Imm] = {"<": Imm(0x11), "<=": Imm(0x12), "==": Imm(0), "!=": Imm(4)}
 """Comparison to its predicate, which does not signal: where an operand is not a number, none but != holds."""
+WHOLE: Mapping[str, Imm] = {"<": Imm(1), "<=": Imm(2), "==": Imm(0), "!=": Imm(4)}
+"""The same of whole numbers."""
 _K7 = int(Register.K7)
 
 
@@ -29,8 +31,16 @@ def choose(asm: Assembler, isa: Isa, test: str, target: int, args: Sequence[int]
     a, b, yes, no = map(isa.vector, args)
     forms, result = isa.forms, isa.vector(target)
     if isa.wide:
-        asm.emit(forms.compare, _K7, a, b, TESTS[test])
+        asm.emit(forms.compare, _K7, a, b, WHOLE[test] if isa.whole else TESTS[test])
         asm.emit(forms.blend, result, no, yes, mask=_K7)
+    elif isa.whole:
+        # AVX2 has == and > alone; the others are the opposite of one of them.
+        if test in ("<=", "!="):
+            yes, no = no, yes
+        if test == "<":
+            a, b = b, a
+        asm.emit(forms.greater if test in ("<", "<=") else forms.compare, result, a, b)
+        asm.emit(forms.blend, result, no, yes, result)
     else:
         asm.emit(forms.compare, result, a, b, TESTS[test])
         asm.emit(forms.blend, result, no, yes, result)

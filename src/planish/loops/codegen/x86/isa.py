@@ -158,12 +158,15 @@ class Forms:
             self.arithmetic_ymm = codes("EVEX_{}_YMM_K1Z_YMM_YMMM256B32")
             self.arithmetic_xmm = codes("EVEX_{}_XMM_K1Z_XMM_XMMM128B32")
             self.absolute = _code("EVEX_VPABSD_ZMM_K1Z_ZMMM512B32")
+            self.compare = _code("EVEX_VPCMPD_KR_K1_ZMM_ZMMM512B32_IMM8")
             self.words = _code("EVEX_VPMADDWD_ZMM_K1Z_ZMM_ZMMM512")
             self.fma = _code("EVEX_VPDPWSSD_ZMM_K1Z_ZMM_ZMMM512B32") if "avx512_vnni" in extras else 0
         else:
             self.arithmetic = self.arithmetic_ymm = codes("VEX_{}_YMM_YMM_YMMM256")
             self.arithmetic_xmm = codes("VEX_{}_XMM_XMM_XMMM128")
             self.absolute = _code("VEX_VPABSD_YMM_YMMM256")
+            self.compare = _code("VEX_VPCMPEQD_YMM_YMM_YMMM256")
+            self.greater = _code("VEX_VPCMPGTD_YMM_YMM_YMMM256")
             self.words = _code("VEX_VPMADDWD_YMM_YMM_YMMM256")
             self.fma = _code("VEX_VPDPWSSD_YMM_YMM_YMMM256") if "avx_vnni" in extras else 0
 
