@@ -65,6 +65,18 @@ def test_a_damaged_corpus_is_an_error_of_one_line(planish: Planish, files: Path,
     assert planish(*label).error.startswith(f"{out} is a corpus that is not finished")
 
 
+def test_costs_are_shown_by_split(planish: Planish, tmp_path: Path) -> None:
+    table = tmp_path / "t.npz"
+    ask = ["corpus", "costs", SAMPLE, table, "--split", "test", "--functions", "2", "--jobs", "1"]
+    said = planish(*ask)
+    assert said.code == 0, said.err
+    assert "instructions saved" in said.out
+    (row,) = json.loads(planish(*ask, "--format", "json").out)["splits"]
+    assert (row["split"], row["functions"]) == ("test", 2)
+    assert 0 <= row["text_bytes saved"] < 1
+    assert planish("corpus", "costs", table, tmp_path / "other").error.startswith(f"{table} is no corpus")
+
+
 def test_lines_tell_the_pace(capsys: pytest.CaptureFixture[str]) -> None:
     clock = [100.0]
     lines = Lines(10.0, lambda: clock[0])

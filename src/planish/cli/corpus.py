@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from planish.cli import options as given
+from planish.cli.corpus_costs import costs
 from planish.cli.corpus_label import coreset, label
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 corpus = typer.Typer(help="Make corpora of LLVM IR functions, and label them.")
 corpus.command()(label)
 corpus.command()(coreset)
+corpus.command()(costs)
 
 Debian = Annotated[
     given.Names, typer.Option("--debian", metavar="NAME", help="A Debian source package; may be repeated.")

@@ -31,7 +31,13 @@ class _Open(Watchdog):
 
 def _costs(objective: str) -> FunctionCosts:
     ranking = Ranking(("default<Oz>",))
-    evaluator = FunctionEvaluator(open_backend(), IR, objective, ranking, _Open())
+    evaluator = FunctionEvaluator(
+        open_backend(),
+        IR,
+        [objective],
+        lambda passes, values: ranking.matters(passes, int(values[objective])),
+        _Open(),
+    )
     return FunctionCosts(InlineExecutor(evaluator), ranking, objective)
 
 

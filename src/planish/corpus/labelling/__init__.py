@@ -1,6 +1,7 @@
 """Labelling a corpus: the best pass list of each function (thesis 4.3.2)."""
 
 from planish.corpus.labelling.choice import build_coreset, choose, cost_table, most_saving
+from planish.corpus.labelling.cost_rows import coreset_lists
 from planish.corpus.labelling.cover import greedy_cover
 from planish.corpus.labelling.jobs import Searching
 from planish.corpus.labelling.label import Label
@@ -10,6 +11,7 @@ from planish.corpus.labelling.plan import Bench, Plan, Progress, bench
 from planish.corpus.labelling.run import label_corpus
 from planish.corpus.labelling.search import Budget
 from planish.corpus.labelling.summary import Effect, Summary, summarise
+from planish.corpus.labelling.tabling import describe_table, table_corpus
 
 __all__ = [
     "Bench",
@@ -23,7 +25,9 @@ __all__ = [
     "bench",
     "build_coreset",
     "choose",
+    "coreset_lists",
     "cost_table",
+    "describe_table",
     "greedy_cover",
     "label_corpus",
     "label_page",
@@ -31,4 +35,5 @@ __all__ = [
     "read_label_card",
     "read_labels",
     "summarise",
+    "table_corpus",
 ]

@@ -42,17 +42,27 @@ class FunctionCosts:
         return [self._trial(each, costs[name]) for name, each in zip(names, candidates, strict=True)]
 
     def _cost(self, outcome: Outcome) -> int | None:
-        if isinstance(outcome, Measured):
-            return int(outcome.values[self._objective])
-        if isinstance(outcome, Failed) and outcome.reason in OWN:
-            return None
-        # A full disk says nothing of the list, and what a shard lacks is never looked for again.
-        raise PlanishError(f"a pass list could not be run: {outcome.reason}: {outcome.detail}")
+        measured = charge(outcome)
+        return int(measured.values[self._objective]) if measured else None
 
     def _trial(self, candidate: Candidate, cost: int | None) -> Trial:
         if cost is None:
             return Trial(candidate, Failed("transform", REFUSED))
         return Trial(candidate, Measured({self._objective: float(cost)}))
+
+
+def charge(outcome: Outcome) -> Measured | None:
+    """Give what was measured of a pass list; None where it is to blame for a failure.
+
+    Raises:
+        PlanishError: it could not be run.
+    """
+    if isinstance(outcome, Measured):
+        return outcome
+    if isinstance(outcome, Failed) and outcome.reason in OWN:
+        return None
+    # A full disk says nothing of the list, and what a shard lacks is never looked for again.
+    raise PlanishError(f"a pass list could not be run: {outcome.reason}: {outcome.detail}")
 
 
 def candidates_of(lists: Sequence[Passes]) -> tuple[Candidate, ...]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+
 from planish.core import Candidate, Failed, Measured, Outcome, StageClock
-from planish.corpus.labelling.ranking import Passes, Ranking
+from planish.corpus.labelling.ranking import Passes
 from planish.isolation import Watchdog
 from planish.llvm.backend import Backend, IRError, Module, PassError
 from planish.llvm.functions.attributes import for_size
@@ -14,35 +16,44 @@ REFUSED, BY_LLVM, NO_CODE = "refused", "refused by LLVM", "no code is made of it
 INVALID, VARIES = "invalid IR", "not reproducible"
 OWN = frozenset({REFUSED, BY_LLVM, NO_CODE, INVALID, VARIES})
 """What a pass list can be to blame for; any other failure is the machine's, or ours."""
+Values = Mapping[str, float]
 
 
 class FunctionEvaluator:
     """Evaluates pass lists on one function, prepared for size, in the process where it is made.
 
-    A list whose code may vary from run to run is run again where it would be the best one, or the best beside
-    -Oz, and has failed where other code came of it.
+    A list whose code may vary from run to run is run again where it matters, and has failed where other code
+    came of it.
 
     Args:
         backend: runs them.
         ir: the function, as a module of its own.
-        objective: "instructions" or "text_bytes".
-        ranking: of the lists so far.
+        objectives: what is counted: "instructions", "text_bytes" or both.
+        matters: whether it matters what a list costs, such as where it would be the best one.
         watchdog: keeps from what ended LLVM before.
+
+    Attributes:
+        module: the function, prepared for size; it stays as it is.
 
     Raises:
         IRError: the IR cannot be read.
     """
 
     def __init__(
-        self, backend: Backend, ir: str, objective: str, ranking: Ranking, watchdog: Watchdog
+        self,
+        backend: Backend,
+        ir: str,
+        objectives: Sequence[str],
+        matters: Callable[[Passes, Values], bool],
+        watchdog: Watchdog,
     ) -> None:
-        self._objective, self._ranking, self._watchdog = objective, ranking, watchdog
-        self._module = backend.parse(for_size(ir))
+        self._objectives, self._matters, self._watchdog = objectives, matters, watchdog
+        self.module = backend.parse(for_size(ir))
         self._sizes: dict[bytes, int] = {}
 
     def close(self) -> None:
         """Free the function."""
-        self._module.close()
+        self.module.close()
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Run the passes on a clone, verify it, and count."""
@@ -51,7 +62,7 @@ class FunctionEvaluator:
         pipeline = print_pipeline(passes)
         if not self._watchdog.enter(pipeline):
             return Failed("transform", REFUSED, "it has ended LLVM's process")
-        module = self._module.clone()
+        module = self.module.clone()
         try:
             return self._transformed(module, passes, pipeline)
         except PassError as error:
@@ -65,14 +76,16 @@ class FunctionEvaluator:
         module.run(pipeline)
         if wrong := module.verify():
             return Failed("verify", INVALID, wrong)
-        cost = self._bytes(module) if self._objective == "text_bytes" else module.instructions()
-        doubtful = self._ranking.matters(passes, cost) and vary(passes)
-        if doubtful and not reproduces(self._module, module, pipeline):
+        values = {name: float(self._count(module, name)) for name in self._objectives}
+        doubtful = vary(passes) and self._matters(passes, values)
+        if doubtful and not reproduces(self.module, module, pipeline):
             return Failed("verify", VARIES, f"{pipeline} gives other code from run to run")
-        return Measured({self._objective: float(cost)})
+        return Measured(values)
 
-    def _bytes(self, module: Module) -> int:
-        """Compile what no list has made yet: four of five end in a text that is known."""
+    def _count(self, module: Module, objective: str) -> int:
+        if objective == "instructions":
+            return module.instructions()
+        # Compile what no list has made yet: four of five end in a text that is known.
         text = fingerprint(module)
         if text not in self._sizes:
             self._sizes[text] = module.text_bytes()

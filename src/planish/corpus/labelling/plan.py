@@ -9,8 +9,8 @@ from functools import cached_property
 
 from planish.core import Evaluator, Executor, Objective, unknown, usable_cores
 from planish.corpus.labelling.costs import FunctionCosts
-from planish.corpus.labelling.evaluator import FunctionEvaluator
-from planish.corpus.labelling.ranking import Ranking
+from planish.corpus.labelling.evaluator import FunctionEvaluator, Values
+from planish.corpus.labelling.ranking import Passes, Ranking
 from planish.corpus.labelling.search import Budget
 from planish.corpus.row import SPLITS, Row
 from planish.executors import InlineExecutor
@@ -119,8 +119,12 @@ class Bench:
     def costing(self, row: Row, watchdog: Watchdog) -> Generator[FunctionCosts | None]:
         """Give what finds the costs of lists on a function, for the block; None where LLVM cannot read it."""
         ranking, objective = Ranking(self.baseline), self.plan.objective
+
+        def matters(passes: Passes, values: Values) -> bool:
+            return ranking.matters(passes, int(values[objective]))
+
         try:
-            evaluator = FunctionEvaluator(self.backend, row.ir, objective, ranking, watchdog)
+            evaluator = FunctionEvaluator(self.backend, row.ir, [objective], matters, watchdog)
         except IRError:
             yield None
             return
@@ -149,7 +153,7 @@ class Progress:
     """How far labelling is.
 
     Args:
-        stage: "searching", "choosing" lists, or "broadcasting" them.
+        stage: "searching", "choosing" lists, or "broadcasting" them; "costing" functions.
         done: functions of this stage.
         total: of them.
         known: how many were done before.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
@@ -19,8 +19,9 @@ from planish.corpus.labelling.jobs import Broadcasting, Searching
 from planish.corpus.labelling.label import Label
 from planish.corpus.labelling.label_card import write_label_card
 from planish.corpus.labelling.label_shards import LABELS, read_shard, write_labels
-from planish.corpus.labelling.plan import Bench, Listener, Plan, Progress, bench
+from planish.corpus.labelling.plan import Bench, Listener, Plan, bench
 from planish.corpus.labelling.ranking import Passes
+from planish.corpus.labelling.tally import Tally
 from planish.corpus.manifest import MANIFEST, replace_text
 from planish.corpus.reading import read_corpus
 from planish.corpus.row import SPLITS, Row
@@ -93,40 +94,6 @@ class Draw:
 
 
 @dataclass
-class _Tally:
-    """Counts a stage's labels."""
-
-    stage: str
-    total: int
-    done: int = 0
-    known: int = 0
-    saved: int = 0
-    baseline: int = 0
-    refused: int = 0
-
-    def know(self, items: int, labels: Iterable[Label]) -> None:
-        """Count what was done before."""
-        before = self.done
-        for label in labels:
-            self.add(label)
-        self.done = before + items
-        self.known += items
-
-    def add(self, label: Label | None) -> None:
-        """Count a function that is over."""
-        self.done += 1
-        if label is not None:
-            self.saved += label.saved
-            self.baseline += label.baseline
-            self.refused += len(label.refused)
-
-    @property
-    def progress(self) -> Progress:
-        """Give the state as a listener takes it."""
-        return Progress(**vars(self))
-
-
-@dataclass
 class _Run:
     corpus: Path
     folder: Path
@@ -145,7 +112,7 @@ class _Run:
         if file.is_file():
             return [tuple(passes) for passes in json.loads(file.read_text())]
         labels = [label for shard in self._shards(SEARCHED) for label in read_shard(shard)]
-        tally = _Tally("choosing", self.draw.wanted)
+        tally = Tally("choosing", self.draw.wanted)
         tally.know(0, labels)
         self.listener(tally.progress)
         candidates = most_saving(labels, plan.candidates)
@@ -179,7 +146,7 @@ class _Run:
         evaluations: int,
     ) -> None:
         """Do what is not done yet of a stage, shard by shard; an item that is given up keeps what it has."""
-        tally = _Tally(name, self.draw.wanted)
+        tally = Tally(name, self.draw.wanted)
         for number, items in enumerate(read()):
             path = self.folder / where / f"{number:05}.parquet"
             if path.is_file():
@@ -195,7 +162,7 @@ class _Run:
                     label = _noted(one.answer or otherwise(one.item), one.refused)
                     if label is not None:
                         fresh[places[id(one.item)]] = label
-                    tally.add(label)
+                    tally.add_label(label)
                     self.listener(tally.progress)
             # Children end in any order, but a shard is to be the same in each run.
             write_labels([fresh[place] for place in sorted(fresh)], path)

@@ -1,0 +1,84 @@
+"""The costs of all lists on one function, within a forked child."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.core import Executor, Outcome, evaluate
+from planish.corpus.labelling.costs import candidates_of, charge
+from planish.corpus.labelling.evaluator import FunctionEvaluator, Values
+from planish.corpus.labelling.plan import OBJECTIVES, Bench
+from planish.corpus.labelling.ranking import Passes
+from planish.corpus.row import Row
+from planish.isolation import Watchdog
+from planish.learn.labels import Columns, CostRow
+from planish.llvm.backend import IRError, Module
+from planish.llvm.features.autophase import FEATURES, autophase
+from planish.llvm.passes import load_coreset, print_pipeline
+
+
+@dataclass(frozen=True)
+class CostRows:
+    """Runs lists on functions, within forked children, for what each of them costs.
+
+    Args:
+        bench: what with.
+        lists: the lists.
+    """
+
+    bench: Bench
+    lists: Sequence[Passes]
+
+    @cached_property
+    def columns(self) -> Columns:
+        """What columns mean in the rows that this gives."""
+        llvm, machine = self.bench.backend.version, platform.machine()
+        return Columns(llvm, machine, OBJECTIVES, tuple(self.lists), FEATURES)
+
+    def __call__(self, row: Row, watchdog: Watchdog) -> CostRow | None:
+        """Give a function's row; None where LLVM cannot read it, or it has no code even after -Oz."""
+        baseline: dict[str, float] = {}
+
+        def matters(_: Passes, values: Values) -> bool:
+            return any(values[name] < cost for name, cost in baseline.items())
+
+        try:
+            evaluator = FunctionEvaluator(self.bench.backend, row.ir, OBJECTIVES, matters, watchdog)
+        except IRError:
+            return None
+        with closing(evaluator), closing(self.bench.start(evaluator)) as executor:
+            first = _outcomes(executor, [(), self.bench.baseline])
+            unoptimised, oz = map(_counts, first)
+            if unoptimised is None or oz is None:
+                return None
+            baseline |= dict(zip(OBJECTIVES, oz, strict=True))
+            costs = list(map(_counts, _outcomes(executor, self.lists)))
+            features = self._features(row, evaluator.module)
+        return CostRow(row.identity, row.package, row.split, unoptimised, oz, costs, features)
+
+    def _features(self, row: Row, module: Module) -> NDArray[np.int64]:
+        with closing(module.clone()) as small:
+            small.run(print_pipeline(self.bench.baseline))
+            return np.stack([autophase(row.ir), autophase(small.text())])
+
+
+def _outcomes(executor: Executor, lists: Sequence[Passes]) -> list[Outcome]:
+    answers = sorted(evaluate(executor, candidates_of(lists)), key=lambda answer: answer.position)
+    return [answer.outcome for answer in answers]
+
+
+def _counts(outcome: Outcome) -> list[int] | None:
+    measured = charge(outcome)
+    return [int(measured.values[name]) for name in OBJECTIVES] if measured else None
+
+
+def coreset_lists() -> list[Passes]:
+    """Give the lists of the coresets of all objectives, each once."""
+    return list(dict.fromkeys(passes for name in OBJECTIVES for passes in load_coreset(name)))

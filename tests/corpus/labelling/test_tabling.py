@@ -1,0 +1,124 @@
+"""Costs of all lists of the coresets, on functions of the corpus that comes with planish."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from planish.core import PlanishError
+from planish.corpus import SAMPLE, read_corpus
+from planish.corpus.labelling import Bench, Plan, Progress, bench, table_corpus
+from planish.corpus.labelling.cost_rows import CostRows
+from planish.corpus.labelling.drawing import draw_in_turns
+from planish.learn.labels import FAILED, read_costs
+from planish.llvm.backend import Module, PassError, open_backend
+from planish.llvm.features.autophase import autophase
+from planish.llvm.functions.attributes import for_size
+from planish.llvm.passes import print_pipeline
+
+LISTS = [("sroa<modify-cfg>", "simplifycfg"), ("mergereturn", "default<Oz>"), ("default<Oz>", "gvn-sink")]
+OZ = ("default<Oz>",)
+
+
+@pytest.fixture(scope="module")
+def made() -> Bench:
+    return bench(Plan(functions=6, splits=("train", "test"), jobs=2))
+
+
+@pytest.fixture(scope="module")
+def file(made: Bench, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("costs") / "t.npz"
+    table_corpus(SAMPLE, path, made, LISTS, lambda _: None)
+    return path
+
+
+def _more(path: Path, made: Bench, functions: int) -> list[Progress]:
+    heard: list[Progress] = []
+    plan = Plan(functions=functions, splits=made.plan.splits, jobs=2)
+    table_corpus(SAMPLE, path, Bench(plan, made.backend), LISTS, heard.append)
+    return heard
+
+
+def test_a_table_holds_what_lists_give(file: Path) -> None:
+    table, rows = read_costs(file), {row.identity: row for row in read_corpus()}
+
+    assert len(table) == 6
+    assert set(table.splits.values()) == {"train", "test"}
+    for place, identity in enumerate(table.identities.tolist()):
+        row = rows[identity]
+        assert (table.packages[place], table.splits[row.package]) == (row.package, row.split)
+        with closing(open_backend().parse(for_size(row.ir))) as original:
+            counts = [original.instructions(), original.text_bytes()]
+            assert table.unoptimised[place].tolist() == counts
+            known = zip([OZ, *LISTS], [table.baseline[place], *table.costs[place]], strict=True)
+            for passes, costs in known:
+                with closing(original.clone()) as module:
+                    module.run(print_pipeline(passes))
+                    assert costs.tolist() == [module.instructions(), module.text_bytes()]
+                    if passes == OZ:
+                        features = [autophase(row.ir), autophase(module.text())]
+                        assert np.array_equal(table.features[place], features)
+
+
+def test_what_is_known_is_not_run_again(
+    file: Path, made: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.npz"
+    path.write_bytes(file.read_bytes())
+    heard = _more(path, made, 9)
+    assert [(each.done, each.known, each.total) for each in heard] == [(n, 6, 9) for n in (7, 8, 9)]
+    whole = path.read_bytes()
+
+    monkeypatch.setattr(CostRows, "__call__", None)
+    assert _more(path, made, 9) == []
+    assert path.read_bytes() == whole
+
+
+def test_what_is_done_is_kept_where_it_is_broken_off(made: Bench, tmp_path: Path) -> None:
+    def stop(progress: Progress) -> None:
+        if progress.done == 2:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "t.npz"
+    with pytest.raises(KeyboardInterrupt):
+        table_corpus(SAMPLE, path, made, LISTS, stop)
+    assert len(read_costs(path)) == 2
+
+
+def test_a_list_that_fails_has_no_cost(
+    file: Path, made: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(made.backend.parse("define void @f() { ret void }")) as module:
+        kind = type(module)
+    run = kind.run
+
+    def refuse(module: Module, pipeline: str) -> None:
+        if "mergereturn" in pipeline:
+            raise PassError("refused")
+        run(module, pipeline)
+
+    monkeypatch.setattr(kind, "run", refuse)
+    table = table_corpus(SAMPLE, tmp_path / "t.npz", made, LISTS, lambda _: None)
+
+    assert set(table.costs[:, 1].ravel().tolist()) == {FAILED}
+    assert np.array_equal(table.costs[:, (0, 2)], read_costs(file).costs[:, (0, 2)])
+
+
+def test_a_table_of_other_lists_is_not_added_to(file: Path, made: Bench) -> None:
+    with pytest.raises(PlanishError, match="was made with other lists"):
+        table_corpus(SAMPLE, file, made, LISTS[:2], lambda _: None)
+
+
+def test_all_packages_have_their_turn_and_more_begin_with_the_same() -> None:
+    few, known = draw_in_turns(SAMPLE, ("train",), 12, set())
+    more, _ = draw_in_turns(SAMPLE, ("train",), 24, set())
+    packages = {row.package for row in read_corpus(split="train")}
+
+    assert known == 0
+    assert len({row.package for row in few}) == min(12, len(packages))
+    assert more[:12] == few
+    rest, known = draw_in_turns(SAMPLE, ("train",), 24, {row.identity for row in few})
+    assert (rest, known) == (more[12:], 12)
