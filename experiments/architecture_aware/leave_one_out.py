@@ -28,7 +28,7 @@ from planish.graph.architecture import starting_list
 from planish.graph.first_lists import recognition_of
 from planish.graph.level import GraphLevel
 from planish.graph.prior import ClassList, Tried, learn_lists, learned_list, records_of
-from planish.graph.program import graph_program, program_from
+from planish.graph.program import GraphProgram, program_from
 from planish.learn.transfer import past
 from planish.settings import Settings
 from planish.store import Reader, open_store
@@ -81,22 +81,22 @@ def main() -> None:
     show(found, asked.trials)
 
 
-def _task(level: GraphLevel, word: str, asked: argparse.Namespace) -> Task:
+def _task(level: GraphLevel, word: str, asked: argparse.Namespace) -> Task[GraphProgram]:
     name, _, exporter = word.partition(":")
     wish = Wish(name, exporter or "torchscript", small=asked.small)  # pyright: ignore[reportArgumentType]
     return task_of(level, level.load(str(write(wish, asked.folder)), {}), Settings("graph"))
 
 
-def _searched(task: Task, asked: argparse.Namespace) -> Candidate:
+def _searched(task: Task[GraphProgram], asked: argparse.Namespace) -> Candidate:
     """Search a model, or take the trials of the search from the store; gives the winner."""
-    print(f"searching {graph_program(task.program).file.stem} ...", file=sys.stderr)
+    print(f"searching {task.program.file.stem} ...", file=sys.stderr)
     result = tune(
         task.program, budget=Budget(trials=asked.trials), settings=Settings("graph"), store=asked.store
     )
     return result.candidate
 
 
-def _tried(level: GraphLevel, store: Reader, task: Task) -> Sequence[Tried]:
+def _tried(level: GraphLevel, store: Reader, task: Task[GraphProgram]) -> Sequence[Tried]:
     """Give what was tried on this task's model."""
     known = past(store, "graph", task.target, task.objectives[0], level.baseline(task), level.steps)
     return [
@@ -107,10 +107,14 @@ def _tried(level: GraphLevel, store: Reader, task: Task) -> Sequence[Tried]:
 
 
 def _left(
-    level: GraphLevel, task: Task, winner: Candidate, known: Mapping[str, Tried], asked: argparse.Namespace
+    level: GraphLevel,
+    task: Task[GraphProgram],
+    winner: Candidate,
+    known: Mapping[str, Tried],
+    asked: argparse.Namespace,
 ) -> Left:
     """Leave a model out, and measure what the others taught."""
-    program = graph_program(task.program)
+    program = task.program
     recognition = recognition_of(program)
     # The same network by another exporter is no other network.
     own = _network(program.file)
@@ -138,7 +142,12 @@ def _chosen(learnt: ClassList, measured: Mapping[Candidate, float], count: int) 
 
 
 def _measured(
-    level: GraphLevel, task: Task, candidates: Sequence[Candidate], *, rounds: int, seed: int = 0
+    level: GraphLevel,
+    task: Task[GraphProgram],
+    candidates: Sequence[Candidate],
+    *,
+    rounds: int,
+    seed: int = 0,
 ) -> Mapping[Candidate, float]:
     """Measure candidates in turns with the baseline; gives latency over its latency, the median of rounds."""
     evaluator = level.evaluator(task, final=True)()

@@ -18,7 +18,6 @@ from planish.graph.evaluator_spec import settings_of
 from planish.graph.level import GraphLevel
 from planish.graph.pass_effects import name_of, parts
 from planish.graph.passes import Selection, selection
-from planish.graph.program import graph_program
 from planish.graph.relevance import Relevance, remembered
 from planish.graph.tables import aligned, times
 from planish.settings import Settings
@@ -154,5 +153,5 @@ def test_a_run_begins_with_the_class_and_what_is_known_to_matter(
         "class: ResNet-like: 1 residual additions around ordinary convolutions"
     ]
     known = Relevance(("a",), {"b": "a"}, {"c": "crashed"}, ("d",), ("e", "f"))
-    remembered(graph_program(task.program), settings_of(task), lambda: known)
+    remembered(task.program, settings_of(task), lambda: known)
     assert level.introduction(task) == [*first, "relevant passes: 3 of 6"]

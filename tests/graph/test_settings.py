@@ -28,7 +28,7 @@ from planish.graph.level import GraphLevel
 from planish.graph.pass_effects import name_of
 from planish.graph.passes import Selection, Set, selection, selection_of
 from planish.graph.prior.records import Tried, records_of
-from planish.graph.program import graph_program, program_from
+from planish.graph.program import program_from
 from planish.graph.running import Session, Settings, open_session
 from planish.measure import Timing
 from planish.testing.acting import Actor
@@ -87,7 +87,7 @@ def test_nobody_who_did_not_ask_is_offered_settings(tmp_path: Path) -> None:
 def test_what_was_asked_for_is_read_back(tmp_path: Path) -> None:
     program = make(tmp_path).program
     assert program_from(program.text) == program
-    assert graph_program(program).session
+    assert program.session
     with pytest.raises(PlanishError, match=r"session cannot be 'serach'.*Did you mean 'search'"):
         make(tmp_path, session="serach")
 

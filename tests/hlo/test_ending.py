@@ -28,7 +28,6 @@ from planish.hlo.edits import CopyOp, DeleteOp, ScaleConstant
 from planish.hlo.evaluator_spec import evaluator_spec_of
 from planish.hlo.level import HloLevel
 from planish.hlo.patch import original
-from planish.hlo.scored import scored_program
 from planish.hlo.space import PatchSpace
 
 LEVEL = HloLevel()
@@ -124,7 +123,7 @@ def test_at_the_end_a_module_is_compiled_once_and_timed_each_time(
 
 def test_edits_are_selected_where_they_are_valid_alone(tmp_path: Path) -> None:
     of = task(write_all(tmp_path, STEP, TRAINING))
-    space = PatchSpace(scored_program(of.program).module)
+    space = PatchSpace(of.program.module)
     copy = CopyOp("4", "5", (), "5", 1)
     of_copy = DeleteOp(copy.mark, (("4#0", ()),))
     patch = Candidate((copy, ScaleConstant("3", 2.0), of_copy))

@@ -15,7 +15,6 @@ from planish.executors import InlineExecutor, LocalExecutor
 from planish.hlo.edits import DeleteOp, MoveOp, ReplaceConstant, ReplaceOperand, ScaleConstant
 from planish.hlo.evaluator_spec import evaluator_spec_of, scores_at_the_end
 from planish.hlo.level import HloLevel
-from planish.hlo.scored import scored_program
 from planish.hlo.workload import Parts, fit
 from planish.isolation import Limits
 from planish.measure import Timing
@@ -185,7 +184,7 @@ def test_a_search_cannot_see_the_final_part(tmp_path: Path) -> None:
     of = task(module)
     with pytest.raises(PlanishError, match="unseen"):
         replace(evaluator_spec_of(of), parts=("final",))
-    program = scored_program(of.program)
+    program = of.program
     fitted = fit(program.module, program.workload)
     with pytest.raises(PlanishError, match="unseen"):
         Parts(program.workload, fitted).read("final", fitted.predict)

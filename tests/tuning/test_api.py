@@ -18,7 +18,6 @@ from planish.core import (
     Growth,
     Measured,
     PlanishError,
-    Program,
     Target,
     Trial,
     growth_of,
@@ -26,6 +25,7 @@ from planish.core import (
 )
 from planish.executors import LocalExecutor
 from planish.loops.lang.parse import parse
+from planish.loops.lang.program import Program as TensorProgram
 from planish.loops.level import LoopsLevel
 from planish.results.result import Result
 from planish.settings import Settings
@@ -177,7 +177,7 @@ def test_both_spaces_and_any_fitting_searcher(tmp_path: Path) -> None:
 
 def test_if_everything_fails_there_is_no_result(tmp_path: Path) -> None:
     class Broken(LoopsLevel):
-        def target(self, program: Program, cores: int) -> Target:
+        def target(self, program: TensorProgram, cores: int) -> Target:
             return replace(super().target(program, cores), toolchain={"backend": "none"})
 
     with open_store(tmp_path / "a.db") as store:

@@ -14,12 +14,12 @@ from planish.graph.architecture import CLASSES, Recognition, starting_list
 from planish.graph.first_lists import recognition_of
 from planish.graph.passes import passes_of_kind, selection_of
 from planish.graph.prior import ClassList, Effect, known_list
-from planish.graph.program import graph_program
 from planish.learn.transfer import tried_elsewhere
 from planish.store import open_store
 from planish.store.location import locate
 
 if TYPE_CHECKING:
+    from planish.graph.program import GraphProgram
     from planish.graph.relevance import Relevance
 
 _COUNTS = 12
@@ -87,7 +87,7 @@ class Inspection:
         }  # fmt: skip
 
 
-def inspected(level: Level, task: Task, store: str | None, *, relevance: bool) -> Inspection:
+def inspected(level: Level, task: Task[GraphProgram], store: str | None, *, relevance: bool) -> Inspection:
     """Inspect a model.
 
     Args:
@@ -96,22 +96,24 @@ def inspected(level: Level, task: Task, store: str | None, *, relevance: bool) -
         store: where trials of other models are; None for the user's own, which need not be there.
         relevance: whether to find out which passes change the model.
     """
-    program = graph_program(task.program)
+    program = task.program
     recognition = recognition_of(program)
     found = _relevance(task) if relevance else None
     return Inspection(recognition, found, _learnt(level, task, recognition.classes, store))
 
 
-def _relevance(task: Task) -> Relevance:
+def _relevance(task: Task[GraphProgram]) -> Relevance:
     from planish.graph.evaluator_spec import widest_settings
     from planish.graph.relevance import THOROUGH_S, Examiner, analyse, remembered
 
-    program, settings = graph_program(task.program), widest_settings(task)
+    program, settings = task.program, widest_settings(task)
     with closing(Examiner(program, settings)) as examiner:
         return remembered(program, settings, lambda: analyse(examiner, THOROUGH_S), complete=True)
 
 
-def _learnt(level: Level, task: Task, classes: Sequence[str], store: str | None) -> ClassList | None:
+def _learnt(
+    level: Level, task: Task[GraphProgram], classes: Sequence[str], store: str | None
+) -> ClassList | None:
     """Learn from what the store has of other models."""
     place = locate(store)
     if store is None and isinstance(place, Path) and not place.exists():

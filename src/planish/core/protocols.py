@@ -16,7 +16,7 @@ from typing import Protocol
 
 from planish.core.outcome import Outcome, Stage
 from planish.core.step import Candidate, Step
-from planish.core.task import Objective, Program, Target, Task
+from planish.core.task import Objective, ProgramT, Target, Task
 from planish.core.trial import Trial
 
 
@@ -191,8 +191,11 @@ class Start(Protocol):
         ...
 
 
-class Level(Protocol):
+class Level(Protocol[ProgramT]):
     """A kind of program, with all that is particular to it.
+
+    A level is written for its own class of programs, and takes no others: one of `SqlProgram` is a
+    `Level[SqlProgram]`. `Level` alone is one of which nobody knows the class, as whoever runs searches has.
 
     What a level may offer besides is in `planish.core.capabilities`.
     """
@@ -231,7 +234,7 @@ class Level(Protocol):
         """Whether this source looks like a program of this level."""
         ...
 
-    def load(self, source: str, options: Mapping[str, str]) -> Program:
+    def load(self, source: str, options: Mapping[str, str]) -> ProgramT:
         """Read a program that the user named, a file or a text.
 
         Args:
@@ -240,7 +243,7 @@ class Level(Protocol):
         """
         ...
 
-    def read(self, text: str, target: Target) -> Program:
+    def read(self, text: str, target: Target) -> ProgramT:
         """Read the canonical text of a program back from a store, with the options that its target tells.
 
         It is data, and may be anybody's: it is never a path, and nothing is executed. Files that the
@@ -251,7 +254,7 @@ class Level(Protocol):
         """
         ...
 
-    def target(self, program: Program, cores: int) -> Target:
+    def target(self, program: ProgramT, cores: int) -> Target:
         """Describe this machine as this level sees it, and as the program's options ask.
 
         Raises:
@@ -259,29 +262,29 @@ class Level(Protocol):
         """
         ...
 
-    def space(self, task: Task, name: str) -> Space:
+    def space(self, task: Task[ProgramT], name: str) -> Space:
         """Make a space of the task, by name."""
         ...
 
-    def evaluator(self, task: Task, *, final: bool = False) -> EvaluatorSpec:
+    def evaluator(self, task: Task[ProgramT], *, final: bool = False) -> EvaluatorSpec:
         """Make the recipe for the task's evaluator; `final` ones measure longer and cut nothing short."""
         ...
 
-    def baseline(self, task: Task) -> Candidate:
+    def baseline(self, task: Task[ProgramT]) -> Candidate:
         """Give what a user has without planish; results are reported against it."""
         ...
 
-    def variants(self, task: Task, candidate: Candidate) -> Sequence[Candidate]:
+    def variants(self, task: Task[ProgramT], candidate: Candidate) -> Sequence[Candidate]:
         """List other ways to build a candidate, which are tried for the best one at the end."""
         ...
 
-    def describe(self, task: Task, candidate: Candidate) -> Mapping[str, str]:
+    def describe(self, task: Task[ProgramT], candidate: Candidate) -> Mapping[str, str]:
         """Show what a candidate does: title to text, the most telling first; it measures nothing.
 
         What has to be measured for it is by the run, where the level offers `planish.core.HasFigures`.
         """
         ...
 
-    def export(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+    def export(self, task: Task[ProgramT], candidate: Candidate, path: Path) -> Sequence[Path]:
         """Write what can be used without planish into a folder; returns the files. It measures nothing."""
         ...

@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol
 
 from planish.core.canonical import canonical_json, content_hash
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
 
 
 class Program(Protocol):
@@ -20,6 +23,17 @@ class Program(Protocol):
     def text(self) -> str:
         """Its canonical text, which the level's `read` reads back."""
         ...
+
+
+if TYPE_CHECKING:
+    # A level's own class of programs; any where nobody names one, as for whoever runs searches of all levels.
+    ProgramT = TypeVar("ProgramT", bound=Program, default=Any)
+    ProgramT_co = TypeVar("ProgramT_co", bound=Program, default=Any, covariant=True)
+else:  # Python has had defaults since 3.13
+    from typing import TypeVar
+
+    ProgramT = TypeVar("ProgramT")
+    ProgramT_co = TypeVar("ProgramT_co", covariant=True)
 
 
 @dataclass(frozen=True)
@@ -117,17 +131,17 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(Generic[ProgramT_co]):
     """A program, where it runs, and what is to be improved.
 
     Args:
-        program: what is optimised.
+        program: what is optimised; `Task[TensorProgram]` is a task of the level `loops`.
         target: where it runs.
         objectives: at least one; the first leads where one number is needed.
         level_version: changes whenever the level's code generation or measuring does.
     """
 
-    program: Program
+    program: ProgramT_co
     target: Target
     objectives: tuple[Objective, ...]
     level_version: str

@@ -23,7 +23,7 @@ KEPT = 2
 """Of the best kernels so many are compared by whole calls: the best of many was often lucky."""
 
 
-def tuned(task: Task, store: Store, executor: LocalExecutor, end: float, last: float) -> None:
+def tuned(task: Task[Program], store: Store, executor: LocalExecutor, end: float, last: float) -> None:
     """Search until a time; what was measured is in the store.
 
     What workers are still at then is ended. Of a large contraction perhaps no candidate is measured in time.
@@ -45,13 +45,12 @@ def tuned(task: Task, store: Store, executor: LocalExecutor, end: float, last: f
         )  # fmt: skip
 
 
-def best_known(task: Task, store: Store) -> Sequence[Candidate]:
+def best_known(task: Task[Program], store: Store) -> Sequence[Candidate]:
     """List the best kernels that the store knows, at most `KEPT`, and the first guess of a search.
 
     The first guess may be as good as the luckiest of many; it is left out where it failed or is far behind.
     """
     program, objective = task.program, task.objectives[0]
-    assert isinstance(program, Program)
     costs: dict[Candidate, float] = {}
     for trial in store.trials(task.key, LoopsLevel().steps):
         cost = trial.cost(objective)

@@ -11,14 +11,16 @@ from planish.graph.first_lists import recognition_of
 from planish.graph.nodes import Nodes
 from planish.graph.pass_effects import ROUNDS, Figures, beside, name_of, parts
 from planish.graph.passes import Selection, selection_of
-from planish.graph.program import GraphProgram, graph_program
+from planish.graph.program import GraphProgram
 from planish.graph.relevance import Relevance, known_relevance
 from planish.graph.tables import aligned, milliseconds, times
 
 UNMEASURED = "not measured when the run ended: there was no time, or an older planish did not store it"
 
 
-def described(task: Task, candidate: Candidate, figures: Mapping[str, Any]) -> Mapping[str, str]:
+def described(
+    task: Task[GraphProgram], candidate: Candidate, figures: Mapping[str, Any]
+) -> Mapping[str, str]:
     """Show what a selection does.
 
     Args:
@@ -32,7 +34,7 @@ def described(task: Task, candidate: Candidate, figures: Mapping[str, Any]) -> M
         `relevance`: how far the passes were pruned. With several objectives the first two are one, since
         of each selection of a front the first alone is shown at the end of a run.
     """
-    program, chosen = graph_program(task.program), selection_of(candidate)
+    program, chosen = task.program, selection_of(candidate)
     known = known_relevance(program, widest_settings(task))
     steps = parts(chosen, known.runtime if known else chosen.disabled)
     nodes = Nodes.read(figures.get("nodes", {}))
@@ -47,12 +49,12 @@ def described(task: Task, candidate: Candidate, figures: Mapping[str, Any]) -> M
     }
 
 
-def introduced(task: Task) -> Sequence[str]:
+def introduced(task: Task[GraphProgram]) -> Sequence[str]:
     """List what is known of a model before it is measured: its classes and why, and how many passes matter.
 
     What matters is not found out here: without a line of it, nobody has.
     """
-    program = graph_program(task.program)
+    program = task.program
     known = known_relevance(program, widest_settings(task))
     relevant = [f"relevant passes: {known.kept} of {known.known}"] if known else []
     return [*(f"class: {line}" for line in _class(program).splitlines()), *relevant]

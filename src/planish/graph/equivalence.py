@@ -10,7 +10,7 @@ from functools import cache
 from planish.core import Candidate, Task
 from planish.graph.evaluator_spec import settings_of
 from planish.graph.passes import Selection, selection_of
-from planish.graph.program import graph_program
+from planish.graph.program import GraphProgram
 from planish.graph.relevance import Examiner, ExaminerError
 
 _OF_FILES = frozenset({"compile_time", "peak_memory", "model_size"})
@@ -18,7 +18,7 @@ _OF_FILES = frozenset({"compile_time", "peak_memory", "model_size"})
 
 
 @contextmanager
-def identities(task: Task) -> Generator[Callable[[Candidate], str]]:
+def identities(task: Task[GraphProgram]) -> Generator[Callable[[Candidate], str]]:
     """Give what names selections: by the model that ONNX Runtime makes in the end, and runs.
 
     Where an objective is of the file, or of the time and memory to load it, the file, what the runtime leaves
@@ -26,7 +26,7 @@ def identities(task: Task) -> Generator[Callable[[Candidate], str]]:
     the session's other settings. A selection that fails names itself.
     """
     by_file = not _OF_FILES.isdisjoint(objective.name for objective in task.objectives)
-    with closing(Examiner(graph_program(task.program), settings_of(task))) as examiner:
+    with closing(Examiner(task.program, settings_of(task))) as examiner:
 
         @cache
         def name(candidate: Candidate) -> str:

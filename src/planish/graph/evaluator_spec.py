@@ -13,7 +13,7 @@ from planish.graph.first_lists import GOOD_LISTS, class_lists
 from planish.graph.installed import SETTINGS
 from planish.graph.model_cache import ModelCache
 from planish.graph.passes import SETTABLE, Selection, Set, passes_of_kind, selection_of
-from planish.graph.program import GraphProgram, graph_program
+from planish.graph.program import GraphProgram
 from planish.graph.relevance import Examiner, analyse, remembered
 from planish.graph.running import Settings
 from planish.graph.space import Letters, SelectionSpace
@@ -26,13 +26,13 @@ _COPIES = 16
 """So many times a model's size is a worker's memory: of it as it came, rewritten, and in sessions."""
 
 
-def evaluator_spec_of(task: Task, *, final: bool = False) -> GraphEvaluatorSpec:
+def evaluator_spec_of(task: Task[GraphProgram], *, final: bool = False) -> GraphEvaluatorSpec:
     """Make the spec for a task's evaluator; see `planish.core.Level.evaluator`.
 
     Raises:
         PlanishError: an objective cannot be measured here.
     """
-    program = graph_program(task.program)
+    program = task.program
     names = frozenset(objective.name for objective in task.objectives)
     settings = settings_of(task)
     wrong = lacking(names, program, counters(settings.provider))
@@ -51,28 +51,28 @@ def evaluator_spec_of(task: Task, *, final: bool = False) -> GraphEvaluatorSpec:
     )
 
 
-def settings_of(task: Task) -> Settings:
+def settings_of(task: Task[GraphProgram]) -> Settings:
     """Give the settings of a task's sessions, where a candidate does not change them."""
     return Settings.of(task.target.cores, task.target.toolchain)
 
 
-def widest_settings(task: Task) -> Settings:
+def widest_settings(task: Task[GraphProgram]) -> Settings:
     """Give the settings with which ONNX Runtime runs as many passes as it may for any candidate of a task."""
     settings = settings_of(task)
-    return replace(settings, optimization="all") if graph_program(task.program).session else settings
+    return replace(settings, optimization="all") if task.program.session else settings
 
 
-def settable(task: Task) -> tuple[Set, ...]:
+def settable(task: Task[GraphProgram]) -> tuple[Set, ...]:
     """List the settings that candidates may change; none where the user did not ask for that."""
     own = settings_of(task)
-    if not graph_program(task.program).session:
+    if not task.program.session:
         return ()
     threads = [str(count) for count in range(1, own.cores)]
     values = {**SETTINGS, "threads": threads, **({"execution": ()} if own.cores == 1 else {})}
     return tuple(Set(name, value) for name in SETTABLE for value in values[name] if value != own.values[name])
 
 
-def space_of(task: Task, name: str) -> SelectionSpace:
+def space_of(task: Task[GraphProgram], name: str) -> SelectionSpace:
     """Make a space of a task.
 
     Args:
@@ -80,7 +80,7 @@ def space_of(task: Task, name: str) -> SelectionSpace:
         name: "relevant": of the passes that change this model; "exact": the same, where models are equal that
             some lists make, and to find that out takes the passes' time; "all": of every pass.
     """
-    program = graph_program(task.program)
+    program = task.program
     offline = any(objective.name == "compile_time" for objective in task.objectives)
     settings, changes = widest_settings(task), settable(task)
     examiner = Examiner(program, settings)
@@ -98,14 +98,14 @@ def space_of(task: Task, name: str) -> SelectionSpace:
     return SelectionSpace(every if name == "all" else relevant, namer, partial(seeds_of, task))
 
 
-def seeds_of(task: Task, taught: Sequence[Candidate] = ()) -> Sequence[Selection]:
+def seeds_of(task: Task[GraphProgram], taught: Sequence[Candidate] = ()) -> Sequence[Selection]:
     """List what a search begins with.
 
     That is the baseline, what other models of the class taught, the class's lists, what is good for most
     models, and each setting that candidates may change, alone; but threads, which are many.
     """
     wanted = {objective.name for objective in task.objectives}
-    lists = class_lists(graph_program(task.program))
+    lists = class_lists(task.program)
     changes = [Selection(settings=frozenset({each})) for each in settable(task) if each.name != "threads"]
     found = [Selection(), *map(selection_of, taught), *lists, *GOOD_LISTS, *changes]
     if "compile_time" in wanted:
@@ -118,9 +118,9 @@ def unoptimised() -> Selection:
     return Selection((), frozenset(each.name for each in passes_of_kind("transformer", "rule")))
 
 
-def compared(task: Task, candidate: Candidate) -> Sequence[Candidate]:
+def compared(task: Task[GraphProgram], candidate: Candidate) -> Sequence[Candidate]:
     """List what the winner is compared with: the baseline, its class's list, and the winner made offline."""
-    chosen, program = selection_of(candidate), graph_program(task.program)
+    chosen, program = selection_of(candidate), task.program
     others = [Selection(), *class_lists(program)[:1], replace(chosen, offline=True)]
     return [each.candidate for each in others]
 

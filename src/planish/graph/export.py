@@ -12,7 +12,7 @@ from planish.core import Candidate, Task
 from planish.graph.evaluator_spec import settings_of
 from planish.graph.installed import versions
 from planish.graph.passes import Selection, selection_of
-from planish.graph.program import GraphProgram, graph_program
+from planish.graph.program import GraphProgram
 from planish.graph.rewrite_cache import RewriteCache
 from planish.graph.running import PROVIDERS, Settings, open_session, weights_of
 
@@ -43,20 +43,20 @@ for port, value in zip(session.get_outputs(), session.run_with_ort_values(None, 
 '''
 
 
-def export_model(task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+def export_model(task: Task[GraphProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
     """Write an optimised model, and a script that runs it with onnxruntime alone.
 
     Returns:
         What `deliver_model` does, and the script. It raises the same too.
     """
     files = deliver_model(task, candidate, path)
-    name = graph_program(task.program).file.stem
+    name = task.program.file.stem
     script = path / f"run_{name}.py"
     script.write_text(_SCRIPT.format(name=name), encoding="utf-8")
     return [*files, script]
 
 
-def deliver_model(task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+def deliver_model(task: Task[GraphProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
     """Write an optimised model and what was chosen for it.
 
     Args:
@@ -73,7 +73,7 @@ def deliver_model(task: Task, candidate: Candidate, path: Path) -> Sequence[Path
         RefusedError: ONNX Runtime does not take the model.
         OSError: a file cannot be written.
     """
-    program, chosen = graph_program(task.program), selection_of(candidate)
+    program, chosen = task.program, selection_of(candidate)
     settings = settings_of(task).having(chosen.session)
     name = program.file.stem
     model, facts = path / f"{name}.planish.onnx", path / f"{name}.planish.json"

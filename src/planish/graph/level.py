@@ -13,7 +13,6 @@ from planish.core import (
     Candidate,
     Executor,
     Objective,
-    Program,
     Reference,
     Space,
     Step,
@@ -108,14 +107,13 @@ class GraphLevel:
 
         return any_digest(path)
 
-    def target(self, program: Program, cores: int) -> Target:
+    def target(self, program: GraphProgram, cores: int) -> Target:
         """Describe this machine and the session; raises TargetError where it lacks what is asked of it."""
         from planish.graph.machine import graph_target
-        from planish.graph.program import graph_program
 
-        return graph_target(cores, graph_program(program).settings)
+        return graph_target(cores, program.settings)
 
-    def space(self, task: Task, name: str) -> Space:
+    def space(self, task: Task[GraphProgram], name: str) -> Space:
         """Make a space: "relevant", "all" or "exact"; see `planish.graph.evaluator_spec.space_of`."""
         from planish.graph.evaluator_spec import space_of
 
@@ -123,74 +121,75 @@ class GraphLevel:
             raise unknown("level 'graph' has no space", name, self.spaces)
         return space_of(task, name)
 
-    def learn(self, task: Task, tried: Tried) -> Sequence[Candidate]:
+    def learn(self, task: Task[GraphProgram], tried: Tried) -> Sequence[Candidate]:
         """Learn from other models with what a search for this one begins; see `planish.core.CanLearn`."""
         from planish.graph.first_lists import recognition_of
         from planish.graph.prior import known_list
-        from planish.graph.program import graph_program
 
         if not tried:
             return ()
-        known = known_list(tried, recognition_of(graph_program(task.program)).classes)
+        known = known_list(tried, recognition_of(task.program).classes)
         return known.ranked[:LEARNT] if known else ()
 
-    def evaluator(self, task: Task, *, final: bool = False) -> GraphEvaluatorSpec:
+    def evaluator(self, task: Task[GraphProgram], *, final: bool = False) -> GraphEvaluatorSpec:
         """Make the spec for the task's evaluator; raises PlanishError where a counter is missing."""
         from planish.graph.evaluator_spec import evaluator_spec_of
 
         return evaluator_spec_of(task, final=final)
 
-    def baseline(self, task: Task) -> Candidate:
+    def baseline(self, task: Task[GraphProgram]) -> Candidate:
         """Give the file as it came, under ONNX Runtime's defaults."""
         del task
         return Candidate()
 
-    def variants(self, task: Task, candidate: Candidate) -> Sequence[Candidate]:
+    def variants(self, task: Task[GraphProgram], candidate: Candidate) -> Sequence[Candidate]:
         """Give the baseline, so that the winner is never worse, and what it is compared with besides."""
         from planish.graph.evaluator_spec import compared
 
         return compared(task, candidate)
 
-    def identities(self, task: Task) -> AbstractContextManager[Callable[[Candidate], str]]:
+    def identities(self, task: Task[GraphProgram]) -> AbstractContextManager[Callable[[Candidate], str]]:
         """Give what names selections by what they make; at the end of a run idle passes go by it."""
         from planish.graph.equivalence import identities
 
         return identities(task)
 
-    def reference(self, task: Task) -> Reference:
+    def reference(self, task: Task[GraphProgram]) -> Reference:
         """Give no optimisation at all: what is measured beside the baseline at the end."""
         from planish.graph.evaluator_spec import no_optimisation
 
         del task
         return no_optimisation()
 
-    def introduction(self, task: Task) -> Sequence[str]:
+    def introduction(self, task: Task[GraphProgram]) -> Sequence[str]:
         """Tell the class and why; and how many passes are relevant, once the search has found that out."""
         from planish.graph.describe import introduced
 
         return introduced(task)
 
-    def figures(self, task: Task, candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
+    def figures(
+        self, task: Task[GraphProgram], candidate: Candidate, executor: Executor
+    ) -> Mapping[str, Any]:
         """Measure each pass alone and left out, and count nodes; see `planish.core.HasFigures`."""
         from planish.graph.pass_effects import figures_of
 
         return figures_of(task, candidate, executor)
 
     def describe(
-        self, task: Task, candidate: Candidate, figures: Mapping[str, Any] = NO_FIGURES
+        self, task: Task[GraphProgram], candidate: Candidate, figures: Mapping[str, Any] = NO_FIGURES
     ) -> Mapping[str, str]:
         """Show the class, the passes with their effects, nodes before and after, and what was pruned."""
         from planish.graph.describe import described
 
         return described(task, candidate, figures)
 
-    def export(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+    def export(self, task: Task[GraphProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
         """Write the optimised model, the selection as JSON, and a script that runs it."""
         from planish.graph.export import export_model
 
         return export_model(task, candidate, path)
 
-    def deliver(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+    def deliver(self, task: Task[GraphProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
         """Write the optimised model, and the selection as JSON."""
         from planish.graph.export import deliver_model
 

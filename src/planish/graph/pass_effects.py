@@ -14,7 +14,7 @@ from planish.graph.evaluator_spec import evaluator_spec_of, settings_of, unoptim
 from planish.graph.first_lists import class_lists
 from planish.graph.nodes import Nodes
 from planish.graph.passes import Disable, Offline, Selection, selection_of
-from planish.graph.program import GraphProgram, graph_program
+from planish.graph.program import GraphProgram
 from planish.graph.relevance import Examiner, known_relevance
 from planish.measure import deadline, seconds_left
 
@@ -59,14 +59,14 @@ def name_of(selection: Selection) -> str:
     return selection.candidate.hash
 
 
-def figures_of(task: Task, candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
+def figures_of(task: Task[GraphProgram], candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
     """Measure what is told of a selection; see `planish.core.HasFigures`.
 
     Returns:
         `compared` and `parts`: by the hash of a selection, medians of `latency`, `compile_time` and
         `model_size`, and of how many `turns` they are; `nodes`: see `planish.graph.nodes`.
     """
-    program, chosen = graph_program(task.program), selection_of(candidate)
+    program, chosen = task.program, selection_of(candidate)
     known = known_relevance(program, widest_settings(task))
     steps = parts(chosen, known.runtime if known else chosen.disabled)
     executor.serve(replace(evaluator_spec_of(task, final=True), objectives=frozenset({"latency"})))

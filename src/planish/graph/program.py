@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from planish.core import Program, ProgramError, canonical_json, place_of, unnamed
+from planish.core import ProgramError, canonical_json, place_of, unnamed
 
 _MARK = "# planish runs the model "
 _DIGEST = re.compile("[0-9a-f]{32}")
@@ -169,9 +169,3 @@ def _program(text: str) -> GraphProgram:
         tuple(data["allow"]),
         session=data.get("session", False),
     )
-
-
-def graph_program(program: Program) -> GraphProgram:
-    """Give a program of this level its type."""
-    assert isinstance(program, GraphProgram)
-    return program

@@ -26,7 +26,7 @@ from planish.hlo.backend import BackendError, compute, open_backend
 from planish.hlo.installed import BACKENDS, versions
 from planish.hlo.ir import entry_text
 from planish.hlo.patch import replay
-from planish.hlo.scored import ScoredProgram, scored_program
+from planish.hlo.scored import ScoredProgram
 from planish.hlo.workload import Call, Parts, first_parameters, fit, labels_as
 from planish.isolation import Limits
 from planish.isolation.cage import Cage
@@ -41,7 +41,7 @@ _LIMITS = Limits(build=120, verify=60, worker=180)
 
 
 def cross_check(
-    task: Task, candidates: Sequence[Candidate], start: Start, tolerance: float = TOLERANCE
+    task: Task[ScoredProgram], candidates: Sequence[Candidate], start: Start, tolerance: float = TOLERANCE
 ) -> list[Outcome]:
     """Run patched modules once by every back end, on the same examples of the search.
 
@@ -62,13 +62,13 @@ def cross_check(
     for name in BACKENDS:
         versions(name)
     found: list[Outcome] = [Lost("worker", "not measured")] * len(candidates)
-    with start(Comparing(scored_program(task.program), tolerance)) as executor:
+    with start(Comparing(task.program, tolerance)) as executor:
         for answer in evaluate(executor, candidates, deadline()):
             found[answer.position] = answer.outcome
     return found
 
 
-def opinions(task: Task, candidates: Sequence[Candidate], start: Start) -> list[Opinion]:
+def opinions(task: Task[ScoredProgram], candidates: Sequence[Candidate], start: Start) -> list[Opinion]:
     """Ask by `cross_check` whether the back ends agree on patched modules; one opinion for each."""
     return [_opinion(outcome) for outcome in cross_check(task, candidates, start)]
 

@@ -11,7 +11,7 @@ from planish.hlo.ir import functions, ir, named_location, uid_of, walk
 from planish.hlo.ir.context import context
 from planish.hlo.ir.uids import strip_uids
 from planish.hlo.patch import extended, original, replay
-from planish.hlo.scored import scored_program
+from planish.hlo.scored import ScoredProgram
 
 CONTEXT_LINES = 2
 SCOPE = "/"
@@ -20,7 +20,7 @@ FAR = 6
 """So many operations are looked at, to tell what a value is for."""
 
 
-def described(task: Task, candidate: Candidate) -> Mapping[str, str]:
+def described(task: Task[ScoredProgram], candidate: Candidate) -> Mapping[str, str]:
     """Show what a patch does: `edits` and `diff`.
 
     Args:
@@ -30,7 +30,7 @@ def described(task: Task, candidate: Candidate) -> Mapping[str, str]:
     Raises:
         ScheduleError: an edit is not legal.
     """
-    module = scored_program(task.program).module
+    module = task.program.module
     edits = "\n".join(_explained(original(module), candidate)) or "(unchanged)"
     return {"edits": edits, "diff": difference(original(module), replay(module, candidate))}
 

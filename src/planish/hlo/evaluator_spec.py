@@ -19,7 +19,7 @@ from planish.core import (
 )
 from planish.hlo.evaluator import END_LIMITS, LAST_TIMING, TIMING, HloEvaluatorSpec
 from planish.hlo.program import read_program
-from planish.hlo.scored import ScoredProgram, scored_program
+from planish.hlo.scored import ScoredProgram
 from planish.hlo.workload import Part, fit
 from planish.hlo.workload.data import digest_of
 from planish.measure import Yardstick, deadline
@@ -27,10 +27,10 @@ from planish.measure import Yardstick, deadline
 END_PARTS: tuple[Part, ...] = ("search", "validation", "final")
 
 
-def evaluator_spec_of(task: Task, *, final: bool = False) -> HloEvaluatorSpec:
+def evaluator_spec_of(task: Task[ScoredProgram], *, final: bool = False) -> HloEvaluatorSpec:
     """Make the spec for a task's evaluator; see `planish.core.Level.evaluator`."""
     return HloEvaluatorSpec(
-        scored_program(task.program),
+        task.program,
         task.target.toolchain["backend"],
         task.target.cores,
         timing=LAST_TIMING if final else TIMING,
@@ -39,10 +39,10 @@ def evaluator_spec_of(task: Task, *, final: bool = False) -> HloEvaluatorSpec:
     )
 
 
-def end_evaluator_spec(task: Task, parts: tuple[Part, ...] = END_PARTS) -> HloEvaluatorSpec:
+def end_evaluator_spec(task: Task[ScoredProgram], parts: tuple[Part, ...] = END_PARTS) -> HloEvaluatorSpec:
     """Make the spec for what is measured once the search is over: errors, after whole trainings."""
     return HloEvaluatorSpec(
-        scored_program(task.program),
+        task.program,
         task.target.toolchain["backend"],
         task.target.cores,
         parts,
@@ -53,7 +53,10 @@ def end_evaluator_spec(task: Task, parts: tuple[Part, ...] = END_PARTS) -> HloEv
 
 
 def scores_at_the_end(
-    task: Task, candidates: Sequence[Candidate], start: Start, parts: tuple[Part, ...] = END_PARTS
+    task: Task[ScoredProgram],
+    candidates: Sequence[Candidate],
+    start: Start,
+    parts: tuple[Part, ...] = END_PARTS,
 ) -> list[Outcome]:
     """Measure the errors of candidates on each part, the final one too.
 
@@ -77,13 +80,13 @@ def scores_at_the_end(
     return found
 
 
-def original_of(task: Task) -> Reference | None:
+def original_of(task: Task[ScoredProgram]) -> Reference | None:
     """Give another form of the module, to be measured as the module is; None where the workload has none.
 
     Raises:
         ProgramError: it is not there, is another one than when the task was made, or does not fit.
     """
-    workload = scored_program(task.program).workload
+    workload = task.program.workload
     if workload.original is None:
         return None
     if not workload.original.path:

@@ -10,12 +10,12 @@ from planish.hlo.describe import difference
 from planish.hlo.ir import entry_text, normal_text
 from planish.hlo.ir.uids import strip_uids
 from planish.hlo.patch import original, replay
-from planish.hlo.scored import scored_program
+from planish.hlo.scored import ScoredProgram
 
 OPTIMISED, COMPILED, PATCH, DIFF = "optimised.mlir", "main.mlir", "patch.json", "changes.diff"
 
 
-def export_module(task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+def export_module(task: Task[ScoredProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
     """Write a patched module.
 
     Args:
@@ -31,7 +31,7 @@ def export_module(task: Task, candidate: Candidate, path: Path) -> Sequence[Path
         ScheduleError: an edit is not legal.
         OSError: a file cannot be written.
     """
-    module = scored_program(task.program).module
+    module = task.program.module
     draft = replay(module, candidate)
     whole = draft.root.clone().operation
     strip_uids(whole)

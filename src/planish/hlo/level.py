@@ -21,7 +21,6 @@ from planish.core import (
     Task,
     unknown,
 )
-from planish.core import Program as AnyProgram
 
 if TYPE_CHECKING:
     from planish.hlo.evaluator import HloEvaluatorSpec
@@ -104,63 +103,65 @@ class HloLevel:
 
         return digest(path)
 
-    def target(self, program: AnyProgram, cores: int) -> Target:
+    def target(self, program: ScoredProgram, cores: int) -> Target:
         """Describe this machine; raises TargetError where it lacks what is asked of it."""
         from planish.hlo.machine import hlo_target
-        from planish.hlo.scored import scored_program
 
-        return hlo_target(cores, scored_program(program).backend)
+        return hlo_target(cores, program.backend)
 
-    def space(self, task: Task, name: str) -> Space:
+    def space(self, task: Task[ScoredProgram], name: str) -> Space:
         """Make a space: "patches" of all edits, or "paper" of the two that GEVO-ML has."""
-        from planish.hlo.scored import scored_program
         from planish.hlo.space import PatchSpace
 
         if name not in self.spaces:
             raise unknown("level 'hlo' has no space", name, self.spaces)
-        return PatchSpace(scored_program(task.program).module, PAPER if name == "paper" else ())
+        return PatchSpace(task.program.module, PAPER if name == "paper" else ())
 
-    def evaluator(self, task: Task, *, final: bool = False) -> HloEvaluatorSpec:
+    def evaluator(self, task: Task[ScoredProgram], *, final: bool = False) -> HloEvaluatorSpec:
         """Make the spec for the task's evaluator; both see the search's examples alone."""
         from planish.hlo.evaluator_spec import evaluator_spec_of
 
         return evaluator_spec_of(task, final=final)
 
-    def baseline(self, task: Task) -> Candidate:
+    def baseline(self, task: Task[ScoredProgram]) -> Candidate:
         """Give the unchanged module."""
         del task
         return Candidate()
 
-    def variants(self, task: Task, candidate: Candidate) -> Sequence[Candidate]:
+    def variants(self, task: Task[ScoredProgram], candidate: Candidate) -> Sequence[Candidate]:
         """Give none: a module is compiled in one way."""
         del task, candidate
         return ()
 
-    def scores(self, task: Task, candidates: Sequence[Candidate], start: Start) -> Sequence[Outcome]:
+    def scores(
+        self, task: Task[ScoredProgram], candidates: Sequence[Candidate], start: Start
+    ) -> Sequence[Outcome]:
         """Measure the errors on all parts of the data, the final one too; trainings are whole."""
         from planish.hlo.evaluator_spec import scores_at_the_end
 
         return scores_at_the_end(task, candidates, start)
 
-    def second_opinion(self, task: Task, candidates: Sequence[Candidate], start: Start) -> Sequence[Opinion]:
+    def second_opinion(
+        self, task: Task[ScoredProgram], candidates: Sequence[Candidate], start: Start
+    ) -> Sequence[Opinion]:
         """Compare what both back ends compute."""
         from planish.hlo.cross import opinions
 
         return opinions(task, candidates, start)
 
-    def reference(self, task: Task) -> Reference | None:
+    def reference(self, task: Task[ScoredProgram]) -> Reference | None:
         """Give the original form of the module, where the workload names one."""
         from planish.hlo.evaluator_spec import original_of
 
         return original_of(task)
 
-    def describe(self, task: Task, candidate: Candidate) -> Mapping[str, str]:
+    def describe(self, task: Task[ScoredProgram], candidate: Candidate) -> Mapping[str, str]:
         """Show the edits one by one, and the module before and after."""
         from planish.hlo.describe import described
 
         return described(task, candidate)
 
-    def export(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+    def export(self, task: Task[ScoredProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
         """Write the optimised module, its text for compilers, the patch, and what it changes."""
         from planish.hlo.export import export_module
 

@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from planish.core import Program as AnyProgram
 from planish.core import ProgramError
 from planish.hlo.program import Program, program_again
 from planish.hlo.workload import Workload, with_own_files, workload_from
@@ -77,9 +76,3 @@ def read_scored(text: str) -> ScoredProgram:
         what = f"the stored module calls back into its host, by '{found[1]}'"
         raise ProgramError(what, "Tune one that computes alone.")
     return ScoredProgram(program, with_own_files(stored), stored)
-
-
-def scored_program(program: AnyProgram) -> ScoredProgram:
-    """Give a program of this level its type."""
-    assert isinstance(program, ScoredProgram)
-    return program

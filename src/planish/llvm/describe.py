@@ -24,7 +24,7 @@ from planish.isolation.cage import told
 from planish.llvm.commands import commands
 from planish.llvm.evaluator_spec import baseline_passes, evaluator_spec_of, is_run
 from planish.llvm.passes import candidate_of, passes_of
-from planish.llvm.program import ir_program
+from planish.llvm.program import IRProgram
 from planish.measure import deadline, seconds_left
 
 PATIENCE_S = 10.0
@@ -41,7 +41,7 @@ Found = Mapping[str, Outcome]
 """The hash of a pass list to what became of it."""
 
 
-def described(task: Task, candidate: Candidate, figures: Mapping[str, Any]) -> Mapping[str, str]:
+def described(task: Task[IRProgram], candidate: Candidate, figures: Mapping[str, Any]) -> Mapping[str, str]:
     """Show what a candidate does: `size`, `passes`, `verified` and `repeat`.
 
     Args:
@@ -59,7 +59,7 @@ def described(task: Task, candidate: Candidate, figures: Mapping[str, Any]) -> M
     }
 
 
-def measured(task: Task, candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
+def measured(task: Task[IRProgram], candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
     """Measure the sizes that `described` tells, in workers: to leave a pass out may crash LLVM.
 
     Args:
@@ -82,7 +82,7 @@ def measured(task: Task, candidate: Candidate, executor: Executor) -> Mapping[st
     return found
 
 
-def _leading(task: Task) -> str:
+def _leading(task: Task[IRProgram]) -> str:
     return _BYTES if task.objectives[0].name == _BYTES else _COUNT
 
 
@@ -133,8 +133,8 @@ def _contributions(found: Found, passes: Passes, what: str) -> str:
     return _aligned(rows, texts=(2,))
 
 
-def _verified(task: Task) -> str:
-    program = ir_program(task.program)
+def _verified(task: Task[IRProgram]) -> str:
+    program = task.program
     if not program.can_run:
         return "by LLVM's verifier; it has no 'main' and is not run"
     if not is_run(task):

@@ -9,14 +9,14 @@ from planish.llvm.evaluator import LAST_TIMING, TIMING, LlvmEvaluatorSpec
 from planish.llvm.functions.attributes import for_size, without_optnone
 from planish.llvm.machine import elements_of
 from planish.llvm.passes import oz_of
-from planish.llvm.program import Running, ir_program
+from planish.llvm.program import IRProgram, Running
 
 _FAST = "default<O3>"
 _PACE = 1000.0
 """Instructions for which each stage is given another second, beyond its usual limit."""
 
 
-def evaluator_spec_of(task: Task, *, final: bool = False) -> LlvmEvaluatorSpec:
+def evaluator_spec_of(task: Task[IRProgram], *, final: bool = False) -> LlvmEvaluatorSpec:
     """Make the spec for a task's evaluator.
 
     Args:
@@ -26,7 +26,7 @@ def evaluator_spec_of(task: Task, *, final: bool = False) -> LlvmEvaluatorSpec:
     Raises:
         ProgramError: the time is asked for, and neither the module nor a harness has a `main`.
     """
-    program = ir_program(task.program)
+    program = task.program
     names = frozenset(objective.name for objective in task.objectives)
     if "time_s" in names and not program.can_run:
         raise ProgramError(
@@ -45,27 +45,27 @@ def evaluator_spec_of(task: Task, *, final: bool = False) -> LlvmEvaluatorSpec:
     )
 
 
-def is_run(task: Task) -> bool:
+def is_run(task: Task[IRProgram]) -> bool:
     """Whether candidates are run: where the time is measured, or where the user asked for it.
 
     A module is code that may do anything, so its `main` alone is no reason to.
     """
-    program = ir_program(task.program)
+    program = task.program
     timed = any(objective.name == "time_s" for objective in task.objectives)
     return program.can_run and (timed or program.running != Running())
 
 
-def prepared(task: Task) -> str:
+def prepared(task: Task[IRProgram]) -> str:
     """Give the module that every candidate starts from.
 
     Where size leads, every definition is `minsize optsize`, as clang -Oz has it; `default<Oz>` alone is
     weaker. Where time leads, they keep what they have. None is `optnone`.
     """
     change = without_optnone if _leads(task) == "time_s" else for_size
-    return change(ir_program(task.program).ir)
+    return change(task.program.ir)
 
 
-def baseline_passes(task: Task) -> tuple[str, ...]:
+def baseline_passes(task: Task[IRProgram]) -> tuple[str, ...]:
     """Give what a user has without planish.
 
     For size this is -Oz as clang means it: `default<Oz>` on what `prepared` gives; `default<O2>` on the
@@ -79,7 +79,7 @@ def baseline_passes(task: Task) -> tuple[str, ...]:
     return (oz,)
 
 
-def _leads(task: Task) -> str:
+def _leads(task: Task[IRProgram]) -> str:
     return task.objectives[0].name
 
 

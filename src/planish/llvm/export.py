@@ -12,12 +12,13 @@ from planish.llvm.backend import open_backend
 from planish.llvm.commands import OBJECT, OPTIMISED, PREPARED, commands
 from planish.llvm.evaluator_spec import prepared
 from planish.llvm.passes import passes_of, print_pipeline
+from planish.llvm.program import IRProgram
 
 _LIMITS = ForkLimits(seconds=60.0)
 PIPELINE, READ_ME = "pipeline.txt", "README.txt"
 
 
-def export_module(task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+def export_module(task: Task[IRProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
     """Write the module before and after, its object, the pipeline, and how to repeat it.
 
     Args:

@@ -19,7 +19,7 @@ from planish.core import (
     Task,
     unknown,
 )
-from planish.llvm.program import IRProgram, ir_program
+from planish.llvm.program import IRProgram
 from planish.llvm.source import OPTIONS, SUFFIXES, is_ir
 
 if TYPE_CHECKING:
@@ -83,26 +83,26 @@ class LlvmLevel:
         backend = target.toolchain.get("backend", "")
         return replace(read_text(text, usable_backend(backend)), backend=backend)
 
-    def target(self, program: Program, cores: int) -> Target:
+    def target(self, program: IRProgram, cores: int) -> Target:
         """Describe this machine; raises TargetError where it lacks what is asked of it."""
         from planish.llvm.machine import llvm_target
 
-        return llvm_target(cores, ir_program(program).backend)
+        return llvm_target(cores, program.backend)
 
-    def runs(self, task: Task) -> bool:
+    def runs(self, task: Task[IRProgram]) -> bool:
         """Whether candidates are run: where the time is asked for, or the user asked for it."""
         from planish.llvm.evaluator_spec import is_run
 
         return is_run(task)
 
-    def space(self, task: Task, name: str) -> Space:
+    def space(self, task: Task[IRProgram], name: str) -> Space:
         """Make a space of pass lists; see `planish.llvm.passes.pass_space`."""
         from planish.llvm.machine import elements_of
         from planish.llvm.passes import pass_space
 
         return pass_space(name, elements_of(task.target), task.objectives[0].name)
 
-    def evaluator(self, task: Task, *, final: bool = False) -> LlvmEvaluatorSpec:
+    def evaluator(self, task: Task[IRProgram], *, final: bool = False) -> LlvmEvaluatorSpec:
         """Make the spec for the task's evaluator.
 
         Raises:
@@ -112,44 +112,44 @@ class LlvmLevel:
 
         return evaluator_spec_of(task, final=final)
 
-    def baseline(self, task: Task) -> Candidate:
+    def baseline(self, task: Task[IRProgram]) -> Candidate:
         """Give -Oz as clang means it, or -O3 where the time leads; see `baseline_passes`."""
         from planish.llvm.evaluator_spec import baseline_passes
         from planish.llvm.passes import candidate_of
 
         return candidate_of(baseline_passes(task))
 
-    def variants(self, task: Task, candidate: Candidate) -> Sequence[Candidate]:
+    def variants(self, task: Task[IRProgram], candidate: Candidate) -> Sequence[Candidate]:
         """Give the baseline where size leads: the winner then is never worse than it."""
         del candidate
         return (self.baseline(task),) if task.objectives[0].exact else ()
 
-    def figures(self, task: Task, candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
+    def figures(self, task: Task[IRProgram], candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
         """Measure the sizes before and after, and without each pass; see `planish.core.HasFigures`."""
         from planish.llvm.describe import measured
 
         return measured(task, candidate, executor)
 
     def describe(
-        self, task: Task, candidate: Candidate, figures: Mapping[str, Any] = NO_FIGURES
+        self, task: Task[IRProgram], candidate: Candidate, figures: Mapping[str, Any] = NO_FIGURES
     ) -> Mapping[str, str]:
         """Show the sizes before and after, what each pass contributes, and the command that repeats it."""
         from planish.llvm.describe import described
 
         return described(task, candidate, figures)
 
-    def export(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+    def export(self, task: Task[IRProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
         """Write the optimised module and its object, the module before, the pipeline, and the command."""
         from planish.llvm.export import export_module
 
         return export_module(task, candidate, path)
 
-    def parts(self, program: Program) -> Mapping[str, Program]:
+    def parts(self, program: IRProgram) -> Mapping[str, Program]:
         """Give each function of a module as a program of its own."""
         from planish.llvm.backend import open_backend
         from planish.llvm.source import functions_of
 
-        module = ir_program(program)
+        module = program
         return {**functions_of(module, open_backend(module.backend))}
 
     def machine(self) -> Mapping[str, str]:

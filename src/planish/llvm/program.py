@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from planish.core import Program, canonical_json
+from planish.core import canonical_json
 
 SOURCE = re.compile(r'^source_filename = "([^"]*)"', re.MULTILINE)
 _DEFINITION = re.compile(r'^define [^\n]*?@("[^"]*"|[-\w$.]+)\(', re.MULTILINE)
@@ -109,12 +109,6 @@ class IRProgram:
         """Whether it is a program with a `main`, here or in the harness."""
         running = self.running
         return running is not None and (running.harness is not None or "main" in self.definitions)
-
-
-def ir_program(program: Program) -> IRProgram:
-    """Give a program of this level its type."""
-    assert isinstance(program, IRProgram)
-    return program
 
 
 def running_of(text: str) -> Running | None:

@@ -17,7 +17,7 @@ from planish.loops.target import available_backends
 from planish.loops.verifying import refuse_wrong
 
 
-def export_kernel(task: Task, candidate: Candidate, path: Path, name: str = "") -> list[Path]:
+def export_kernel(task: Task[Program], candidate: Candidate, path: Path, name: str = "") -> list[Path]:
     """Write NAME.s, NAME.h and NAME.json.
 
     Args:
@@ -40,7 +40,6 @@ def export_kernel(task: Task, candidate: Candidate, path: Path, name: str = "") 
             f"this result is computed by {library}: there is no kernel to export", "Export a schedule."
         )
     program = task.program
-    assert isinstance(program, Program)
     name = name or f"kernel_{content_hash(program.text + candidate.text)[:8]}"
     if not (name.isascii() and name.isidentifier()):
         raise ProgramError(f"'{name}' cannot name a C function", "Use letters, digits and underscores.")
@@ -57,11 +56,11 @@ def export_kernel(task: Task, candidate: Candidate, path: Path, name: str = "") 
     return _write(path, name, texts)
 
 
-def _title(task: Task) -> str:
+def _title(task: Task[Program]) -> str:
     return f"{task.program.text}\nMade by planish for {task.target.processor}."
 
 
-def _record(task: Task, candidate: Candidate, name: str) -> Mapping[str, Any]:
+def _record(task: Task[Program], candidate: Candidate, name: str) -> Mapping[str, Any]:
     return {
         "name": name,
         "level": task.level,

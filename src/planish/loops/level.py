@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from planish.core import (
     Candidate,
     Objective,
-    Program,
     ProgramError,
     Space,
     Step,
@@ -85,37 +84,37 @@ class LoopsLevel:
 
         return replace(parse_canonical(text), backend=target.toolchain.get("backend", ""))
 
-    def target(self, program: Program, cores: int) -> Target:
+    def target(self, program: TensorProgram, cores: int) -> Target:
         """Describe this machine; raises TargetError where it lacks what is asked of it."""
-        return machine.this_machine(cores, _tensor_program(program).backend)
+        return machine.this_machine(cores, program.backend)
 
-    def space(self, task: Task, name: str) -> Space:
+    def space(self, task: Task[TensorProgram], name: str) -> Space:
         """Make a space: "template" (AutoTVM's, by knobs) or "steps" (LoopTune's, by a cursor)."""
         from planish.loops.space import CursorSpace, TemplateSpace
 
-        program, target = _tensor_program(task.program), task.target
+        program, target = task.program, task.target
         if name == "template":
             return TemplateSpace(program, target)
         if name == "steps":
             return CursorSpace(program)
         raise unknown("level 'loops' has no space", name, self.spaces)
 
-    def evaluator(self, task: Task, *, final: bool = False) -> LoopsEvaluatorSpec:
+    def evaluator(self, task: Task[TensorProgram], *, final: bool = False) -> LoopsEvaluatorSpec:
         """Make the spec for the task's evaluator."""
         from planish.loops.evaluator import LAST_TIMING, LoopsEvaluatorSpec
         from planish.measure.timing import SEARCH_TIMING
 
         timing = LAST_TIMING if final else SEARCH_TIMING
-        return LoopsEvaluatorSpec(_tensor_program(task.program), task.target, timing, final)
+        return LoopsEvaluatorSpec(task.program, task.target, timing, final)
 
-    def baseline(self, task: Task) -> Candidate:
+    def baseline(self, task: Task[TensorProgram]) -> Candidate:
         """Give the NumPy implementation."""
         del task
         from planish.loops.library import Library
 
         return Candidate((Library("numpy"),))
 
-    def variants(self, task: Task, candidate: Candidate) -> Sequence[Candidate]:
+    def variants(self, task: Task[TensorProgram], candidate: Candidate) -> Sequence[Candidate]:
         """Give the schedule as built by LLVM, which may make better code of it."""
         from planish.loops.library import Backend, backend_of, library_of
 
@@ -123,7 +122,7 @@ class LoopsLevel:
             return ()
         return (candidate.then(Backend("portable")),)
 
-    def describe(self, task: Task, candidate: Candidate) -> Mapping[str, str]:
+    def describe(self, task: Task[TensorProgram], candidate: Candidate) -> Mapping[str, str]:
         """Show a schedule as loop tree, pseudo-code, what the back end makes of it here, and steps."""
         from planish.loops.build import annotated_of, schedule_of, tree_of
         from planish.loops.library import library_of
@@ -133,7 +132,7 @@ class LoopsLevel:
         library = library_of(candidate)
         if library:
             return {"library": f"computed by {library}"}
-        program = _tensor_program(task.program)
+        program = task.program
         tree = tree_of(program, candidate)
         annotated = annotated_of(candidate, task.target, tree)
         return {
@@ -149,17 +148,17 @@ class LoopsLevel:
 
         return library_of(candidate) is None
 
-    def export(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+    def export(self, task: Task[TensorProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
         """Write a kernel in assembly with a C header, and the schedule as JSON."""
         from planish.loops.export import export_kernel
 
         return export_kernel(task, candidate, path)
 
-    def function(self, task: Task, candidate: Candidate) -> Callable[..., Any]:
+    def function(self, task: Task[TensorProgram], candidate: Candidate) -> Callable[..., Any]:
         """Make what is called with row-major arrays, in the order in which the program names its inputs."""
         from planish.loops.compiled import function_of
 
-        return function_of(_tensor_program(task.program), candidate, task.target)
+        return function_of(task.program, candidate, task.target)
 
     def machine(self) -> Mapping[str, str]:
         """Tell what the level knows of this machine: name to fact."""
@@ -185,10 +184,3 @@ def _text(source: str) -> str:
         raise ProgramError(f"cannot read '{source}': {error.strerror}", "Check the path.") from error
     except UnicodeDecodeError as error:
         raise ProgramError(f"'{source}' is not a text: {error.reason}", "Write programs in UTF-8.") from error
-
-
-def _tensor_program(program: Program) -> TensorProgram:
-    from planish.loops.lang.program import Program as TensorProgram
-
-    assert isinstance(program, TensorProgram)
-    return program

@@ -63,35 +63,35 @@ class SqlLevel:
             raise PlanishError("SQLite runs a query on one core", "Leave --cores out.")
         return Target(processor(), toolchain={"sqlite": sqlite3.sqlite_version})
 
-    def space(self, task: Task, name: str) -> Space:
+    def space(self, task: Task[SqlProgram], name: str) -> Space:
         """Make the space of index lists."""
         if name != "indexes":
             raise unknown("level 'sql' has no space", name, self.spaces)
-        return IndexSpace(_program(task))
+        return IndexSpace(task.program)
 
-    def evaluator(self, task: Task, *, final: bool = False) -> SqlEvaluator:
+    def evaluator(self, task: Task[SqlProgram], *, final: bool = False) -> SqlEvaluator:
         """Make the recipe for the task's evaluator."""
-        return SqlEvaluator(_program(task), FINAL_TIMING if final else SEARCH_TIMING)
+        return SqlEvaluator(task.program, FINAL_TIMING if final else SEARCH_TIMING)
 
-    def baseline(self, task: Task) -> Candidate:  # noqa: ARG002
+    def baseline(self, task: Task[SqlProgram]) -> Candidate:  # noqa: ARG002
         """Give the database as it is: no index."""
         return Candidate()
 
-    def variants(self, task: Task, candidate: Candidate) -> Sequence[Candidate]:  # noqa: ARG002
+    def variants(self, task: Task[SqlProgram], candidate: Candidate) -> Sequence[Candidate]:  # noqa: ARG002
         """Give none: a list of indexes can be built in one way only."""
         return ()
 
-    def describe(self, task: Task, candidate: Candidate) -> Mapping[str, str]:
+    def describe(self, task: Task[SqlProgram], candidate: Candidate) -> Mapping[str, str]:
         """Show the statements, and how SQLite then goes about the query."""
-        database = _program(task).database(rows=False)
+        database = task.program.database(rows=False)
         database.executescript(_statements(candidate))
-        plan = database.execute(f"EXPLAIN QUERY PLAN {_program(task).query}")
+        plan = database.execute(f"EXPLAIN QUERY PLAN {task.program.query}")
         return {
             "indexes": _statements(candidate) or "(none)",
             "plan": "\n".join(row[-1] for row in plan),
         }
 
-    def export(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:  # noqa: ARG002
+    def export(self, task: Task[SqlProgram], candidate: Candidate, path: Path) -> Sequence[Path]:  # noqa: ARG002
         """Write the statements."""
         path.mkdir(parents=True, exist_ok=True)
         file = path / "indexes.sql"
@@ -101,9 +101,3 @@ class SqlLevel:
 
 def _statements(candidate: Candidate) -> str:
     return "\n".join(step.sql for step in candidate.steps if isinstance(step, Index))
-
-
-def _program(task: Task) -> SqlProgram:
-    program: Program = task.program
-    assert isinstance(program, SqlProgram)
-    return program
