@@ -21,6 +21,7 @@ from planish.store import ResultRow, open_store
 from planish.tuning.api import task_of, tune
 from report.fronts import BOTH, front
 from report.planks import TIME
+from report.unmeasured import with_unmeasured
 from results.old_runs import DATA
 
 
@@ -50,6 +51,21 @@ def test_a_comparison_comes_back_as_it_was() -> None:
     assert "baseline" not in rows[1].data, "what belongs to all is kept once"
 
 
+def test_who_was_not_measured_comes_back_too() -> None:
+    found = with_unmeasured(front())
+    rows = stored(encode(found))
+    assert decode(rows, BOTH) == found
+    assert [row.ratio for row in rows[-2:]] == [0.0, 0.0], "nothing is known of a gain"
+    odd = replace(rows[-1], data={**rows[-1].data, "unmeasured": "odd"})
+    with pytest.raises(StoreError, match="the result of run a cannot be read: #6: ValueError: no verdict is"):
+        decode([*rows[:-1], odd], BOTH)
+
+
+def test_the_last_version_had_nobody_who_was_not_measured() -> None:
+    rows = [replace(row, data={**row.data, "version": 2}) for row in stored(encode(front()))]
+    assert decode(rows, BOTH) == front()
+
+
 def test_nobody_was_compared() -> None:
     assert decode([], BOTH) is None
     rows = stored(encode(front()))
@@ -67,7 +83,7 @@ def test_a_candidate_that_reads_back_as_another_is_noticed() -> None:
 def test_a_later_version_is_refused() -> None:
     row = stored(encode(front()))[0]
     with pytest.raises(StoreError, match="of run a is of a newer planish"):
-        decode([replace(row, data={**row.data, "version": 3})], BOTH)
+        decode([replace(row, data={**row.data, "version": 4})], BOTH)
 
 
 @pytest.mark.parametrize(

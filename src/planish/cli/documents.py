@@ -10,6 +10,7 @@ from planish.core import Candidate, Measured
 from planish.report.data import ReportData
 from planish.report.failures import failure_groups
 from planish.report.verdict import verdict_of
+from planish.results.codec import chosen_to_json
 from planish.results.comparison import Compared, Finalist
 from planish.store import Run, StoredTask
 
@@ -43,6 +44,7 @@ def result_document(story: ReportData) -> dict[str, Any]:
         "baseline": {**_measured(base), **baseline_document(story)} if base else None,
         **reference_document(story),
         "finalists": [{**_finalist(each), **ending_document(each, base)} for each in story.finalists if base],
+        **unmeasured_document(story),
         **({"told": [dict(texts) for texts in story.told]} if story.told else {}),
         **front_document(story),
         "trials": len(story.trials),
@@ -55,6 +57,21 @@ def result_document(story: ReportData) -> dict[str, Any]:
         "winner": dict(story.winner),
         "notes": list(story.notes),
     }
+
+
+def unmeasured_document(story: ReportData) -> dict[str, Any]:
+    """Give the finalists who were not measured again, and why; nothing where there are none."""
+    unmeasured = story.comparison.unmeasured if story.comparison else ()
+    told = [
+        {
+            **chosen_to_json(each),
+            **candidate_document(each.candidate),
+            "verdict": each.verdict,
+            "why": each.why,
+        }
+        for each in unmeasured
+    ]
+    return {"unmeasured": told} if told else {}
 
 
 def candidate_document(candidate: Candidate) -> dict[str, Any]:

@@ -88,6 +88,7 @@ def _show_comparison(story: ReportData, compared: Comparison) -> None:
     rows = [
         [*base, *[""] * (len(columns) - len(base))],
         *([*_row(story, each, work)] for each in compared.finalists),
+        *([each.name, *[""] * (len(columns) - 2), one_line(each.told)] for each in compared.unmeasured),
     ]
     table(columns, rows, right=[label(objective), *rates, gain])
     say()

@@ -20,7 +20,7 @@ def in_turns(everybody: Sequence[Entrant], plan: Plan, start: Start, least: int 
     other rounds a seed shuffles them.
 
     A process that is lost is replaced, and its rounds are done again; that takes longer by as much. Over whom
-    three are lost in a row, that one is given up, and has failed.
+    three are lost in a row, that one is given up: nothing is known of it.
 
     Args:
         everybody: the baseline, then the entrants, the most telling first.

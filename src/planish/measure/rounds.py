@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from planish.core import Candidate, Executor, Failed, Lost, Outcome, Start, evaluate, rng
+from planish.core import Candidate, Executor, Lost, Outcome, Start, evaluate, rng
 from planish.isolation.losses import LostError
 from planish.measure.deadline import deadline
 from planish.measure.multiplex import Panel, Turn
@@ -54,14 +54,14 @@ class Losses:
     """
 
     in_a_row: Counter[int] = field(default_factory=Counter[int])
-    given_up: dict[int, Failed] = field(default_factory=dict[int, Failed])
+    given_up: dict[int, Lost] = field(default_factory=dict[int, Lost])
 
     def add(self, place: int, lost: Lost) -> None:
         """Count one; it may be one too many."""
         self.in_a_row[place] += 1
         if self.in_a_row[place] == _LOSSES:
             why = f"{_LOSSES} processes were lost while they measured it: {lost.detail}"
-            self.given_up[place] = Failed(lost.stage, "lost", why)
+            self.given_up[place] = replace(lost, detail=why)
 
 
 class CutShortError(Exception):

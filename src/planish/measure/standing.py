@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from planish.core import Failed, Measured, Objective, Outcome, PlanishError, Ratio, Verdict
+from planish.core import Failed, Lost, Measured, Objective, Outcome, PlanishError, Ratio, Verdict
 from planish.measure.evidence import Evidence
 from planish.measure.interval import Rounds, ratio
 from planish.measure.samples import by_processor_time
@@ -23,6 +23,7 @@ class Standing:
             left out. Of who was settled early there are the first processes.
         samples: every sample of the objective, in the order measured.
         failures: what failed, if anything did.
+        lost: how the processes were lost that measured it, where it was given up for that.
         ratio: objective / baseline's objective; None where there are no values.
         verdict: against the baseline.
         processor: as `values`, made of processor time; empty where that does not tell how long it takes.
@@ -37,6 +38,14 @@ class Standing:
     verdict: Verdict
     processor: tuple[tuple[float, ...], ...] = ()
     evidence: Evidence | None = None
+    lost: Lost | None = None
+
+    @property
+    def why(self) -> str:
+        """Why there are no values, in one line; empty where there are some, and where there was no time."""
+        if self.failures:
+            return f"{self.failures[0].stage}: {self.failures[0].reason}"
+        return self.lost.detail.partition("\n")[0] if self.lost else ""
 
     @property
     def median(self) -> float:
@@ -59,8 +68,9 @@ def tally(name: str, outcomes: Sequence[Sequence[Outcome]], objective: Objective
     measured = [outcome for outcome in flat if isinstance(outcome, Measured)]
     samples = tuple(s for o in measured for s in o.samples.get(objective.name, ()))
     failures = tuple(o for o in flat if isinstance(o, Failed))
-    if failures or not flat:
-        return Standing(name, (), samples, failures, None, "failed" if flat else "left out")
+    lost = next((o for o in flat if isinstance(o, Lost)), None)
+    if failures or lost or not flat:
+        return Standing(name, (), samples, failures, None, "failed" if failures else "left out", lost=lost)
     known = all(o.samples.get(by_processor_time(objective.name)) for o in measured)
     values = tuple(tuple(_value(o, objective, name, both=known) for o in row) for row in outcomes)
     processor = tuple(tuple(_by_processor(o, objective) for o in row) for row in outcomes) if known else ()

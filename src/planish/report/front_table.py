@@ -45,7 +45,8 @@ def front_table(front: Comparison) -> FrontTable:
         tuple(
             _row("reference" if member is front.reference else member.name, member, objectives, scores)
             for member in everybody
-        ),
+        )
+        + tuple(_unmeasured(member, len(numbers)) for member in front.unmeasured),
         _note(front, scores),
     )
 
@@ -86,6 +87,10 @@ def _row(
     opinion = {True: "agrees", False: "differs", None: NONE}[member.opinion.agrees]
     said = [outcome_words(o, member.measured[o.name].verdict) for o in objectives]
     return (name, *cells, *found, _edits(member), opinion, ", ".join(dict.fromkeys(said)))
+
+
+def _unmeasured(member: Finalist, numbers: int) -> tuple[str, ...]:
+    return (member.name, *[NONE] * (numbers - 1), _edits(member), NONE, member.told)
 
 
 def _cells(member: Compared, objective: Objective) -> list[str]:

@@ -2,8 +2,8 @@
 
 The keys of a row's JSON, by objective name where a value is a mapping:
 
-- `version`: 2; version 1, of planish 0.1, has none, says "faster", "no difference" and "slower" for "better",
-  "same" and "worse", and repeats much;
+- `version`: 3; version 2 has nobody who was not measured; version 1, of planish 0.1, has no number, says
+  "faster", "no difference" and "slower" for "better", "same" and "worse", and repeats much;
 - `hash`: of the candidate; `samples`: by the leading objective;
 - `objectives`: for each `median`, `ratio` (value, low, high; of objective / baseline's), `verdict`,
   `baseline` (the median). Where processor time is known too, `clocks` (see
@@ -16,6 +16,10 @@ The keys of a row's JSON, by objective name where a value is a mapping:
 - `trial`: the values as the search measured them, of the candidate before it was minimised;
 - `notes`: sentences on what could not be done for this one;
 - `figures`, where its level has some: what `describe` tells (see `planish.core.HasFigures`).
+
+Who was not measured again comes last, with `hash`, `edits`, `trial` and `notes` as above, and
+
+- `unmeasured`: "failed", or "left out"; `why`, in one line, empty where the time was over.
 
 In the first row there is also what belongs to all:
 
@@ -34,16 +38,18 @@ from planish.core import Effect, Opinion, Ratio
 from planish.results.comparison import Clocks, Compared, Comparison, Finalist, Measurement
 from planish.store import ResultRow
 
-VERSION = 2
+VERSION = 3
 
 
 def encode(comparison: Comparison) -> list[ResultRow]:
-    """Give the rows of a comparison; every finalist is measured."""
+    """Give the rows of a comparison: the finalists, then those who were not measured."""
     rows = list[ResultRow]()
     for finalist in comparison.finalists:
         shared = {} if rows else _shared(comparison)
         data = {"version": VERSION, **finalist_to_json(finalist, comparison.baseline), **shared}
         rows.append(ResultRow(finalist.candidate, finalist.lead.gain.value, data))
+    for finalist in comparison.unmeasured:
+        rows.append(ResultRow(finalist.candidate, 0.0, {"version": VERSION, **_unmeasured_to_json(finalist)}))
     return rows
 
 
@@ -72,24 +78,36 @@ def medians(compared: Compared) -> dict[str, float]:
 def finalist_to_json(finalist: Finalist, baseline: Compared) -> dict[str, Any]:
     """Give what a row says of one finalist."""
     return {
-        "hash": finalist.candidate.hash,
         "samples": list(finalist.lead.samples),
+        **chosen_to_json(finalist),
         "objectives": {
             name: _measurement_to_json(each, baseline.measured[name])
             for name, each in finalist.measured.items()
         },
         "scores": dict(finalist.scores),
         "second_opinion": _opinion_to_json(finalist.opinion),
-        "edits": {"searched": finalist.searched, "left": len(finalist.candidate.steps)},
         "effects": {
             "alone": [{"step": e.steps[0], **_effect(e)} for e in finalist.alone],
             "pairs": [
                 {"steps": list(e.steps), "additive": dict(e.additive), **_effect(e)} for e in finalist.pairs
             ],
         },
+        **({"figures": dict(finalist.figures)} if finalist.figures else {}),
+    }
+
+
+def _unmeasured_to_json(finalist: Finalist) -> dict[str, Any]:
+    """Give what a row says of one that was not measured."""
+    return {**chosen_to_json(finalist), "unmeasured": finalist.verdict, "why": finalist.why}
+
+
+def chosen_to_json(finalist: Finalist) -> dict[str, Any]:
+    """Give what is known of a finalist before it is measured."""
+    return {
+        "hash": finalist.candidate.hash,
+        "edits": {"searched": finalist.searched, "left": len(finalist.candidate.steps)},
         "trial": dict(finalist.trial),
         "notes": list(finalist.notes),
-        **({"figures": dict(finalist.figures)} if finalist.figures else {}),
     }
 
 

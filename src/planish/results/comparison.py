@@ -97,6 +97,8 @@ class Finalist(Compared):
         pairs: what each two of its steps do together.
         figures: what was measured for `describe`, as JSON; see `planish.core.HasFigures`.
         notes: what could not be done for it, in sentences.
+        unmeasured: the verdict on one that was not measured again; None on all others.
+        why: why it was not, in one line; empty where the time was over.
         intact: whether the store gave back the candidate that was stored.
     """
 
@@ -108,6 +110,18 @@ class Finalist(Compared):
     figures: Mapping[str, Any] = field(default_factory=dict[str, Any])
     notes: tuple[str, ...] = ()
     intact: bool = True
+    unmeasured: Verdict | None = None
+    why: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """By the leading objective, or that it failed or was left out."""
+        return self.unmeasured or self.lead.verdict
+
+    @property
+    def told(self) -> str:
+        """The verdict with its reason, of one that was not measured: `failed: verify: wrong answer`."""
+        return f"{self.verdict}: {self.why}" if self.why else self.verdict
 
     @property
     def unharmed(self) -> bool:
@@ -129,6 +143,8 @@ class Comparison:
             measured in turns; None where there is none.
         noise: objective name to the share by which equals differ; empty where that was not measured.
         notes: how the run was measured, in sentences.
+        unmeasured: who was chosen too, and failed when it was measured again, or was left out; in the order
+            in which they were chosen. There are no measurements of them.
     """
 
     finalists: tuple[Finalist, ...]
@@ -136,6 +152,7 @@ class Comparison:
     reference: Compared | None = None
     noise: Mapping[str, float] = field(default_factory=dict[str, float])
     notes: tuple[str, ...] = ()
+    unmeasured: tuple[Finalist, ...] = ()
 
     @property
     def objectives(self) -> tuple[Objective, ...]:

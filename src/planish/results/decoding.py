@@ -39,7 +39,12 @@ def decode(rows: Sequence[ResultRow], objectives: Sequence[Objective]) -> Compar
         if isinstance(version, int) and version > VERSION:
             raise StoreError(f"the result of run {rows[0].run_id} is of a newer planish", "Update planish.")
         shared = _shared_of(rows[0].data, objectives)
-    return replace(shared, finalists=tuple(_finalists(rows, objectives)))
+    found = tuple(_finalists(rows, objectives))
+    return replace(
+        shared,
+        finalists=tuple(each for each in found if not each.unmeasured),
+        unmeasured=tuple(each for each in found if each.unmeasured),
+    )
 
 
 @contextmanager
@@ -55,7 +60,8 @@ def _reading(row: ResultRow, name: str) -> Generator[None]:
 def _finalists(rows: Sequence[ResultRow], objectives: Sequence[Objective]) -> Iterator[Finalist]:
     for rank, row in enumerate(rows, 1):
         with _reading(row, f"#{rank}"):
-            yield _finalist(f"#{rank}", row, objectives)
+            chosen = _chosen(f"#{rank}", row)
+            yield chosen if chosen.unmeasured else _measured(chosen, row.data, objectives)
 
 
 def _shared_of(first: _Json, objectives: Sequence[Objective]) -> Comparison:
@@ -91,25 +97,35 @@ def _opinion(told: _Json) -> Opinion:
     )
 
 
-def _finalist(name: str, row: ResultRow, objectives: Sequence[Objective]) -> Finalist:
-    data, effects = row.data, row.data["effects"]
-    samples = [numbers(data["samples"]), *[()] * len(objectives)]
+def _chosen(name: str, row: ResultRow) -> Finalist:
+    """Give what is known of a finalist before it is measured, or that it was not."""
+    data = row.data
     return Finalist(
         name=name,
         candidate=row.candidate,
+        searched=a(int, data["edits"]["searched"]),
+        trial=by_name(data["trial"]),
+        notes=texts(data["notes"]),
+        intact=data["hash"] == row.candidate.hash,
+        unmeasured=_verdict(data["unmeasured"]) if "unmeasured" in data else None,
+        why=a(str, data.get("why", "")),
+    )
+
+
+def _measured(chosen: Finalist, data: _Json, objectives: Sequence[Objective]) -> Finalist:
+    effects = data["effects"]
+    samples = [numbers(data["samples"]), *[()] * len(objectives)]
+    return replace(
+        chosen,
         measured={
             o.name: _measurement(data["objectives"][o.name], o, known)
             for o, known in zip(objectives, samples, strict=False)
         },
         scores=by_name(data["scores"]),
         opinion=_opinion(data["second_opinion"]),
-        searched=a(int, data["edits"]["searched"]),
         alone=tuple(_effect_of(each, [each["step"]]) for each in effects["alone"]),
         pairs=tuple(_effect_of(each, each["steps"]) for each in effects["pairs"]),
-        trial=by_name(data["trial"]),
         figures=a(dict, data.get("figures", {})),
-        notes=texts(data["notes"]),
-        intact=data["hash"] == row.candidate.hash,
     )
 
 
@@ -121,10 +137,15 @@ def _effect_of(told: _Json, steps: Sequence[Any]) -> Effect:
 
 def _measurement(told: _Json, objective: Objective, samples: tuple[float, ...]) -> Measurement:
     clocks = _clocks(told["clocks"]) if "clocks" in told else None
-    verdict: Verdict = _OLD.get(told["verdict"], told["verdict"])
+    verdict = _verdict(told["verdict"])
+    return Measurement(objective, number(told["median"]), _ratio(told["ratio"]), verdict, samples, clocks)
+
+
+def _verdict(told: Any) -> Verdict:
+    verdict: Verdict = _OLD.get(told, told)
     if verdict not in VERDICTS:
         raise ValueError(f"no verdict is {verdict!r}")
-    return Measurement(objective, number(told["median"]), _ratio(told["ratio"]), verdict, samples, clocks)
+    return verdict
 
 
 def _ratio(told: Any) -> Ratio:

@@ -10,6 +10,7 @@ from typing import Literal
 
 from planish.core import Measured, MismatchError, Objective, PlanishError, ProgramError, RunsPrograms, Start
 from planish.executors import LocalExecutor
+from planish.isolation import LostError
 from planish.levels import level_named, name_files
 from planish.measure import Entrant, Plan, Standing, remeasure_all
 from planish.results.result import Result, read_result
@@ -107,6 +108,7 @@ def validate(
     Raises:
         PlanishError: there is no such run or finalist, it has no result, or the baseline fails; to validate
             it is to run code of the store, and `run` is not set.
+        LostError: processes are killed from outside.
         TargetError: this machine has fewer cores than the run used.
     """
     if not isinstance(store, Reader):
@@ -148,6 +150,8 @@ def _measured(result: Result, start: Start) -> Mapping[str, Standing]:
 
 def _judged(result: Result, standings: Mapping[str, Standing]) -> Validation:
     standing = standings[result.objective.name]
+    if standing.lost:
+        raise LostError(f"nothing is known of run {result.run.id}: {standing.why}", "Validate it again.")
     task = result.task
     steps = f"{len(result.candidate.steps)} steps of level {task.level}, version {task.level_version}"
     replay = Check("replay", "holds", steps)

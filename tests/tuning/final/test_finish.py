@@ -162,7 +162,7 @@ def test_the_store_keeps_all_of_it(full: Ended) -> None:
     ratio = member.measured["error"].ratio
     assert found.reference is not None
     assert json.loads(json.dumps(dict(data))) == {
-        "version": 2,
+        "version": 3,
         "hash": member.candidate.hash,
         "samples": [],
         "baseline": {"median": found.baseline.lead.median, "samples": []},
@@ -249,11 +249,15 @@ def test_who_is_left_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     one = Settings(objectives=("time",), searcher="random", workers=1)
     found = ended(tmp_path, Plain(), one)
     assert len(found.result.finalists) == 1
-    assert found.result.notes == (
-        "measured again 1 times in place of 3: the time for it, 0 s, was short",
-        "2 of 3 were not measured again: the time for it was over",
-    )
+    assert found.result.notes == ("measured again 1 times in place of 3: the time for it, 0 s, was short",)
     assert found.stored[0].data["run_notes"] == [*found.result.notes]
+    left = comparison(found).unmeasured
+    assert [(each.name, each.verdict, each.why) for each in left] == [
+        ("#2", "left out", ""),
+        ("#3", "left out", ""),
+    ]
+    assert all(each.trial for each in left), "what the search measured is known"
+    assert [row.data.get("unmeasured") for row in found.stored] == [None, "left out", "left out"]
 
 
 @pytest.mark.parametrize(

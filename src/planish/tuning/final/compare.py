@@ -10,8 +10,9 @@ from dataclasses import replace
 from functools import partial
 
 from planish.core import EQUAL, EvaluatorSpec, Executor, Objective, PlanishError, Reference
+from planish.isolation import LostError
 from planish.measure import CutShortError, Entrant, Plan, Standing, remeasure_all, seconds_left
-from planish.results.comparison import Clocks, Compared, Measurement
+from planish.results.comparison import Clocks, Compared, Finalist, Measurement
 from planish.tuning.final.front import order
 from planish.tuning.final.outcome import SearchOutcome
 from planish.tuning.final.state import FinalState
@@ -33,8 +34,8 @@ def compare(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
         end: when it is to be over, by the monotonic clock; it may take longer, up to the deadline of all.
 
     Returns:
-        Those who were measured and did not fail, the best first; no baseline where even the least that tells
-        something was not over by the deadline.
+        Those who were measured, the best first, apart from those who failed or were left out; no baseline
+        where even the least that tells something was not over by the deadline.
 
     Raises:
         PlanishError: the baseline fails.
@@ -54,27 +55,19 @@ def compare(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
         return replace(state, finalists=()).noted("not compared with the baseline: the time for it was over")
     leading = task.objectives[0].name
     others = [each[leading] for each in found]
-    told = _notes(base[leading], others, plan) if noisy else _left_out(others)
+    told = _notes(base[leading], others, plan) if noisy else ()
     by_candidate = {unchanged: base, **dict(zip(entrants, found, strict=True))}
     measured = Compared(name="baseline", measured=_measured(base, base, task.objectives))
-    compared = replace(state, finalists=(), baseline=measured).noted(*told)
+    known, unknown = list[Finalist](), list[Finalist]()
     for each in state.finalists:
         standings = by_candidate[each.candidate]
-        if standings[leading].ratio is not None:
-            values = _measured(standings, base, task.objectives)
-            kept = (*compared.finalists, replace(each, measured=values))
-            compared = replace(compared, finalists=kept)
+        standing = standings[leading]
+        if standing.ratio is not None:
+            known.append(replace(each, measured=_measured(standings, base, task.objectives)))
         else:
-            compared = compared.noted(_failed(standings[leading]))
-    return order(search, compared, end)
-
-
-def _failed(standing: Standing) -> str:
-    """Say why it failed; nothing of who was left out."""
-    return "".join(
-        f"one of the best failed when it was measured again: {failure.stage}: {failure.reason}"
-        for failure in standing.failures[:1]
-    )
+            unknown.append(replace(each, unmeasured=standing.verdict, why=standing.why))
+    compared = replace(state, finalists=tuple(known), unmeasured=tuple(unknown), baseline=measured)
+    return order(search, compared.noted(*told), end)
 
 
 def _measured(found: Standings, base: Standings, objectives: Sequence[Objective]) -> dict[str, Measurement]:
@@ -102,7 +95,7 @@ def _clocks(standing: Standing, baseline: Standing) -> Clocks | None:
 
 
 def _notes(base: Standing, found: Sequence[Standing], plan: Plan) -> Sequence[str]:
-    """Say what a comparison with noise lacks: rounds, or candidates."""
+    """Say how a comparison with noise was measured, where that is not as usual."""
     times = sum(map(len, base.values))
     notes: list[str] = []
     if times < plan.processes * plan.rounds:
@@ -110,13 +103,7 @@ def _notes(base: Standing, found: Sequence[Standing], plan: Plan) -> Sequence[st
             f"measured again {times} times in place of {plan.processes * plan.rounds}: "
             f"the time for it, {plan.seconds:.0f} s, was short"
         )
-    return [*notes, *_left_out(found), *_clocked(found)]
-
-
-def _left_out(found: Sequence[Standing]) -> Sequence[str]:
-    """Say how many there was no time for."""
-    out = sum(each.verdict == "left out" for each in found)
-    return [f"{out} of {len(found)} were not measured again: the time for it was over"] if out else []
+    return [*notes, *_clocked(found)]
 
 
 def _clocked(found: Sequence[Standing]) -> Sequence[str]:
@@ -157,6 +144,8 @@ def compare_reference(search: SearchOutcome, reference: Reference, known: Compar
     plan = Plan(processes=1, seed=search.settings.seed, seconds=seconds_left(REFERENCE_S))
     _, found = remeasure_all(baseline, [entrant], task.objectives, search.start, plan)
     for standing in found.values():
+        if standing.lost:
+            raise LostError(f"{reference.name}: {standing.why}")
         if standing.failures:
             failure = standing.failures[0]
             raise PlanishError(

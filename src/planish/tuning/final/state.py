@@ -24,6 +24,7 @@ class FinalState:
         figures: what was measured for those who read of a finalist, or of the baseline.
         best: the best trial of the search that is worse than the baseline in nothing, where there are several
             objectives; None where nobody looked for it.
+        unmeasured: the finalists who failed when they were measured again, or were left out.
     """
 
     finalists: tuple[Finalist, ...] = ()
@@ -33,6 +34,7 @@ class FinalState:
     notes: tuple[str, ...] = ()
     figures: Mapping[Candidate, Mapping[str, Any]] = field(default_factory=dict[Candidate, Mapping[str, Any]])
     best: Trial | None = None
+    unmeasured: tuple[Finalist, ...] = ()
 
     def noted(self, *notes: str) -> FinalState:
         """Add what is to be said; empty lines are nothing."""
@@ -55,9 +57,10 @@ class FinalState:
             found = (_unchanged(self.baseline, baseline), *others)
         named = tuple(
             replace(each, name=f"#{rank}", figures=self.figures.get(each.candidate, {}))
-            for rank, each in enumerate(found, 1)
+            for rank, each in enumerate((*found, *self.unmeasured), 1)
         )
-        return Comparison(named, self.baseline, self.reference, self.noise, self.notes)
+        last = len(found)
+        return Comparison(named[:last], self.baseline, self.reference, self.noise, self.notes, named[last:])
 
 
 def _is_better(finalist: Finalist) -> bool:
