@@ -23,6 +23,8 @@ TURN_RUN = 6.0
 """Further cycles, there, for each run of results that do lie in sequence."""
 GATHER = 2.5
 """Loads for each lane of a vector that is not in sequence."""
+ALTERNATE = 3.0
+"""Loads for a vector of every second element, where permutations of two registers are there."""
 BROADCAST = 0.6
 """Loads for each element that is loaded into all lanes."""
 FAR = 0.02
@@ -123,11 +125,9 @@ def _step(facts: Facts, vector: str, rows: dict[str, int], vectors: int) -> floa
         if vector not in operand.strides:
             loads += each * BROADCAST
             late += each * (CONFLICT * conflicts(facts, operand, rows) + AGAIN * is_large(facts, operand))
-        elif _strided(operand, vector) and not is_copied(facts, operand, vector):
-            loads += each * vectors * GATHER * facts.lanes
         else:
             far = any(operand.strides.get(axis, 0) >= facts.lanes for axis in rows)
-            loads += each * vectors * (1 + FAR * each * far)
+            loads += each * vectors * (_loads(facts, operand, vector) + FAR * each * far)
             late += vectors * SPILL * spilled(facts, operand, vector, vectors)
     # Two operations and two loads begin in each cycle: the scarcer of both sets the pace.
     return max(prod(rows.values()) * vectors, loads) / 2 + loads * LOAD + late
@@ -149,7 +149,20 @@ def is_copied(facts: Facts, operand: Moves, vector: str) -> bool:
     if not _strided(operand, vector) or not operand.single or vector not in operand.alone:
         return False
     reuse = prod(facts.size.values()) / operand.elements
-    return operand.tensor in facts.program.constants or reuse * GATHER > 2 * COPY
+    lane = _strided_loads(facts, operand, vector) / facts.lanes
+    return operand.tensor in facts.program.constants or reuse * lane > 2 * COPY
+
+
+def _loads(facts: Facts, operand: Moves, vector: str) -> float:
+    """Count the loads of a vector."""
+    if not _strided(operand, vector) or is_copied(facts, operand, vector):
+        return 1.0
+    return _strided_loads(facts, operand, vector)
+
+
+def _strided_loads(facts: Facts, operand: Moves, vector: str) -> float:
+    two = operand.strides[vector] == 2 and facts.permutes(operand.tensor)
+    return ALTERNATE if two else GATHER * facts.lanes
 
 
 def _copy(facts: Facts, operand: Moves, vector: str) -> float:

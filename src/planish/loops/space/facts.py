@@ -29,6 +29,7 @@ class Moves:
         alone: the axes that subscript a dimension alone, so that a packed tile has them in sequence.
         elements: how many elements the nest touches.
         single: whether the nest reads or writes it in one way, so that it can be packed.
+        padded: whether it is read beyond its edges, from a copy with these if it is not packed.
     """
 
     tensor: str
@@ -36,6 +37,7 @@ class Moves:
     alone: frozenset[str]
     elements: int
     single: bool
+    padded: bool
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,10 @@ class Facts:
         """Elements of a vector register."""
         return self.machine.lanes(DTYPES[self.program.arithmetic])
 
+    def permutes(self, tensor: str) -> bool:
+        """Whether lanes of two registers make one, of a tensor that is computed with as it lies."""
+        return self.vector_bytes == 64 and self.program.type[tensor].dtype == self.program.arithmetic
+
     @cached_property
     def registers(self) -> int:
         """Vector registers that can hold results."""
@@ -144,4 +150,4 @@ class Facts:
         elements = min(type_.size, prod(self.size[axis] for axis in strides))
         looks_up = access in tables(self.nest.statement.value) or access.tensor in self.program.whole_indices
         single = ways <= 1 and not looks_up
-        return Moves(access.tensor, strides, alone, elements, single)
+        return Moves(access.tensor, strides, alone, elements, single, access.pad is not None)

@@ -11,7 +11,7 @@ from planish.loops.lang.scattering import is_spread
 from planish.loops.space.estimate import COPY, cycles, is_copied
 from planish.loops.space.facts import Facts, Moves
 from planish.loops.space.knob import Context, Knob, Option, Options
-from planish.loops.space.memory import is_scattered, streamed
+from planish.loops.space.memory import is_beyond, is_scattered, streamed
 from planish.loops.steps import Pack, Parallel, Reorder
 
 ORDERS_MAX = 24
@@ -93,16 +93,20 @@ def pack(context: Context, tensor: str) -> Options:
     is_output = moves.tensor == facts.output.tensor
     wanted = moves.strides.get(vector, 1) != 1 if is_output else is_copied(facts, moves, vector)
     scattered = not is_output and is_scattered(facts, moves, vector)
-    options = {"none": Option((), 0.02 if wanted else 0.3 if scattered else 1.0)}
+    beyond = not is_output and not wanted and is_beyond(facts, moves)
+    options = {"none": Option((), 0.02 if wanted else 0.3 if scattered or beyond else 1.0)}
     for depth in range(len(facts.around), len(context.outer) + 1):
         around, inside = context.outer[:depth], context.order[depth:]
-        weight = _output_weight(context, depth) if is_output else _copy_weight(context, moves, around)
+        if is_output:
+            weight = _output_weight(context, depth)
+        else:
+            weight = _copy_weight(context, moves, around, windows=beyond)
         # What no loop inside moves is a single element: there is nothing to pack.
         if weight and any(axis in moves.strides for axis, _ in inside):
             at = loop_text(around[-1]) if around else "root"
             options[at] = Option(
                 (Pack(moves.tensor, at, nest=facts.nest_name),),
-                weight * (1.0 if wanted or scattered else 0.1),
+                weight * (1.0 if wanted or scattered or beyond else 0.1),
             )
     if moves.tensor in facts.program.constants:
         options["ahead"] = Option(
@@ -118,8 +122,11 @@ def _output_weight(context: Context, depth: int) -> float:
     return 1.0 if depth == len(context.outer) else 0.3
 
 
-def _copy_weight(context: Context, moves: Moves, around: Order) -> float:
-    """Prefer what is copied once, and of that the smallest tile; refuse what is copied too often."""
+def _copy_weight(context: Context, moves: Moves, around: Order, *, windows: bool) -> float:
+    """Prefer what is copied once, and of that the smallest tile; refuse what is copied too often.
+
+    Windows overlap: of those a larger one is preferred, if it is inside a loop.
+    """
     facts = context.facts
     trips = context.trips(around)
     # Copied anew for each iteration that does not move it.
@@ -128,6 +135,8 @@ def _copy_weight(context: Context, moves: Moves, around: Order) -> float:
     operations = prod(facts.size.values()) / (2 * facts.lanes)
     if again > 1 and again * moves.elements * COPY > COPIES_MAX * operations:
         return 0.0
+    if windows:
+        return 1 / (again * len(around)) if around else 0.1
     return (1 + 0.1 * len(around)) / again
 
 

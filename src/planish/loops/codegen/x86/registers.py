@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from planish.core import TargetError
 from planish.loops.codegen.x86.vectors import Loaded
 
+SPARE = 3
+"""Registers that are free beside one that keeps a constant."""
+
 
 class NoRegisterError(TargetError):
     """All registers are in use by what cannot be loaded again."""
@@ -21,12 +24,14 @@ class Registers:
 
     Attributes:
         now: the item that is being written.
+        constants: bytes that may be wanted again to the register that has them, until it is needed.
     """
 
     def __init__(self, count: int, loads: Sequence[tuple[Loaded, ...]]) -> None:
         self.free = list(range(count - 1, -1, -1))
         self.pinned: set[int] = set()
         self.now = 0
+        self.constants: dict[bytes, int] = {}
         self._held: dict[int, Loaded] = {}
         self._loads = loads
 
@@ -38,6 +43,8 @@ class Registers:
         """
         if self.free:
             return self.free.pop()
+        if self.constants:
+            return self.constants.popitem()[1]
         candidates = [load for register, load in self._held.items() if register not in self.pinned]
         if not candidates:
             raise NoRegisterError("an expression needs more vector registers than the processor has")
@@ -47,6 +54,13 @@ class Registers:
     def give(self, register: int) -> None:
         """Give back a register that `take` gave."""
         self.free.append(register)
+
+    def keep(self, register: int, data: bytes) -> None:
+        """Give back a register that has a constant, which stays where there are registers enough."""
+        if len(self.free) >= SPARE:
+            self.constants[data] = register
+        else:
+            self.free.append(register)
 
     def hold(self, load: Loaded, register: int) -> None:
         """Note that a taken register holds a loaded value."""
@@ -60,7 +74,9 @@ class Registers:
         load.register = -1
 
     def let_all_go(self) -> None:
-        """Free the registers of all loaded values."""
+        """Free the registers of all loaded values and constants."""
+        self.free.extend(self.constants.values())
+        self.constants.clear()
         for load in list(self._held.values()):
             self.let_go(load)
 

@@ -10,7 +10,7 @@ from math import copysign
 from iced_x86 import Code, Register
 
 from planish.core import TargetError
-from planish.loops.codegen.x86 import narrow
+from planish.loops.codegen.x86 import alternate, narrow
 from planish.loops.codegen.x86.assembler import Assembler
 from planish.loops.codegen.x86.encoding import Address, Imm, Mem
 from planish.loops.codegen.x86.isa import Isa
@@ -131,6 +131,8 @@ class Transfers:
         emit = self.asm.emit
         if element.lanes == 1:
             emit(forms.load_scalar, self.isa.xmm(register), self.address(element))
+        elif stride == 2 and self.isa.wide and alternate.vector_of(element.lanes, self.isa.itemsize):
+            alternate.load_alternate(self, register, element)
         elif stride > 1:
             self._gather(register, element)
         elif self.isa.wide:
