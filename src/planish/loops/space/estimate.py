@@ -25,7 +25,7 @@ GATHER = 2.5
 """Loads for each lane of a vector that is not in sequence."""
 ALTERNATE = 3.0
 """Loads for a vector of every second element, where permutations of two registers are there."""
-BROADCAST = 0.6
+BROADCAST = 1.0
 """Loads for each element that is loaded into all lanes."""
 FAR = 0.02
 """Further loads of a vector for each row that has cache lines of its own: the rows evict each other's."""

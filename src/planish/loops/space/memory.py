@@ -17,7 +17,7 @@ WAYS = 10
 """Lines of one set that stay in the first-level cache beside what flows through it."""
 SHARE = 1 / 6
 """The share of the second-level cache that a panel may take."""
-REUSES = 16
+REUSES = 192
 """An operand that is used less often is not worth a copy."""
 
 SECOND_CACHE = 1 << 20
@@ -40,6 +40,11 @@ def is_scattered(facts: Facts, operand: Moves, vector: str) -> bool:
 
     It is so for the rows of large matrices: each vector of a column of tiles lies on a page of its own.
     """
+    return _wanders(facts, operand, vector) and _reuses(facts, operand) >= REUSES
+
+
+def _wanders(facts: Facts, operand: Moves, vector: str) -> bool:
+    """Tell whether a reduction walks an operand, which could be packed, over many pages."""
     # What the vector axis does not walk in sequence is packed for that reason, if at all.
     if operand.strides.get(vector) != 1 or not operand.single or vector not in operand.alone:
         return False
@@ -49,7 +54,7 @@ def is_scattered(facts: Facts, operand: Moves, vector: str) -> bool:
         if axis != vector and apart:
             # Steps shorter than a page share one.
             pages *= max(1.0, facts.size[axis] * min(1.0, apart / PAGE))
-    return pages > PAGES_NEAR and _reuses(facts, operand) >= REUSES
+    return pages > PAGES_NEAR
 
 
 def is_large(facts: Facts, operand: Moves) -> bool:
@@ -64,7 +69,7 @@ def is_beyond(facts: Facts, operand: Moves) -> bool:
 
 def spilled(facts: Facts, operand: Moves, vector: str, vectors: int) -> float:
     """Give which share of the second cache a register tile's panel takes, beyond what does no harm."""
-    if not is_scattered(facts, operand, vector):
+    if not _wanders(facts, operand, vector) or _reuses(facts, operand) <= 1:
         return 0.0
     steps = prod(facts.size[axis] for axis in facts.reduced_axes if axis in operand.strides)
     return max(0.0, steps * vectors * facts.vector_bytes / second_cache(facts) - SHARE)
