@@ -1,0 +1,47 @@
+"""Validating a run whose processes are killed tells nothing against its result."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from planish.budget import Budget
+from planish.core import Candidate, Lost
+from planish.isolation import Answer, LostError
+from planish.measure import Plan
+from planish.measure.multiplex import Turn
+from planish.results import validate as module
+from planish.results.validate import validate
+from planish.settings import Settings
+from planish.store import open_store
+from planish.tuning.api import tune
+from scripted import Here
+
+
+class Striking(Here):
+    """Loses its process whenever it is to measure the first entrant."""
+
+    def _answer(self, position: int, candidate: Candidate) -> Answer:
+        if candidate.steps[:1] == (Turn(1),):
+            return Answer(position, Lost("run", "killed", "killed by SIGKILL"), {})
+        return super()._answer(position, candidate)
+
+
+def test_a_result_that_cannot_be_measured_does_not_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "Plan", partial(Plan, processes=1))
+    with open_store(tmp_path / "store.db") as store:
+        found = tune(
+            "C[m] += A[m,k] * B[k]",
+            size="m=8,k=8",
+            budget=Budget(trials=2),
+            settings=Settings(searcher="random", workers=1, finalists=1),
+            store=store,
+            start=Here,
+        )
+        with pytest.raises(LostError, match=f"nothing is known of run {found.run_id}: 3 processes were lost"):
+            validate(found.run_id, store=store, start=Striking)
+        assert validate(found.run_id, store=store, start=Here).answer.verdict == "holds"
