@@ -10,6 +10,7 @@ from planish.cli.corpus_watching import Lines
 from planish.cli.label_watching import Teller
 from planish.corpus import SAMPLE, Tally
 from planish.corpus.labelling import Progress
+from planish.learn.cost import load_gate
 
 IR = "define i32 @f{0}(i32 %x) {{\n  %y = add i32 %x, {0}\n  ret i32 %y\n}}\n"
 
@@ -75,6 +76,18 @@ def test_costs_are_shown_by_split(planish: Planish, tmp_path: Path) -> None:
     assert (row["split"], row["functions"]) == ("test", 2)
     assert 0 <= row["text_bytes saved"] < 1
     assert planish("corpus", "costs", table, tmp_path / "other").error.startswith(f"{table} is no corpus")
+
+
+def test_a_gate_is_trained_from_costs(planish: Planish, tmp_path: Path) -> None:
+    table, out = tmp_path / "t.npz", tmp_path / "gate.npz"
+    asked = planish("corpus", "costs", SAMPLE, table, "--split", "train", "--functions", "30", "--jobs", "2")
+    assert asked.code == 0, asked.err
+    said = planish("corpus", "gate", table, "-o", out, "--size", "5", "--objective", "text_bytes")
+    assert said.out == f"wrote {out}: 5 lists, learnt from 30 functions\n"
+    assert load_gate(out).objective == "text_bytes"
+    assert planish("corpus", "gate", out, "-o", out).error.startswith("cannot read a table of costs from ")
+    lacking = planish("corpus", "gate", table, "-o", out, "--objective", "time_s")
+    assert lacking.error.startswith("the table lacks the objective 'time_s'")
 
 
 def test_lines_tell_the_pace(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ import typer
 
 from planish.cli import options as given
 from planish.cli.corpus_costs import costs
+from planish.cli.corpus_gate import gate
 from planish.cli.corpus_label import coreset, label
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ corpus = typer.Typer(help="Make corpora of LLVM IR functions, and label them.")
 corpus.command()(label)
 corpus.command()(coreset)
 corpus.command()(costs)
+corpus.command()(gate)
 
 Debian = Annotated[
     given.Names, typer.Option("--debian", metavar="NAME", help="A Debian source package; may be repeated.")

@@ -1,6 +1,6 @@
 """Labelling a corpus: the best pass list of each function (thesis 4.3.2)."""
 
-from planish.corpus.labelling.choice import build_coreset, choose, cost_table, most_saving
+from planish.corpus.labelling.choice import build_coreset, choose, cost_table, lists_of_table, most_saving
 from planish.corpus.labelling.cost_rows import coreset_lists
 from planish.corpus.labelling.cover import greedy_cover
 from planish.corpus.labelling.jobs import Searching
@@ -31,6 +31,7 @@ __all__ = [
     "greedy_cover",
     "label_corpus",
     "label_page",
+    "lists_of_table",
     "most_saving",
     "read_label_card",
     "read_labels",

@@ -18,6 +18,7 @@ from planish.corpus.labelling.ranking import Passes
 from planish.corpus.reading import read_corpus
 from planish.corpus.row import Row
 from planish.isolation import forked
+from planish.learn.labels import CostTable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,6 +78,19 @@ def build_coreset(corpus: Path, labels: Path, plan: Plan, size: int) -> dict[str
         "objective": plan.objective,
         "lists": [list(each) for each in lists],
     }
+
+
+def lists_of_table(table: CostTable, objective: str, size: int) -> list[Passes]:
+    """Choose of a table's lists by greedy cover, the most useful first.
+
+    Args:
+        table: of training functions.
+        objective: what is made less.
+        size: at most so many.
+    """
+    baseline = table.baseline[:, table.columns.objectives.index(objective)].astype(float)
+    costs = baseline[:, None] - table.saved(objective).astype(float)
+    return [table.columns.lists[place] for place in greedy_cover(costs, baseline, size)]
 
 
 def drawn(rows: Iterable[Row], size: int, seed: int) -> list[Row]:
