@@ -161,3 +161,14 @@ def test_the_target_is_filled_where_its_own_loops_begin(golden: Golden) -> None:
     made = parse("O[k, 2*t+r] += X[c,t] * W[k,c,r]; Z[k,o] = relu(O[k,o])", {"t": 5, "r": 3, "k": 8, "c": 2})
     schedule = Vectorize("t", "O").apply(Split("k", 4, "O").apply(unscheduled(made)))
     golden.check("loops/tree-of-a-spread-target.txt", pseudocode(lower(schedule)))
+
+
+def test_the_first_guess_sums_the_channels_in_registers() -> None:
+    """Windows are walked around that sum: neighbours in them write the same elements."""
+    made = parse("O[k, 2*t+r] += X[c,t] * W[c,k,r]", {}, {"X": (64, 500), "W": (64, 64, 4)})
+    space = TemplateSpace(made, Target("", frozenset({"avx2"}), 1, {}))
+    for candidate in (space.start(), *(space.sample(np.random.default_rng(n)) for n in range(8))):
+        order = [axis for axis, _ in resolve(made, candidate).loops[0]]
+        assert "r" not in order[order.index("c") :] or order[-1] == "r"
+    order = [axis for axis, _ in resolve(made, space.start()).loops[0]]
+    assert order.index("r") < order.index("c") < len(order) - 1

@@ -69,7 +69,7 @@ def tiles(facts: Facts, vector: str) -> list[tuple[Tile, float]]:
 
 
 def _tiles(facts: Facts, vector: str) -> Iterator[Tile]:
-    reduced = vector in facts.nest.reduced
+    reduced = vector in facts.reduced
     for count in VECTORS:
         if (count - 1) * facts.lanes >= facts.size[vector]:  # one more register would hold nothing
             break
@@ -95,7 +95,7 @@ def _rows(facts: Facts, axis: str, vector: str, width: int, budget: int) -> Iter
 
 def cycles(facts: Facts, tile: Tile) -> float:
     """Estimate the cycles of the main nest."""
-    reduced = tile.vector in facts.nest.reduced
+    reduced = tile.vector in facts.reduced
     inside = {tile.vector, *(axis for axis, _ in tile.rows)}
     steps = prod(facts.size[axis] for axis in facts.reduced_axes if axis != tile.vector)
     outer = prod(facts.size[axis] for axis in facts.parallel_axes if axis not in inside)
@@ -136,7 +136,7 @@ def _step(facts: Facts, vector: str, rows: dict[str, int], vectors: int) -> floa
 def _end(facts: Facts, tile: Tile, rows: dict[str, int], vectors: int) -> float:
     """Count the cycles to begin a tile and to take its results to memory."""
     results = prod(rows.values())
-    if tile.vector in facts.nest.reduced:
+    if tile.vector in facts.reduced:
         return 6 + results * SUM_LANES
     if not _strided(facts.output, tile.vector):
         return 6 + results * vectors * 2.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -97,14 +97,36 @@ class Facts:
         return {axis: extent for axis, extent in extents.items() if steps.get(axis) != 1}
 
     @cached_property
+    def reduced(self) -> frozenset[str]:
+        """The axes that the target lacks: unlike its own, they leave a result where it is."""
+        return self.nest.reduced.difference(self.nest.statement.output_axes)
+
+    @cached_property
     def parallel_axes(self) -> tuple[str, ...]:
         """The axes that are not reduced."""
-        return tuple(axis for axis in self.size if axis not in self.nest.reduced)
+        return tuple(axis for axis in self.size if axis not in self.reduced)
 
     @cached_property
     def reduced_axes(self) -> tuple[str, ...]:
         """The others, in program order."""
-        return tuple(axis for axis in self.size if axis in self.nest.reduced)
+        return tuple(axis for axis in self.size if axis in self.reduced)
+
+    def apart(self, axes: Iterable[str]) -> bool:
+        """Whether each axis is the longest of those that it may meet: then none of these meet each other.
+
+        A tile over a short one, as over a window, meets the next tile at once, and what was just stored is
+        not ready to be loaded in another vector.
+        """
+        return all(axis == self._longest(axis) for axis in axes)
+
+    def _longest(self, axis: str) -> str:
+        return max(sorted(self.beside(axis)), key=lambda other: self.program.size[other], default=axis)
+
+    def beside(self, axis: str) -> frozenset[str]:
+        """Name the axes whose iterations may write what those of an axis write, with the axis itself."""
+        target = self.nest.statement.target
+        spread = [frozenset(a for a, _ in target.index[d].terms) for d in self.nest.scattered]
+        return next((axes for axes in spread if axis in axes), frozenset())
 
     def fits(self, axis: str, step: int) -> bool:
         """Whether an axis can be split so: the steps of its loops divide one another."""

@@ -65,7 +65,7 @@ class Context:
         core = {(axis, 1) for axis, _ in (*self.tile.rows, (self.tile.vector, 0))}
         for i, loop in enumerate(self.order):
             # The alternatives of the knob "reduce" are named after their factor.
-            reduces = loop[0] in self.facts.nest.reduced and str(loop[1]) != self.of("reduce")
+            reduces = loop[0] in self.facts.reduced and str(loop[1]) != self.of("reduce")
             if reduces or loop in core:
                 return self.order[:i]
         return self.order

@@ -53,11 +53,17 @@ def _by_use(context: Context, loops: Order) -> Order:
     loaded = [m for m in facts.operands if context.tile.vector in m.strides]
     leader = max(loaded, key=lambda m: m.elements, default=facts.output)
     rows = streamed(facts, context.tile.vector)
+    tile = {context.tile.vector, *(axis for axis, _ in context.tile.rows)}
 
     def rank(loop: tuple[str, int]) -> int:
         if loop[0] == rows:
             return -1
-        return 2 if loop[0] in facts.nest.reduced else int(loop[0] not in leader.strides)
+        if loop[0] in facts.reduced:
+            return 4
+        if loop[0] not in facts.nest.reduced:
+            return int(loop[0] not in leader.strides)
+        # What meets the tile in elements of the target does not follow it at once, either.
+        return 2 if facts.beside(loop[0]).intersection(tile - {loop[0]}) else 3
 
     return tuple(sorted(loops, key=rank))
 

@@ -14,6 +14,8 @@ from planish.loops.steps import LoopStep, Reorder, Split, Unroll, Vectorize
 
 TILES_MAX = 80
 """Register tiles that are offered for one vector axis: those of the fewest cycles by estimate."""
+MEETS = 4.0
+"""How many times as long a nest takes whose vectors meet those of the next iteration in elements."""
 UNROLLS = (2, 4, 8)
 CACHE_TILES = (2, 4, 8, 16)
 REDUCE_TILES = (64, 128, 256, 512, 1024)
@@ -48,7 +50,8 @@ class Tiling:
             whole = Tile((), vector, self.facts.size[vector])
             legal = [found for found in tiles(self.facts, vector) if _is_legal(self.facts, found[0])]
             # A knob offers one alternative at least, and an axis as a whole is always legal.
-            best = legal[:TILES_MAX] or [(whole, cycles(self.facts, whole))]
+            meets = 1.0 if self.facts.apart([vector]) else MEETS
+            best = legal[:TILES_MAX] or [(whole, meets * cycles(self.facts, whole))]
             self._tiles[vector] = {str(tile): (tile, cycles) for tile, cycles in best}
         return self._tiles[vector]
 
@@ -84,7 +87,9 @@ class Tiling:
 
 def _is_legal(facts: Facts, tile: Tile) -> bool:
     sides = (*tile.rows, (tile.vector, tile.width))
-    return all(n == facts.size[axis] or facts.fits(axis, n) for axis, n in sides)
+    return facts.apart(axis for axis, _ in sides) and all(
+        n == facts.size[axis] or facts.fits(axis, n) for axis, n in sides
+    )
 
 
 def _tile_steps(facts: Facts, tile: Tile) -> tuple[LoopStep, ...]:
@@ -93,7 +98,7 @@ def _tile_steps(facts: Facts, tile: Tile) -> tuple[LoopStep, ...]:
     inside = [(axis, 1) for axis, _ in axes]
     outer = [(axis, part.get(axis, 1)) for axis in facts.parallel_axes]
     reduced = [(axis, 1) for axis in facts.reduced_axes if axis != tile.vector]
-    if tile.vector in facts.nest.reduced and tile.vector in part:
+    if tile.vector in facts.reduced and tile.vector in part:
         reduced.append((tile.vector, tile.width))
     # The reduction is around the register tile, whose results stay in registers through all of it.
     order = (*(loop for loop in outer if loop not in inside), *reduced, *inside)
