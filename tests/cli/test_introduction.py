@@ -1,6 +1,7 @@
 """What a level sees in a program, as a run shows it: first, each line once, and never beside JSON."""
 
 import json
+from collections.abc import Sequence
 from io import StringIO
 from itertools import count
 
@@ -12,7 +13,7 @@ from cli.conftest import PROGRAM, Planish
 from planish.budget import Budget
 from planish.cli.status import RunStatus
 from planish.cli.watching import Display
-from planish.core import Task
+from planish.core import Candidate, Task, Tried
 from planish.testing.stored import make_task
 from planish.tuning.progress import Progress
 
@@ -29,6 +30,10 @@ class Knowing(lattices.LatticeLevel):
     def introduction(self, task: Task) -> list[str]:
         assert task.program.level == "lattice"
         return KNOWN[: next(self._asked)]
+
+    def learn(self, task: Task, tried: Tried) -> Sequence[Candidate]:
+        del task, tried
+        return ()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from graph.models import convolutions, write
-from planish.core import Candidate, CanIntroduce, Executor, Task
+from planish.core import Candidate, Executor, KnowsPrograms, Task
 from planish.executors import InlineExecutor, LocalExecutor
 from planish.graph import describe, pass_effects
 from planish.graph.evaluator_spec import settings_of
@@ -147,7 +147,7 @@ def test_a_run_begins_with_the_class_and_what_is_known_to_matter(
 
     monkeypatch.setattr("planish.graph.evaluator_spec.analyse", analysed)
     level = GraphLevel()
-    assert isinstance(level, CanIntroduce)
+    assert isinstance(level, KnowsPrograms)
     first = level.introduction(task)
     assert [line.partition(";")[0] for line in first] == [
         "class: ResNet-like: 1 residual additions around ordinary convolutions"

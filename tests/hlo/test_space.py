@@ -142,11 +142,10 @@ def test_a_parent_stands_in_where_no_child_is_valid() -> None:
         assert set(PatchSpace(chain()).crossover(a, b, rng(5, index))) <= {a, b}
 
 
-def test_shorter_patches_are_those_that_are_valid_without_an_edit() -> None:
+def test_edits_are_selected_where_the_patch_is_valid_without_the_others() -> None:
     space = PatchSpace(chain())
-    found = space.shorter(Candidate((COPY, ON_COPY, SCALE)))
-    assert list(found) == [Candidate((COPY, ON_COPY)), Candidate((COPY, SCALE))]
-    assert list(space.shorter(Candidate())) == []
+    found = [space.selected(Candidate((COPY, ON_COPY, SCALE)), places) for places in ((0, 1), (0, 2), (1, 2))]
+    assert found == [Candidate((COPY, ON_COPY)), Candidate((COPY, SCALE)), None]
 
 
 def test_the_state_is_that_of_the_module_and_not_of_the_patch() -> None:

@@ -9,6 +9,7 @@ from planish.core import PlanishError, ProgramError, TargetError
 from planish.llvm.backend import IRError, open_backend
 from planish.llvm.level import LlvmLevel
 from planish.llvm.program import IRProgram
+from planish.tuning.batch import load_parts
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "llvm"
 
@@ -76,8 +77,7 @@ def test_one_function_brings_what_it_needs(file: Path) -> None:
 
 
 def test_every_function_is_a_part(file: Path) -> None:
-    level = LlvmLevel()
-    parts = level.parts(level.load(str(file), {}))
+    _, parts = load_parts(str(file), "", {})
     assert list(parts) == ["sum", "twice", "four"]
     assert parts["twice"].text == load(file, function="twice").text
 

@@ -74,9 +74,12 @@ class Words:
     def seeds(self, context: SearchContext = UNTAUGHT) -> Sequence[Candidate]:  # noqa: ARG002
         return [spell(text) for text in self._seeds]
 
-    def shorter(self, candidate: Candidate) -> Sequence[Candidate]:
-        text = word(candidate)
-        return [spell(text[:place] + text[place + 1 :]) for place in range(len(text))]
+    def focused(self, candidates: Sequence[Candidate]) -> "Words":
+        del candidates
+        return self
+
+    def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate:
+        return Candidate(tuple(candidate.steps[place] for place in places))
 
     def outcome(self, candidate: Candidate) -> Outcome:
         cost = self._cost(word(candidate))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planish.core import Candidate
-from planish.search import ddmin, selected, shrink
+from planish.search import ddmin, shrink
 from planish.testing.lattice import Lattice, Set
 
 
@@ -97,9 +97,9 @@ def test_a_search_that_is_ended_gives_the_shortest_so_far() -> None:
 def test_steps_alone_may_not_be_legal() -> None:
     space = Selecting((6, 4, 4))
     whole = space.at((2, 3, 1))
-    assert selected(space, whole, (1, 2)) is None
-    assert selected(space, whole, (0, 2)) == space.at((2, 0, 1))
-    assert selected(Lattice((6, 4, 4)), whole, (1, 2)) == space.at((0, 3, 1))
+    assert space.selected(whole, (1, 2)) is None
+    assert space.selected(whole, (0, 2)) == space.at((2, 0, 1))
+    assert Lattice((6, 4, 4)).selected(whole, (1, 2)) == space.at((0, 3, 1))
     assert shrink(
         space, whole, lambda some: [any(s == Set(2, 1) for s in c.steps) for c in some]
     ) == space.at((2, 0, 1))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planish.core import PlanishError, registry
+from planish.core import PlanishError, Space, registry
 from planish.search import Genetic, describe_searcher, fitting_searchers, make_searcher
 from planish.testing.lattice import Lattice
 from search.trail import TIME, Trail
@@ -90,3 +90,17 @@ def test_the_description_lists_needs_and_options() -> None:
     info = describe_searcher("beam-dfs")
     assert info.needs == ("extend", "state", "steps")
     assert [(option.name, option.default) for option in info.options] == [("width", 4), ("depth", 10)]
+
+
+@pytest.mark.parametrize("lacking", ["needs", "library"])
+def test_what_a_searcher_lacks_is_said(lacking: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    attributes = {"needs": Space, "library": None}
+    del attributes[lacking]
+    bare = type("Bare", (), attributes)
+
+    def load(*_: str) -> type:
+        return bare
+
+    monkeypatch.setattr(registry, "load", load)
+    with pytest.raises(PlanishError, match=f"searcher 'bare' has no attribute '{lacking}'"):
+        make_searcher("bare", Lattice(), [TIME], 0)

@@ -70,6 +70,16 @@ class IllegalChild(Lattice):
         return Candidate(a.steps + b.steps), b
 
 
+class KeepsAll(Lattice):
+    def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate:  # noqa: ARG002
+        return candidate
+
+
+class IllegalFocus(Lattice):
+    def focused(self, candidates: Sequence[Candidate]) -> Lattice:  # noqa: ARG002
+        return OffTheLattice()
+
+
 class ListedTwice(Lattice):
     def candidates(self) -> Iterator[Candidate]:
         yield self.start()
@@ -95,6 +105,8 @@ BROKEN_SPACES: dict[type[Lattice], str] = {
     IllegalNeighbour: "test_neighbours_are_legal_and_belong_to_their_generator",
     Lame: "test_mutation_reaches_other_candidates",
     IllegalChild: "test_children_are_legal_and_belong_to_their_generator",
+    KeepsAll: "test_shorter_candidates_are_legal_and_lack_one_step",
+    IllegalFocus: "test_a_focused_space_gives_legal_candidates_that_belong_to_their_generator",
     ListedTwice: "test_the_list_is_unique_and_in_a_fixed_order",
     TooSmall: "test_the_list_is_unique_and_in_a_fixed_order",
     ListedInPart: "test_the_list_holds_what_is_sampled",

@@ -9,6 +9,8 @@ from planish.budget import Budget
 from planish.core import Candidate, Failed, ProgramError, evaluate
 from planish.executors import InlineExecutor
 from planish.levels import level_of
+from planish.settings import Settings
+from planish.tuning.api import task_of
 from planish_sql.evaluator import SqlEvaluator
 from planish_sql.level import SqlLevel
 from planish_sql.program import SqlProgram
@@ -29,6 +31,24 @@ def test_an_index_is_found_and_taken_home(tmp_path: Path) -> None:
     (file,) = result.export(tmp_path)
     assert "CREATE INDEX" in file.read_text(encoding="utf-8")
     assert "USING" in result.describe()["plan"]
+
+
+def test_a_result_gives_the_rows(tmp_path: Path) -> None:
+    result = planish.tune(ORDERS, budget=Budget(trials=5), store=tmp_path / "planish.db")
+    database = SqlLevel().load(ORDERS, {}).database()
+    assert result() == database.execute(SqlLevel().load(ORDERS, {}).query).fetchall()
+
+
+@pytest.mark.parametrize(("objective", "same"), [("time", True), ("bytes", False)])
+def test_an_index_out_of_use_is_known_to_do_nothing_for_the_time(objective: str, same: bool) -> None:
+    program = SqlProgram(
+        "-- tables\nCREATE TABLE t (a, b);\n-- rows\n-- query\nSELECT a FROM t WHERE a = 1;\n"
+    )
+    task = task_of(SqlLevel(), program, Settings(objectives=(objective,)))
+    used, idle = Index("t", ("a",)), Index("t", ("b",))
+    with SqlLevel().identities(task) as name:
+        assert name(Candidate((used,))) != name(Candidate())
+        assert (name(Candidate((used, idle))) == name(Candidate((used,)))) == same
 
 
 def test_an_index_that_cannot_be_is_a_failure() -> None:

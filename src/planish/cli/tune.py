@@ -109,7 +109,7 @@ def _tell(store: Store, result: Result, form: given.Form, report: Path | None, e
     from planish.cli.documents import result_document
     from planish.cli.output import document, say
     from planish.cli.summary import show_notes, show_result, show_winner
-    from planish.core import HasHighlights
+    from planish.core import ShowsWinners
     from planish.levels import level_named
     from planish.report.data import read_report_data
 
@@ -117,7 +117,7 @@ def _tell(store: Store, result: Result, form: given.Form, report: Path | None, e
     story = read_report_data(store, result.run_id, level)
     if form == "text":
         show_result(story)
-        show_winner(story, level.telling if isinstance(level, HasHighlights) else ())
+        show_winner(story, level.telling if isinstance(level, ShowsWinners) else ())
         show_notes(result.notes)
     files = _files(store, result, report, export)
     if form == "json":
@@ -132,7 +132,7 @@ def _files(store: Store, result: Result, report: Path | None, export: Path | Non
     """Write the report and the winner, where they are wanted, or are what the level is used for."""
     from planish.cli.errors import writing
     from planish.cli.summary import tell_stand_in
-    from planish.core import CanDeliver
+    from planish.core import ShowsWinners
     from planish.levels import level_named
     from planish.report import write_report
 
@@ -144,7 +144,7 @@ def _files(store: Store, result: Result, report: Path | None, export: Path | Non
         with writing(export):
             files += result.export(export)
         tell_stand_in(result)
-    elif isinstance(level, CanDeliver):
+    elif isinstance(level, ShowsWinners):
         with writing(Path.cwd(), f"The result is stored: 'planish export {result.run_id} DIR' writes it."):
             files += level.deliver(result.task, result.candidate, Path())
     return files

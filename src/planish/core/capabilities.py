@@ -16,10 +16,12 @@ from planish.core.ending import Opinion, Reference
 from planish.core.outcome import Outcome
 from planish.core.protocols import Evaluator, EvaluatorSpec, Executor, Level, Searcher, Space, Start
 from planish.core.step import Candidate, Step
-from planish.core.task import Program, Task
+from planish.core.task import Task
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+
+    from planish.isolation import Cage, Limits  # named, never imported: core uses nothing of planish
 
 
 NO_FIGURES: Mapping[str, Any] = MappingProxyType({})
@@ -59,7 +61,8 @@ class CanName(Space, Protocol):
 class CanStep(CanName, Protocol):
     """A space that is walked one step at a time.
 
-    Offered by the cursor space of `loops`; used by `greedy1`, `greedy2`, `beam-dfs`, `beam-bfs`.
+    Offered by the cursor space of `loops`, and the spaces of `llvm` and `graph`; used by `greedy1`,
+    `greedy2`, `beam-dfs`, `beam-bfs`.
     """
 
     def steps(self, candidate: Candidate) -> Sequence[Step]:
@@ -96,11 +99,11 @@ class CanEvolve(CanSample, Protocol):
 
 
 @runtime_checkable
-class CanSeed(Space, Protocol):
-    """A space that knows where to begin.
+class CanSeed(CanEvolve, Protocol):
+    """A space that knows where to begin, and where to look on.
 
-    Offered by the template space of `loops`, and the spaces of `llvm` and `graph`; used by searchers
-    that begin with what is known.
+    Offered by the template space of `loops`, and the spaces of `llvm` and `graph`; used by `portfolio`
+    and `genetic`.
     """
 
     def seeds(self, context: SearchContext = UNTAUGHT) -> Sequence[Candidate]:
@@ -111,41 +114,29 @@ class CanSeed(Space, Protocol):
         """
         ...
 
+    def focused(self, candidates: Sequence[Candidate]) -> CanEvolve:
+        """Give a space of the same candidates that draws the steps of these ones more often.
+
+        Where all draws are alike, that is this space.
+        """
+        ...
+
 
 @runtime_checkable
 class CanShrink(Space, Protocol):
     """A space whose candidates can lose steps.
 
-    Offered by the spaces of `llvm`, `hlo` and `graph`; used by `portfolio`, `random-minimise`, and
-    minimising at the end of a run.
-    """
-
-    def shorter(self, candidate: Candidate) -> Sequence[Candidate]:
-        """List the legal candidates that lack one step of this one; empty when there are none."""
-        ...
-
-
-@runtime_checkable
-class CanSelect(Space, Protocol):
-    """A space whose candidates can lose several steps at once.
-
-    Offered by the space of `hlo`, whose patches are long; used by minimising fronts at the end of a run.
+    Offered by the spaces of `llvm`, `hlo` and `graph`; used by `portfolio`, `random-minimise`, and the end of
+    a run, which leaves steps out and measures what each does.
     """
 
     def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate | None:
-        """Give the candidate of these steps alone, in their order; None where they are not legal alone."""
-        ...
+        """Give the candidate of some steps alone, in their order; None where they are not legal alone.
 
-
-@runtime_checkable
-class CanFocus(CanEvolve, Protocol):
-    """A space that can prefer the steps of some candidates.
-
-    Offered by the spaces of `llvm`; used by `portfolio`.
-    """
-
-    def focused(self, candidates: Sequence[Candidate]) -> CanEvolve:
-        """Give a space of the same candidates that draws the steps of these ones more often."""
+        Args:
+            candidate: of this space.
+            places: which of its steps, from 0, each once and in order; none of them gives the start.
+        """
         ...
 
 
@@ -203,8 +194,8 @@ class HasLimits(EvaluatorSpec, Protocol):
     """
 
     @property
-    def limits(self) -> Any:
-        """The `planish.isolation.Limits`; None for the usual ones."""
+    def limits(self) -> Limits | None:
+        """How much; None for the usual ones."""
         ...
 
 
@@ -212,12 +203,13 @@ class HasLimits(EvaluatorSpec, Protocol):
 class HasCage(EvaluatorSpec, Protocol):
     """A factory whose evaluators run what may do harm.
 
-    Offered by the evaluators of `llvm`; used by executors that have workers, which are confined then.
+    Offered by the evaluators of `loops`, `llvm`, `hlo` and `graph`; used by executors that have workers,
+    which are confined then.
     """
 
     @property
-    def cage(self) -> Any:
-        """The `planish.isolation.Cage`; None where nothing has to be confined."""
+    def cage(self) -> Cage | None:
+        """What they may do all the same; None where nothing has to be confined."""
         ...
 
 
@@ -231,18 +223,6 @@ class HasNotes(Evaluator, Protocol):
     @property
     def notes(self) -> Sequence[str]:
         """Sentences, without full stops; known once it is made."""
-        ...
-
-
-@runtime_checkable
-class RunsPrograms(Protocol):
-    """A level whose programs are code that may do anything its user may, and not only compute.
-
-    Offered by `llvm`; used by `planish validate`, `show` and `export`.
-    """
-
-    def runs(self, task: Task) -> bool:
-        """Whether candidates of a task are run; what a store has is run only where the user asks for it."""
         ...
 
 
@@ -263,11 +243,19 @@ class HasFiles(Protocol):
 
 
 @runtime_checkable
-class CanLearn(Protocol):
-    """A level that recommends what a search begins with, by what became of other programs.
+class KnowsPrograms(Protocol):
+    """A level that knows what kind of program it has, and what did well on others like it.
 
-    Offered by `graph`; used by `planish.learn.transfer`, at the beginning of a run.
+    Offered by `graph`; used by the loop and its display, and by `planish.learn.transfer`, at the beginning of
+    a run.
     """
+
+    def introduction(self, task: Task) -> Sequence[str]:
+        """List what is known of a task's program by now, in lines; it finds out nothing that takes time.
+
+        It is asked when a run begins, and again while the search goes on: lines are added, and none changes.
+        """
+        ...
 
     def learn(self, task: Task, tried: Tried) -> Sequence[Candidate]:
         """Learn for a task from other programs.
@@ -283,29 +271,21 @@ class CanLearn(Protocol):
 
 
 @runtime_checkable
-class CanIntroduce(Protocol):
-    """A level that tells what it sees in a program before the search is over.
+class ChangesMeaning(Protocol):
+    """A level whose candidates may change what a program means.
 
-    Offered by `graph`; used by the loop and its display.
+    So it has an objective besides the first that tells how far, and finalists are looked at once more: they
+    are scored on examples that no search sees, and run in another way. A score named after an objective and
+    `HELD_BACK` is that objective on examples that may decide who is the best of a front; whatever else is
+    scored is only reported.
+
+    Offered by `hlo`; used by `tune`, and by the end of a run.
     """
 
-    def introduction(self, task: Task) -> Sequence[str]:
-        """List what is known of a task's program by now, in lines; it finds out nothing that takes time.
-
-        It is asked when a run begins, and again while the search goes on: lines are added, and none changes.
-        """
+    @property
+    def usual_objectives(self) -> Sequence[str]:
+        """The names of those that are improved where none is asked for."""
         ...
-
-
-@runtime_checkable
-class CanScore(Protocol):
-    """A level that has examples which no search sees.
-
-    A score named after an objective and `HELD_BACK` is that objective on examples that may decide who is the
-    best of a front; whatever else is scored is only reported.
-
-    Offered by `hlo`; used by the end of a run.
-    """
 
     def scores(self, task: Task, candidates: Sequence[Candidate], start: Start) -> Sequence[Outcome]:
         """Score candidates once the search is over; one outcome for each, in their order.
@@ -322,29 +302,6 @@ class CanScore(Protocol):
         """
         ...
 
-
-@runtime_checkable
-class CanIdentify(Protocol):
-    """A level that can tell, without measuring, whether two candidates make the same.
-
-    Offered by `graph`; used by the end of a run, which drops steps that do nothing.
-    """
-
-    def identities(self, task: Task) -> AbstractContextManager[Callable[[Candidate], str]]:
-        """Give what names a candidate by what it makes of a task's program; it is used within the block.
-
-        Equal names mean that the task's objectives cannot tell the two apart.
-        """
-        ...
-
-
-@runtime_checkable
-class CrossChecks(Protocol):
-    """A level that has another way to run a candidate.
-
-    Offered by `hlo`; used by the end of a run.
-    """
-
     def second_opinion(self, task: Task, candidates: Sequence[Candidate], start: Start) -> Sequence[Opinion]:
         """Run candidates in the other way and compare the answers; one opinion for each, in their order.
 
@@ -355,6 +312,22 @@ class CrossChecks(Protocol):
 
         Raises:
             TargetError: the other way is not installed.
+        """
+        ...
+
+
+@runtime_checkable
+class CanIdentify(Protocol):
+    """A level that can tell, without measuring, whether two candidates make the same.
+
+    Offered by `graph`, and the example of a level; used by the end of a run, which drops steps that do
+    nothing.
+    """
+
+    def identities(self, task: Task) -> AbstractContextManager[Callable[[Candidate], str]]:
+        """Give what names a candidate by what it makes of a task's program; it is used within the block.
+
+        Equal names mean that the task's objectives cannot tell the two apart.
         """
         ...
 
@@ -379,8 +352,8 @@ class HasReference(Protocol):
 class CanCall(Protocol):
     """A level whose candidates can be called from Python, some of them only so.
 
-    Offered by `loops`, some of whose candidates are calls of a library, which have no files; used by results,
-    which are called, and `planish export`.
+    Offered by `loops`, some of whose candidates are calls of a library, which have no files, and the example
+    of a level; used by results, which are called, and `planish export`.
     """
 
     def function(self, task: Task, candidate: Candidate) -> Callable[..., Any]:
@@ -393,38 +366,6 @@ class CanCall(Protocol):
 
     def exportable(self, candidate: Candidate) -> bool:
         """Whether `export` writes it."""
-        ...
-
-
-@runtime_checkable
-class CanDeliver(Protocol):
-    """A level whose winners are files that people go on with.
-
-    Offered by `graph`; used by `planish tune`.
-    """
-
-    def deliver(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
-        """Write what `planish tune` leaves in the folder where it is run, unless `--export` names another.
-
-        Returns:
-            The files.
-
-        Raises:
-            OSError: a file cannot be written.
-        """
-        ...
-
-
-@runtime_checkable
-class HasUsualObjectives(Protocol):
-    """A level that takes others than its first objective where none is asked for.
-
-    Offered by `hlo`, where a module that answers at random would win by time alone; used by `tune`.
-    """
-
-    @property
-    def usual_objectives(self) -> Sequence[str]:
-        """Their names."""
         ...
 
 
@@ -456,15 +397,26 @@ class HasFigures(Level, Protocol):
 
 
 @runtime_checkable
-class HasHighlights(Protocol):
-    """A level some titles of whose `describe` tell the most.
+class ShowsWinners(Protocol):
+    """A level that says what a user sees of the winner at the end of a run, and finds in the folder.
 
-    Offered by `llvm`, `hlo` and `graph`; used by `planish tune`, which shows them at the end of a run.
+    Offered by `llvm`, `hlo` and `graph`, whose winners are files; used by `planish tune`.
     """
 
     @property
     def telling(self) -> Sequence[str]:
-        """The titles."""
+        """The titles of `describe` that tell the most."""
+        ...
+
+    def deliver(self, task: Task, candidate: Candidate, path: Path) -> Sequence[Path]:
+        """Write what `planish tune` leaves in the folder where it is run, unless `--export` names another.
+
+        Returns:
+            The files; none where winners are nothing that people go on with.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
         ...
 
 
@@ -472,21 +424,9 @@ class HasHighlights(Protocol):
 class KnowsMachine(Protocol):
     """A level that knows more of this machine than its processor.
 
-    Offered by all four levels; used by `planish targets`.
+    Offered by `loops`, `llvm`, `hlo` and `graph`; used by `planish targets`.
     """
 
     def machine(self) -> Mapping[str, str]:
         """Tell what it knows: name to fact."""
-        ...
-
-
-@runtime_checkable
-class HasParts(Protocol):
-    """A level whose programs fall into parts that can be tuned alone.
-
-    Offered by `llvm`: a module's functions; used by `planish tune --per-function`.
-    """
-
-    def parts(self, program: Program) -> Mapping[str, Program]:
-        """Give the parts: name to program."""
         ...

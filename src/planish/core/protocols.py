@@ -262,6 +262,13 @@ class Level(Protocol[ProgramT]):
         """
         ...
 
+    def runs(self, task: Task[ProgramT]) -> bool:
+        """Whether candidates of a task are code that may do anything its user may, and not only compute.
+
+        Then what a store has is run only where the user asks for it.
+        """
+        ...
+
     def space(self, task: Task[ProgramT], name: str) -> Space:
         """Make a space of the task, by name."""
         ...

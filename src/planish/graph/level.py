@@ -113,6 +113,11 @@ class GraphLevel:
 
         return graph_target(cores, program.settings)
 
+    def runs(self, task: Task[GraphProgram]) -> bool:
+        """Whether candidates may do anything: never, a model only computes."""
+        del task
+        return False
+
     def space(self, task: Task[GraphProgram], name: str) -> Space:
         """Make a space: "relevant", "all" or "exact"; see `planish.graph.evaluator_spec.space_of`."""
         from planish.graph.evaluator_spec import space_of
@@ -122,7 +127,7 @@ class GraphLevel:
         return space_of(task, name)
 
     def learn(self, task: Task[GraphProgram], tried: Tried) -> Sequence[Candidate]:
-        """Learn from other models with what a search for this one begins; see `planish.core.CanLearn`."""
+        """Learn from other models with what to begin; see `planish.core.KnowsPrograms`."""
         from planish.graph.first_lists import recognition_of
         from planish.graph.prior import known_list
 

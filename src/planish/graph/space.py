@@ -80,6 +80,11 @@ class SelectionSpace:
         found = (seed.candidate for seed in self._seeds_with(context.taught))
         return tuple(dict.fromkeys(found))
 
+    def focused(self, candidates: Sequence[Candidate]) -> SelectionSpace:
+        """Give this space: it draws all passes alike."""
+        del candidates
+        return self
+
     def state(self, candidate: Candidate) -> str:
         """Name the rewritten model and how the runtime loads it, where the space names models; else the list.
 
@@ -165,10 +170,9 @@ class SelectionSpace:
             Selection(second[: self._longest], both | rest, other.offline, others).candidate,
         )
 
-    def shorter(self, candidate: Candidate) -> Sequence[Candidate]:
-        """Leave out each of the steps in turn."""
-        steps = candidate.steps
-        return [Candidate(steps[:place] + steps[place + 1 :]) for place in range(len(steps))]
+    def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate:
+        """Give the steps at these places alone; every list is legal."""
+        return Candidate(tuple(candidate.steps[place] for place in places))
 
 
 def _drawn(names: Sequence[str], count: int, rng: Generator) -> list[str]:

@@ -109,6 +109,11 @@ class HloLevel:
 
         return hlo_target(cores, program.backend)
 
+    def runs(self, task: Task[ScoredProgram]) -> bool:
+        """Whether candidates may do anything: never, a module only computes."""
+        del task
+        return False
+
     def space(self, task: Task[ScoredProgram], name: str) -> Space:
         """Make a space: "patches" of all edits, or "paper" of the two that GEVO-ML has."""
         from planish.hlo.space import PatchSpace
@@ -166,6 +171,11 @@ class HloLevel:
         from planish.hlo.export import export_module
 
         return export_module(task, candidate, path)
+
+    def deliver(self, task: Task[ScoredProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
+        """Write nothing: modules are exported where that is asked for."""
+        del task, candidate, path
+        return ()
 
     def machine(self) -> Mapping[str, str]:
         """Tell what the level knows of this machine: name to fact."""

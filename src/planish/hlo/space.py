@@ -79,15 +79,9 @@ class PatchSpace:
         one, other = [*found, a, b][:2]
         return one, other
 
-    def shorter(self, candidate: Candidate) -> Sequence[Candidate]:
-        """List the patches with one edit less that are valid still, the last edit left out first."""
-        steps = candidate.steps
-        without = (Candidate(steps[:i] + steps[i + 1 :]) for i in reversed(range(len(steps))))
-        return [patch for patch in without if self._is_valid(patch)]
-
     def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate | None:
         """Give the patch of these edits alone, in their order; None where it is not valid."""
-        chosen = Candidate(tuple(candidate.steps[place] for place in sorted(places)))
+        chosen = Candidate(tuple(candidate.steps[place] for place in places))
         return chosen if self._is_valid(chosen) else None
 
     def state(self, candidate: Candidate) -> str:

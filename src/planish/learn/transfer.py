@@ -10,7 +10,7 @@ from typing import Any
 
 from planish.core import (
     Candidate,
-    CanLearn,
+    KnowsPrograms,
     Level,
     Objective,
     Outcomes,
@@ -70,7 +70,7 @@ def context_of(
         taught: what it was taught then, as `stored` gives it; None where that is not known.
     """
     tried = cache(partial(tried_elsewhere, store, level, task, before))
-    if not isinstance(level, CanLearn):
+    if not isinstance(level, KnowsPrograms):
         return SearchContext((), tried)
     if taught is not None:
         return SearchContext([candidate_from_json(each, level.steps) for each in taught], tried)
@@ -79,7 +79,7 @@ def context_of(
 
 def stored(level: Level, context: SearchContext) -> list[Any] | None:
     """Give what is stored with a run of what it was taught; None where its level does not learn."""
-    if not isinstance(level, CanLearn):
+    if not isinstance(level, KnowsPrograms):
         return None
     return [[step.to_json() for step in candidate.steps] for candidate in context.taught]
 

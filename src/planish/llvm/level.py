@@ -12,7 +12,6 @@ from planish.core import (
     Candidate,
     Executor,
     Objective,
-    Program,
     Space,
     Step,
     Target,
@@ -144,13 +143,10 @@ class LlvmLevel:
 
         return export_module(task, candidate, path)
 
-    def parts(self, program: IRProgram) -> Mapping[str, Program]:
-        """Give each function of a module as a program of its own."""
-        from planish.llvm.backend import open_backend
-        from planish.llvm.source import functions_of
-
-        module = program
-        return {**functions_of(module, open_backend(module.backend))}
+    def deliver(self, task: Task[IRProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
+        """Write nothing: modules are exported where that is asked for."""
+        del task, candidate, path
+        return ()
 
     def machine(self) -> Mapping[str, str]:
         """Tell what the level knows of this machine: name to fact."""

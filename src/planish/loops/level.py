@@ -88,6 +88,11 @@ class LoopsLevel:
         """Describe this machine; raises TargetError where it lacks what is asked of it."""
         return machine.this_machine(cores, program.backend)
 
+    def runs(self, task: Task[TensorProgram]) -> bool:
+        """Whether candidates may do anything: never, a kernel only computes."""
+        del task
+        return False
+
     def space(self, task: Task[TensorProgram], name: str) -> Space:
         """Make a space: "template" (AutoTVM's, by knobs) or "steps" (LoopTune's, by a cursor)."""
         from planish.loops.space import CursorSpace, TemplateSpace

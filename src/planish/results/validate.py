@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from planish.core import Measured, MismatchError, Objective, PlanishError, ProgramError, RunsPrograms, Start
+from planish.core import Measured, MismatchError, Objective, PlanishError, ProgramError, Start
 from planish.executors import LocalExecutor
 from planish.isolation import LostError
 from planish.levels import level_named, name_files
@@ -124,7 +124,7 @@ def validate(
         return _not_replayed(record.id, "the stored program reads back as another")
     if not _is_recorded(result, store):
         return _not_replayed(record.id, "the stored candidate reads back as another")
-    if not run and isinstance(result.level, RunsPrograms) and result.level.runs(result.task):
+    if not run and result.level.runs(result.task):
         what = f"to validate run {record.id} is to run the program that stands in the store"
         raise PlanishError(what, "If you trust who stored it: --run.")
     return _judged(result, _measured(result, start))

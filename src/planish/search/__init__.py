@@ -2,7 +2,7 @@
 
 from planish.search.annealing import Annealing
 from planish.search.beam import BeamBFS, BeamDFS
-from planish.search.ddmin import WillDo, ddmin, selected, shrink
+from planish.search.ddmin import WillDo, ddmin, shrink
 from planish.search.factory import SearcherInfo, describe_searcher, fitting_searchers, make_searcher
 from planish.search.genetic import Genetic
 from planish.search.greedy import Greedy1, Greedy2
@@ -40,7 +40,6 @@ __all__ = [
     "describe_searcher",
     "fitting_searchers",
     "make_searcher",
-    "selected",
     "shrink",
     "split_settings",
 ]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator, Iterable, Sequence
 from itertools import chain
 
-from planish.core import Candidate, CanSelect, CanShrink
+from planish.core import Candidate, CanShrink
 
 Places = tuple[int, ...]
 Asking = Generator[list[Places], Sequence[bool], Places]
@@ -51,7 +51,7 @@ def _without(places: Places, left_out: Iterable[int]) -> Places:
     return tuple(place for place in places if place not in out)
 
 
-def shrink(space: CanShrink | CanSelect, candidate: Candidate, will_do: WillDo) -> Candidate:
+def shrink(space: CanShrink, candidate: Candidate, will_do: WillDo) -> Candidate:
     """Leave steps out of a candidate by delta debugging.
 
     Args:
@@ -69,7 +69,7 @@ def shrink(space: CanShrink | CanSelect, candidate: Candidate, will_do: WillDo) 
     try:
         while True:
             batch = asking.send(answers) if answers is not None else next(asking)
-            found = [selected(space, candidate, places) for places in batch]
+            found = [space.selected(candidate, places) for places in batch]
             # Different places may select the same candidate, for equal steps can stand in several places.
             new = list(dict.fromkeys(c for c in found if c is not None and c not in known))
             told = will_do(new) if new else ()
@@ -78,26 +78,4 @@ def shrink(space: CanShrink | CanSelect, candidate: Candidate, will_do: WillDo) 
             known.update(zip(new, told, strict=True))
             answers = [c is not None and known[c] for c in found]
     except StopIteration as end:
-        return selected(space, candidate, end.value) or candidate
-
-
-def selected(space: CanShrink | CanSelect, candidate: Candidate, places: Sequence[int]) -> Candidate | None:
-    """Give the candidate of some steps alone; None where they are not legal alone.
-
-    In a space that only takes steps out one at a time, the last ones go first: what builds on a step comes
-    after it.
-
-    Args:
-        space: what the candidate belongs to.
-        candidate: has the steps.
-        places: which of them, from 0.
-    """
-    if isinstance(space, CanSelect):
-        return space.selected(candidate, places)
-    for place in reversed(range(len(candidate.steps))):
-        if place not in places:
-            shorter = Candidate(candidate.steps[:place] + candidate.steps[place + 1 :])
-            if shorter not in space.shorter(candidate):
-                return None
-            candidate = shorter
-    return candidate
+        return space.selected(candidate, end.value) or candidate

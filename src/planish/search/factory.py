@@ -1,14 +1,39 @@
 """Finding a searcher by name, and making sure that it fits the space."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 from planish.core import UNTAUGHT, Objective, PlanishError, SearchContext, Searcher, Space, registry
 from planish.search.options import OptionInfo, OptionValue, options_of, read_options
 
 GROUP = "planish.searchers"
+
+
+@runtime_checkable
+class SearcherClass(Protocol):
+    """What an entry point of searchers names.
+
+    Attributes:
+        needs: what a space must offer: `Space`, a capability, or a protocol that joins some.
+        library: the package that it imports when it is made; None where it needs none but planish's own.
+    """
+
+    needs: type
+    library: str | None
+
+    def __call__(
+        self,
+        space: Space,
+        objectives: Sequence[Objective],
+        seed: int,
+        context: SearchContext,
+        /,
+        **options: OptionValue,
+    ) -> Searcher:
+        """Make the searcher; its options are keyword-only arguments with defaults."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -50,9 +75,9 @@ def make_searcher(
         PlanishError: the searcher or an option is unknown, an option's value is not legal, or the
             space lacks what the searcher needs; the hint names the searchers that fit.
     """
-    factory = registry.load(GROUP, name)
+    factory = searcher_class(name)
     if not _fits(factory, space):
-        lacking = ", ".join(m for m in _methods(_needs(factory)) if not hasattr(space, m))
+        lacking = ", ".join(m for m in _methods(factory.needs) if not hasattr(space, m))
         raise PlanishError(
             f"searcher '{name}' needs what {type(space).__name__} does not offer: {lacking}",
             f"Searchers that fit: {', '.join(fitting_searchers(space)) or 'none'}.",
@@ -61,7 +86,7 @@ def make_searcher(
 
 
 def fitting_searchers(space: Space) -> list[str]:
-    """Name the installed searchers that can search a space; those whose library is missing cannot."""
+    """Name the installed searchers that can search a space; one that cannot be made is none of them."""
     return [name for name in registry.names(GROUP) if _loads_and_fits(name, space)]
 
 
@@ -71,27 +96,38 @@ def describe_searcher(name: str) -> SearcherInfo:
     Raises:
         PlanishError: the name is unknown.
     """
-    factory = registry.load(GROUP, name)
+    factory = searcher_class(name)
     summary = (factory.__doc__ or "").strip().partition("\n")[0]
-    needs = tuple(method for method in _methods(_needs(factory)) if method != "start")
+    needs = tuple(method for method in _methods(factory.needs) if method != "start")
     return SearcherInfo(name, summary, needs, tuple(options_of(factory).values()))
 
 
-def _needs(factory: Callable[..., Any]) -> type:
-    return getattr(factory, "needs", Space)
+def searcher_class(name: str) -> SearcherClass:
+    """Import a searcher.
+
+    Raises:
+        PlanishError: the name is unknown, or what it names lacks what a searcher must have.
+    """
+    found = registry.load(GROUP, name)
+    if isinstance(found, SearcherClass):
+        return found
+    lacking = " and ".join(f"'{each}'" for each in ("needs", "library") if not hasattr(found, each))
+    raise PlanishError(
+        f"searcher '{name}' has no attribute {lacking}",
+        "Give it needs = Space, or what it needs of a space, and library = None; RoundSearcher has both.",
+    )
 
 
-def _fits(factory: Callable[..., Any], space: Space) -> bool:
-    return all(hasattr(space, method) for method in _methods(_needs(factory)))
+def _fits(factory: SearcherClass, space: Space) -> bool:
+    return all(hasattr(space, method) for method in _methods(factory.needs))
 
 
 def _loads_and_fits(name: str, space: Space) -> bool:
     try:
-        factory = registry.load(GROUP, name)
-    except ImportError:
+        factory = searcher_class(name)
+    except (ImportError, PlanishError):  # whoever asks for this one is told why
         return False
-    library = getattr(factory, "library", None)  # what a searcher imports only when it is made
-    return _fits(factory, space) and (library is None or find_spec(library) is not None)
+    return _fits(factory, space) and (factory.library is None or find_spec(factory.library) is not None)
 
 
 def _methods(protocol: type) -> list[str]:

@@ -20,7 +20,7 @@ def minimise(space: CanShrink, ledger: Archive, candidate: Candidate) -> Rounds:
     """
     place, limit = 0, ledger.cost(candidate)
     while limit is not None:
-        shorter = list(space.shorter(candidate))
+        shorter = _shorter(space, candidate)
         # After a success the same place holds the next step, unless it was the last.
         order = [*range(place, len(shorter)), *range(min(place, len(shorter)))]
         for place in order:
@@ -31,3 +31,10 @@ def minimise(space: CanShrink, ledger: Archive, candidate: Candidate) -> Rounds:
                 break
         else:
             return
+
+
+def _shorter(space: CanShrink, candidate: Candidate) -> list[Candidate]:
+    """List the legal candidates that lack one step of this one."""
+    every = range(len(candidate.steps))
+    found = (space.selected(candidate, [p for p in every if p != place]) for place in every)
+    return [each for each in found if each is not None]

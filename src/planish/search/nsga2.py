@@ -35,7 +35,7 @@ class Nsga2(VectorRoundSearcher):
     """NSGA-II: evolution towards the Pareto front of all objectives (GEVO-ML)."""
 
     needs = CanEvolve
-    library: ClassVar[str] = "deap"
+    library: ClassVar[str | None] = "deap"
 
     def __init__(
         self,

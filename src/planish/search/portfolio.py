@@ -12,7 +12,6 @@ from planish.core import (
     UNTAUGHT,
     Candidate,
     CanEvolve,
-    CanFocus,
     CanSeed,
     CanShrink,
     Objective,
@@ -34,7 +33,7 @@ CROSSED = 0.25
 """The share of variations that begin with two of the best."""
 
 
-class Varied(CanEvolve, CanSeed, CanShrink, Protocol):
+class Varied(CanSeed, CanShrink, Protocol):
     """What `Portfolio` needs of a space."""
 
 
@@ -83,7 +82,7 @@ def portfolio(
 ) -> Rounds:
     """Measure the space's seeds, then stages of samples and variations, until nothing new is found.
 
-    At the end of a stage the best candidate is minimised, if it is a new one. A space that can be focused
+    At the end of a stage the best candidate is minimised, if it is a new one. A space that can
     draws the steps of the best few more often in the next stage, so the draws follow what improved.
 
     Args:
@@ -107,22 +106,18 @@ def portfolio(
             return
 
 
-def _focused(space: CanEvolve, best: Sequence[Candidate]) -> CanEvolve:
-    return space.focused(best) if best and isinstance(space, CanFocus) else space
-
-
 @dataclass(frozen=True)
 class _Variation:
     """Makes new candidates by sampling, and from the best few."""
 
-    whole: CanEvolve
+    whole: CanSeed
     best: Sequence[Candidate]
     explore: float
 
     @cached_property
     def space(self) -> CanEvolve:
         """The space as it is drawn from; focusing it takes a while, and what is recalled does without."""
-        return _focused(self.whole, self.best)
+        return self.whole.focused(self.best) if self.best else self.whole
 
     def draw(self, seed: int, places: range, ledger: Archive) -> Iterator[Candidate]:
         """Make one new candidate for each place, until none is new."""

@@ -37,6 +37,7 @@ class _Asking(Generic[_Told]):
     """
 
     needs: ClassVar[type] = Space
+    library: ClassVar[str | None] = None
 
     def __init__(
         self,

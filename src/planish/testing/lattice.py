@@ -122,10 +122,14 @@ class Lattice:
         """Give the first value of each knob but 0, then the start."""
         return [self.at([1] * len(self.sizes)), self.start()]
 
-    def shorter(self, candidate: Candidate) -> list[Candidate]:
-        """Turn one knob back to 0."""
-        steps = candidate.steps
-        return [Candidate(steps[:knob] + steps[knob + 1 :]) for knob in range(len(steps))]
+    def focused(self, candidates: Sequence[Candidate]) -> Lattice:
+        """Give this lattice: it draws all values alike."""
+        del candidates
+        return self
+
+    def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate | None:
+        """Turn the other knobs back to 0."""
+        return Candidate(tuple(candidate.steps[place] for place in places))
 
     def size(self) -> int:
         """Count the candidates."""

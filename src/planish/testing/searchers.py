@@ -34,6 +34,11 @@ class SearcherConformance:
         """Make the space to be searched."""
         return Lattice()
 
+    @pytest.mark.parametrize(("name", "say"), [("needs", "needs = Space"), ("library", "library = None")])
+    def test_its_class_says_what_it_needs(self, name: str, say: str) -> None:
+        kind = type(self._new(seed=1))
+        assert hasattr(kind, name), f"{kind.__name__} has no '{name}': say {say}, or subclass RoundSearcher"
+
     def test_it_is_a_function_of_seed_and_outcomes(self) -> None:
         assert self._asked(self.budget, seed=3) == self._asked(self.budget, seed=3)
 

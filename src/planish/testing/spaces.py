@@ -10,7 +10,6 @@ from planish.core import (
     Candidate,
     CanEnumerate,
     CanEvolve,
-    CanFocus,
     CanSample,
     CanSeed,
     CanShrink,
@@ -112,14 +111,19 @@ class SpaceConformance:
     def test_shorter_candidates_are_legal_and_lack_one_step(self) -> None:
         space, again = self._shrinking(), self._shrinking()
         for candidate in self._some(space):
-            shorter = list(space.shorter(candidate))
-            assert list(again.shorter(candidate)) == shorter, f"the shorter ones of {candidate} differ"
-            for child in shorter:
-                self._check(space, child)
-                assert len(child.steps) == len(candidate.steps) - 1, f"{child} is not one shorter"
+            every = range(len(candidate.steps))
+            assert space.selected(candidate, every) == candidate, f"all steps of {candidate} are another one"
+            assert space.selected(candidate, ()) == space.start(), f"no step of {candidate} is not the start"
+            for place in every:
+                rest = [other for other in every if other != place]
+                child = space.selected(candidate, rest)
+                assert again.selected(candidate, rest) == child, f"{candidate} without step {place} differs"
+                if child is not None:
+                    self._check(space, child)
+                    assert len(child.steps) == len(rest), f"{child} is not one shorter"
 
     def test_a_focused_space_gives_legal_candidates_that_belong_to_their_generator(self) -> None:
-        space, again = self._focusing(), self._focusing()
+        space, again = self._seeding(), self._seeding()
         shown = [space.sample(rng(10, index)) for index in range(3)]
         focused, same = space.focused(shown), again.focused(shown)
         for index in range(DRAWS):
@@ -185,10 +189,6 @@ class SpaceConformance:
     def _shrinking(self) -> CanShrink:
         space = self.space()
         return space if isinstance(space, CanShrink) else pytest.skip("the space does not shorten")
-
-    def _focusing(self) -> CanFocus:
-        space = self.space()
-        return space if isinstance(space, CanFocus) else pytest.skip("the space has no focus")
 
     def _some(self, space: Space) -> Iterator[Candidate]:
         """List the start, the seeds and samples, of what the space offers."""

@@ -13,7 +13,6 @@ from planish.core import (
     Candidate,
     Executor,
     Failed,
-    HasParts,
     Level,
     Lost,
     Measured,
@@ -128,15 +127,19 @@ def totals(parts: Sequence[Part], *, backup: bool) -> Totals:
 
 
 def load_parts(source: str, level: str, options: Mapping[str, str]) -> tuple[Level, Mapping[str, Program]]:
-    """Read a program, and give its level, and its parts by name.
+    """Read a module of LLVM IR, and give its level, and its functions by name.
 
     Raises:
-        PlanishError: it cannot be read, or programs of its level have no parts.
+        PlanishError: it cannot be read, or is no module of LLVM IR.
     """
+    from planish.llvm.backend import open_backend
+    from planish.llvm.program import IRProgram
+    from planish.llvm.source import functions_of
+
     found, program = load_program(source, level, options)
-    if not isinstance(found, HasParts):
+    if not isinstance(program, IRProgram):
         raise PlanishError(f"programs of level '{found.name}' have no functions", "Leave --per-function out.")
-    return found, found.parts(program)
+    return found, functions_of(program, open_backend(program.backend))
 
 
 def tune_parts(

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from planish.core import Candidate, CanIntroduce, Evaluation, Level, Lost, Task, Trial
+from planish.core import Candidate, Evaluation, KnowsPrograms, Level, Lost, Task, Trial
 from planish.isolation.guard import HOST
 from planish.store import Store
 from planish.tuning.progress import Listener, Progress
@@ -52,7 +52,7 @@ class Journal:
 
     def introduce(self) -> None:
         """Note what the level knows of the program by now; a proposal may have found out more."""
-        if isinstance(self.level, CanIntroduce):
+        if isinstance(self.level, KnowsPrograms):
             self.progress.introduction = self.level.introduction(self.task)
 
     def place(self, candidate: Candidate) -> None:

@@ -8,7 +8,6 @@ import pytest
 from planish.core import (
     Candidate,
     CanEvolve,
-    CanFocus,
     CanSeed,
     CanShrink,
     CanStep,
@@ -79,7 +78,7 @@ class TestFocused(PassConformance):
 
 def test_it_offers_what_every_searcher_needs() -> None:
     space = pass_space("passes", ALL)
-    for capability in (CanEvolve, CanFocus, CanSeed, CanShrink, CanStep):
+    for capability in (CanEvolve, CanSeed, CanShrink, CanStep):
         assert isinstance(space, capability)
 
 
@@ -211,11 +210,10 @@ def test_children_have_the_front_of_one_and_the_end_of_the_other() -> None:
         assert max(len(first), len(second)) <= 5
 
 
-def test_shorter_lists_lack_one_pass() -> None:
-    space = PassSpace(FEW)
-    lists = [passes_of(c) for c in space.shorter(candidate_of(["adce", "gvn", "default<Oz>"]))]
-    assert lists == [("gvn", "default<Oz>"), ("adce", "default<Oz>"), ("adce", "gvn")]
-    assert not space.shorter(space.start())
+def test_passes_are_selected_by_their_places() -> None:
+    space, whole = PassSpace(FEW), candidate_of(["adce", "gvn", "default<Oz>"])
+    lists = [passes_of(space.selected(whole, places)) for places in ((1, 2), (0, 2), (0,), ())]
+    assert lists == [("gvn", "default<Oz>"), ("adce", "default<Oz>"), ("adce",), ()]
 
 
 def test_focus_takes_half_of_the_draws() -> None:

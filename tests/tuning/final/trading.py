@@ -114,6 +114,10 @@ class Plain:
         del program
         return Target("abacus", cores=cores)
 
+    def runs(self, task: Task) -> bool:
+        del task
+        return False
+
     def space(self, task: Task, name: str) -> Space:
         del task, name
         return Trade()
@@ -149,6 +153,7 @@ class Full(Plain):
     """
 
     trouble: str = ""
+    usual_objectives = ("time_s",)
     error: BaseException = field(default_factory=lambda: PlanishError("there is trouble"))
 
     def scores(self, task: Task, candidates: Sequence[Candidate], start: Start) -> Sequence[Outcome]:

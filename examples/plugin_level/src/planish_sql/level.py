@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from planish.core import (
     Candidate,
@@ -63,6 +65,10 @@ class SqlLevel:
             raise PlanishError("SQLite runs a query on one core", "Leave --cores out.")
         return Target(processor(), toolchain={"sqlite": sqlite3.sqlite_version})
 
+    def runs(self, task: Task[SqlProgram]) -> bool:  # noqa: ARG002
+        """Whether candidates may do anything: never, SQLite only computes."""
+        return False
+
     def space(self, task: Task[SqlProgram], name: str) -> Space:
         """Make the space of index lists."""
         if name != "indexes":
@@ -83,12 +89,9 @@ class SqlLevel:
 
     def describe(self, task: Task[SqlProgram], candidate: Candidate) -> Mapping[str, str]:
         """Show the statements, and how SQLite then goes about the query."""
-        database = task.program.database(rows=False)
-        database.executescript(_statements(candidate))
-        plan = database.execute(f"EXPLAIN QUERY PLAN {task.program.query}")
         return {
             "indexes": _statements(candidate) or "(none)",
-            "plan": "\n".join(row[-1] for row in plan),
+            "plan": _plan(task.program, candidate),
         }
 
     def export(self, task: Task[SqlProgram], candidate: Candidate, path: Path) -> Sequence[Path]:  # noqa: ARG002
@@ -98,6 +101,30 @@ class SqlLevel:
         file.write_text(_statements(candidate), encoding="utf-8")
         return [file]
 
+    @contextmanager
+    def identities(self, task: Task[SqlProgram]) -> Generator[Callable[[Candidate], str]]:
+        """Name candidates by SQLite's plan where only time counts: what is out of use takes none."""
+        timed = [objective.name for objective in task.objectives] == ["time_s"]
+        yield lambda candidate: _plan(task.program, candidate) if timed else candidate.hash
+
+    def function(self, task: Task[SqlProgram], candidate: Candidate) -> Callable[[], list[tuple[Any, ...]]]:
+        """Make what runs the query on the database with its indexes, and gives the rows."""
+        database = task.program.database()
+        database.executescript(_statements(candidate))
+        return lambda: database.execute(task.program.query).fetchall()
+
+    def exportable(self, candidate: Candidate) -> bool:  # noqa: ARG002
+        """Whether it can be written: every list of indexes can."""
+        return True
+
 
 def _statements(candidate: Candidate) -> str:
     return "\n".join(step.sql for step in candidate.steps if isinstance(step, Index))
+
+
+def _plan(program: SqlProgram, candidate: Candidate) -> str:
+    """Tell how SQLite goes about the query; it looks at no row for that."""
+    database = program.database(rows=False)
+    database.executescript(_statements(candidate))
+    plan = database.execute(f"EXPLAIN QUERY PLAN {program.query}")
+    return "\n".join(row[-1] for row in plan)

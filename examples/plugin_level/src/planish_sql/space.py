@@ -79,10 +79,9 @@ class IndexSpace:
         rng.shuffle(dealt)
         return self._of(dealt[:MOST]), self._of(dealt[MOST:])
 
-    def shorter(self, candidate: Candidate) -> Sequence[Candidate]:
-        """Leave out one index."""
-        places = self._places(candidate)
-        return [self._of({*places} - {place}) for place in places]
+    def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate:
+        """Keep some of the indexes; none needs another."""
+        return Candidate(tuple(candidate.steps[place] for place in places))
 
     def check(self, candidate: Candidate) -> None:
         """See that a candidate is of this space.

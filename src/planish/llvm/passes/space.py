@@ -98,10 +98,9 @@ class PassSpace:
         """List what is known to be good elsewhere, the best first."""
         return self._seeds
 
-    def shorter(self, candidate: Candidate) -> Sequence[Candidate]:
-        """Leave out each of the passes in turn."""
-        steps = candidate.steps
-        return [Candidate(steps[:place] + steps[place + 1 :]) for place in range(len(steps))]
+    def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate:
+        """Give the passes at these places alone; every list is legal."""
+        return Candidate(tuple(candidate.steps[place] for place in places))
 
     def focused(self, candidates: Sequence[Candidate]) -> PassSpace:
         """Give this space, with half of its draws from the passes of these lists, as often as they occur."""

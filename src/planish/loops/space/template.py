@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
@@ -79,6 +79,11 @@ class TemplateSpace:
     def seeds(self, context: SearchContext = UNTAUGHT) -> tuple[Candidate, ...]:  # noqa: ARG002
         """Give the first guess."""
         return (self.start(),)
+
+    def focused(self, candidates: Sequence[Candidate]) -> TemplateSpace:
+        """Give this space: its knobs have weights already."""
+        del candidates
+        return self
 
     def sample(self, rng: Generator) -> Candidate:
         """Draw each knob's alternative by its weight."""

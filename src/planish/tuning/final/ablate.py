@@ -8,10 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from planish.core import Candidate, CanSelect, CanShrink, Effect, Measured, Objective, Outcome, Task
+from planish.core import Candidate, CanShrink, Effect, Measured, Objective, Outcome, Task
 from planish.measure import deadline
 from planish.results.comparison import Compared, Finalist
-from planish.search import selected
 from planish.tuning.final.outcome import SearchOutcome
 from planish.tuning.final.paired import OutOfTimeError, PairedMeasurement, known_rounds, open_bench
 from planish.tuning.final.state import FinalState
@@ -35,7 +34,7 @@ def ablate(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     del end
     task, space = search.task, search.space()
     few = [each for each in state.finalists if len(each.candidate.steps) <= MOST_STEPS]
-    if not isinstance(space, CanShrink | CanSelect) or not few or state.baseline is None:
+    if not isinstance(space, CanShrink) or not few or state.baseline is None:
         return state
     base = state.baseline
     with open_bench(search) as bench:
@@ -117,11 +116,9 @@ def _compared_values(finalist: Finalist, baseline: Compared) -> Mapping[str, flo
     return found
 
 
-def _effects(
-    candidate: Candidate, count: int, space: CanShrink | CanSelect, meter: _Meter
-) -> tuple[Effect, ...]:
+def _effects(candidate: Candidate, count: int, space: CanShrink, meter: _Meter) -> tuple[Effect, ...]:
     """Give the effects of so many steps each; those that there was no time for are left out."""
-    chosen = {s: selected(space, candidate, s) for s in combinations(range(len(candidate.steps)), count)}
+    chosen = {s: space.selected(candidate, s) for s in combinations(range(len(candidate.steps)), count)}
     meter.measure(c for c in chosen.values() if c is not None)
     return tuple(
         _effect(steps, only, meter.known)

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from planish.core import (
     Candidate,
-    CanScore,
-    CrossChecks,
+    ChangesMeaning,
     Failed,
     HasReference,
     Lost,
@@ -28,7 +27,7 @@ def doubt(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     """Ask for a second opinion on each finalist, and on the baseline."""
     del end
     level, base = search.level, state.baseline
-    assert isinstance(level, CrossChecks)
+    assert isinstance(level, ChangesMeaning)
     assert base is not None
     try:
         own, *opinions = level.second_opinion(search.task, _with_baseline(search, state), search.start)
@@ -46,7 +45,7 @@ def score(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     """Score each finalist, and the baseline, on what no search has seen."""
     del end
     level, base = search.level, state.baseline
-    assert isinstance(level, CanScore)
+    assert isinstance(level, ChangesMeaning)
     assert base is not None
     own, *outcomes = level.scores(search.task, _with_baseline(search, state), search.start)
     pairs = list(zip(state.finalists, outcomes, strict=True))

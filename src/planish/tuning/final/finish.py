@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from planish.core import (
     CanIdentify,
-    CanScore,
-    CrossChecks,
+    ChangesMeaning,
     HasFigures,
     HasReference,
     PlanishError,
@@ -62,10 +61,10 @@ def stages(search: SearchOutcome) -> Iterator[Stage]:
     elif isinstance(level, CanIdentify):
         yield Stage("minimise", prune, "leaving out what does nothing")
     yield Stage("compare", compare, "measuring the best {count} again beside the baseline: {time}")
-    if isinstance(level, CrossChecks):
+    if isinstance(level, ChangesMeaning):
         yield Stage("doubt", doubt, "asking for a second opinion", "no second opinion")
     yield Stage("", settle)
-    if isinstance(level, CanScore):
+    if isinstance(level, ChangesMeaning):
         said = "scoring on data that the search did not see"
         yield Stage("score", score, said, "no scores on unseen data")
         yield Stage("", order)

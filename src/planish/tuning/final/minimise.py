@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from planish.core import Candidate, CanName, CanSelect, CanShrink, Objective, Outcome, Space
+from planish.core import Candidate, CanName, CanShrink, Objective, Outcome, Space
 from planish.results.comparison import Finalist
 from planish.search import shrink
 from planish.tuning.final.outcome import SearchOutcome
@@ -36,7 +36,7 @@ def minimise(search: SearchOutcome, state: FinalState, end: float) -> FinalState
         Finalists of which no two are the same program, and none is the baseline.
     """
     space = search.space()
-    if not isinstance(space, CanShrink | CanSelect):
+    if not isinstance(space, CanShrink):
         return state
     named = tuple(
         replace(each, candidate=_same_program(space, each.candidate, end)) for each in state.finalists
@@ -51,7 +51,7 @@ def minimise(search: SearchOutcome, state: FinalState, end: float) -> FinalState
 
 def _same_program(space: Space, candidate: Candidate, end: float) -> Candidate:
     """Leave out the steps without which the program is the same, while there is time."""
-    if not isinstance(space, CanName) or not isinstance(space, CanShrink | CanSelect):
+    if not isinstance(space, CanName) or not isinstance(space, CanShrink):
         return candidate
     if time.monotonic() >= end:
         return candidate
@@ -67,7 +67,7 @@ def _same_program(space: Space, candidate: Candidate, end: float) -> Candidate:
 
 def _measured(
     search: SearchOutcome,
-    space: CanShrink | CanSelect,
+    space: CanShrink,
     bench: PairedMeasurement,
     named: Sequence[Finalist],
     end: float,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from planish.core import Candidate, CanIdentify, CanSelect, CanShrink
+from planish.core import Candidate, CanIdentify, CanShrink
 from planish.results.comparison import Finalist
 from planish.search import WillDo, shrink
 from planish.tuning.final.outcome import SearchOutcome
@@ -25,7 +25,7 @@ def prune(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
         end: when it is over, by the monotonic clock.
     """
     space, level = search.space(), search.level
-    if not isinstance(space, CanShrink | CanSelect) or not isinstance(level, CanIdentify):
+    if not isinstance(space, CanShrink) or not isinstance(level, CanIdentify):
         return state
     with level.identities(search.task) as name:
         left = [
