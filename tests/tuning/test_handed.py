@@ -26,10 +26,12 @@ from planish.core import (
     evaluate,
 )
 from planish.executors import InlineExecutor
+from planish.measure import Plan
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import tune_program
 from planish.tuning.batch import Part, tune_parts
+from planish.tuning.compare import Contestant, compare_results, compare_searches
 from tuning.final.trading import Full, Measuring, Text
 
 BUDGET = Budget(trials=20)
@@ -150,4 +152,17 @@ def test_many_programs_share_one_executor(tmp_path: Path) -> None:
     )
     assert all(isinstance(part, Part) for part in found)
     assert [kind for kind, _ in start.started] == ["Measuring", "Panel", "Panel"]
+    assert start.open == []
+
+
+def test_searchers_and_winners_are_compared_by_what_is_handed_in(tmp_path: Path) -> None:
+    start, settings = Starter(), Settings(searcher="random", workers=1)
+    contestant = Contestant("one", "C[m] += A[m,k] * B[k]", settings, {"size": "m=8,k=8"})
+    with open_store(tmp_path / "a.db") as store:
+        (curves,) = compare_searches([contestant], trials=2, seeds=2, store=store, start=start)
+        kinds = [kind for kind, _ in start.started]
+        assert len(kinds) == 2
+        rematches = compare_results(curves.runs, store=store, plan=Plan(processes=1), start=start)
+    assert [each.gain is not None for each in rematches] == [True, True]
+    assert {kind for kind, _ in start.started[2:]} == {"Panel"}
     assert start.open == []
