@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from planish.core import TargetError
 from planish.loops.ir.annotated import AnnotatedTree
 from planish.loops.ir.kinds import OWN
-from planish.loops.ir.tree import Loop, LoopTree, leaves, loops, refs
+from planish.loops.ir.tree import Loop, LoopTree, Node, leaves, refs
 from planish.loops.lang.program import ARITHMETIC, DTYPES
 
 ALIGNMENT = 64
@@ -79,7 +79,7 @@ def arithmetic_of(tree: LoopTree) -> str:
         TargetError: the tree is for another kind of machine, there are several types, or sums would be
             rounded at each step, in a narrower type.
     """
-    foreign = [loop.kind for loop in loops((*tree.ahead, *tree.body)) if loop.kind not in OWN]
+    foreign = _foreign_kinds((*tree.ahead, *tree.body))
     foreign += [b.space for b in tree.buffers if b.space != "memory"]
     if foreign:
         raise TargetError(f"no code for this processor: the tree has '{foreign[0]}'", "Use its back end.")
@@ -88,11 +88,29 @@ def arithmetic_of(tree: LoopTree) -> str:
         found = {ARITHMETIC.get(b.dtype, b.dtype) for b in tree.buffers if b.name not in tree.indices}
     if len(found) != 1:
         raise TargetError(f"a kernel of mixed element types: {', '.join(sorted(found))}")
+    if any(b.dtype not in found for b in tree.buffers):
+        _check_sums(tree, found)
+    return found.pop()
+
+
+def _foreign_kinds(nodes: Sequence[Node]) -> list[str]:
+    """List the kinds of loops that are those of another machine."""
+    found: list[str] = []
+    waiting = list(nodes)
+    for node in waiting:  # grows
+        if isinstance(node, Loop):
+            waiting += node.body
+            if node.kind not in OWN:
+                found.append(node.kind)
+    return found
+
+
+def _check_sums(tree: LoopTree, arithmetic: Set[str]) -> None:
+    """Refuse to reduce into a narrower type than is computed in."""
     for leaf in leaves((*tree.ahead, *tree.body)):
         target = tree.buffer[leaf.target.buffer]
-        if leaf.reduce and target.dtype not in found:
+        if leaf.reduce and target.dtype not in arithmetic:
             raise TargetError(f"{target.name} of {target.dtype} is reduced into, which takes a wider type")
-    return found.pop()
 
 
 def layout(tree: LoopTree) -> Layout:

@@ -148,7 +148,7 @@ class Loop:
     @lazy
     def looks_up(self) -> bool:
         """Whether its iterations look different indices up: that is done one by one."""
-        found = list(leaves(self.body))
+        found = leaves(self.body)
         indices = [ref for leaf in found for ref in _indices(leaf.value)]
         if not indices:
             return False
@@ -252,13 +252,15 @@ class LoopTree:
         return dict(self.derived)
 
 
-def leaves(nodes: tuple[Node, ...]) -> Iterator[Leaf]:
+def leaves(nodes: tuple[Node, ...]) -> list[Leaf]:
     """List the leaves below, in order of execution."""
+    found: list[Leaf] = []
     for node in nodes:
         if isinstance(node, Leaf):
-            yield node
+            found.append(node)
         else:
-            yield from leaves(node.body)
+            found += leaves(node.body)
+    return found
 
 
 def loops(nodes: tuple[Node, ...]) -> list[Loop]:
