@@ -12,12 +12,20 @@ from planish.cli.corpus_label import Corpus, Functions, Jobs, Splits
 
 Table = Annotated[Path, typer.Argument(metavar="FILE", help="The table, an .npz file; made or added to.")]
 
+Without = Annotated[
+    given.Names,
+    typer.Option(
+        "--without", metavar="PATTERN", help="Files to leave out, by PACKAGE/PATH; may be repeated."
+    ),
+]
+
 
 def costs(
     corpus: Corpus,
     file: Table,
     split: Splits = None,
     functions: Functions = 0,
+    without: Without = None,
     jobs: Jobs = 0,
     form: given.Format = "text",
 ) -> None:
@@ -36,7 +44,7 @@ def costs(
     made = bench(Plan(splits=splits, functions=functions, jobs=jobs))
     try:
         with watching(form) as listener, stoppable():
-            held = table_corpus(corpus, file, made, coreset_lists(), listener)
+            held = table_corpus(corpus, file, made, coreset_lists(), listener, without or ())
     except KeyboardInterrupt as stop:
         raise StoppedError(f"stopped; {file} keeps what is done", "The same command goes on.") from stop
     rows = describe_table(held)

@@ -122,3 +122,13 @@ def test_all_packages_have_their_turn_and_more_begin_with_the_same() -> None:
     assert more[:12] == few
     rest, known = draw_in_turns(SAMPLE, ("train",), 24, {row.identity for row in few})
     assert (rest, known) == (more[12:], 12)
+
+
+def test_files_that_are_held_back_are_not_drawn() -> None:
+    every, _ = draw_in_turns(SAMPLE, ("train",), 0, set())
+    package, file = every[0].package, every[0].file
+    rest, _ = draw_in_turns(SAMPLE, ("train",), 0, set(), [f"{package}/{file}", "none/*"])
+
+    held_back = [row for row in every if (row.package, row.file) == (package, file)]
+    assert {row.identity for row in rest} == {row.identity for row in every if row not in held_back}
+    assert len(rest) < len(every)

@@ -42,7 +42,12 @@ class _File:
 
 
 def table_corpus(
-    corpus: Path, path: Path, bench: Bench, lists: Sequence[Passes], listener: Listener
+    corpus: Path,
+    path: Path,
+    bench: Bench,
+    lists: Sequence[Passes],
+    listener: Listener,
+    without: Sequence[str] = (),
 ) -> CostTable:
     """Write what each list costs on functions of a corpus, or add functions to what is written.
 
@@ -55,6 +60,7 @@ def table_corpus(
         bench: what with; its plan tells splits, how many functions, and processes.
         lists: what is run.
         listener: is told how it goes.
+        without: files that are left out, as `draw_in_turns` takes them.
 
     Returns:
         The whole table.
@@ -67,7 +73,7 @@ def table_corpus(
     with ours(path.parent):
         file = _File(path, _known(path, work.columns))
         held = set[str](file.table.identities.tolist())
-        rows, known = draw_in_turns(corpus, plan.splits, plan.functions, held)
+        rows, known = draw_in_turns(corpus, plan.splits, plan.functions, held, without)
         tally = Tally("costing", known + len(rows), known, known)
         try:
             with closing(forked(rows, work, plan.processes, at_once=bench.at_once(len(lists)))) as over:

@@ -1,0 +1,115 @@
+"""What the gate saves on functions of packages that it has not learnt from, beside lists in a fixed order.
+
+    python experiments/gate.py [--table experiments/labels/functions.npz] [--gate FILE]
+
+Costs are those of the table: nothing is run. A column spends so many evaluations on average, -Oz itself not
+counted; -Oz stands behind all of them. Intervals of the difference are bootstrapped over packages.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.learn.cost import Allocation, Gate, load_gate, shipped_gate
+from planish.learn.labels import CostTable, read_costs
+from planish.llvm.passes import load_coreset
+
+EVALUATIONS = (1, 2, 3, 5, 10, 20)
+LABELS = Path(__file__).parent / "labels" / "functions.npz"
+DRAWS = 2000
+Spent = Sequence[NDArray[np.floating]]
+"""What is saved on each function, by how much was spent."""
+
+
+def main() -> None:
+    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given.add_argument("--table", type=Path, default=LABELS)
+    given.add_argument("--gate", type=Path, help="a file; else those that come with planish")
+    asked = given.parse_args()
+    table = read_costs(asked.table)
+    kept = [name for name, split in table.splits.items() if split in ("validation", "test")]
+    held = table.take(np.isin(table.packages, kept))
+    gates = [load_gate(asked.gate)] if asked.gate else [shipped_gate(o) for o in table.columns.objectives]
+    for gate in gates:
+        show(gate, held, len(table.split("train")))
+
+
+def show(gate: Gate, held: CostTable, learnt: int) -> None:
+    objective = gate.objective
+    baseline = held.baseline[:, held.columns.objectives.index(objective)]
+    gains = gate.gains(held.features, held.unoptimised, held.baseline)
+    best = held.saved(objective).max(axis=1)
+    packages = len(set(held.packages.tolist()))
+    print(
+        f"## {objective}: {len(held):,} functions of {packages} packages, learnt from {learnt:,} of others; "
+        f"LLVM {held.columns.llvm}\n\n"
+        f"{(best > 0).mean():.0%} can be improved; whether one can is told with AUC "
+        f"{auc(gains.sum(axis=1), best > 0):.3f}. The best list of each, which an oracle runs alone, saves "
+        f"{best.sum() / baseline.sum():.2%}.\n"
+    )
+    print(f"| % saved over -Oz, evaluations a function | {' | '.join(map(str, EVALUATIONS))} |")
+    print("|---" * (len(EVALUATIONS) + 1) + "|")
+    coreset = static(matrix(held, objective, load_coreset(objective)))
+    saved = matrix(held, objective, gate.lists)
+    gated = spend(gains, saved)
+    order = np.random.default_rng(0).permuted(held.saved(objective), axis=1)
+    for name, spent in (
+        ("lists in random order", static(order)),
+        ("coreset, in its order", coreset),
+        ("the gate's lists, in their order", static(saved)),
+        ("the gate", gated),
+    ):
+        row(name, [f"{each.sum() / baseline.sum():.2%}" for each in spent])
+    pairs = zip(gated, coreset, strict=True)
+    row("the gate less the coreset", [interval(a - b, baseline, held.packages) for a, b in pairs])
+    print()
+
+
+def row(name: str, cells: Sequence[str]) -> None:
+    print(f"| {name} | {' | '.join(cells)} |")
+
+
+def matrix(held: CostTable, objective: str, lists: Sequence[tuple[str, ...]]) -> NDArray[np.int32]:
+    return held.saved(objective)[:, [held.columns.lists.index(passes) for passes in lists]]
+
+
+def static(saved: NDArray[np.int32]) -> Spent:
+    best = np.maximum.accumulate(saved, axis=1)
+    return [best[:, min(k, best.shape[1]) - 1] for k in EVALUATIONS]
+
+
+def spend(gains: NDArray[np.float32], saved: NDArray[np.int32]) -> Spent:
+    """Let the gate spend all, as on one module."""
+    allocation, after = Allocation(gains), list[NDArray[np.floating]]()
+    for done in range(1, max(EVALUATIONS) * len(saved) + 1):
+        if (given := allocation.next()) is not None:
+            allocation.tell(given[0], saved[given])
+        if done % len(saved) == 0 and done // len(saved) in EVALUATIONS:
+            after.append(allocation.saved.copy())
+    return after
+
+
+def auc(score: NDArray[np.floating], improved: NDArray[np.bool_]) -> float:
+    """Give how often a function that can be improved has a higher score than one that cannot."""
+    ranks = np.empty(len(score))
+    ranks[score.argsort()] = np.arange(1, len(score) + 1)
+    yes, no = improved.sum(), (~improved).sum()
+    return float((ranks[improved].sum() - yes * (yes + 1) / 2) / (yes * no))
+
+
+def interval(more: NDArray[np.floating], baseline: NDArray[np.int32], packages: NDArray[np.str_]) -> str:
+    """Give the 95 % interval of a difference, in points."""
+    places = np.unique(packages, return_inverse=True)[1]
+    saved, whole = np.bincount(places, more), np.bincount(places, baseline)
+    picks = np.random.default_rng(0).integers(len(saved), size=(DRAWS, len(saved)))
+    low, high = np.percentile(100 * saved[picks].sum(axis=1) / whole[picks].sum(axis=1), (2.5, 97.5))
+    return f"{low:+.2f} to {high:+.2f}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""The table of costs in the repository, and the gates that were learnt from it."""
+
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from planish.corpus import split_of
+from planish.learn.cost import Allocation, shipped_gate
+from planish.learn.labels import CostTable, read_costs
+from planish.llvm.features.autophase import FEATURES
+from planish.llvm.passes import load_coreset, print_pipeline
+
+TABLE = Path(__file__).parents[2] / "experiments" / "labels" / "functions.npz"
+OBJECTIVES = ("instructions", "text_bytes")
+HELD_BACK = {"lua5.1", "lua5.4", "zlib", "bzip2", "sqlite3", "redis", "cjson", "re2", "fmtlib"}
+
+
+@pytest.fixture(scope="module")
+def table() -> CostTable:
+    return read_costs(TABLE)
+
+
+def test_the_table_is_small_and_of_the_packages_that_may_be_learnt_from(table: CostTable) -> None:
+    assert TABLE.stat().st_size < 6_000_000
+    assert len(set(table.identities.tolist())) == len(table) > 3000
+    assert not HELD_BACK & set(table.splits)
+    assert table.splits == {package: split_of("debian", package) for package in table.splits}
+
+
+def test_the_table_has_every_list_of_the_coresets(table: CostTable) -> None:
+    assert table.columns.objectives == OBJECTIVES
+    assert table.columns.features == FEATURES
+    assert set(table.columns.lists) == {passes for name in OBJECTIVES for passes in load_coreset(name)}
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_gate_fits_this_planish(objective: str) -> None:
+    gate = shipped_gate(objective)
+    assert len((files("planish.learn.cost") / f"gate-{objective}.npz").read_bytes()) < 500_000
+    assert (gate.objective, gate.names, gate.objectives) == (objective, FEATURES, OBJECTIVES)
+    for passes in gate.lists:
+        assert print_pipeline(passes)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("evaluations", [1, 5, 10])
+def test_a_gate_saves_more_than_the_coreset_on_packages_that_it_has_not_seen(
+    table: CostTable, objective: str, evaluations: int
+) -> None:
+    kept = [name for name, split in table.splits.items() if split != "train"]
+    held, gate = table.take(np.isin(table.packages, kept)), shipped_gate(objective)
+    saved = held.saved(objective)
+    coreset = [table.columns.lists.index(passes) for passes in load_coreset(objective)[:evaluations]]
+    places = [table.columns.lists.index(passes) for passes in gate.lists]
+
+    allocation = Allocation(gate.gains(held.features, held.unoptimised, held.baseline))
+    for _ in range(evaluations * len(held)):
+        if (given := allocation.next()) is not None:
+            function, place = given
+            allocation.tell(function, saved[function, places[place]])
+
+    assert allocation.saved.sum() > 1.03 * saved[:, coreset].max(axis=1).sum()
