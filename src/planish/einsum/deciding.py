@@ -31,6 +31,8 @@ from planish.measure.interval import ratio
 Array = NDArray[Any]
 SAMPLE = 1 << 20
 """Multiplications of the part of an einsum that tells whether NumPy's own loop is worth a whole call."""
+PAUSE_S = 2 * BLOCK_S
+"""The threads of a kernel wait for work no longer: those of the next way would have to wait for them."""
 LONG_S = 0.02
 """A call of so many seconds shows at once how long it is."""
 HOPELESS = 1.5
@@ -72,7 +74,7 @@ def fastest(
     delayed = delayed_since()
     own, *others = sorted(ways, key=lambda way: (way is not ways[0], way.name != "kernel"))
     blocks = {way: block_of_calls(way, operands) for way in others}
-    shortest = {way: _least(block) for way, block in blocks.items()}
+    shortest = {way: _least(block, after_s=PAUSE_S) for way, block in blocks.items()}
     by_part = _seconds_by_part(own, contraction, operands)
     least = {**{way: took.wall for way, took in shortest.items()}, own: by_part}
     processor = {**{way: [took.processor] for way, took in shortest.items()}, own: [by_part]}
@@ -87,8 +89,9 @@ def fastest(
         return Choice(numpys if before > DISTURBED else _best(kept, known), known)
     if before > DISTURBED:
         # What several cores do says nothing now; what one core does, processor time tells.
-        one = {way for way in kept if way.cores == 1}
-        kept = {way: block for way, block in blocks.items() if way.name != "kernel" or way in one}
+        one = {way: block for way, block in blocks.items() if way.cores == 1}
+        most = max(HOPELESS * min(least[way] for way in one), BLOCK_S)
+        kept = {way: block for way, block in one.items() if way.name != "kernel" or least[way] <= most}
         if not _kernels(kept):
             return Choice(numpys, known, sure=all(way.cores == 1 for way in ways))
     if len(kept) == 1:
@@ -159,8 +162,9 @@ def _compared(blocks: Mapping[Way, Block], least: Mapping[Way, float], end: floa
     return compare(blocks, calls, max(1, min(BLOCKS, int(TURN_S / longest))), end)
 
 
-def _least(block: Block) -> Took:
-    """Give the seconds of a short call by each clock; one that takes long is made once."""
+def _least(block: Block, after_s: float) -> Took:
+    """Give the seconds of a short call by each clock, after a pause; one that takes long is made once."""
+    time.sleep(after_s)
     first = block(1)
     found = [first, *(block(1) for _ in range(4 if first.wall < LONG_S else 0))]
     return Took(min(took.wall for took in found), min(took.processor for took in found))
