@@ -7,6 +7,7 @@ from planish.core.capabilities import (
     CanCall,
     CanEnumerate,
     CanEvolve,
+    CanFeaturise,
     CanIdentify,
     CanName,
     CanRecall,
@@ -42,6 +43,7 @@ from planish.core.errors import (
     unknown,
 )
 from planish.core.evaluating import evaluate
+from planish.core.feature_schema import FeatureSchema
 from planish.core.front import best_harmless, dominates, front_of, hypervolume, pareto_front
 from planish.core.growth import Costs, Growth, growth_of, reference_point
 from planish.core.locked import is_locked
@@ -91,6 +93,7 @@ __all__ = [
     "CanCall",
     "CanEnumerate",
     "CanEvolve",
+    "CanFeaturise",
     "CanIdentify",
     "CanName",
     "CanRecall",
@@ -107,6 +110,7 @@ __all__ = [
     "EvaluatorSpec",
     "Executor",
     "Failed",
+    "FeatureSchema",
     "Growth",
     "HasCage",
     "HasFigures",

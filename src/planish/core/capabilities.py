@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from planish.core.context import UNTAUGHT, SearchContext, Tried
 from planish.core.ending import Opinion, Reference
+from planish.core.feature_schema import FeatureSchema
 from planish.core.outcome import Outcome
 from planish.core.protocols import Evaluator, EvaluatorSpec, Executor, Level, Searcher, Space, Start
 from planish.core.step import Candidate, Step
 from planish.core.task import Task
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.random import Generator
+    from numpy.typing import NDArray
 
     from planish.isolation import Cage, Limits  # named, never imported: core uses nothing of planish
 
@@ -153,6 +156,27 @@ class CanEnumerate(Space, Protocol):
 
     def candidates(self) -> Iterator[Candidate]:
         """List every legal candidate once, in a fixed order."""
+        ...
+
+
+@runtime_checkable
+class CanFeaturise(Space, Protocol):
+    """A space that describes candidates by numbers, without building them.
+
+    Offered by the template space of `loops`; used by the conformance suite of spaces.
+    """
+
+    @property
+    def schema(self) -> FeatureSchema:
+        """What the columns mean; what they mean never changes without another version."""
+        ...
+
+    def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
+        """Describe candidates; (candidates, width of the schema).
+
+        Raises:
+            ScheduleError: one is illegal.
+        """
         ...
 
 

@@ -10,6 +10,7 @@ from planish.core import (
     Candidate,
     CanEnumerate,
     CanEvolve,
+    CanFeaturise,
     CanSample,
     CanSeed,
     CanShrink,
@@ -134,6 +135,17 @@ class SpaceConformance:
             assert same.sample(rng(11, index)) == candidate, f"draw {index} differs in an equal space"
             assert same.mutate(candidate, rng(12, index)) == neighbour, f"neighbour {index} differs"
 
+    def test_features_are_as_many_as_named_and_the_same_in_any_company(self) -> None:
+        space, again = self._featuring(), self._featuring()
+        candidates = list(self._some(space))
+        found = space.features(candidates)
+        assert found.shape == (len(candidates), len(space.schema.names))
+        assert found.dtype == "float32"
+        assert len(set(space.schema.names)) == len(space.schema.names), "two columns have the same name"
+        assert (found == found).all(), "a feature is not a number"
+        for i, candidate in enumerate(candidates):
+            assert (again.features([candidate])[0] == found[i]).all(), f"{candidate} differs alone"
+
     def test_the_list_is_unique_and_in_a_fixed_order(self) -> None:
         space, again = self._enumerating(), self._enumerating()
         listed = list(islice(space.candidates(), 10_000))
@@ -196,6 +208,10 @@ class SpaceConformance:
         yield from space.seeds() if isinstance(space, CanSeed) else ()
         if isinstance(space, CanSample):
             yield from (space.sample(rng(13, index)) for index in range(DRAWS))
+
+    def _featuring(self) -> CanFeaturise:
+        space = self.space()
+        return space if isinstance(space, CanFeaturise) else pytest.skip("the space gives no features")
 
     def _enumerating(self) -> CanEnumerate:
         space = self.space()

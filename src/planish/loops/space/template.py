@@ -8,7 +8,8 @@ from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING
 
-from planish.core import UNTAUGHT, Candidate, ScheduleError, SearchContext, Step, Target
+from planish.core import UNTAUGHT, Candidate, FeatureSchema, ScheduleError, SearchContext, Step, Target
+from planish.loops.ir.annotated import Vectors
 from planish.loops.ir.schedule import unscheduled
 from planish.loops.lang.program import Program
 from planish.loops.space.estimate import Tile
@@ -17,14 +18,19 @@ from planish.loops.space.fusing import FUSED, fusing
 from planish.loops.space.knob import Context, Knob, Option, Options
 from planish.loops.space.nests import nest_knobs
 from planish.loops.space.placing import placing_knobs
+from planish.loops.space.resolve import resolve
 from planish.loops.space.tiling import Tiling
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.random import Generator
+    from numpy.typing import NDArray
 
 Choices = Mapping[str, str]
 """Knob to the name of the alternative that is chosen."""
 
+MASKED_FROM = 64
+"""Bytes of a vector register from which on parts of a vector are as cheap as whole ones: AVX-512's masks."""
 KNOWN_MAX = 4096
 """Places before a knob that are remembered: neighbours have most of their way in common."""
 
@@ -134,6 +140,26 @@ class TemplateSpace:
     def candidate(self, choices: Choices) -> Candidate:
         """Make a candidate; a knob whose alternative is not named, or not offered, takes the first guess."""
         return self._candidate(lambda knob, options: _keep(options, choices.get(knob.name, "")))
+
+    @property
+    def schema(self) -> FeatureSchema:
+        """What `features` gives."""
+        from planish.loops.features.fixed_width import SCHEMA
+
+        return SCHEMA
+
+    def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
+        """Describe candidates by their annotated trees; any schedule of the program will do.
+
+        Raises:
+            ScheduleError: one is illegal.
+        """
+        from planish.loops.features.fixed_width import features_of
+
+        machine = self._facts.machine
+        vectors = Vectors(self._facts.lanes, machine.vector_registers, machine.vector_bytes >= MASKED_FROM)
+        schedules = [resolve(self._facts.program, candidate) for candidate in candidates]
+        return features_of(schedules, vectors, machine)
 
     def _begin(self) -> Context:
         return Context(self._facts, unscheduled(self._facts.program), {}, "", Tile((), "", 1))
