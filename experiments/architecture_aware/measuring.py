@@ -24,7 +24,7 @@ from planish.graph.program import GraphProgram
 from planish.graph.rewrite_cache import RewriteCache
 from planish.graph.rewriting import rewrite
 from planish.graph.running import Settings, difference, make_feeds, open_session, tolerance
-from planish.graph.running.memory import peak_memory
+from planish.graph.running.peak_memory import peak_memory
 from planish.graph.source import read_model
 
 QUICK = 20

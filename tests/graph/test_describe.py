@@ -19,7 +19,7 @@ from planish.graph.level import GraphLevel
 from planish.graph.pass_effects import name_of, parts
 from planish.graph.passes import Selection, selection
 from planish.graph.relevance import Relevance, remembered
-from planish.graph.tables import aligned, times
+from planish.graph.text_tables import aligned, times
 from planish.settings import Settings
 from planish.testing.acting import Actor
 from planish.tuning.api import task_of

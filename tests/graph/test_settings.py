@@ -27,7 +27,7 @@ from planish.graph.evaluator_spec import (
 from planish.graph.level import GraphLevel
 from planish.graph.pass_effects import name_of
 from planish.graph.passes import Selection, Set, selection, selection_of
-from planish.graph.prior.records import Tried, records_of
+from planish.graph.prior.past_records import Tried, records_of
 from planish.graph.program import program_from
 from planish.graph.running import Session, Settings, open_session
 from planish.measure import Timing
@@ -196,7 +196,7 @@ def test_settings_are_not_learnt_from_other_models(tmp_path: Path) -> None:
     program = make(tmp_path).program
     tried = [(Candidate(), 1.0), (selection(settings=[NO_ARENA]).candidate, 0.5)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("planish.graph.prior.records._classes", some_class)
+        patch.setattr("planish.graph.prior.past_records._classes", some_class)
         learnt = [each.candidate for each in records_of(Tried(program.text, tried))]
     assert learnt == [Candidate()]
     assert selection_of(learnt[0]) == Selection()

@@ -209,7 +209,7 @@ def test_without_data_there_are_made_examples_and_a_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PLANISH_DATA", raising=False)
-    monkeypatch.setattr("planish.hlo.workload.reading.find_spec", _nothing)
+    monkeypatch.setattr("planish.hlo.workload.workload_files.find_spec", _nothing)
     of = task(write_all(tmp_path, STEP, TRAINING.replace('folder = "data"', 'name = "none"')))
     evaluator = evaluator_spec_of(of)()
     assert evaluator.notes

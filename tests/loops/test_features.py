@@ -15,10 +15,10 @@ from loops.test_emulate import points
 from loops.trees import matmul
 from planish.core import Cache, Candidate, Machine, Target
 from planish.loops.build import tree_of
-from planish.loops.features.context import NAMES, Context
 from planish.loops.features.executions import Executions
 from planish.loops.features.fixed_width import CONTEXT, LOOPS, SCHEMA
 from planish.loops.features.footprint import footprint, union
+from planish.loops.features.loop_rows import NAMES, Context
 from planish.loops.features.touching import WORK, Visits
 from planish.loops.ir.annotated import AnnotatedTree, Vectors
 from planish.loops.ir.tree import Loop, LoopTree

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planish.report.samples import POINTS, Strip, strip_of
+from planish.report.sample_plots import POINTS, Strip, strip_of
 
 SAMPLES = st.lists(st.floats(0, 1e3), min_size=1, max_size=3 * POINTS)
 

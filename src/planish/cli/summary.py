@@ -9,7 +9,7 @@ from planish.cli.front import show_front, show_members
 from planish.cli.output import facts, one_line, remark, say, table, without_steering
 from planish.core import Objective, Trial
 from planish.report.data import ReportData
-from planish.report.failures import failure_groups
+from planish.report.failure_groups import failure_groups
 from planish.report.stages import stage_times
 from planish.report.verdict import verdict_of
 from planish.report.wording import (

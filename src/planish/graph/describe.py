@@ -8,12 +8,12 @@ from typing import Any
 from planish.core import Candidate, Task
 from planish.graph.evaluator_spec import widest_settings
 from planish.graph.first_lists import recognition_of
-from planish.graph.nodes import Nodes
+from planish.graph.nodes_by_type import Nodes
 from planish.graph.pass_effects import ROUNDS, Figures, beside, name_of, parts
 from planish.graph.passes import Selection, selection_of
 from planish.graph.program import GraphProgram
 from planish.graph.relevance import Relevance, known_relevance
-from planish.graph.tables import aligned, milliseconds, times
+from planish.graph.text_tables import aligned, milliseconds, times
 
 UNMEASURED = "not measured when the run ended: there was no time, or an older planish did not store it"
 

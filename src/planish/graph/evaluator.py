@@ -32,7 +32,7 @@ from planish.graph.running import (
 )
 from planish.graph.running.derived import derived
 from planish.graph.running.feeds import FURTHER
-from planish.graph.running.memory import peak_memory
+from planish.graph.running.peak_memory import peak_memory
 from planish.graph.timed import Timed
 from planish.isolation import Limits
 from planish.isolation.cage import FILE_BYTES, Cage

@@ -12,7 +12,7 @@ from typing import Any
 from planish.core import Candidate, Executor, Measured, Task, evaluate
 from planish.graph.evaluator_spec import evaluator_spec_of, settings_of, unoptimised, widest_settings
 from planish.graph.first_lists import class_lists
-from planish.graph.nodes import Nodes
+from planish.graph.nodes_by_type import Nodes
 from planish.graph.passes import Disable, Offline, Selection, selection_of
 from planish.graph.program import GraphProgram
 from planish.graph.relevance import Examiner, known_relevance
@@ -64,7 +64,7 @@ def figures_of(task: Task[GraphProgram], candidate: Candidate, executor: Executo
 
     Returns:
         `compared` and `parts`: by the hash of a selection, medians of `latency`, `compile_time` and
-        `model_size`, and of how many `turns` they are; `nodes`: see `planish.graph.nodes`.
+        `model_size`, and of how many `turns` they are; `nodes`: see `planish.graph.nodes_by_type`.
     """
     program, chosen = task.program, selection_of(candidate)
     known = known_relevance(program, widest_settings(task))

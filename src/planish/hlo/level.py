@@ -99,7 +99,7 @@ class HloLevel:
 
     def digest(self, path: Path) -> str:
         """Name a folder of data, or a file, by its content; raises ProgramError where it cannot be read."""
-        from planish.hlo.workload.reading import digest
+        from planish.hlo.workload.workload_files import digest
 
         return digest(path)
 

@@ -21,10 +21,10 @@ from planish.core import (
     outcome_to_json,
 )
 from planish.isolation.cage import told
-from planish.llvm.commands import commands
 from planish.llvm.evaluator_spec import baseline_passes, evaluator_spec_of, is_run
 from planish.llvm.passes import candidate_of, passes_of
 from planish.llvm.program import IRProgram
+from planish.llvm.repeat_commands import commands
 from planish.measure import deadline, seconds_left
 
 PATIENCE_S = 10.0

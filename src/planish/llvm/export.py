@@ -9,10 +9,10 @@ from pathlib import Path
 from planish.core import Candidate, PlanishError, Task
 from planish.isolation import End, ForkLimits, in_child
 from planish.llvm.backend import open_backend
-from planish.llvm.commands import OBJECT, OPTIMISED, PREPARED, commands
 from planish.llvm.evaluator_spec import prepared
 from planish.llvm.passes import passes_of, print_pipeline
 from planish.llvm.program import IRProgram
+from planish.llvm.repeat_commands import OBJECT, OPTIMISED, PREPARED, commands
 
 _LIMITS = ForkLimits(seconds=60.0)
 PIPELINE, READ_ME = "pipeline.txt", "README.txt"

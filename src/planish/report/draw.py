@@ -12,7 +12,7 @@ from planish.core import Objective
 from planish.report.axis import Axis, axis_of, span_axis
 from planish.report.curve import Curve, limit_of
 from planish.report.plane import BLUE, GREEN, ORANGE, RED, Figure, Plane, blank, put, scaled
-from planish.report.samples import Row, Strip
+from planish.report.sample_plots import Row, Strip
 from planish.report.stages import StageTime
 from planish.report.wording import amount, duration, label
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from planish.core import Ratio
 from planish.report.data import ReportData
-from planish.report.failures import failure_groups
+from planish.report.failure_groups import failure_groups
 from planish.report.judgement import Kind, Verdict
 from planish.report.tradeoffs import verdict_of_front
 from planish.report.wording import amount, improvement, label, multiple, number, saving, words

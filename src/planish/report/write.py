@@ -13,11 +13,11 @@ from planish.report.captions import captions
 from planish.report.curve import by_number, by_time, curve, value_for
 from planish.report.data import ReportData, read_report_data
 from planish.report.effect_grids import effect_grids
-from planish.report.failures import failure_groups
+from planish.report.failure_groups import failure_groups
 from planish.report.front_table import front_table
 from planish.report.pareto import tradeoffs
 from planish.report.provenance import provenance, repeat
-from planish.report.samples import strip_of
+from planish.report.sample_plots import strip_of
 from planish.report.stages import MEANING, StageTime, stage_times
 from planish.report.verdict import verdict_of
 from planish.report.work import work_of

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from planish.core import UNTAUGHT, CanStep, Objective, SearchContext
-from planish.search.graph import Graph, Node
 from planish.search.options import Option
 from planish.search.rounds import Rounds, RoundSearcher
+from planish.search.state_graph import Graph, Node
 
 Width = Annotated[int, Option("how many children of each node are visited", least=1)]
 Depth = Annotated[int, Option("the longest sequence of steps", least=1)]

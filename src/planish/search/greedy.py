@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from planish.core import UNTAUGHT, CanStep, Objective, SearchContext
-from planish.search.graph import Graph, Node
 from planish.search.rounds import Rounds, RoundSearcher
+from planish.search.state_graph import Graph, Node
 
 
 class Greedy1(RoundSearcher):

@@ -1,6 +1,6 @@
 """Running models by ONNX Runtime: sessions, inputs, and whether answers are right."""
 
-from planish.graph.running.checking import Tolerance, difference, not_finite, tolerance
+from planish.graph.running.answers import Tolerance, difference, not_finite, tolerance
 from planish.graph.running.feeds import Feed, labelled, make_feeds
 from planish.graph.running.session import PROVIDERS, RefusedError, Session, Settings, open_session, weights_of
 

@@ -1,10 +1,10 @@
 """Edits of StableHLO modules: steps that carry their repairs, what they may touch, and random ones."""
 
 from planish.hlo.edits.changing import ReplaceConstant, ReplaceOperand, ScaleConstant, SetAttribute
-from planish.hlo.edits.draft import Draft
 from planish.hlo.edits.edit import Edit
 from planish.hlo.edits.mirror import Fact
-from planish.hlo.edits.placing import CopyOp, DeleteOp, MoveOp, SwapOps
+from planish.hlo.edits.module_draft import Draft
+from planish.hlo.edits.operation_edits import CopyOp, DeleteOp, MoveOp, SwapOps
 from planish.hlo.edits.propose import applied, propose
 from planish.hlo.edits.rules import fixed_operations
 from planish.hlo.edits.steps import EDITS

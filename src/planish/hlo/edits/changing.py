@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from planish.core import ScheduleError
 from planish.hlo.edits import rules
-from planish.hlo.edits.constants import replaced, scaled
-from planish.hlo.edits.draft import Draft
 from planish.hlo.edits.edit import Edit
+from planish.hlo.edits.module_draft import Draft
+from planish.hlo.edits.other_constants import replaced, scaled
 from planish.hlo.edits.resize import Resize
 from planish.hlo.ir import context, ir
 

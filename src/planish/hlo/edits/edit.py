@@ -7,7 +7,7 @@ from functools import cached_property
 
 from planish.core import ScheduleError, Step, canonical_json, content_hash
 from planish.hlo.edits import rules
-from planish.hlo.edits.draft import Draft, Source
+from planish.hlo.edits.module_draft import Draft, Source
 from planish.hlo.edits.resize import Resize
 
 Repair = tuple[int, str, Resize]

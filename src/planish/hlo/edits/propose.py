@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from planish.core import ScheduleError
 from planish.hlo.edits import rules
-from planish.hlo.edits.attributes import CHANGEABLE, other_attributes
 from planish.hlo.edits.changing import ReplaceConstant, ReplaceOperand, ScaleConstant, SetAttribute
-from planish.hlo.edits.choosing import Visible, free_operands, pick, repairs, replacement, targets
-from planish.hlo.edits.constants import can_scale, splat_value
-from planish.hlo.edits.draft import Draft
 from planish.hlo.edits.edit import Edit
-from planish.hlo.edits.placing import CopyOp, DeleteOp, MoveOp, SwapOps
+from planish.hlo.edits.module_draft import Draft
+from planish.hlo.edits.operation_edits import CopyOp, DeleteOp, MoveOp, SwapOps
+from planish.hlo.edits.other_attributes import CHANGEABLE, other_attributes
+from planish.hlo.edits.other_constants import can_scale, splat_value
+from planish.hlo.edits.random_choices import Visible, free_operands, pick, repairs, replacement, targets
 from planish.hlo.edits.resize import Resize, plan_resize
 from planish.hlo.ir import TensorType
 

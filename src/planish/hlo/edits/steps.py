@@ -2,15 +2,15 @@
 
 `CopyOp` and `DeleteOp` are those of the paper (section 4.1); `ReplaceOperand`, `SwapOps` and `MoveOp` are of
 its predecessor GEVO; the others are what its section 7 leaves to the future. Operations are named by their
-ids, values as `planish.hlo.edits.draft` says. What an edit makes has ids that begin with the edit's content
-hash, the same in every patch, so that other edits may refer to them.
+ids, values as `planish.hlo.edits.module_draft` says. What an edit makes has ids that begin with the edit's
+content hash, the same in every patch, so that other edits may refer to them.
 """
 
 from __future__ import annotations
 
 from planish.hlo.edits.changing import ReplaceConstant, ReplaceOperand, ScaleConstant, SetAttribute
 from planish.hlo.edits.edit import Edit
-from planish.hlo.edits.placing import CopyOp, DeleteOp, MoveOp, SwapOps
+from planish.hlo.edits.operation_edits import CopyOp, DeleteOp, MoveOp, SwapOps
 
 EDITS: dict[str, type[Edit]] = {
     edit.__name__: edit

@@ -1,6 +1,6 @@
 """How good and how fast a compiled module is: its error on examples, and the time of a batch or a step."""
 
-from planish.hlo.scoring.inference import Inference
+from planish.hlo.scoring.predicting import Inference
 from planish.hlo.scoring.prediction import Errors, NotFiniteError, Prediction, error_of
 from planish.hlo.scoring.training import Course, Trainer
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.hlo.backend import Backend, Executable
-from planish.hlo.backend.checking import held_argument
+from planish.hlo.backend.checked_run import held_argument
 from planish.hlo.backend.protocol import Held
 from planish.hlo.workload import Call, Labelled, Part, Workload, first_parameters
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from planish.core import ProgramError, StageClock
 from planish.hlo.backend import Backend, Executable
-from planish.hlo.backend.checking import held_argument
+from planish.hlo.backend.checked_run import held_argument
 from planish.hlo.backend.protocol import Held
 from planish.hlo.scoring.prediction import Errors, Prediction, held_parameters
 from planish.hlo.workload import Call, Fitted, Part, Parts, Workload, labels_as

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import ProgramError, TargetError, did_you_mean, unnamed
-from planish.hlo.backend.types import numpy_type
+from planish.hlo.backend.element_types import numpy_type
 from planish.hlo.ir import TensorType
 from planish.hlo.workload.data import digest_of
 from planish.hlo.workload.fitting import Call

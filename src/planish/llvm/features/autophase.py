@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from planish.llvm.features.blocks import BINARY, CASTS, Block, Instruction, read_blocks
-from planish.llvm.features.constants import binary_operands, constants
+from planish.llvm.features.basic_blocks import BINARY, CASTS, Block, Instruction, read_blocks
+from planish.llvm.features.operand_constants import binary_operands, constants
 from planish.llvm.functions.statements import statements
 from planish.llvm.functions.syntax import NAME
 

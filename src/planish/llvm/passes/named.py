@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from planish.core import unknown
 from planish.llvm.passes.catalogue import Element
 from planish.llvm.passes.coreset import load_coreset
-from planish.llvm.passes.sampling import Shape
+from planish.llvm.passes.random_lists import Shape
 from planish.llvm.passes.space import LONGEST, PassSpace
 
 SPACES = ("passes", "uniform", "safe")

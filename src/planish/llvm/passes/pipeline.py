@@ -18,7 +18,7 @@ from typing import Protocol
 
 from planish.core import ProgramError
 from planish.llvm.passes.catalogue import Element, Nesting, elements, find_element
-from planish.llvm.passes.syntax import Item, read_items
+from planish.llvm.passes.pipeline_syntax import Item, read_items
 
 
 class CanRun(Protocol):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from planish.core import UNTAUGHT, Candidate, SearchContext, Step
 from planish.llvm.passes.catalogue import Element
-from planish.llvm.passes.sampling import ANY_LIST, Shape, Weighted
+from planish.llvm.passes.random_lists import ANY_LIST, Shape, Weighted
 from planish.llvm.passes.step import candidate_of, pass_step, passes_of
 
 if TYPE_CHECKING:

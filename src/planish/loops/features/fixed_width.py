@@ -7,7 +7,7 @@ from math import log2
 from typing import TYPE_CHECKING
 
 from planish.core import FeatureSchema, Machine
-from planish.loops.features.context import NAMES, Context, Row, size_of_own_memory
+from planish.loops.features.loop_rows import NAMES, Context, Row, size_of_own_memory
 from planish.loops.features.touching import WORK
 from planish.loops.ir.annotated import AnnotatedTree, Vectors
 from planish.loops.ir.schedule import Schedule

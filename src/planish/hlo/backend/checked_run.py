@@ -8,8 +8,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from planish.core import ProgramError
+from planish.hlo.backend.element_types import numpy_type
 from planish.hlo.backend.protocol import Backend, Executable, Held
-from planish.hlo.backend.types import numpy_type
 from planish.hlo.ir import TensorType
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from planish.core import ScheduleError
-from planish.hlo.edits.choosing import pick
+from planish.hlo.edits.random_choices import pick
 from planish.hlo.ir import ir
 
 if TYPE_CHECKING:

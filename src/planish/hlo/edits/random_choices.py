@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from planish.core import ScheduleError
 from planish.hlo.edits import rules
-from planish.hlo.edits.draft import Draft, Source
 from planish.hlo.edits.edit import Repair
 from planish.hlo.edits.mirror import Fact
+from planish.hlo.edits.module_draft import Draft, Source
 from planish.hlo.edits.resize import plan_resize
 from planish.hlo.ir import TensorType
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from planish.core import ScheduleError
 from planish.hlo.edits import rules
-from planish.hlo.edits.draft import Draft, Source
 from planish.hlo.edits.edit import Edit, Repair, repair, replace_uses
+from planish.hlo.edits.module_draft import Draft, Source
 from planish.hlo.edits.resize import Resize
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from planish.graph.passes import Selection
 from planish.graph.relevance import Examiner, ExaminerError
-from planish.graph.tables import aligned
+from planish.graph.text_tables import aligned
 
 _LISTED = 6
 

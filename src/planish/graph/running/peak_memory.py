@@ -46,7 +46,7 @@ def peak_memory(
             "feed": str(arrays),
             "as_it_is": as_it_is,
         }
-        command = [sys.executable, "-P", "-m", "planish.graph.running.memory", json.dumps(asked)]
+        command = [sys.executable, "-P", "-m", "planish.graph.running.peak_memory", json.dumps(asked)]
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_PATIENCE_S)
     if done.returncode:
         raise RefusedError((done.stderr.splitlines() or [f"exit code {done.returncode}"])[-1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from planish.llvm.features.blocks import BINARY, Instruction
+from planish.llvm.features.basic_blocks import BINARY, Instruction
 from planish.llvm.functions.syntax import NAME, closing
 
 _LITERAL = r"(-?\d+|true|false)(?![\w.])"
