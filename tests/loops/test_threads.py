@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from planish.core import usable_cores
 from planish.loops.codegen.llvm import compile_tree
 from planish.loops.ir.schedule import unscheduled
 from planish.loops.lang.parse import parse
 from planish.loops.lower.lowering import lower
+from planish.loops.runtime.affinity import beside_caller
 from planish.loops.runtime.kernels import Bound, Kernel
 from planish.loops.runtime.threads import Team, team
 from planish.loops.steps import Parallel
@@ -47,6 +49,31 @@ def test_sleepers_are_woken() -> None:
         a.fill(i)
         bound()
         assert (c == 2 * i).all()
+
+
+@pytest.mark.skipif(usable_cores() < 2, reason="there is one processor")
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system places threads itself")
+def test_threads_keep_off_the_processor_of_the_caller_while_it_waits_for_them() -> None:
+    """Linux would leave one that is woken on the caller's processor for some tenths of a second."""
+    allowed = os.sched_getaffinity(0)
+    ready, over = threading.Event(), threading.Event()
+    other = threading.Thread(target=lambda: (ready.set(), over.wait()))
+    other.start()
+    number = other.native_id or 0
+    with beside_caller([number]):
+        placed = os.sched_getaffinity(number)
+    freed = os.sched_getaffinity(number)
+    over.set()
+    other.join()
+    assert placed < allowed
+    assert len(placed) == len(allowed) - 1
+    assert freed == allowed
+
+
+def test_threads_stay_where_they_are_where_processors_are_few() -> None:
+    before = os.sched_getaffinity(0)
+    with beside_caller([os.getpid()] * 10000):
+        assert os.sched_getaffinity(0) == before
 
 
 def test_a_process_has_one_team_of_a_size() -> None:

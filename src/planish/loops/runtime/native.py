@@ -165,7 +165,7 @@ end:
 # The leader stores `active` and loads `sleepers`, a worker the other way round (as in Dekker's algorithm):
 # were this not seq_cst, either load could overtake the store before it, and both would miss each other.
 _WORK = """
-define i64 @work(ptr %team, i64 %lane, i64 %seen, i64 %slept) {
+define i64 @work(ptr %team, i64 %lane, i64 %seen) {
 start:
   %generation = getelementptr i64, ptr %team, i64 @generation@
   %pending = getelementptr i64, ptr %team, i64 @pending@
@@ -173,7 +173,7 @@ start:
   %sleepers = getelementptr i64, ptr %team, i64 @sleepers@
   %job_ = getelementptr ptr, ptr %team, i64 @job@
   %entry_ = getelementptr i64, ptr %team, i64 @entry@
-  %woken = atomicrmw sub ptr %sleepers, i64 %slept seq_cst
+  %woken = atomicrmw sub ptr %sleepers, i64 1 seq_cst
   br label %look
 look:
   %known = phi i64 [%seen, %start], [%known, %again], [%now, %ran]
@@ -225,8 +225,8 @@ class Native:
         repeat: (job, times): run a serial job.
         begin: (team): mark the team active; returns how many workers must be woken.
         lead: (team, job, times): run a job with the team; at the end the team is no longer active.
-        work: (team, lane, generation seen, 1 after sleep else 0): run the parts of a lane; returns the
-            generation seen when it is time to sleep, or -1 when it is time to end.
+        work: (team, lane, generation seen): after sleep, run the parts of a lane; returns the generation
+            seen when it is time to sleep, or -1 when it is time to end.
         owner: keeps the code.
     """
 
@@ -247,7 +247,7 @@ def native() -> Native:
         ctypes.CFUNCTYPE(None, pointer, word),
         ctypes.CFUNCTYPE(word, pointer),
         ctypes.CFUNCTYPE(None, pointer, pointer, word),
-        ctypes.CFUNCTYPE(word, pointer, word, word, word),
+        ctypes.CFUNCTYPE(word, pointer, word, word),
     ]
     repeat, begin, lead, work = (t(a) for t, a in zip(types, addresses, strict=True))
     return Native(repeat, begin, lead, work, owner)

@@ -6,16 +6,18 @@ import atexit
 import ctypes
 import os
 import threading
+from contextlib import nullcontext
 from queue import SimpleQueue
 
+from planish.loops.runtime.affinity import beside_caller
 from planish.loops.runtime.native import FIELDS, TEAM_WORDS, native, yield_address
 
 
 class Team:
     """A leader, which is the calling thread, and workers; each has a lane, the leader's is 0.
 
-    Workers wait in native code without the GIL; after a while without work they sleep. The machine
-    code of what they run, and its arrays, must live until `run` returns.
+    Workers sleep at first. Once woken they wait in native code without the GIL; after a while without work
+    they sleep again. The machine code of what they run, and its arrays, must live until `run` returns.
 
     Args:
         lanes: threads in all, at least 2.
@@ -30,6 +32,7 @@ class Team:
         self._start = -(-ctypes.addressof(self._words) // 64) * 64
         self._team = ctypes.c_void_p(self._start)
         self._word("yield").value = yield_address()
+        self._word("sleepers").value = lanes - 1
         self._turn = threading.Lock()
         self._wake: SimpleQueue[None] = SimpleQueue()
         self._threads = [
@@ -38,6 +41,7 @@ class Team:
         ]
         for thread in self._threads:
             thread.start()
+        self._numbers = [thread.native_id or 0 for thread in self._threads]
 
     def run(self, job: ctypes.c_void_p, times: int) -> None:
         """Run a job, each parallel entry by all lanes; see `planish.loops.runtime.native` for the record.
@@ -48,12 +52,14 @@ class Team:
         """
         with self._turn:
             try:
-                for _ in range(self._native.begin(self._team)):
-                    self._wake.put(None)
+                asleep = self._native.begin(self._team)
+                with beside_caller(self._numbers) if asleep else nullcontext():
+                    for _ in range(asleep):
+                        self._wake.put(None)
+                    self._native.lead(self._team, job, times)
             except BaseException:
                 self._word("active").value = 0  # else its workers would never sleep again
                 raise
-            self._native.lead(self._team, job, times)
 
     def stop(self) -> None:
         """End the workers; the team is of no use afterwards."""
@@ -69,13 +75,10 @@ class Team:
         return ctypes.c_int64.from_address(self._start + 8 * FIELDS[field])
 
     def _work(self, lane: int) -> None:
-        seen, slept = 0, 0
-        while True:
-            seen = self._native.work(self._team, lane, seen, slept)
-            if seen < 0:
-                return
+        seen = 0
+        while seen >= 0:
             self._wake.get()
-            slept = 1
+            seen = self._native.work(self._team, lane, seen)
 
 
 _teams: dict[int, Team] = {}
