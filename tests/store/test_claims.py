@@ -31,6 +31,17 @@ def test_a_claim_is_of_one_run_until_it_ends(two: tuple[Store, Store]) -> None:
     assert other.claim(theirs, five, 4) == five[:4]
 
 
+def test_a_file_tells_whether_other_runs_are_under_way(two: tuple[Store, Store], place: str) -> None:
+    one, other = two
+    server = place.startswith("postgresql")  # it is for many
+    begin(one)
+    assert one.is_shared is server
+    theirs = begin(other)
+    assert one.is_shared
+    other.finish_run(theirs)
+    assert one.is_shared is server
+
+
 def test_the_claims_of_a_killed_process_end_with_it(place: str) -> None:
     five: list[Candidate] = [make_candidate(number) for number in range(5)]
     with open_store(place) as store:

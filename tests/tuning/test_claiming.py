@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from planish.tuning.progress import Progress, Silent
 from scripted import Disordered, Here, Scripted
 from tuning.final.trading import Plain, Text, Trade
 
+ALONE = 4
 LEVEL, SETTINGS = Plain(), Settings(objectives=("time",), searcher="random", workers=1)
 
 
@@ -81,3 +82,31 @@ def test_what_a_search_leaves_unmeasured_is_free_before_its_end(tmp_path: Path) 
         )
     assert left
     assert free == left
+
+
+def test_a_run_that_was_alone_claims_once_there_is_another(tmp_path: Path) -> None:
+    place, met, taken = tmp_path / "a.db", list[tuple[Store, str]](), list[Candidate]()
+
+    class Met(Scripted):
+        def _answer(self, position: int, candidate: Candidate) -> Answer:
+            seen.append(candidate)
+            if len(seen) == ALONE:
+                met.append(stack.enter_context(another(place)))
+            if len(seen) > ALONE + 1:  # the one before was asked for when there was no other run
+                [(store, run)] = met
+                taken.extend(store.claim(run, [candidate], 1))
+            return Answer(position, Trade().outcome(candidate), {})
+
+    seen = list[Candidate]()
+    with ExitStack() as stack:
+        tune_program(
+            LEVEL,
+            Text(),
+            budget=Budget(trials=3 * ALONE),
+            settings=SETTINGS,
+            store=place,
+            executor=Met(),
+            compares=False,
+        )
+    assert len(seen) == 3 * ALONE
+    assert taken == []

@@ -35,6 +35,10 @@ class RunLocks(Protocol):
         """Tell which of these runs are held, by whatever process."""
         ...
 
+    def are_others(self) -> bool:
+        """Whether runs may be held elsewhere; false only where it is certain, and cheap to know."""
+        ...
+
 
 class FileLocks:
     """Locks on files beside the SQLite file.
@@ -74,6 +78,15 @@ class FileLocks:
     def held(self, run_ids: Iterable[str]) -> set[str]:
         """Tell which runs are held; see `RunLocks`."""
         return {run_id for run_id in run_ids if run_id in self._files or self._is_held(self._file(run_id))}
+
+    def are_others(self) -> bool:
+        """Whether runs may be held elsewhere: there is a file of one, perhaps of a killed process."""
+        name = self._file("").name
+        with os.scandir(self._path.parent) as found:
+            return any(
+                each.name.startswith(name) and each.name.removeprefix(name) not in self._files
+                for each in found
+            )
 
     def _file(self, run_id: str) -> Path:
         return self._path.with_name(f"{self._path.name}-run-{run_id}")
@@ -144,6 +157,10 @@ class AdvisoryLocks:
         )
         locked = {f"{number:08x}" for number in self._connection.execute(query, {"runs": _RUNS}).scalars()}
         return locked & set(run_ids)
+
+    def are_others(self) -> bool:
+        """Whether runs may be held elsewhere; a server is for many."""
+        return True
 
     def _mine(self) -> set[str]:
         return self._connection.info.setdefault("runs", set[str]())

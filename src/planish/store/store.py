@@ -151,6 +151,11 @@ class Store(Reader):
         with uninterrupted():  # what is held here is what is stored
             self._held[run_id] = self._session.write(write)
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether other runs may be under way on this store, of whatever task; costs microseconds to know."""
+        return self._session.locks.are_others()
+
     def claim(self, run_id: str, candidates: Sequence[Candidate], most: int) -> list[Candidate]:
         """Claim candidates to be measured, so that no other run for the same task measures them meanwhile.
 

@@ -34,6 +34,8 @@ class Claims:
         self._journal, self._store, self._alone = journal, store, alone
         self.waiting: list[Candidate] = []
         self._next_look = 0.0
+        self._handed_out = -POLL_S
+        self._claimed = False
 
     def add(self, candidates: Iterable[Candidate]) -> None:
         """Have these measured, after all others; each gets its place in the run."""
@@ -88,21 +90,40 @@ class Claims:
 
     def release(self) -> None:
         """Let go of what was claimed and will not be measured here, so that no other run waits for it."""
-        if not self._alone:
+        if self._claimed:
+            self._claimed = False
             with suppress(StoreError):  # claims end by themselves, too
                 self._store.claim(self._journal.run_id, (), 0)
 
     def _claim(self, under_way: UnderWay) -> list[Candidate]:
         if not self.waiting:
             return []
+        mine = self._free(under_way) if self._is_needless() else self._claimed_of(under_way)
+        names = {candidate.hash for candidate in mine}
+        self.waiting = [candidate for candidate in self.waiting if candidate.hash not in names]
+        if mine:
+            self._handed_out = time.monotonic()
+        return mine
+
+    def _is_needless(self) -> bool:
+        """Whether nobody else is there, and answers come so fast that hardly more than one is measured twice.
+
+        A run that begins meanwhile is seen at the next answer. Claims would take a tenth of such a search.
+        """
+        return time.monotonic() - self._handed_out < POLL_S and not self._store.is_shared
+
+    def _free(self, under_way: UnderWay) -> list[Candidate]:
+        self.release()
+        return self.waiting[: under_way.room]
+
+    def _claimed_of(self, under_way: UnderWay) -> list[Candidate]:
         held = under_way.candidates
         wanted = [*held, *self.waiting]
         with self._journal.timed("store"):
             claimed = self._store.claim(self._journal.run_id, wanted, len(held) + under_way.room)
+        self._claimed = True
         names = {candidate.hash for candidate in claimed}
-        mine = [candidate for candidate in self.waiting if candidate.hash in names]
-        self.waiting = [candidate for candidate in self.waiting if candidate.hash not in names]
-        return mine
+        return [candidate for candidate in self.waiting if candidate.hash in names]
 
     def _recall(self, candidates: list[Candidate]) -> list[Trial]:
         found = self._journal.recall(candidates)
