@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 LOADING = 0.5
 """The share of the budget for importing libraries and opening the store; what they take beyond is added."""
-END = 0.35
+END = 0.4
 """The share of the time left that goes to compiling, verifying and comparing whole calls (see `END_S`)."""
 GRACE = 0.4
 """The share of the budget that the first candidate is waited for beyond it."""
 PATIENCE = 0.25
 """The share of the budget that others who time something are waited for; then calls are timed beside them."""
-END_S = 0.35
+END_S = 0.4
 """Seconds that compiling, verifying and comparing take at most."""
 COMPARISON_S = 0.12
 """Seconds that the comparison of whole calls takes at most, unless the calls are long."""
