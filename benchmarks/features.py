@@ -1,16 +1,18 @@
-"""Microseconds from candidate to features, by what they are spent on; in batches of 128.
+"""Microseconds from candidate to features, in batches of 128: of schedules alone, and of annotated trees.
 
-`python benchmarks/features.py`. Processor time, the median of several rounds over one batch.
+`python benchmarks/features.py`. Processor time, the median of several rounds. "new" are neighbours of the
+last round's candidates, as a search makes them; "again" the same once more; "mutate" is the making.
+"replay" to "read" are parts of the longer way, by the annotated tree.
 """
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from planish.core import rng
+from planish.core import Candidate, rng
 from planish.loops.build import schedule_of
 from planish.loops.features.fixed_width import row_of
 from planish.loops.ir.annotated import Vectors
@@ -20,6 +22,7 @@ from planish.loops.lower.lowering import lower
 from planish.loops.lower.physical import annotate
 from planish.loops.space import TemplateSpace
 from planish.loops.target import this_machine
+from planish.search.sampling import neighbour
 
 BATCH, ROUNDS = 128, 9
 VECTORS = Vectors(16, 32, masks=True)
@@ -33,44 +36,50 @@ PROGRAMS = {
         {"r": 512, "c": 1000},
     ),
 }
+TITLES = ("mutate", "new", "again", "replay", "lower", "annotate", "read")
 
 In = TypeVar("In")
 Out = TypeVar("Out")
 
 
-def timed(work: Callable[[In], Out], batch: list[In]) -> tuple[float, list[Out]]:
-    """Do the work for each of a batch; gives the microseconds for one of them, and the results."""
-    samples: list[float] = []
-    found: list[Out] = []
-    for _ in range(ROUNDS):
-        start = time.process_time()
-        found = [work(one) for one in batch]
-        samples.append(time.process_time() - start)
-    return statistics.median(samples) / len(batch) * 1e6, found
+def timed(work: Callable[[In], Out], batch: In) -> tuple[float, Out]:
+    """Do work on a batch; gives the microseconds for one of it, and the result."""
+    start = time.process_time()
+    found = work(batch)
+    return (time.process_time() - start) / BATCH * 1e6, found
 
 
-def measure(name: str, program: Program) -> None:
-    """Print a program's line."""
+def main() -> None:
+    """Print the table."""
+    print(f"{'us a candidate':16}" + "".join(f"{title:>10}" for title in TITLES))
+    for name, program in PROGRAMS.items():
+        rounds = _rounds(program)
+        parts = [statistics.median(part) for part in zip(*rounds, strict=True)]
+        print(f"{name:16}" + "".join(f"{part:>10.0f}" for part in parts))
+
+
+def _rounds(program: Program) -> list[Sequence[float]]:
     target = this_machine(1)
     machine = target.machine
     assert machine is not None
     space = TemplateSpace(program, target)
     candidates = [space.sample(rng(1, index)) for index in range(BATCH)]
-    replay, schedules = timed(lambda candidate: schedule_of(program, candidate), candidates)
-    lowering, trees = timed(lower, schedules)
-    annotating, annotated = timed(lambda tree: annotate(tree, VECTORS), trees)
-    reading, _ = timed(lambda tree: row_of(tree, machine), annotated)
-    whole, _ = timed(lambda one: space.features([one]), candidates)
-    parts = (replay, lowering, annotating, reading, whole)
-    print(f"{name:16}" + "".join(f"{part:>10.0f}" for part in parts))
+    space.features(candidates)
+    found: list[Sequence[float]] = []
+    draw = rng(2)
 
+    def mutated(batch: list[Candidate]) -> list[Candidate]:
+        return [neighbour(space, candidate, draw) or candidate for candidate in batch]
 
-def main() -> None:
-    """Print the table."""
-    titles = ("replay", "lower", "annotate", "read", "in all")
-    print(f"{'us a candidate':16}" + "".join(f"{title:>10}" for title in titles))
-    for name, program in PROGRAMS.items():
-        measure(name, program)
+    for _ in range(ROUNDS):
+        mutate, candidates = timed(mutated, candidates)
+        new, again = (timed(space.features, candidates)[0] for _ in range(2))
+        replay, schedules = timed(lambda all_: [schedule_of(program, one) for one in all_], candidates)
+        lowering, trees = timed(lambda all_: [*map(lower, all_)], schedules)
+        annotating, annotated = timed(lambda all_: [annotate(one, VECTORS) for one in all_], trees)
+        read, _ = timed(lambda all_: [row_of(one, machine) for one in all_], annotated)
+        found.append((mutate, new, again, replay, lowering, annotating, read))
+    return found
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from math import log2
 import numpy as np
 import pytest
 from hypothesis import given
+from numpy.typing import NDArray
 
 from fuzz.candidates import cases
 from fuzz.case import prepared
@@ -13,18 +14,18 @@ from loops.counted import Execution
 from loops.random_trees import random_trees
 from loops.test_emulate import points
 from loops.trees import matmul
-from planish.core import Cache, Candidate, Machine, Target
-from planish.loops.build import tree_of
+from planish.core import Cache, Candidate, Machine
+from planish.loops.build import schedule_of, tree_of
 from planish.loops.features.executions import Executions
-from planish.loops.features.fixed_width import CONTEXT, LOOPS, SCHEMA
+from planish.loops.features.fixed_width import CONTEXT, LOOPS, SCHEMA, features_of
 from planish.loops.features.footprint import footprint, union
 from planish.loops.features.loop_rows import NAMES, Context
 from planish.loops.features.touching import WORK, Visits
 from planish.loops.ir.annotated import AnnotatedTree, Vectors
 from planish.loops.ir.tree import Loop, LoopTree
 from planish.loops.lang.parse import parse
+from planish.loops.lang.program import Program
 from planish.loops.lower import physical, virtual
-from planish.loops.space import TemplateSpace
 from planish.loops.steps import Pack, Reorder, Split
 
 WIDE = Vectors(16, 32, True)
@@ -118,26 +119,28 @@ def test_a_loop_that_only_begins_sums_in_registers_is_not_executed() -> None:
     assert [row["counted"] + row["unrolled"] for row in rows] == [1, 1, 0, 0, 1, 1, 1]
 
 
-def space() -> TemplateSpace:
-    program = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 70, "n": 90, "k": 65})
-    return TemplateSpace(program, Target("", machine=MACHINE))
+PRODUCT = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 70, "n": 90, "k": 65})
+
+
+def described(*candidates: Candidate, of: Program = PRODUCT) -> NDArray[np.float32]:
+    return features_of([schedule_of(of, candidate) for candidate in candidates], WIDE, MACHINE)
 
 
 def test_a_candidate_has_as_many_features_as_any_other() -> None:
     splits = [Split("k", 32), Split("m", 24), Split("m", 6), Split("n", 48), Split("n", 16)]
     deep = Candidate((*splits, Split("k", 8), Split("k", 4), Split("n", 8), Split("m", 2)))
-    found = space().features([Candidate(), space().start(), deep])
+    found = described(Candidate(), Candidate(tuple(splits)), deep)
     assert found.shape == (3, SCHEMA.width)
     assert found.dtype == np.float32
     assert np.isfinite(found).all()
-    assert list(found[:, SCHEMA.names.index("path")]) == [3, 5, 12]
+    assert list(found[:, SCHEMA.names.index("path")]) == [3, 8, 12]
     assert SCHEMA.width == len(set(SCHEMA.names))
 
 
 def test_more_loops_than_there_is_room_for_are_left_out() -> None:
     program = parse("B[m] = A[m]", {"m": 1 << 15})
     splits = [Split("m", 1 << i) for i in range(LOOPS + 1, 0, -1)]
-    found = TemplateSpace(program, Target("", machine=MACHINE)).features([Candidate(tuple(splits))])
+    found = described(Candidate(tuple(splits)), of=program)
     assert found[0, SCHEMA.names.index("path")] == LOOPS + 2
 
 
@@ -145,12 +148,12 @@ def test_what_a_step_decides_is_seen() -> None:
     """Each of these changes some feature: packing, the order, splitting."""
     plain = Candidate((Split("m", 7),))
     others = [Pack("B", "root"), Reorder(("k", "m:7", "n", "m")), Split("n", 16)]
-    found = space().features([plain, *(plain.then(step) for step in others)])
+    found = described(plain, *(plain.then(step) for step in others))
     assert len({row.tobytes() for row in found}) == len(found)
 
 
 def test_a_program_of_one_element_has_features() -> None:
-    found = TemplateSpace(parse("B[] = A[] * A[]", {}), Target("", machine=MACHINE)).features([Candidate()])
+    found = described(Candidate(), of=parse("B[] = A[] * A[]", {}))
     assert found[0, SCHEMA.names.index("path")] == 0
 
 

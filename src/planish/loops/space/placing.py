@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice, permutations
 from math import prod
 
@@ -41,11 +42,17 @@ def _order(context: Context) -> Options:
     """
     outer = context.outer
     options: dict[str, Option] = {}
-    for order in islice(_orders(_by_use(context, outer)), ORDERS_MAX):
-        names = tuple(map(loop_text, order))
-        steps = (Reorder(names),) if order != outer else ()
-        options[" ".join(names)] = Option(steps, 0.1 if options else 1.0)
+    for order, name, step in _named_orders(_by_use(context, outer)):
+        options[name] = Option((step,) if order != outer else (), 0.1 if options else 1.0)
     return options
+
+
+@lru_cache(maxsize=4096)
+def _named_orders(first: Order) -> tuple[tuple[Order, str, Reorder], ...]:
+    """List the orders that are offered, with their names and steps; the same loops come again and again."""
+    orders = list(islice(_orders(first), ORDERS_MAX))
+    names = [tuple(map(loop_text, order)) for order in orders]
+    return tuple([(order, " ".join(n), Reorder(n)) for order, n in zip(orders, names, strict=True)])
 
 
 def _by_use(context: Context, loops: Order) -> Order:
@@ -70,11 +77,10 @@ def _by_use(context: Context, loops: Order) -> Order:
 
 def _orders(first: Order) -> Iterator[Order]:
     """List the permutations in which each axis keeps the order of its loops."""
+    # The loop of the larger step is outside: the steps of an axis decrease inward.
+    pairs = [(a, b) for a in first for b in first if a[0] == b[0] and a[1] > b[1]]
     for order in permutations(first):
-        places = {loop: i for i, loop in enumerate(order)}
-        # The loop of the larger step is outside: the steps of an axis decrease inward.
-        pairs = ((a, b) for a in first for b in first if a[0] == b[0] and a[1] > b[1])
-        if all(places[a] < places[b] for a, b in pairs):
+        if all(order.index(a) < order.index(b) for a, b in pairs):
             yield order
 
 

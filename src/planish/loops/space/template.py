@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 from typing import TYPE_CHECKING
 
 from planish.core import UNTAUGHT, Candidate, FeatureSchema, ScheduleError, SearchContext, Step, Target
-from planish.loops.ir.annotated import Vectors
-from planish.loops.ir.schedule import unscheduled
+from planish.loops.ir.schedule import Schedule, unscheduled
 from planish.loops.lang.program import Program
 from planish.loops.space.estimate import Tile
 from planish.loops.space.facts import Facts
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 Choices = Mapping[str, str]
 """Knob to the name of the alternative that is chosen."""
 
-MASKED_FROM = 64
-"""Bytes of a vector register from which on parts of a vector are as cheap as whole ones: AVX-512's masks."""
 KNOWN_MAX = 4096
 """Places before a knob that are remembered: neighbours have most of their way in common."""
 
@@ -46,6 +43,21 @@ class _Place:
     context: Context
     knob: Knob | None
     options: Options
+
+    @cached_property
+    def by_first(self) -> Mapping[Step | None, Sequence[str]]:
+        """The first step of alternatives to their names; None for those that have no steps."""
+        found: dict[Step | None, list[str]] = {}
+        for name, option in self.options.items():
+            found.setdefault(option.steps[0] if option.steps else None, []).append(name)
+        return found
+
+    def chosen(self, steps: tuple[Step, ...]) -> str | None:
+        """Name the alternative that steps begin with; None where there is none."""
+        names = [*self.by_first.get(None, ()), *(self.by_first.get(steps[0], ()) if steps else ())]
+        fits = [n for n in names if steps[: len(self.options[n].steps)] == self.options[n].steps]
+        # "none" fits everywhere, and the steps of one alternative may begin those of another.
+        return max(fits, key=lambda n: len(self.options[n].steps), default=None)
 
 
 class TemplateSpace:
@@ -144,22 +156,27 @@ class TemplateSpace:
     @property
     def schema(self) -> FeatureSchema:
         """What `features` gives."""
-        from planish.loops.features.fixed_width import SCHEMA
+        from planish.loops.features.schedule_columns import SCHEMA
 
         return SCHEMA
 
     def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
-        """Describe candidates by their annotated trees; any schedule of the program will do.
+        """Describe candidates by their schedules; any schedule of the program will do.
 
         Raises:
             ScheduleError: one is illegal.
         """
-        from planish.loops.features.fixed_width import features_of
+        from planish.loops.features.of_schedules import features_of
 
-        machine = self._facts.machine
-        vectors = Vectors(self._facts.lanes, machine.vector_registers, machine.vector_bytes >= MASKED_FROM)
-        schedules = [resolve(self._facts.program, candidate) for candidate in candidates]
-        return features_of(schedules, vectors, machine)
+        return features_of([*map(self._schedule, candidates)], self._facts.lanes, self._facts.machine)
+
+    def _schedule(self, candidate: Candidate) -> Schedule:
+        """Give a candidate's schedule, which is known where it was made here."""
+        try:
+            read = self._read(candidate)
+        except ScheduleError:  # of another space
+            return resolve(self._facts.program, candidate)
+        return self._place(tuple([name for _, name, _ in read])).context.schedule
 
     def _begin(self) -> Context:
         return Context(self._facts, unscheduled(self._facts.program), {}, "", Tile((), "", 1))
@@ -202,11 +219,9 @@ class TemplateSpace:
         read: list[tuple[str, str, Options]] = []
         names, left = _Names(), candidate.steps
         while knob := (place := self._place(names)).knob:
-            fits = [n for n, o in place.options.items() if left[: len(o.steps)] == o.steps]
-            if not fits:
+            name = place.chosen(left)
+            if name is None:
                 break
-            # "none" fits everywhere, and the steps of one alternative may begin those of another.
-            name = max(fits, key=lambda n: len(place.options[n].steps))
             read.append((knob.name, name, place.options))
             names, left = (*names, name), left[len(place.options[name].steps) :]
         if left:
