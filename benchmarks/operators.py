@@ -6,9 +6,10 @@ of the best library over ours: above 1, ours is faster. Ours has its own result 
 libraries where they take one. Weights of convolutions are constants, which ours may pack ahead; so torch also
 has them reordered ahead, and its channels-last layout, and the best of the three counts.
 
-`--cores 2` times the kernel tuned for two cores beside that for one, by the wall clock. `--save FILE` keeps
-each line, and leaves out what is there already. `--only WORD` takes the cases whose name has the word; it may
-be repeated. Run it on a quiet machine: `python benchmarks/operators.py --seconds 6`.
+`--cores 2` times the kernel tuned for two cores beside that for one, by the wall clock, in blocks of 5 ms:
+to wake a thread that sleeps takes some 0.2 ms, which a call after a pause pays, and calls in a row do not.
+`--save FILE` keeps each line, and leaves out what is there already. `--only WORD` takes the cases whose name
+has the word; it may be repeated. Run it on a quiet machine: `python benchmarks/operators.py --seconds 6`.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def compared(case: Case, store: Store, seconds: float, cores: int) -> Row:
     else:
         calls |= libraries(case, inputs, outputs)
     clock = time.perf_counter if cores > 1 else time.process_time
-    times = interleaved(calls, 1.0, clock=clock)
+    times = interleaved(calls, 1.0, 5e-3 if cores > 1 else 3e-4, clock)
     others = [s for name, s in times.items() if name != "planish"]
     ratio = times["planish"] / min(others) if cores > 1 else min(others) / times["planish"]
     return {"name": case.name, "ratio": ratio, "chosen": chosen, "times": times}
