@@ -68,6 +68,20 @@ def code_bytes(data: bytes) -> int:
     return sum(s.size for s in sections(data) if s.name == ".text" or s.name.startswith(".text."))
 
 
+def function_bytes(data: bytes) -> dict[str, int]:
+    """Give the size of each function's code in an object, by its symbol; raises as `sections` does."""
+    listed = sections(data)
+    code = {place for place, s in enumerate(listed) if s.name == ".text" or s.name.startswith(".text.")}
+    found: dict[str, int] = {}
+    for table in (s for s in listed if s.kind == _SYMTAB):
+        strings = data[listed[table.link].offset :][: listed[table.link].size]
+        symbols = data[table.offset : table.offset + table.size]
+        for name, kind, _, section, _, size in _SYMBOL.iter_unpack(symbols):
+            if kind & 15 == _FUNCTION and section in code:
+                found[_string(strings, name)] = size
+    return found
+
+
 def functions(path: Path, wanted: Collection[str]) -> dict[str, int]:
     """Find functions in a library's table of all symbols, where local ones stand too.
 

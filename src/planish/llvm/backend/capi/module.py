@@ -6,6 +6,7 @@ from ctypes import byref, c_void_p, string_at
 from typing import TYPE_CHECKING
 
 from planish.llvm.backend.capi.context import Context
+from planish.llvm.backend.capi.definitions import Definitions
 from planish.llvm.backend.capi.machine import Machine
 from planish.llvm.backend.elf import code_bytes
 from planish.llvm.backend.protocol import IRError, PassError
@@ -43,6 +44,10 @@ class CModule:
     def clone(self) -> CModule:
         handle = self._functions.LLVMCloneModule(self._handle)
         return CModule(self._session, self._context.share(), handle, self._machine)
+
+    def definitions(self) -> Definitions:
+        """Give what treats the functions that it defines one by one."""
+        return Definitions(self._functions, self._handle, self._context.handle, self._session.count)
 
     def run(self, pipeline: str) -> None:
         handle = self._handle

@@ -1,7 +1,7 @@
 """The functions of LLVM's C API that planish calls: what they give and take."""
 
 from collections.abc import Mapping
-from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint, c_void_p
+from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from typing import Any
 
 Signatures = Mapping[str, tuple[Any, ...]]
@@ -43,14 +43,36 @@ COMMON: Signatures = {
     ),
     "LLVMGetFirstFunction": (c_void_p, c_void_p),
     "LLVMGetNextFunction": (c_void_p, c_void_p),
+    "LLVMGetValueName2": (c_void_p, c_void_p, POINTER(c_size_t)),
+    "LLVMIsDeclaration": (c_int, c_void_p),
+    "LLVMGetLinkage": (c_int, c_void_p),
+    "LLVMSetLinkage": (None, c_void_p, c_int),
+    "LLVMSetComdat": (None, c_void_p, c_void_p),
+    "LLVMGetEnumAttributeKindForName": (c_uint, c_char_p, c_size_t),
+    "LLVMGetEnumAttributeAtIndex": (c_void_p, c_void_p, c_uint, c_uint),
+    "LLVMCreateEnumAttribute": (c_void_p, c_void_p, c_uint, c_uint64),
+    "LLVMAddAttributeAtIndex": (None, c_void_p, c_uint, c_void_p),
+    "LLVMRemoveEnumAttributeAtIndex": (None, c_void_p, c_uint, c_uint),
+    "LLVMGetFirstGlobalAlias": (c_void_p, c_void_p),
+    "LLVMGetNextGlobalAlias": (c_void_p, c_void_p),
+    "LLVMAliasGetAliasee": (c_void_p, c_void_p),
+    "LLVMGetFirstGlobalIFunc": (c_void_p, c_void_p),
+    "LLVMGetNextGlobalIFunc": (c_void_p, c_void_p),
+    "LLVMGetGlobalIFuncResolver": (c_void_p, c_void_p),
     "LLVMGetIntrinsicID": (c_uint, c_void_p),
     "LLVMLookupIntrinsicID": (c_uint, c_char_p, c_size_t),
     "LLVMGetFirstUse": (c_void_p, c_void_p),
     "LLVMGetNextUse": (c_void_p, c_void_p),
+    "LLVMGetUser": (c_void_p, c_void_p),
+    "LLVMGetInstructionParent": (c_void_p, c_void_p),
+    "LLVMGetBasicBlockParent": (c_void_p, c_void_p),
 }  # fmt: skip
 
 COUNT = "_ZNK4llvm6Module19getInstructionCountEv"
 """`unsigned llvm::Module::getInstructionCount() const`: the C API has none, and to walk by it is slow."""
+
+COUNT_OF_ONE = "_ZNK4llvm8Function19getInstructionCountEv"
+"""`unsigned llvm::Function::getInstructionCount() const`."""
 
 TARGETS = {
     r"x86_64|amd64|i[3-9]86": "X86",
@@ -73,5 +95,9 @@ def initialisers(target: str) -> list[str]:
     return [f"LLVMInitialize{target}{part}" for part in parts]
 
 
-NAMES = frozenset(COMMON) | {COUNT} | {name for target in TARGETS.values() for name in initialisers(target)}
+NAMES = (
+    frozenset(COMMON)
+    | {COUNT, COUNT_OF_ONE}
+    | {name for target in TARGETS.values() for name in initialisers(target)}
+)
 """Every symbol that is looked for."""

@@ -1,0 +1,109 @@
+"""A module's definitions one by one: which of them passes may change, and of which code is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from ctypes import byref, c_size_t, string_at
+from dataclasses import dataclass
+from functools import cached_property
+
+from planish.llvm.backend.capi.counting import Counter
+from planish.llvm.backend.capi.functions import Functions
+
+_FUNCTION = 0xFFFFFFFF  # LLVMAttributeFunctionIndex
+_AVAILABLE_EXTERNALLY = 1  # LLVMAvailableExternallyLinkage
+_KEPT_OUT = ("optnone", "noinline")
+"""LLVM runs passes on no function that is `optnone`, and wants it to be `noinline`."""
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """The functions that a module defines.
+
+    Args:
+        functions: LLVM's.
+        module: its handle.
+        context: its context's.
+        count: counts instructions.
+    """
+
+    functions: Functions
+    module: int
+    context: int
+    count: Counter
+
+    @cached_property
+    def by_name(self) -> Mapping[str, int]:
+        """Name to handle, in the module's order; functions without a name are left out."""
+        found = ((self._name(handle), handle) for handle in self._all("Function"))
+        return {name: handle for name, handle in found if name and not self._is_declared(handle)}
+
+    def keep_out(self, names: Collection[str]) -> None:
+        """Have passes leave these as they are; none of them may be kept out already."""
+        for name in names:
+            for kind in self._kinds:
+                made = self.functions.LLVMCreateEnumAttribute(self.context, kind, 0)
+                self.functions.LLVMAddAttributeAtIndex(self.by_name[name], _FUNCTION, made)
+
+    def let_in(self, names: Collection[str], noinline: Collection[str]) -> None:
+        """Undo what `keep_out` did.
+
+        Args:
+            names: those that were kept out.
+            noinline: those that were `noinline` before.
+        """
+        optnone, never = self._kinds
+        for name in names:
+            handle = self.by_name[name]
+            self.functions.LLVMRemoveEnumAttributeAtIndex(handle, _FUNCTION, optnone)
+            if name not in noinline:
+                self.functions.LLVMRemoveEnumAttributeAtIndex(handle, _FUNCTION, never)
+
+    def having(self, attribute: str) -> frozenset[str]:
+        """Name the definitions that have an attribute."""
+        kind = self._kind(attribute)
+        has = self.functions.LLVMGetEnumAttributeAtIndex
+        return frozenset(name for name, handle in self.by_name.items() if has(handle, _FUNCTION, kind))
+
+    def instructions(self) -> dict[str, int]:
+        """Count the instructions of each, as of a module."""
+        counts = self.count.of_each(self.module, self.by_name.values())
+        return {name: counts[handle] for name, handle in self.by_name.items()}
+
+    def leave_out(self, names: Collection[str]) -> None:
+        """Have no code made of these, as if another module held them; aliases need theirs."""
+        needed = self._aliased()
+        for name in names:
+            if (handle := self.by_name[name]) not in needed:
+                self.functions.LLVMSetComdat(handle, None)
+                self.functions.LLVMSetLinkage(handle, _AVAILABLE_EXTERNALLY)
+
+    @cached_property
+    def _kinds(self) -> tuple[int, ...]:
+        return tuple(map(self._kind, _KEPT_OUT))
+
+    def _kind(self, attribute: str) -> int:
+        name = attribute.encode()
+        kind: int = self.functions.LLVMGetEnumAttributeKindForName(name, len(name))
+        return kind
+
+    def _aliased(self) -> frozenset[int]:
+        aliases = map(self.functions.LLVMAliasGetAliasee, self._all("GlobalAlias"))
+        resolvers = map(self.functions.LLVMGetGlobalIFuncResolver, self._all("GlobalIFunc"))
+        return frozenset((*aliases, *resolvers))
+
+    def _all(self, kind: str) -> Iterator[int]:
+        first: Callable[[int], int] = getattr(self.functions, f"LLVMGetFirst{kind}")
+        following: Callable[[int], int] = getattr(self.functions, f"LLVMGetNext{kind}")
+        handle = first(self.module)
+        while handle:
+            yield handle
+            handle = following(handle)
+
+    def _is_declared(self, handle: int) -> bool:
+        return bool(self.functions.LLVMIsDeclaration(handle))
+
+    def _name(self, handle: int) -> str:
+        length = c_size_t()
+        start = self.functions.LLVMGetValueName2(handle, byref(length))
+        return string_at(start, length.value).decode("utf-8", "surrogateescape")

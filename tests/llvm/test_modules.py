@@ -1,0 +1,196 @@
+"""Whole modules made smaller function by function."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from planish.core import PlanishError, TargetError
+from planish.llvm.backend import IRError, open_backend
+from planish.llvm.clang import find_compiler
+from planish.llvm.modules import Improved, Progress, improve_module
+
+SOURCE = r"""
+#include <stddef.h>
+typedef int (*Call)(int);
+extern int puts(const char *);
+extern int printf(const char *, ...);
+static _Thread_local int last;
+static int seen[64];
+
+__attribute__((constructor)) static void begin(void) { last = 7; }
+
+static int plain(int x) { last = x; return x * 3 + last; }
+extern int other(int) __attribute__((alias("named")));
+int named(int x) { return plain(x) ^ 5; }
+
+__attribute__((weak)) int overridden(int x) { return x - 1; }
+__attribute__((section("special"))) int placed(int x) { return x + 11; }
+
+int machine(const char *s) {
+    static const void *const to[] = {&&add, &&sub, &&end};
+    int sum = 0;
+    goto *to[(*s++ - '0') % 3];
+add: sum += *s - '0'; goto *to[(*s++ - '0') % 3];
+sub: sum -= *s - '0'; goto *to[(*s++ - '0') % 3];
+end: return sum;
+}
+
+int choose(int kind, int a, int b, int *out) {
+    if (a == b) { seen[a & 63]++; out[0] = a; last++; return -1; }
+    switch (kind) {
+    case 0: if (a > 9) { seen[a & 63] += b; out[0] = a * b; last++; return a + 4; } break;
+    case 1: if (b > 9) { seen[b & 63] += b; out[1] = a * b; last++; return b + 4; } break;
+    case 2: if (a < 9) { seen[b & 63] += a; out[0] = a - b; last++; return a + 9; } break;
+    case 5: if (b < 9) { seen[a & 63] += a; out[1] = a - b; last++; return b + 9; } break;
+    case 9: { seen[a & 63]++; out[1] = b; last++; return -1; }
+    case 12: { seen[b & 63]++; out[0] = b; last++; return -1; }
+    }
+    last--;
+    return 0;
+}
+
+int table(unsigned k) {
+    switch (k) {
+    case 1: return overridden(3); case 2: return overridden(9); case 3: return overridden(11);
+    case 4: return placed(2); case 5: return placed(8); case 6: return placed(1);
+    }
+    for (unsigned i = 0; i < k; i++) seen[i & 63] += (int)(i * k);
+    return seen[k & 63];
+}
+
+typedef struct { void *(*take)(size_t); void (*give)(void *); void *(*again)(void *, size_t); } Hooks;
+void *malloc(size_t);
+void *realloc(void *, size_t);
+void free(void *);
+Hooks hooks = {malloc, free, realloc};
+void hook(Hooks *given) {
+    if (given == NULL) { hooks.take = malloc; hooks.give = free; hooks.again = realloc; return; }
+    hooks.take = malloc;
+    if (given->take != NULL) hooks.take = given->take;
+    hooks.give = free;
+    if (given->give != NULL) hooks.give = given->give;
+    hooks.again = NULL;
+    if ((hooks.take == malloc) && (hooks.give == free)) hooks.again = realloc;
+}
+
+int main(void) {
+    int out[2] = {0, 0};
+    Call call = other;
+    long sum = machine("0314159202");
+    for (int kind = 0; kind < 14; kind++)
+        for (int a = 0; a < 20; a++)
+            for (int b = 0; b < 20; b++) {
+                sum = sum * 31 + choose(kind, a, b, out);
+                sum += out[0] ^ (out[1] << 3) ^ call(a) ^ table((unsigned)b);
+            }
+    printf("%lx %d\n", sum, last);
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def module() -> str:
+    newest = int(open_backend().version.partition(".")[0])
+    try:
+        compiler = find_compiler(newest)
+    except TargetError as error:
+        pytest.skip(str(error))
+    return compiler.to_ir("f.c", ("-Xclang", "-disable-llvm-passes"), "Oz", source=SOURCE)
+
+
+@pytest.fixture(scope="module")
+def improved(module: str) -> Improved:
+    return improve_module(module, seconds=20)
+
+
+def text_of(code: bytes | str) -> str:
+    module = open_backend().parse(code)
+    try:
+        return module.text()
+    finally:
+        module.close()
+
+
+def code_of(code: bytes | str, pipeline: str = "") -> tuple[bytes, int]:
+    module = open_backend().parse(code)
+    try:
+        module.run(pipeline)
+        return module.object_code(), module.text_bytes()
+    finally:
+        module.close()
+
+
+def test_a_module_becomes_smaller_than_oz(module: str, improved: Improved) -> None:
+    assert improved.baseline == code_of(module, "default<Oz>")[1]
+    assert improved.total == code_of(improved.bitcode)[1] < improved.baseline
+    saved = sum(gain.before - gain.after for gain in improved.functions)
+    assert saved == improved.baseline - improved.total
+    assert all(gain.passes and gain.after < gain.before for gain in improved.functions)
+    assert improved.evaluations > len(improved.functions)
+
+
+def heads(code: bytes | str) -> list[str]:
+    """Give what the module says of its symbols, without bodies and numbers."""
+    lines = re.findall(r"^(?:define [^{]*|@[^\n]*|\$[^\n]*)", text_of(code), re.MULTILINE)
+    return sorted(
+        re.sub(r"[#!]\d+|section \"[^\"]*\"", "", line) for line in lines if "switch.table" not in line
+    )
+
+
+def test_symbols_stay_what_they_are(module: str, improved: Improved) -> None:
+    optimised = open_backend().parse(module)
+    optimised.run("default<Oz>")
+    text = text_of(improved.bitcode)
+    assert heads(improved.bitcode) == heads(optimised.text())
+    optimised.close()
+    assert "optnone" not in text
+    assert 'section "special"' in text
+    assert "@other = " in text
+
+
+def test_the_program_answers_as_before(module: str, improved: Improved, tmp_path: Path) -> None:
+    linker = shutil.which("cc") or shutil.which("clang-22")
+    if linker is None:
+        pytest.skip("no linker")
+    said: list[str] = []
+    for name, code in (("before", code_of(module)[0]), ("after", code_of(improved.bitcode)[0])):
+        (tmp_path / f"{name}.o").write_bytes(code)
+        subprocess.run([linker, tmp_path / f"{name}.o", "-o", tmp_path / name], check=True)
+        said.append(subprocess.run([tmp_path / name], check=True, capture_output=True, text=True).stdout)
+    assert said[0] == said[1]
+
+
+def test_instructions_are_counted_alike(module: str) -> None:
+    found = improve_module(module, "instructions", seconds=20, evaluations=200)
+    assert found.total <= found.baseline
+    assert found.evaluations <= 200
+    made = open_backend().parse(found.bitcode)
+    assert made.instructions() == found.total
+    made.close()
+
+
+def test_progress_is_told(module: str) -> None:
+    told: list[Progress] = []
+    found = improve_module(module, seconds=20, evaluations=60, progress=told.append)
+    assert [each.evaluations for each in told] == sorted({each.evaluations for each in told})
+    assert told[-1].evaluations == found.evaluations
+    assert told[-1].total == found.total
+
+
+def test_no_time_gives_what_oz_gives(module: str) -> None:
+    found = improve_module(module, seconds=0)
+    assert (found.total, found.functions, found.evaluations) == (found.baseline, (), 0)
+    assert code_of(found.bitcode)[1] == found.baseline
+
+
+def test_what_is_wrong_is_told() -> None:
+    with pytest.raises(PlanishError, match="modules have no objective 'size'"):
+        improve_module("", "size")
+    with pytest.raises(IRError, match="1:1: expected top-level entity"):
+        improve_module("no module")
