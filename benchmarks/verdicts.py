@@ -24,7 +24,7 @@ from pathlib import Path
 from known_work import Work, Worker, calls
 from planish.core import Candidate, Objective, Ratio
 from planish.executors import LocalExecutor
-from planish.measure import Entrant, Plan, Standing, Yardstick, remeasure
+from planish.measure import PairedSamples, Plan, Variant, Yardstick, remeasure
 
 GAINS = (1.0, 1.02, 1.05, 1.2)
 WHOLE = 714
@@ -101,7 +101,7 @@ def compared(setting: str, paired: bool, call_s: float, seconds: float, seed: in
     """Compare all gains at once."""
     rounds = round(call_s / _round_s() / WHOLE) * WHOLE
     factory = Worker(rounds if paired else 0, Yardstick())
-    everybody = [Entrant(str(g), Candidate((Work(round(rounds / g)),)), factory) for g in (1.0, *GAINS)]
+    everybody = [Variant(str(g), Candidate((Work(round(rounds / g)),)), factory) for g in (1.0, *GAINS)]
     began = time.monotonic()
     _, *others = remeasure(everybody[0], everybody[1:], TIME, LocalExecutor, Plan(seed=seed, seconds=seconds))
     took = time.monotonic() - began
@@ -116,18 +116,18 @@ def _round_s() -> float:
     return (time.process_time() - start) / count
 
 
-def _found(setting: str, gain: float, seconds: float, standing: Standing) -> Found:
-    evidence = standing.evidence
+def _found(setting: str, gain: float, seconds: float, sampled: PairedSamples) -> Found:
+    evidence = sampled.evidence
     assert evidence is not None
     return Found(
         setting,
         gain,
         seconds,
-        standing.verdict,
+        sampled.verdict,
         evidence.by_processor,
         _gains(evidence.ratio),
         _gains(evidence.wall),
-        len(standing.values),
+        len(sampled.values),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cli.conftest import Planish, Said
-from planish.measure import Entrant, Plan, Standing, remeasure_all
+from planish.measure import PairedSamples, Plan, Variant, remeasure_all
 from planish.results.result import read_result
 from planish.store import open_store
 from planish.tuning.final import compare
@@ -22,19 +22,21 @@ MATMUL = ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=8,n=8,k=8")
 MINIMAL = "define i32 @f(i32 %x) {\n  ret i32 %x\n}\n"
 
 
-def slower(standing: Standing) -> Standing:
-    """Make an entrant three times as bad as it is."""
-    values = tuple(tuple(3 * value + 1 for value in row) for row in standing.values)
-    return replace(standing, values=values, verdict="worse")
+def slower(sampled: PairedSamples) -> PairedSamples:
+    """Make a variant three times as bad as it is."""
+    values = tuple(tuple(3 * value + 1 for value in row) for row in sampled.values)
+    return replace(sampled, values=values, verdict="worse")
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the comparison at the end find everybody slower than the baseline."""
 
-    def found(baseline: Entrant, entrants: Sequence[Entrant], *others: Any) -> list[Mapping[str, Standing]]:
-        base, *rest = remeasure_all(baseline, entrants, *others)
-        return [base, *({name: slower(standing) for name, standing in each.items()} for each in rest)]
+    def found(
+        baseline: Variant, variants: Sequence[Variant], *others: Any
+    ) -> list[Mapping[str, PairedSamples]]:
+        base, *rest = remeasure_all(baseline, variants, *others)
+        return [base, *({name: slower(sampled) for name, sampled in each.items()} for each in rest)]
 
     monkeypatch.setattr(compare, "remeasure_all", found)
     monkeypatch.setattr(compare, "Plan", partial(Plan, processes=1))

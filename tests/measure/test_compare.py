@@ -20,7 +20,7 @@ from planish.core import (
 )
 from planish.executors import InlineExecutor, LocalExecutor
 from planish.isolation import Answer
-from planish.measure import Entrant, Plan, remeasure, remeasure_all
+from planish.measure import Plan, Variant, remeasure, remeasure_all
 from planish.testing.acting import Actor, Diary, act
 
 COST = Objective("cost")
@@ -34,8 +34,8 @@ def inline(tmp_path: Path) -> Start:
     return start
 
 
-def _actor(name: str, value: float, act_name: str = "measure") -> Entrant:
-    return Entrant(name, act(act_name, value), Actor)
+def _actor(name: str, value: float, act_name: str = "measure") -> Variant:
+    return Variant(name, act(act_name, value), Actor)
 
 
 BASE = _actor("base", 2.0)
@@ -43,11 +43,11 @@ BASE = _actor("base", 2.0)
 
 def test_the_verdicts(inline: Start) -> None:
     others = [_actor("good", 1.0), _actor("same", 2.0), _actor("bad", 3.0)]
-    standings = remeasure(BASE, others, COST, inline)
-    assert [s.name for s in standings] == ["base", "good", "same", "bad"]
-    assert [s.verdict for s in standings] == ["same", "better", "same", "worse"]
-    assert [s.ratio.value for s in standings if s.ratio] == [1.0, 0.5, 1.0, 1.5]
-    assert [s.median for s in standings] == [2.0, 1.0, 2.0, 3.0]
+    paired = remeasure(BASE, others, COST, inline)
+    assert [s.name for s in paired] == ["base", "good", "same", "bad"]
+    assert [s.verdict for s in paired] == ["same", "better", "same", "worse"]
+    assert [s.ratio.value for s in paired if s.ratio] == [1.0, 0.5, 1.0, 1.5]
+    assert [s.median for s in paired] == [2.0, 1.0, 2.0, 3.0]
 
 
 def test_more_may_be_better(inline: Start) -> None:
@@ -75,8 +75,8 @@ class Drifting:
 
 
 def test_a_gain_within_the_noise_is_none(inline: Start) -> None:
-    def drifting(name: str, value: float) -> Entrant:
-        return Entrant(name, act(value=value), make)
+    def drifting(name: str, value: float) -> Variant:
+        return Variant(name, act(value=value), make)
 
     make = Drifting
     plan = Plan(processes=5, rounds=6)
@@ -94,10 +94,10 @@ def test_a_failure_is_told(inline: Start) -> None:
 
 def test_an_exact_objective_is_measured_once(tmp_path: Path) -> None:
     book = tmp_path / "diary"
-    base, good = (Entrant(str(value), act(value=value), Diary(book)) for value in (2.0, 1.0))
+    base, good = (Variant(str(value), act(value=value), Diary(book)) for value in (2.0, 1.0))
     start = partial(LocalExecutor, lock=tmp_path / "lock")
-    standings = remeasure(base, [good], Objective("cost", exact=True), start)
-    assert [(s.values, s.verdict) for s in standings] == [(((2.0,),), "same"), (((1.0,),), "better")]
+    paired = remeasure(base, [good], Objective("cost", exact=True), start)
+    assert [(s.values, s.verdict) for s in paired] == [(((2.0,),), "same"), (((1.0,),), "better")]
     assert len(diary(book)) == 2
 
 
@@ -112,7 +112,7 @@ def test_an_exact_objective_is_measured_once(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_compared(
-    inline: Start, baseline: Entrant, objective: Objective, plan: Plan, message: str
+    inline: Start, baseline: Variant, objective: Objective, plan: Plan, message: str
 ) -> None:
     with pytest.raises(PlanishError, match=message):
         remeasure(baseline, [], objective, inline, plan)
@@ -137,8 +137,8 @@ def test_rounds_are_interleaved_and_shuffled_by_seed() -> None:
     def batches(seed: int) -> list[Sequence[Candidate]]:
         found: list[Sequence[Candidate]] = []
         others = [_actor("a", 1.0), _actor("b", 3.0)]
-        standings = remeasure(BASE, others, COST, partial(Backwards, found), Plan(3, 4, seed))
-        assert [standing.median for standing in standings] == [2.0, 1.0, 3.0]
+        paired = remeasure(BASE, others, COST, partial(Backwards, found), Plan(3, 4, seed))
+        assert [sampled.median for sampled in paired] == [2.0, 1.0, 3.0]
         return found
 
     here = batches(1)
@@ -160,25 +160,25 @@ class Both:
 
 def test_one_batch_tells_of_all_objectives(inline: Start) -> None:
     base, good, broken = (
-        Entrant(name, act(how, value), Both)
+        Variant(name, act(how, value), Both)
         for name, how, value in (("base", "measure", 2.0), ("good", "measure", 1.0), ("broken", "raise", 1.0))
     )
     objectives = [COST, Objective("error", exact=True)]
     found = remeasure_all(base, [good, broken], objectives, inline, Plan(processes=2, rounds=2))
-    assert [{n: s.verdict for n, s in standings.items()} for standings in found] == [
+    assert [{n: s.verdict for n, s in paired.items()} for paired in found] == [
         {"cost": "same", "error": "same"},
         {"cost": "better", "error": "worse"},
         {"cost": "failed", "error": "failed"},
     ]
     assert found[1]["error"].values == ((1.0, 1.0), (1.0, 1.0))
     assert remeasure(base, [good, broken], COST, inline, Plan(processes=2, rounds=2)) == [
-        standings["cost"] for standings in found
+        paired["cost"] for paired in found
     ]
 
 
 def test_processes_are_fresh_and_factories_are_their_own(tmp_path: Path) -> None:
     books = [tmp_path / "a", tmp_path / "b"]
-    a, b = (Entrant(book.name, act(value=2.0), Diary(book)) for book in books)
+    a, b = (Variant(book.name, act(value=2.0), Diary(book)) for book in books)
     start = partial(LocalExecutor, lock=tmp_path / "lock")
     remeasure(a, [b], COST, start, Plan(processes=3, rounds=2))
     processes = [pid for pid, _ in diary(books[0])]

@@ -8,7 +8,7 @@ import pytest
 
 from planish.core import Candidate, EvaluatorSpec, Measured, Objective, rng
 from planish.isolation import Answer
-from planish.measure import Entrant, Plan, Standing, remeasure
+from planish.measure import PairedSamples, Plan, Variant, remeasure
 from planish.testing.acting import Act, Actor, act
 from scripted import Scripted
 
@@ -63,12 +63,12 @@ class Machine(Scripted):
         return Answer(position, Measured({"time_s": seconds}), {})
 
 
-def compared(noise: Noise, gains: Sequence[float], seed: int) -> tuple[list[Standing], int]:
-    """Compare what is so many times faster than the baseline; gives standings, and the processes needed."""
+def compared(noise: Noise, gains: Sequence[float], seed: int) -> tuple[list[PairedSamples], int]:
+    """Compare what is so many times faster than the baseline; gives the samples, and the processes needed."""
     machine = Machine(noise, seed)
     # The same value as the baseline's would share its offset and drift.
     times = [1.0, *(1 / gain - (gain == 1) * 1e-9 for gain in gains)]
-    base, *others = (Entrant(str(time), act(value=time), Actor) for time in times)
+    base, *others = (Variant(str(time), act(value=time), Actor) for time in times)
     return remeasure(base, others, TIME, machine, Plan(seed=seed))[1:], machine.processes
 
 
@@ -77,10 +77,10 @@ def test_intervals_cover_the_truth_and_equals_are_seldom_called_faster(noise: No
     gains = (1.0, 1.02, 1.05, 1.2)
     covered, faster = 0, 0
     for seed in range(100):
-        for gain, standing in zip(gains, compared(noise, gains, seed)[0], strict=True):
-            assert standing.ratio is not None
-            covered += standing.ratio.low <= 1 / gain <= standing.ratio.high
-            faster += gain == 1.0 and standing.verdict == "better"
+        for gain, sampled in zip(gains, compared(noise, gains, seed)[0], strict=True):
+            assert sampled.ratio is not None
+            covered += sampled.ratio.low <= 1 / gain <= sampled.ratio.high
+            faster += gain == 1.0 and sampled.verdict == "better"
     assert covered >= 370  # of 400
     assert faster <= 5  # of 100
 

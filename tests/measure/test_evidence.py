@@ -3,7 +3,7 @@
 import pytest
 
 from planish.core import Candidate, Measured, Objective, Outcome, Ratio, StageClock, rng
-from planish.measure import Entrant, Evidence, Plan, by_processor_time, remeasure
+from planish.measure import Evidence, Plan, Variant, by_processor_time, remeasure
 from planish.testing.acting import Act, act
 from scripted import Here
 
@@ -56,13 +56,13 @@ def compared(objective: Objective, gain: float, pause: float = 0.0) -> list[tupl
     for seed in range(40):
         busy = Busy(seed, pause)
         base, good = (
-            Entrant(name, act(value=v), lambda b=busy: b) for name, v in (("", 1.0), (" ", 1 / gain))
+            Variant(name, act(value=v), lambda b=busy: b) for name, v in (("", 1.0), (" ", 1 / gain))
         )
-        _, standing = remeasure(base, [good], objective, Here, Plan())
-        ratio = standing.ratio
+        _, sampled = remeasure(base, [good], objective, Here, Plan())
+        ratio = sampled.ratio
         assert ratio is not None
         truth = gain if objective.direction == "up" else 1 / gain
-        found.append((standing.verdict, ratio.value, ratio.low <= truth <= ratio.high))
+        found.append((sampled.verdict, ratio.value, ratio.low <= truth <= ratio.high))
     return found
 
 
@@ -88,6 +88,6 @@ def test_without_processor_time_the_clock_decides() -> None:
             return Measured(outcome.values, {"time_s": outcome.samples["time_s"]})
 
     clock = OneClock(0)
-    base, good = (Entrant(str(value), act(value=value), lambda: clock) for value in (1.0, 0.96))
-    _, standing = remeasure(base, [good], TIME, Here, Plan())
-    assert (standing.processor, standing.verdict) == ((), "same")
+    base, good = (Variant(str(value), act(value=value), lambda: clock) for value in (1.0, 0.96))
+    _, sampled = remeasure(base, [good], TIME, Here, Plan())
+    assert (sampled.processor, sampled.verdict) == ((), "same")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from planish.core import Candidate, EvaluatorSpec, Measured, Objective
 from planish.isolation import Answer
-from planish.measure import CutShortError, Entrant, Plan, interleave, remeasure, rounds
+from planish.measure import CutShortError, Plan, Variant, interleave, remeasure, rounds
 from planish.measure.multiplex import Turn
 from planish.testing.acting import Actor, act
 from scripted import Scripted
@@ -22,7 +22,7 @@ class Slow(Scripted):
 
     Args:
         start: seconds.
-        each: seconds by entrant; the baseline is the first.
+        each: seconds by variant; the baseline is the first.
     """
 
     def __init__(self, start: float, each: Sequence[float]) -> None:
@@ -40,21 +40,21 @@ class Slow(Scripted):
     def _answer(self, position: int, candidate: Candidate) -> Answer:
         turn = candidate.steps[0]
         assert isinstance(turn, Turn)
-        self.now += self._each[turn.entrant]
-        self.turns.append((self.processes, turn.entrant))
-        return Answer(position, Measured({"cost": 1.0 + turn.entrant}), {})
+        self.now += self._each[turn.variant]
+        self.turns.append((self.processes, turn.variant))
+        return Answer(position, Measured({"cost": 1.0 + turn.variant}), {})
 
 
 def measured(
     machine: Slow, count: int, seconds: float, objective: Objective = COST
 ) -> tuple[list[str], tuple[int, int]]:
-    """Compare so many entrants; gives the verdicts, and processes and rounds of the baseline."""
-    everybody = [Entrant(str(place), act(), Actor) for place in range(count + 1)]
+    """Compare so many variants; gives the verdicts, and processes and rounds of the baseline."""
+    everybody = [Variant(str(place), act(), Actor) for place in range(count + 1)]
     with pytest.MonkeyPatch.context() as patch:
         for module in (interleave, rounds):
             patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: machine.now))
         base, *others = remeasure(everybody[0], everybody[1:], objective, machine, Plan(seconds=seconds))
-    return [standing.verdict for standing in others], (len(base.values), len(base.values[0]))
+    return [sampled.verdict for sampled in others], (len(base.values), len(base.values[0]))
 
 
 def test_with_time_nothing_is_cut() -> None:
@@ -72,7 +72,7 @@ def test_rounds_go_first() -> None:
 def test_then_the_last_entrants_go() -> None:
     machine = Slow(1, [1, 2, 2, 2])
     assert measured(machine, 3, seconds=32) == (["worse", "worse", "left out"], (5, 1))
-    assert {entrant for process, entrant in machine.turns if process > 1} == {0, 1, 2}
+    assert {variant for process, variant in machine.turns if process > 1} == {0, 1, 2}
 
 
 def test_then_processes_go() -> None:
@@ -130,7 +130,7 @@ def test_it_ends_in_time_or_does_the_least(start: float, each: list[float], seco
     assert verdicts == ["worse"] * (len(verdicts) - out) + ["left out"] * out
     assert 2 <= processes <= 5
     kept = each[: len(each) - out]
-    assert out == len(each) - 2 or processes == 5, "entrants go before processes"
+    assert out == len(each) - 2 or processes == 5, "variants go before processes"
     assert machine.now <= max(seconds, 2 * (start + sum(kept))) + max(each) + 1e-6
     assert rounds >= 1
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from planish.core import Candidate, EvaluatorSpec, Failed, Measured, Objective, Outcome, rng
 from planish.isolation import Answer
-from planish.measure import Entrant, Plan, Standing, interleave, looks, remeasure, rounds
+from planish.measure import PairedSamples, Plan, Variant, interleave, looks, remeasure, rounds
 from planish.testing.acting import Act, Actor, act
 from scripted import Scripted
 
@@ -43,8 +43,8 @@ class Noisy(Scripted):
         return Measured({"cost": value * math.exp(self._random.normal(0, 0.1))})
 
 
-def compared(machine: Noisy, values: Sequence[float], plan: Plan) -> list[Standing]:
-    everybody = [Entrant(str(value), act(value=value), Actor) for value in (1.0, *values)]
+def compared(machine: Noisy, values: Sequence[float], plan: Plan) -> list[PairedSamples]:
+    everybody = [Variant(str(value), act(value=value), Actor) for value in (1.0, *values)]
     with pytest.MonkeyPatch.context() as patch:
         for module in (interleave, rounds, looks):
             patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: machine.now))
@@ -54,7 +54,7 @@ def compared(machine: Noisy, values: Sequence[float], plan: Plan) -> list[Standi
 def test_who_is_open_is_measured_further_beside_the_baseline() -> None:
     machine = Noisy()
     base, clear, same, broken = compared(machine, [CLEAR, OPEN, BROKEN], Plan())
-    assert [len(standing.values) for standing in (base, clear, same, broken)] == [20, 5, 20, 0]
+    assert [len(sampled.values) for sampled in (base, clear, same, broken)] == [20, 5, 20, 0]
     assert [clear.verdict, same.verdict, broken.verdict] == ["better", "same", "failed"]
 
 
@@ -66,6 +66,6 @@ def test_the_processes_have_a_bound() -> None:
 @given(st.lists(st.sampled_from([OPEN, CLEAR]), min_size=1, max_size=4), st.integers(35, 400))
 def test_it_ends_in_time(values: list[float], seconds: int) -> None:
     machine = Noisy()
-    standings = compared(machine, values, Plan(seconds=seconds))
+    paired = compared(machine, values, Plan(seconds=seconds))
     assert machine.now <= seconds
-    assert len(standings[0].values) >= 5
+    assert len(paired[0].values) >= 5

@@ -16,7 +16,7 @@ from isolation.processes import diary
 from planish.core import Objective
 from planish.executors import LocalExecutor
 from planish.isolation import LostError
-from planish.measure import Entrant, Plan, remeasure
+from planish.measure import Plan, Variant, remeasure
 from planish.testing.acting import Actor, act
 
 COST = Objective("cost")
@@ -47,23 +47,23 @@ def killing(book: Path, times: int, seed: int, number: signal.Signals) -> Genera
 def test_a_comparison_outlives_its_processes(tmp_path: Path, seed: int, number: signal.Signals) -> None:
     book = tmp_path / "diary"
     factory = Signed(book)
-    base, *others = (Entrant(f"#{place}", act(), factory) for place in range(4))
+    base, *others = (Variant(f"#{place}", act(), factory) for place in range(4))
     start = partial(LocalExecutor, lock=tmp_path / "lock")
     with killing(book, 2, seed, number) as killed:  # three in a row would be one too many
-        standings = remeasure(base, others, COST, start, PLAN)
+        paired = remeasure(base, others, COST, start, PLAN)
     assert killed
-    assert [standing.verdict for standing in standings] == ["same"] * 4
-    for standing in standings:
-        assert [len(row) for row in standing.values] == [2, 2, 2]
-    processes = [[set(standing.samples[at : at + 2]) for at in (0, 2, 4)] for standing in standings]
+    assert [sampled.verdict for sampled in paired] == ["same"] * 4
+    for sampled in paired:
+        assert [len(row) for row in sampled.values] == [2, 2, 2]
+    processes = [[set(sampled.samples[at : at + 2]) for at in (0, 2, 4)] for sampled in paired]
     assert all(row == processes[0] for row in processes), "who is compared was not in one process"
     assert all(len(process) == 1 for process in processes[0]), "a round was mended, not done again"
     assert len({pid for process in processes[0] for pid in process}) == 3
 
 
 def test_who_is_lost_again_and_again_is_left_out_alone(tmp_path: Path) -> None:
-    deadly = Entrant("deadly", act("signal", signal.SIGKILL), Actor)
-    base, harmless = (Entrant(name, act(), Actor) for name in ("base", "harmless"))
+    deadly = Variant("deadly", act("signal", signal.SIGKILL), Actor)
+    base, harmless = (Variant(name, act(), Actor) for name in ("base", "harmless"))
     start = partial(LocalExecutor, lock=tmp_path / "lock")
     _, one, other = remeasure(base, [deadly, harmless], COST, start, PLAN)
     assert (one.verdict, other.verdict) == ("left out", "same")
@@ -72,7 +72,7 @@ def test_who_is_lost_again_and_again_is_left_out_alone(tmp_path: Path) -> None:
 
 
 def test_if_it_is_the_baseline_nothing_is_compared(tmp_path: Path) -> None:
-    base = Entrant("base", act("signal", signal.SIGKILL), Actor)
+    base = Variant("base", act("signal", signal.SIGKILL), Actor)
     start = partial(LocalExecutor, lock=tmp_path / "lock")
     with pytest.raises(LostError, match="3 processes were lost while they measured it: killed by SIGKILL"):
-        remeasure(base, [Entrant("other", act(), Actor)], COST, start, PLAN)
+        remeasure(base, [Variant("other", act(), Actor)], COST, start, PLAN)

@@ -21,7 +21,7 @@ from scripted import Here
 
 
 class Striking(Here):
-    """Loses its process whenever it is to measure the first entrant."""
+    """Loses its process whenever it is to measure the first variant."""
 
     def _answer(self, position: int, candidate: Candidate) -> Answer:
         if candidate.steps[:1] == (Turn(1),):

@@ -111,10 +111,10 @@ def _show_rematches(rematches: Sequence[Rematch], names: Mapping[str, str]) -> N
             each.result.run.id,
             names.get(each.result.run.id) or each.result.run.searcher,
             one_line(title(each.result.task.program.text), 60),
-            _amount(each.standing.median, objective.unit),
+            _amount(each.sampled.median, objective.unit),
             _amount(each.baseline.median, objective.unit),
             *_gain(each, objective),
-            words(objective).get(each.standing.verdict, each.standing.verdict),
+            words(objective).get(each.sampled.verdict, each.sampled.verdict),
         ]
         for each in rematches
     ]
@@ -151,10 +151,10 @@ def _rematch_document(each: Rematch) -> dict[str, Any]:
     return {
         "run": run_document(each.result.run),
         "program": each.result.task.program.text,
-        "median": each.standing.median,
+        "median": each.sampled.median,
         "baseline": each.baseline.median,
         "gain": gain and gain.value,
         "interval": gain and [gain.low, gain.high],
-        "verdict": each.standing.verdict,
-        "failures": [f"{f.stage}: {f.reason}" for f in each.standing.failures],
+        "verdict": each.sampled.verdict,
+        "failures": [f"{f.stage}: {f.reason}" for f in each.sampled.failures],
     }

@@ -7,12 +7,12 @@ from planish.measure.evidence import Evidence
 from planish.measure.exclusion import exclusive
 from planish.measure.noise import noise
 from planish.measure.paired import Beside, Yardstick
-from planish.measure.plan import Entrant, Plan
+from planish.measure.paired_samples import PairedSamples, judged
+from planish.measure.plan import Plan, Variant
 from planish.measure.remeasure import remeasure, remeasure_all
 from planish.measure.resting import rest
 from planish.measure.rounds import CutShortError
 from planish.measure.samples import Samples, by_processor_time
-from planish.measure.standing import Standing, judged
 from planish.measure.timing import FINAL_TIMING, SEARCH_TIMING, Timer, Timing, time_call
 
 __all__ = [
@@ -21,14 +21,14 @@ __all__ = [
     "Beside",
     "Clocks",
     "CutShortError",
-    "Entrant",
     "Evidence",
+    "PairedSamples",
     "Plan",
     "Runs",
     "Samples",
-    "Standing",
     "Timer",
     "Timing",
+    "Variant",
     "Yardstick",
     "by_processor_time",
     "deadline",

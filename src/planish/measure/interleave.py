@@ -6,16 +6,16 @@ import time
 from collections.abc import Sequence
 
 from planish.core import Start
-from planish.measure.plan import Entrant, Plan, Round
+from planish.measure.plan import Plan, Round, Variant
 from planish.measure.rounds import CutShortError, Losses, Turns, measured
 
 
-def in_turns(everybody: Sequence[Entrant], plan: Plan, start: Start, least: int = 2) -> list[list[Round]]:
-    """Measure the baseline and entrants, interleaved; each process has a share of the time that is left.
+def in_turns(everybody: Sequence[Variant], plan: Plan, start: Start, least: int = 2) -> list[list[Round]]:
+    """Measure the baseline and variants, interleaved; each process has a share of the time that is left.
 
     The first has two shares, since evaluators may keep for the others what takes long to make; but it leaves
     them the time for a round each. There are as many rounds as fit in the share of every process, and one at
-    least; and as many processes as fit then, `least` at least. In the very first round entrants are measured
+    least; and as many processes as fit then, `least` at least. In the very first round variants are measured
     in their order, and who does not fit in the share, or in the later processes, is left out of all; in the
     other rounds a seed shuffles them.
 
@@ -23,13 +23,13 @@ def in_turns(everybody: Sequence[Entrant], plan: Plan, start: Start, least: int 
     three are lost in a row, that one is given up: nothing is known of it.
 
     Args:
-        everybody: the baseline, then the entrants, the most telling first.
+        everybody: the baseline, then the variants, the most telling first.
         plan: how much is measured.
         start: starts an executor with fresh processes. It may end a batch early.
         least: processes that are not left out for want of time.
 
     Returns:
-        Outcomes by entrant, then by process, then by round; none of those who were left out.
+        Outcomes by variant, then by process, then by round; none of those who were left out.
 
     Raises:
         CutShortError: the executor ended a batch of one of the least processes early.

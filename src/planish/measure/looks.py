@@ -9,14 +9,14 @@ from dataclasses import replace
 
 from planish.core import Start
 from planish.measure.interleave import in_turns
-from planish.measure.plan import Entrant, Plan, Round
+from planish.measure.plan import Plan, Round, Variant
 
 Table = list[list[Round]]
-"""Outcomes by entrant, process and round. An entrant that is settled early has only the first processes."""
+"""Outcomes by variant, process and round. A variant that is settled early has only the first processes."""
 
 
 def until_settled(
-    everybody: Sequence[Entrant], plan: Plan, start: Start, unsettled: Callable[[Table], Sequence[int]]
+    everybody: Sequence[Variant], plan: Plan, start: Start, unsettled: Callable[[Table], Sequence[int]]
 ) -> Table:
     """Measure all in turns, then those again of whom too little is known, in as many fresh processes.
 
@@ -24,7 +24,7 @@ def until_settled(
     occasion to be fooled (see `planish.measure.interval`).
 
     Args:
-        everybody: the baseline, then the entrants, the most telling first.
+        everybody: the baseline, then the variants, the most telling first.
         plan: how much is measured.
         start: starts an executor with fresh processes.
         unsettled: gives the places of those of whom too little is known; the baseline's, 0, is none.

@@ -12,22 +12,22 @@ from planish.isolation.limits import Limits
 class Turn(Step):
     """Whose turn it is; the first step of a candidate on its way to the panel."""
 
-    entrant: int
+    variant: int
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Makes the evaluators of all entrants; entrants that share a factory share an evaluator.
+    """Makes the evaluators of all variants; variants that share a factory share an evaluator.
 
     Args:
-        factories: one for each entrant.
+        factories: one for each variant.
     """
 
     factories: tuple[EvaluatorSpec, ...]
 
     @property
     def limits(self) -> Limits:
-        """What suffices for every entrant; nobody is evaluated again alone, since rounds are to be whole."""
+        """What suffices for every variant; nobody is evaluated again alone, since rounds are to be whole."""
         return replace(Limits.widest(map(Limits.of, self.factories)), attempts=1)
 
     @property
@@ -48,4 +48,4 @@ class _Switch:
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         turn, *steps = candidate.steps
         assert isinstance(turn, Turn)
-        return self._evaluators[turn.entrant].evaluate(Candidate(tuple(steps)), clock)
+        return self._evaluators[turn.variant].evaluate(Candidate(tuple(steps)), clock)

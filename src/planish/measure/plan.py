@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from planish.core import Candidate, EvaluatorSpec, Outcome
 
 Round = list[Outcome]
-"""The outcomes of the entrants that were not left out, in their order."""
+"""The outcomes of the variants that were not left out, in their order."""
 
 
 @dataclass(frozen=True)
-class Entrant:
-    """Somebody in the comparison.
+class Variant:
+    """One of those that are compared: the baseline, or a candidate beside it.
 
     Args:
         name: for people.
         candidate: what is measured.
-        factory: makes its evaluator; entrants may share one.
+        factory: makes its evaluator; variants may share one.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Plan:
         rounds: how often each process measures everybody at most; 3 in all are the least.
         seed: of the orders.
         seconds: that all of it should take, by the clock. It takes longer where one round in each of two
-            processes does, of the baseline and the first entrant.
+            processes does, of the baseline and the first variant.
         most: processes in all, where the comparison goes on since too little is known.
     """
 

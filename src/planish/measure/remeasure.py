@@ -18,34 +18,34 @@ from dataclasses import replace
 
 from planish.core import Objective, Outcome, PlanishError, Start
 from planish.measure.looks import Table, until_settled
-from planish.measure.plan import Entrant, Plan
-from planish.measure.standing import Standing, judged, tally
+from planish.measure.paired_samples import PairedSamples, judged, tally
+from planish.measure.plan import Plan, Variant
 
 
 def remeasure(
-    baseline: Entrant,
-    entrants: Sequence[Entrant],
+    baseline: Variant,
+    variants: Sequence[Variant],
     objective: Objective,
     start: Start,
     plan: Plan | None = None,
-) -> list[Standing]:
-    """Measure as `remeasure_all` does, by one objective; gives one standing for each."""
-    found = remeasure_all(baseline, entrants, [objective], start, plan)
-    return [standings[objective.name] for standings in found]
+) -> list[PairedSamples]:
+    """Measure as `remeasure_all` does, by one objective; gives the samples of each."""
+    found = remeasure_all(baseline, variants, [objective], start, plan)
+    return [paired[objective.name] for paired in found]
 
 
 def remeasure_all(
-    baseline: Entrant,
-    entrants: Sequence[Entrant],
+    baseline: Variant,
+    variants: Sequence[Variant],
     objectives: Sequence[Objective],
     start: Start,
     plan: Plan | None = None,
-) -> list[Mapping[str, Standing]]:
-    """Measure entrants and baseline again, interleaved, and judge by what is beyond the noise.
+) -> list[Mapping[str, PairedSamples]]:
+    """Measure variants and baseline again, interleaved, and judge by what is beyond the noise.
 
     Args:
         baseline: what the others are compared with.
-        entrants: the best few, the most telling first: where the time is short the last are left out.
+        variants: the best few, the most telling first: where the time is short the last are left out.
         objectives: what is compared, at least one; their values must not be negative. Each evaluation
             gives the values of all.
         start: starts executors with fresh processes, of one worker each, so that it evaluates a batch in its
@@ -54,14 +54,14 @@ def remeasure_all(
             process, all the same.
 
     Returns:
-        The baseline's standings by the objectives' names, then the entrants' in their order.
+        The baseline's samples by the objectives' names, then the variants' in their order.
 
     Raises:
         PlanishError: the baseline fails, an objective is not measured or is negative, or there are
             fewer than 3 rounds in all.
     """
     plan = _checked(plan or Plan(), objectives)
-    everybody = [baseline, *entrants]
+    everybody = [baseline, *variants]
     noisy = [objective for objective in objectives if not objective.exact]
 
     def unsettled(table: Table) -> list[int]:
@@ -71,13 +71,13 @@ def remeasure_all(
     outcomes = until_settled(everybody, plan, start, unsettled)
     judged = [_judge(everybody, outcomes, objective) for objective in objectives]
     return [
-        {objective.name: standings[place] for objective, standings in zip(objectives, judged, strict=True)}
+        {objective.name: paired[place] for objective, paired in zip(objectives, judged, strict=True)}
         for place in range(len(everybody))
     ]
 
 
-def _settled(standing: Standing) -> bool:
-    return standing.ratio is None or standing.ratio.settled
+def _settled(sampled: PairedSamples) -> bool:
+    return sampled.ratio is None or sampled.ratio.settled
 
 
 def _checked(plan: Plan, objectives: Sequence[Objective]) -> Plan:
@@ -91,13 +91,13 @@ def _checked(plan: Plan, objectives: Sequence[Objective]) -> Plan:
 
 
 def _judge(
-    everybody: Sequence[Entrant],
+    everybody: Sequence[Variant],
     outcomes: Sequence[Sequence[Sequence[Outcome]]],
     objective: Objective,
-) -> list[Standing]:
+) -> list[PairedSamples]:
     """Judge everybody by one objective; the first is the baseline."""
     base, *others = (tally(e.name, o, objective) for e, o in zip(everybody, outcomes, strict=True))
     if base.failures:
         failure = base.failures[0]
         raise PlanishError(f"the baseline failed: {failure.stage}: {failure.reason}: {failure.detail}")
-    return [judged(standing, base, objective) for standing in (base, *others)]
+    return [judged(sampled, base, objective) for sampled in (base, *others)]

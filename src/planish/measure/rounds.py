@@ -13,10 +13,10 @@ from planish.core import Candidate, Executor, Lost, Outcome, Start, evaluate, rn
 from planish.isolation.losses import LostError
 from planish.measure.deadline import deadline
 from planish.measure.multiplex import Panel, Turn
-from planish.measure.plan import Entrant, Plan, Round
+from planish.measure.plan import Plan, Round, Variant
 
 _LEAST = 2
-"""The baseline and the first entrant are never left out."""
+"""The baseline and the first variant are never left out."""
 _LOSSES = 3
 """Who is lost so often, in place of one process, is given up."""
 
@@ -26,14 +26,14 @@ class Turns:
     """What one process has to do.
 
     Args:
-        everybody: the baseline, then the entrants.
+        everybody: the baseline, then the variants.
         plan: of the whole comparison.
         process: its number, from 0.
         rounds: how many there are at most.
         ends: when it should be done, and when all processes should, by the monotonic clock.
     """
 
-    everybody: Sequence[Entrant]
+    everybody: Sequence[Variant]
     plan: Plan
     process: int
     rounds: int
@@ -123,7 +123,7 @@ def measured(turns: Turns, start: Start, losses: Losses) -> Done:
 def _process(turns: Turns, start: Start, losses: Losses) -> Done:
     everybody, found = turns.everybody, list[Round]()
     took, began, later = 0.0, time.monotonic(), turns.plan.processes - turns.process - 1
-    with start(Panel(tuple(entrant.factory for entrant in everybody))) as executor:
+    with start(Panel(tuple(variant.factory for variant in everybody))) as executor:
         starting = time.monotonic() - began
         while len(found) < turns.rounds and (not found or _fits(took, later * (starting + took), turns.ends)):
             began = time.monotonic()
@@ -158,7 +158,7 @@ def _fits(round_: float, others: float, ends: tuple[float, float]) -> bool:
 
 def _first(
     executor: Executor,
-    everybody: Sequence[Entrant],
+    everybody: Sequence[Variant],
     end: float,
     fits: Callable[[float], bool],
     losses: Losses,
@@ -181,7 +181,7 @@ def _first(
     if math.isinf(end):
         return _round(executor, everybody, range(len(everybody)), losses), time.monotonic() - began
     found: Round = []
-    # The seconds after so many entrants, from none on.
+    # The seconds after so many variants, from none on.
     took = [0.0]
     for place in range(len(everybody)):
         if place >= _LEAST and time.monotonic() >= end:
@@ -198,7 +198,7 @@ def _first(
     return found, took[len(found)]
 
 
-def _round(executor: Executor, everybody: Sequence[Entrant], order: Sequence[int], losses: Losses) -> Round:
+def _round(executor: Executor, everybody: Sequence[Variant], order: Sequence[int], losses: Losses) -> Round:
     """Measure some in an order; gives their outcomes by place.
 
     Raises:

@@ -12,7 +12,7 @@ from planish.core import Measured, MismatchError, Objective, PlanishError, Progr
 from planish.executors import LocalExecutor
 from planish.isolation import LostError
 from planish.levels import level_named, name_files
-from planish.measure import Entrant, Plan, Standing, remeasure_all
+from planish.measure import PairedSamples, Plan, Variant, remeasure_all
 from planish.results.result import Result, read_result
 from planish.store import Reader, open_store
 
@@ -137,28 +137,28 @@ def _is_recorded(result: Result, store: Reader) -> bool:
     return bool(store.known(result.run.task_key, [result.candidate]))
 
 
-def _measured(result: Result, start: Start) -> Mapping[str, Standing]:
+def _measured(result: Result, start: Start) -> Mapping[str, PairedSamples]:
     """Measure the winner beside the baseline, as at the end of a run; gives how it did by each objective."""
     result.level.target(result.task.program, result.task.target.cores)  # raises where there are not so many
     factory = result.level.evaluator(result.task, final=True)
-    baseline = Entrant("baseline", result.level.baseline(result.task), factory)
-    winner = Entrant("winner", result.candidate, factory)
+    baseline = Variant("baseline", result.level.baseline(result.task), factory)
+    winner = Variant("winner", result.candidate, factory)
     plan = Plan(seed=result.run.seed)
     plan = replace(plan, most=plan.processes)
     return remeasure_all(baseline, [winner], result.task.objectives, start, plan)[1]
 
 
-def _judged(result: Result, standings: Mapping[str, Standing]) -> Validation:
-    standing = standings[result.objective.name]
-    if standing.lost:
-        raise LostError(f"nothing is known of run {result.run.id}: {standing.why}", "Validate it again.")
+def _judged(result: Result, paired: Mapping[str, PairedSamples]) -> Validation:
+    sampled = paired[result.objective.name]
+    if sampled.lost:
+        raise LostError(f"nothing is known of run {result.run.id}: {sampled.why}", "Validate it again.")
     task = result.task
     steps = f"{len(result.candidate.steps)} steps of level {task.level}, version {task.level_version}"
     replay = Check("replay", "holds", steps)
-    if not standing.failures:
+    if not sampled.failures:
         answer = Check("answer", "holds", "built, verified against the reference")
-        return Validation(result.run.id, replay, answer, _values(result, standings))
-    failure = standing.failures[0]
+        return Validation(result.run.id, replay, answer, _values(result, paired))
+    failure = sampled.failures[0]
     what = f"{failure.stage}: {failure.reason}: {failure.detail}"
     if failure.stage == "transform":
         return _not_replayed(result.run.id, what)
@@ -171,11 +171,10 @@ def _not_replayed(run_id: str, why: str) -> Validation:
     return Validation(run_id, Check("replay", "differs", why), *skipped)
 
 
-def _values(result: Result, standings: Mapping[str, Standing]) -> Check:
+def _values(result: Result, paired: Mapping[str, PairedSamples]) -> Check:
     """Compare every objective that is on record."""
     pairs = [
-        (objective, _spans(result, objective, standings[objective.name]))
-        for objective in result.task.objectives
+        (objective, _spans(result, objective, paired[objective.name])) for objective in result.task.objectives
     ]
     known = [(objective, spans) for objective, spans in pairs if spans is not None]
     told = "; ".join(f"{what}: {now} now, {then} recorded" for _, (then, now, what) in known)
@@ -184,16 +183,16 @@ def _values(result: Result, standings: Mapping[str, Standing]) -> Check:
     return Check("value", "differs", f"{told}{_changes(result)}")
 
 
-def _spans(result: Result, objective: Objective, standing: Standing) -> tuple[_Span, _Span, str] | None:
+def _spans(result: Result, objective: Objective, sampled: PairedSamples) -> tuple[_Span, _Span, str] | None:
     """Give a value as recorded and as measured now, and what it is; None where it is not on record.
 
     The ratio to a baseline of the same minutes is what can be compared between days; without a
     comparison on record, the samples themselves must do.
     """
-    name, ratio = objective.name, standing.ratio
+    name, ratio = objective.name, sampled.ratio
     assert ratio is not None
     if result.finalist is None:
-        return _beside_trial(result, objective, standing)
+        return _beside_trial(result, objective, sampled)
     then, now = result.finalist.measured[name].gain, ratio.gain(objective)
     what = "times better than the baseline"
     what = f"{name}, {what}" if len(result.task.objectives) > 1 else what
@@ -201,14 +200,14 @@ def _spans(result: Result, objective: Objective, standing: Standing) -> tuple[_S
 
 
 def _beside_trial(
-    result: Result, objective: Objective, standing: Standing
+    result: Result, objective: Objective, sampled: PairedSamples
 ) -> tuple[_Span, _Span, str] | None:
     assert isinstance(result.best.outcome, Measured)
     value = result.best.outcome.values.get(objective.name)
     if value is None:
         return None
     recorded = result.best.outcome.samples.get(objective.name) or (value,)
-    rows = [statistics.median(row) for row in standing.values]
+    rows = [statistics.median(row) for row in sampled.values]
     return _Span(min(recorded), max(recorded)), _Span(min(rows), max(rows)), objective.name
 
 

@@ -13,7 +13,7 @@ from planish.budget import Budget
 from planish.core import Objective, PlanishError, Ratio, Start, Trial
 from planish.executors import LocalExecutor
 from planish.levels import level_named, load_program
-from planish.measure import Entrant, Plan, Standing, judged, remeasure
+from planish.measure import PairedSamples, Plan, Variant, judged, remeasure
 from planish.results.result import Result, read_result
 from planish.settings import Settings
 from planish.store import Reader, Store, open_store
@@ -150,18 +150,18 @@ class Rematch:
 
     Args:
         result: the winner's run.
-        standing: how it did; its ratio is to the baseline of its own task.
+        sampled: what was measured of it; its ratio is to the baseline of its own task.
         baseline: how that baseline did in the same run.
     """
 
     result: Result
-    standing: Standing
-    baseline: Standing
+    sampled: PairedSamples
+    baseline: PairedSamples
 
     @property
     def gain(self) -> Ratio | None:
         """How many times better than the baseline; None where it failed."""
-        over = self.standing.ratio
+        over = self.sampled.ratio
         return None if over is None else over.gain(self.result.objective)
 
 
@@ -194,12 +194,12 @@ def compare_results(
     plan = plan or Plan()
     tasks = {result.task.key: result for result in results}
     factories = {key: r.level.evaluator(r.task, final=True) for key, r in tasks.items()}
-    baselines = [Entrant("baseline", r.level.baseline(r.task), factories[key]) for key, r in tasks.items()]
-    winners = [Entrant(r.run.id, r.candidate, factories[r.task.key]) for r in results]
-    standings = remeasure(baselines[0], [*baselines[1:], *winners], objective, start, plan)
+    baselines = [Variant("baseline", r.level.baseline(r.task), factories[key]) for key, r in tasks.items()]
+    winners = [Variant(r.run.id, r.candidate, factories[r.task.key]) for r in results]
+    paired = remeasure(baselines[0], [*baselines[1:], *winners], objective, start, plan)
     # The baselines come first.
-    base = dict(zip(tasks, standings, strict=False))
-    again = standings[len(tasks) :]
+    base = dict(zip(tasks, paired, strict=False))
+    again = paired[len(tasks) :]
     return [
         Rematch(r, judged(s, base[r.task.key], objective), base[r.task.key])
         for r, s in zip(results, again, strict=True)

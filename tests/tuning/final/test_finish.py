@@ -14,7 +14,7 @@ import pytest
 
 from planish.budget import Budget
 from planish.core import Candidate, PlanishError, TargetError, Task
-from planish.measure import CutShortError, Entrant, Plan, Standing, remeasure_all
+from planish.measure import CutShortError, PairedSamples, Plan, Variant, remeasure_all
 from planish.results.codec import medians
 from planish.results.comparison import Comparison, Finalist
 from planish.results.decoding import decode
@@ -129,13 +129,13 @@ def test_another_baseline_is_measured_too(full: Ended) -> None:
 def test_another_baseline_is_told_by_its_ratio_to_the_baseline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def busy(baseline: Entrant, entrants: list[Entrant], *others: Any) -> list[Mapping[str, Standing]]:
-        times = 3.0 if entrants[0].name == "slow" else 1.0
-        found = remeasure_all(baseline, entrants, *others)
-        return [{name: slowed(standing, times) for name, standing in each.items()} for each in found]
+    def busy(baseline: Variant, variants: list[Variant], *others: Any) -> list[Mapping[str, PairedSamples]]:
+        times = 3.0 if variants[0].name == "slow" else 1.0
+        found = remeasure_all(baseline, variants, *others)
+        return [{name: slowed(sampled, times) for name, sampled in each.items()} for each in found]
 
-    def slowed(standing: Standing, times: float) -> Standing:
-        return replace(standing, values=tuple(tuple(times * v for v in row) for row in standing.values))
+    def slowed(sampled: PairedSamples, times: float) -> PairedSamples:
+        return replace(sampled, values=tuple(tuple(times * v for v in row) for row in sampled.values))
 
     monkeypatch.setattr(compare, "remeasure_all", busy)
     reference = comparison(ended(tmp_path, Full())).reference

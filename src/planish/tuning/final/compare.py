@@ -11,7 +11,7 @@ from functools import partial
 
 from planish.core import EQUAL, EvaluatorSpec, Executor, Objective, PlanishError, Reference
 from planish.isolation import LostError
-from planish.measure import CutShortError, Entrant, Plan, Standing, remeasure_all, seconds_left
+from planish.measure import CutShortError, PairedSamples, Plan, Variant, remeasure_all, seconds_left
 from planish.results.comparison import Clocks, Compared, Finalist, Measurement
 from planish.tuning.final.front import order
 from planish.tuning.final.outcome import SearchOutcome
@@ -20,7 +20,7 @@ from planish.tuning.final.state import FinalState
 REFERENCE_S = 10.0
 """Another baseline is measured so long at most."""
 
-Standings = Mapping[str, Standing]
+SamplesByObjective = Mapping[str, PairedSamples]
 """How somebody did, by the objectives' names."""
 
 
@@ -43,34 +43,36 @@ def compare(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     level, task = search.level, search.task
     factory, unchanged = level.evaluator(task, final=True), level.baseline(task)
     candidates = [each.candidate for each in state.finalists]
-    entrants = {c: Entrant(f"#{i}", c, factory) for i, c in enumerate(candidates, 1) if c != unchanged}
-    baseline = Entrant("baseline", unchanged, factory)
+    variants = {c: Variant(f"#{i}", c, factory) for i, c in enumerate(candidates, 1) if c != unchanged}
+    baseline = Variant("baseline", unchanged, factory)
     plan = Plan(seed=search.settings.seed, seconds=max(0.0, end - time.monotonic()))
     noisy = not all(objective.exact for objective in task.objectives)
     # What is exact needs no fresh processes.
     start = search.start if search.executor is None or noisy else partial(_lent, search.executor)
     try:
-        base, *found = remeasure_all(baseline, list(entrants.values()), task.objectives, start, plan)
+        base, *found = remeasure_all(baseline, list(variants.values()), task.objectives, start, plan)
     except CutShortError:
         return replace(state, finalists=()).noted("not compared with the baseline: the time for it was over")
     leading = task.objectives[0].name
     others = [each[leading] for each in found]
     told = _notes(base[leading], others, plan) if noisy else ()
-    by_candidate = {unchanged: base, **dict(zip(entrants, found, strict=True))}
+    by_candidate = {unchanged: base, **dict(zip(variants, found, strict=True))}
     measured = Compared(name="baseline", measured=_measured(base, base, task.objectives))
     known, unknown = list[Finalist](), list[Finalist]()
     for each in state.finalists:
-        standings = by_candidate[each.candidate]
-        standing = standings[leading]
-        if standing.ratio is not None:
-            known.append(replace(each, measured=_measured(standings, base, task.objectives)))
+        paired = by_candidate[each.candidate]
+        sampled = paired[leading]
+        if sampled.ratio is not None:
+            known.append(replace(each, measured=_measured(paired, base, task.objectives)))
         else:
-            unknown.append(replace(each, unmeasured=standing.verdict, why=standing.why))
+            unknown.append(replace(each, unmeasured=sampled.verdict, why=sampled.why))
     compared = replace(state, finalists=tuple(known), unmeasured=tuple(unknown), baseline=measured)
     return order(search, compared.noted(*told), end)
 
 
-def _measured(found: Standings, base: Standings, objectives: Sequence[Objective]) -> dict[str, Measurement]:
+def _measured(
+    found: SamplesByObjective, base: SamplesByObjective, objectives: Sequence[Objective]
+) -> dict[str, Measurement]:
     """Give what is kept of how somebody did; of the baseline, that is compared with nobody."""
     return {
         o.name: Measurement(
@@ -85,16 +87,16 @@ def _measured(found: Standings, base: Standings, objectives: Sequence[Objective]
     }
 
 
-def _clocks(standing: Standing, baseline: Standing) -> Clocks | None:
-    evidence = standing.evidence
+def _clocks(sampled: PairedSamples, baseline: PairedSamples) -> Clocks | None:
+    evidence = sampled.evidence
     if evidence is None or evidence.processor is None:
         return None
     decides = "processor" if evidence.by_processor else "wall"
-    rows = standing.processor, baseline.processor
+    rows = sampled.processor, baseline.processor
     return Clocks(evidence.wall, evidence.processor, decides, evidence.disputed, *rows)
 
 
-def _notes(base: Standing, found: Sequence[Standing], plan: Plan) -> Sequence[str]:
+def _notes(base: PairedSamples, found: Sequence[PairedSamples], plan: Plan) -> Sequence[str]:
     """Say how a comparison with noise was measured, where that is not as usual."""
     times = sum(map(len, base.values))
     notes: list[str] = []
@@ -106,7 +108,7 @@ def _notes(base: Standing, found: Sequence[Standing], plan: Plan) -> Sequence[st
     return [*notes, *_clocked(found)]
 
 
-def _clocked(found: Sequence[Standing]) -> Sequence[str]:
+def _clocked(found: Sequence[PairedSamples]) -> Sequence[str]:
     """Say which gains processor time tells, and which it disputes."""
     evidence = [each.evidence for each in found if each.evidence is not None]
     by_processor = [each for each in evidence if each.by_processor and each.processor is not None]
@@ -139,15 +141,15 @@ def compare_reference(search: SearchOutcome, reference: Reference, known: Compar
     """
     level, task = search.level, search.task
     own = level.evaluator(task, final=True)
-    baseline = Entrant("baseline", level.baseline(task), own)
-    entrant = Entrant(reference.name, reference.candidate, reference.factory or own)
+    baseline = Variant("baseline", level.baseline(task), own)
+    variant = Variant(reference.name, reference.candidate, reference.factory or own)
     plan = Plan(processes=1, seed=search.settings.seed, seconds=seconds_left(REFERENCE_S))
-    _, found = remeasure_all(baseline, [entrant], task.objectives, search.start, plan)
-    for standing in found.values():
-        if standing.lost:
-            raise LostError(f"{reference.name}: {standing.why}")
-        if standing.failures:
-            failure = standing.failures[0]
+    _, found = remeasure_all(baseline, [variant], task.objectives, search.start, plan)
+    for sampled in found.values():
+        if sampled.lost:
+            raise LostError(f"{reference.name}: {sampled.why}")
+        if sampled.failures:
+            failure = sampled.failures[0]
             raise PlanishError(
                 f"{reference.name} failed: {failure.stage}: {failure.reason}: {failure.detail}"
             )
@@ -157,10 +159,10 @@ def compare_reference(search: SearchOutcome, reference: Reference, known: Compar
     )
 
 
-def _told(objective: Objective, standing: Standing, known: float) -> float:
-    if objective.exact or standing.ratio is None:
-        return standing.median
-    return known * standing.ratio.value
+def _told(objective: Objective, sampled: PairedSamples, known: float) -> float:
+    if objective.exact or sampled.ratio is None:
+        return sampled.median
+    return known * sampled.ratio.value
 
 
 @contextmanager

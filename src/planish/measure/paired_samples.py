@@ -1,4 +1,4 @@
-"""How somebody did in a comparison."""
+"""What a comparison measured of a variant, and what it says."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from planish.measure.samples import by_processor_time
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How an entrant did.
+class PairedSamples:
+    """What was measured of a variant, paired with the baseline by process and round.
 
     Args:
-        name: the entrant's.
+        name: the variant's.
         values: the objective, by process, then by round; empty if any measurement failed, and if it was
             left out. Of who was settled early there are the first processes.
         samples: every sample of the objective, in the order measured.
@@ -53,11 +53,11 @@ class Standing:
         return statistics.median([v for row in self.values for v in row]) if self.values else math.nan
 
 
-def tally(name: str, outcomes: Sequence[Sequence[Outcome]], objective: Objective) -> Standing:
-    """Collect what was measured of an entrant by an objective; it is not judged yet.
+def tally(name: str, outcomes: Sequence[Sequence[Outcome]], objective: Objective) -> PairedSamples:
+    """Collect what was measured of a variant by an objective; it is not judged yet.
 
     Args:
-        name: the entrant's.
+        name: the variant's.
         outcomes: by process, then by round; empty where there was no time.
         objective: which.
 
@@ -70,11 +70,13 @@ def tally(name: str, outcomes: Sequence[Sequence[Outcome]], objective: Objective
     failures = tuple(o for o in flat if isinstance(o, Failed))
     lost = next((o for o in flat if isinstance(o, Lost)), None)
     if failures or lost or not flat:
-        return Standing(name, (), samples, failures, None, "failed" if failures else "left out", lost=lost)
+        return PairedSamples(
+            name, (), samples, failures, None, "failed" if failures else "left out", lost=lost
+        )
     known = all(o.samples.get(by_processor_time(objective.name)) for o in measured)
     values = tuple(tuple(_value(o, objective, name, both=known) for o in row) for row in outcomes)
     processor = tuple(tuple(_by_processor(o, objective) for o in row) for row in outcomes) if known else ()
-    return Standing(name, values, samples, (), None, "same", processor)
+    return PairedSamples(name, values, samples, (), None, "same", processor)
 
 
 def _value(outcome: Outcome, objective: Objective, name: str, *, both: bool) -> float:
@@ -99,20 +101,20 @@ def _by_processor(outcome: Outcome, objective: Objective) -> float:
     return statistics.median(outcome.samples[by_processor_time(objective.name)])
 
 
-def judged(standing: Standing, base: Standing, objective: Objective) -> Standing:
-    """Judge a standing beside another one, which was measured in the same processes and rounds.
+def judged(sampled: PairedSamples, base: PairedSamples, objective: Objective) -> PairedSamples:
+    """Judge samples beside others, which were measured in the same processes and rounds.
 
     Args:
-        standing: unchanged where it has no values.
+        sampled: unchanged where it has no values.
         base: whom it is compared with.
         objective: by which both were measured.
     """
-    if not standing.values or not base.values:
-        return standing
-    processor = _known_ratio(standing.processor, base.processor)
-    evidence = Evidence(ratio(standing.values, base.values), processor)
+    if not sampled.values or not base.values:
+        return sampled
+    processor = _known_ratio(sampled.processor, base.processor)
+    evidence = Evidence(ratio(sampled.values, base.values), processor)
     verdict = evidence.ratio.verdict(objective)
-    return replace(standing, ratio=evidence.ratio, verdict=verdict, evidence=evidence)
+    return replace(sampled, ratio=evidence.ratio, verdict=verdict, evidence=evidence)
 
 
 def _known_ratio(values: Rounds, baseline: Rounds) -> Ratio | None:
