@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-
-from planish.cli.signals import leave_at_once
+import sys
 
 TYPE_CHECKING = False  # as `typing` has it, whose import takes longer than all this
 if TYPE_CHECKING:
@@ -15,9 +13,24 @@ if TYPE_CHECKING:
 __all__ = ["app", "main"]
 
 
+_COMPILERS = {"cc": False, "c++": True}
+
+
 def main() -> None:
     """Run the command that the process was started with."""
+    if len(sys.argv) > 1 and sys.argv[1] in _COMPILERS:
+        from planish.cc.command import main as compile_as_clang
+
+        sys.exit(compile_as_clang(sys.argv[2:], plus=_COMPILERS[sys.argv[1]]))
+    _main()
+
+
+def _main() -> None:
+    from planish.cli.signals import leave_at_once
+
     leave_at_once()  # first of all: a signal may come while the commands are imported
+    import gc
+
     gc.disable()  # what is imported is no garbage
     from planish.cli.commands import app
 

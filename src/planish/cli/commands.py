@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from planish import __version__
 from planish.cli.bench_passes import bench_passes
+from planish.cli.cc import AS_CLANG, cc, cxx
 from planish.cli.compare import compare
 from planish.cli.complete import COMPLETING
 from planish.cli.corpus import corpus
@@ -90,5 +91,7 @@ for command in (
     *(levels, searchers, targets),
 ):
     app.command()(command)
+app.command("cc", context_settings=AS_CLANG)(cc)
+app.command("c++", context_settings=AS_CLANG)(cxx)
 app.add_typer(runs, name="runs")
 app.add_typer(corpus, name="corpus")

@@ -19,6 +19,14 @@ SomeRunId = Annotated[
     str | None,
     typer.Argument(metavar="[ID]", help="A run, by its id or the beginning of it.", autocompletion=run_ids),
 ]
+RunOrBuild = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[ID|FOLDER]",
+        help="A run, by its id or the beginning of it; or the folder of a build that `planish cc` compiled.",
+        autocompletion=run_ids,
+    ),
+]
 Source = Annotated[str, typer.Argument(metavar="PROGRAM", help="A program's text, or a file.")]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Where to write; made where it is missing.")]
 

@@ -8,16 +8,22 @@ from planish.cli import options as given
 
 
 def report(
-    run_id: given.SomeRunId = None,
+    run_id: given.RunOrBuild = None,
     output: given.OutputFile = None,
     file: given.Files = None,
     store: given.StorePlace = None,
     form: given.Format = "text",
 ) -> None:
-    """Write a run as one HTML file.
+    """Write a run as one HTML file, or show what `planish cc` saved in a build.
 
-    Without ID, it is the newest run. The path is printed.
+    Without ID, it is the newest run. The path is printed. Of a folder, what `planish cc` compiled into it is
+    shown: what was saved, by file and function, and what took time.
     """
+    if run_id is not None and Path(run_id).is_dir():
+        from planish.cli.builds import show_build
+
+        show_build(Path(run_id), form)
+        return
     from planish.cli.output import document, say
     from planish.core import StoreError
     from planish.levels import level_named, name_files

@@ -1,0 +1,82 @@
+"""A whole command line: whether it is ours, and what is made of it."""
+
+from __future__ import annotations
+
+import os
+
+from planish.cc.arguments import Invocation, Source
+from planish.cc.cache import Cache, open_cache
+from planish.cc.compiler import Compiler
+from planish.cc.compiling import compile_unit
+from planish.cc.frontend import Unit
+from planish.cc.noting import note, refused
+from planish.cc.settings import Settings, say
+
+
+def compile_all(compiler: Compiler, invocation: Invocation, settings: Settings) -> int | None:
+    """Make a command line's objects, and link them where it says so.
+
+    Returns:
+        The exit code; None where clang shall do it all by itself: as for sources with errors, so that the
+        messages are its own.
+    """
+    cache = open_cache()
+    why = _refusal(invocation)
+    if why:
+        _note_refused(cache, invocation, settings, why)
+        return None
+    try:
+        if not invocation.compiles:
+            from planish.cc.linking import compile_and_link
+
+            return compile_and_link(compiler, invocation, settings, cache)
+        for source in invocation.sources:
+            output = _output(invocation, source)
+            unit = Unit(compiler, invocation, source, output, output)
+            if not compile_unit(unit, settings, cache):
+                return None
+        return 0
+    finally:
+        if cache.trouble:
+            say(f"warning: {cache.trouble}")
+
+
+def _output(invocation: Invocation, source: Source) -> str:
+    if invocation.output is not None:
+        return invocation.output
+    return os.path.splitext(os.path.basename(source.path))[0] + ".o"
+
+
+def _refusal(invocation: Invocation) -> str:
+    """Say why clang's own result must stay; empty where it need not."""
+    if invocation.keeps:
+        return f"clang does more than -Oz for {invocation.keeps}"
+    if any(source.path == "-" or not os.path.isfile(source.path) for source in invocation.sources):
+        return "a source can be read only once"
+    output = invocation.output
+    if output is not None and (output == "-" or os.path.islink(output) or _is_special(output)):
+        return f"the output {output} is no file"
+    return _refusal_to_compile(invocation) if invocation.compiles else _refusal_to_link(invocation)
+
+
+def _refusal_to_compile(invocation: Invocation) -> str:
+    if any(source.language is None for source in invocation.sources):
+        return "a source is neither C nor C++"
+    shared = invocation.output is not None or invocation.dependency_file is not None
+    return "several sources have one output" if shared and len(invocation.sources) > 1 else ""
+
+
+def _refusal_to_link(invocation: Invocation) -> str:
+    if invocation.makes_dependencies:
+        return "it links, and writes dependencies"
+    return "it links, and says what language its inputs are in" if invocation.language_given else ""
+
+
+def _is_special(path: str) -> bool:
+    return os.path.exists(path) and not os.path.isfile(path)
+
+
+def _note_refused(cache: Cache, invocation: Invocation, settings: Settings, why: str) -> None:
+    for source in invocation.sources:
+        if source.language:
+            note(cache, settings, _output(invocation, source), source.path, "clang", refused(why), 0.0)

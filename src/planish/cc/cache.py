@@ -1,0 +1,191 @@
+"""What was found before: objects, by what they were made of, in a folder that processes and users may share.
+
+The store's database takes longer to open (SQLAlchemy 190 ms) than clang takes for a small file (35 ms). Each
+entry is a file of its own, which is written elsewhere and then renamed: it is whole or not there. What is
+damaged is found by its checksum, and made again.
+"""
+
+from __future__ import annotations
+
+import os
+
+try:
+    from _blake2 import blake2b  # hashlib loads OpenSSL besides, which takes 3 ms
+except ImportError:  # another interpreter than CPython
+    from hashlib import blake2b
+
+VARIABLE = "PLANISH_CACHE"
+_MAGIC = "planish-cc-1"
+_LARGEST = 8 << 20
+"""Bytes of one of the 256 folders of objects: 2 GiB in all."""
+_counter = 0
+
+
+def digest(*parts: bytes) -> str:
+    """Name contents: the same for the same parts, and for no others."""
+    made = blake2b(digest_size=20)
+    for part in parts:
+        made.update(len(part).to_bytes(8, "little"))
+        made.update(part)
+    return made.hexdigest()
+
+
+class Entry:
+    """What is known of one compilation.
+
+    Attributes:
+        seconds: that the search was given.
+        evaluations: that it was given; 0: as many as the time allowed.
+        speaks: whether clang says more than its front end does: it has to be run for that.
+        about: the report of the search, as JSON.
+        code: the object.
+    """
+
+    __slots__ = ("about", "code", "evaluations", "seconds", "speaks")
+
+    def __init__(self, seconds: float, evaluations: int, about: bytes, code: bytes, *, speaks: bool) -> None:
+        self.seconds, self.evaluations, self.speaks = seconds, evaluations, speaks
+        self.about, self.code = about, code
+
+    def is_enough(self, seconds: float, evaluations: int) -> bool:
+        """Whether as much was spent on it as is to be spent now."""
+        tries = self.evaluations or float("inf")
+        return self.seconds >= seconds and tries >= (evaluations or float("inf"))
+
+
+class Cache:
+    """The folder.
+
+    Args:
+        folder: where; it is made when something is put there.
+
+    Attributes:
+        folder: the same.
+        trouble: what went wrong with it first; empty where nothing did.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.trouble = ""
+
+    def get(self, key: str) -> Entry | None:
+        """Look an entry up."""
+        path = self._path("objects", key)
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            self.note(f"cannot be read: {error}")
+            return None
+        entry = _read(data)
+        if entry is None:
+            self.note(f"has a damaged entry, {path}; it is made anew")
+        return entry
+
+    def put(self, key: str, entry: Entry) -> None:
+        """Keep an entry; where the cache is full, older ones go."""
+        check = digest(entry.about, entry.code)
+        head = f"{_MAGIC} {entry.seconds!r} {entry.evaluations} {entry.speaks:d} {len(entry.about)} {check}\n"
+        path = self._path("objects", key)
+        self.write(path, head.encode() + entry.about + entry.code)
+        _make_room(os.path.dirname(path), path)
+
+    def note_build(self, output: str, source: str, fields: list[bytes]) -> None:
+        """Keep what was done for an object, in place of what was noted when it was made before."""
+        where, what = os.fsencode(os.path.abspath(output)), os.fsencode(os.path.abspath(source))
+        key = digest(where, what, str(os.geteuid()).encode())
+        self.write(self._path("builds", key), b"\0".join([_MAGIC.encode(), where, what, *fields]))
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a file of the cache whole, or not at all; trouble is noted."""
+        try:
+            self.make_folder(os.path.dirname(path))
+            write_whole(path, data)
+        except OSError as error:
+            if not os.path.exists(path):  # else it is another user's, and as good
+                self.note(f"cannot be written: {error}")
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder of the cache as open to others as the cache itself is; a new one is the user's alone.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        if os.path.isdir(path):
+            return
+        os.makedirs(self.folder, 0o700, exist_ok=True)
+        mode = os.stat(self.folder).st_mode & 0o7777
+        folder = self.folder
+        for name in os.path.relpath(path, self.folder).split("/"):
+            folder = f"{folder}/{name}"
+            try:
+                os.mkdir(folder)
+                os.chmod(folder, mode)
+            except FileExistsError:
+                pass
+
+    def note(self, what: str) -> None:
+        """Note trouble."""
+        self.trouble = self.trouble or f"the cache {self.folder} {what}"
+
+    def _path(self, kind: str, key: str) -> str:
+        return f"{self.folder}/{kind}/{key[:2]}/{key[2:]}"
+
+
+def open_cache() -> Cache:
+    """Open the cache that PLANISH_CACHE names, else the one in the user's folder of caches."""
+    if named := os.environ.get(VARIABLE):
+        return Cache(os.path.abspath(named))
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Cache(os.path.join(home, "planish", "cc"))
+
+
+def write_whole(path: str, data: bytes, mode: int = 0o666) -> None:
+    """Write a file so that it is whole or as before, whoever ends this process.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    global _counter
+    _counter += 1
+    part = os.path.join(os.path.dirname(path), f".planish-{os.getpid()}-{_counter}.part")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+        finally:
+            os.close(descriptor)
+        os.replace(part, path)
+    except BaseException:
+        os.unlink(part)
+        raise
+
+
+def _read(data: bytes) -> Entry | None:
+    head, _, rest = data.partition(b"\n")
+    try:
+        magic, seconds, evaluations, speaks, length, check = head.decode("ascii").split(" ")
+        about, code = rest[: int(length)], rest[int(length) :]
+        if magic != _MAGIC or digest(about, code) != check:
+            return None
+        return Entry(float(seconds), int(evaluations), about, code, speaks=speaks == "1")
+    except ValueError:
+        return None
+
+
+def _make_room(folder: str, newest: str) -> None:
+    """Remove the oldest files of a folder that has grown too large."""
+    try:
+        found = sorted((e.stat().st_mtime, e.stat().st_size, e.path) for e in os.scandir(folder))
+        size = sum(row[1] for row in found)
+        for _, one, path in found:
+            if size <= _LARGEST or path == newest:
+                break
+            os.unlink(path)
+            size -= one
+    except OSError:
+        pass  # somebody else makes room, or it is theirs

@@ -1,0 +1,108 @@
+"""`planish cc` and `planish c++`: clang, and then something smaller where that can be had."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from planish.cc.arguments import Invocation
+from planish.cc.compiler import VARIABLE, Compiler, find_compiler
+from planish.cc.response import ResponseError, expand
+from planish.cc.settings import Settings, UsageError, read_settings, say
+
+NO_CLANG = 5
+_USAGE = 2
+# What build systems compile to learn of the compiler: nobody keeps it, and there is much of it.
+_PROBES = (
+    "conftest",
+    "cmTC_",
+    "CMakeCCompilerId",
+    "CMakeCXXCompilerId",
+    "CMakeCCompilerABI",
+    "testCCompiler",
+)
+_PROBE_FOLDERS = ("CMakeScratch", "CMakeTmp", "meson-private", "CompilerIdC")
+
+
+def cc() -> None:
+    """Run the console script `planish-cc`, which compiles C."""
+    sys.exit(main(sys.argv[1:], plus=False))
+
+
+def cxx() -> None:
+    """Run the console script `planish-c++`, which compiles and links C++."""
+    sys.exit(main(sys.argv[1:], plus=True))
+
+
+def main(words: list[str], *, plus: bool) -> int:
+    """Do what clang does with a command line; the process may become clang.
+
+    Args:
+        words: as clang takes them, and options of planish's own.
+        plus: whether it is the compiler of C++.
+
+    Returns:
+        The exit code: clang's, 2 for options that are wrong, or where clang's result must do and may not,
+        5 where there is no clang.
+    """
+    try:
+        return _main(words, plus=plus)
+    except UsageError as error:
+        say(f"error: {error}")
+        return _USAGE
+    except KeyboardInterrupt:
+        from planish.cc.signals import die_of_interrupt
+
+        die_of_interrupt()
+        return 130
+
+
+def _main(words: list[str], *, plus: bool) -> int:
+    settings, words = read_settings(words)
+    compiler = find_compiler(plus=plus)
+    if compiler is None:
+        named = os.environ.get(VARIABLE)
+        what = f"{VARIABLE}={named} names no program" if named else "no clang is on PATH"
+        say(f"error: {what}. Install clang-22, or name one: {VARIABLE}=/path/to/clang.")
+        return NO_CLANG
+    invocation = _taken_apart(words)
+    if invocation and _is_ours(invocation, settings):
+        from planish.cc.building import compile_all
+
+        code = compile_all(compiler, invocation, settings)
+        if code is not None:
+            return code
+    return _become(compiler, words)
+
+
+def _taken_apart(words: list[str]) -> Invocation | None:
+    try:
+        return Invocation(expand(words))
+    except ResponseError:
+        return None  # clang says what is wrong
+
+
+def _is_ours(invocation: Invocation, settings: Settings) -> bool:
+    """Whether a command line asks for small code; says so where fast code is asked for in vain."""
+    if invocation.asks or not any(source.language for source in invocation.sources) or _is_probe(invocation):
+        return False
+    if settings.for_time and invocation.is_fast:
+        settings.fall_back("planish cc cannot make code faster yet, only smaller (-Oz, -Os)")
+    return invocation.is_small
+
+
+def _is_probe(invocation: Invocation) -> bool:
+    here = os.getcwd()
+    for source in invocation.sources:
+        place = f"{here}/{source.path}"
+        if os.path.basename(source.path).startswith(_PROBES) or any(name in place for name in _PROBE_FOLDERS):
+            return True
+    return False
+
+
+def _become(compiler: Compiler, words: list[str]) -> int:
+    try:
+        compiler.replace_process(words)
+    except OSError as error:
+        say(f"error: {compiler.path} does not run: {error.strerror}. Name another clang: {VARIABLE}.")
+    return NO_CLANG

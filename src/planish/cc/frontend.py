@@ -1,0 +1,130 @@
+"""Running clang: its front end, into memory, and the whole of it, as a child that is waited for."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from planish.cc.arguments import Invocation, Source
+from planish.cc.compiler import Compiler
+
+# What follows from a source before anything is optimised: with TBAA and lifetimes, as -Oz has them.
+_FRONT_END = ("-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c")
+
+
+class Unit:
+    """One source that is compiled to one object.
+
+    Attributes:
+        compiler: with which.
+        options: all words of the command line but the inputs, what -o names, and -c; those that the source
+            needs to be read as clang would are in their place.
+        source: its path.
+        output: the object.
+        belongs_to: what it is made for: the same, or the program that it is linked into.
+        words: for clang, to make the object.
+    """
+
+    __slots__ = ("_made", "belongs_to", "compiler", "options", "output", "source", "words")
+
+    def __init__(
+        self, compiler: Compiler, invocation: Invocation, source: Source, output: str, belongs_to: str
+    ) -> None:
+        self.compiler, self.source, self.output, self.belongs_to = compiler, source.path, output, belongs_to
+        colours = ["-fcolor-diagnostics"] if sys.stderr.isatty() else []  # it is not clang's own here
+        self.options = [*colours, *_options(invocation, source)]
+        self.words = [*self.options, "-c", "-o", output]
+        if not invocation.compiles:
+            self.words.append("-Qunused-arguments")  # what is for the linker
+        self._made = _dependencies(invocation, output)
+
+    @property
+    def front_end(self) -> list[str]:
+        """The words that make unoptimised bitcode of it, on standard output, and the same dependencies."""
+        return [*self.options, *_FRONT_END, "-o", "-", "-Qunused-arguments", *self._made]
+
+
+def _options(invocation: Invocation, source: Source) -> list[str]:
+    """Leave out what other inputs are named, and the output."""
+    others = {other.index for other in invocation.sources} - {source.index}
+    if not invocation.compiles:
+        others |= invocation.linked
+    kept: list[str] = []
+    skip = False
+    for index, word in enumerate(invocation.words):
+        if skip or index in others or word == "-c":
+            skip = False
+        elif word == "-o":
+            skip = True
+        elif not word.startswith("-o"):
+            kept.append(word)
+    return kept
+
+
+def _dependencies(invocation: Invocation, output: str) -> list[str]:
+    """Say what clang finds by itself where it writes an object: where dependencies go, and whose they are."""
+    if not invocation.makes_dependencies:
+        return []
+    file = [] if invocation.dependency_file else ["-MF", os.path.splitext(output)[0] + ".d"]
+    return file if invocation.has_target else [*file, "-MQ", output]
+
+
+class Ended:
+    """How a program ended: its exit code, negative for a signal, what it wrote, and what it said."""
+
+    __slots__ = ("code", "messages", "written")
+
+    def __init__(self, code: int, written: bytes, messages: bytes) -> None:
+        self.code, self.written, self.messages = code, written, messages
+
+
+def run(command: list[str], given: bytes = b"") -> Ended:
+    """Run a program to its end. What it writes and says is kept in memory.
+
+    Args:
+        command: the program's path, and its arguments.
+        given: its standard input; without it, it has this process's.
+
+    Raises:
+        OSError: it does not start.
+    """
+    out, err = os.memfd_create("planish-out"), os.memfd_create("planish-err")
+    read = os.memfd_create("planish-in") if given else 0
+    try:
+        if given:
+            _fill(read, given)
+        moves = [(os.POSIX_SPAWN_DUP2, mine, its) for its, mine in enumerate((read, out, err))]
+        pid = os.posix_spawn(command[0], command, os.environ, file_actions=moves)
+        code = wait(pid)
+        return Ended(code, _all(out), _all(err))
+    finally:
+        for descriptor in (out, err, read):
+            if descriptor:
+                os.close(descriptor)
+
+
+def wait(pid: int) -> int:
+    """Wait for a child; where this process is to stop meanwhile, the child is ended first."""
+    try:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    except BaseException:
+        os.kill(pid, 15)
+        os.waitpid(pid, 0)
+        raise
+
+
+def _fill(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+    os.lseek(descriptor, 0, os.SEEK_SET)
+
+
+def _all(descriptor: int) -> bytes:
+    size = os.fstat(descriptor).st_size
+    parts: list[bytes] = []
+    done = 0
+    while done < size:
+        parts.append(os.pread(descriptor, size - done, done))
+        done += len(parts[-1])
+    return b"".join(parts)

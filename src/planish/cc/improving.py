@@ -1,0 +1,114 @@
+"""A source that is not known yet: clang's object, and then a smaller one where that is found."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from contextlib import closing
+from pathlib import Path
+from time import monotonic
+
+from planish.cc.arguments import code_options
+from planish.cc.cache import Cache, Entry, write_whole
+from planish.cc.frontend import Ended, Unit, run
+from planish.cc.noting import note
+from planish.cc.objects import FormatError, sizes
+from planish.cc.searching import Asked, Found, SearchError, search
+from planish.cc.settings import Settings, UsageError
+from planish.cc.signals import stoppable
+from planish.core import PlanishError
+from planish.isolation.scratch import Scratch
+
+_PATIENCE, _PATIENCE_S = 20.0, 30.0
+"""The search is killed after so many times what clang takes, and so many seconds, beyond its own time."""
+_VERSION = re.compile(rb"clang version (\d+)\.")
+_CODE_ONLY = ("-Xclang", "-disable-llvm-passes", "-Qunused-arguments", "-w", "-c", "-x", "ir", "-")
+
+
+def improve(unit: Unit, front: Ended, key: str, settings: Settings, cache: Cache, began: float) -> bool:
+    """Compile, search, and leave the smaller object; False where clang has to say why it cannot be made."""
+    with stoppable():
+        own = run([*unit.compiler.command, *unit.words])
+        if own.code:
+            return False
+        took = monotonic() - began
+        os.write(2, own.messages)
+        try:
+            code, about = _searched(unit, front.written, settings, cache, took)
+        except (SearchError, FormatError, PlanishError, OSError) as error:
+            _fall_back(unit, settings, " ".join(str(error).split()))
+            return True
+        about["clang_s"], about["search_s"] = round(took, 3), round(monotonic() - began - took, 3)
+        text = json.dumps(about).encode()
+        speaks = own.messages != front.messages
+        cache.put(key, Entry(settings.seconds, settings.evaluations, text, code, speaks=speaks))
+        note(cache, settings, unit.belongs_to, unit.source, "searched", text, monotonic() - began)
+        return True
+
+
+def _fall_back(unit: Unit, settings: Settings, why: str) -> None:
+    try:
+        settings.fall_back(f"{unit.source}: {why}")
+    except UsageError:
+        Path(unit.output).unlink(missing_ok=True)  # or the next make would take it for made
+        raise
+
+
+def _searched(
+    unit: Unit, bitcode: bytes, settings: Settings, cache: Cache, clang_s: float
+) -> tuple[bytes, dict[str, object]]:
+    """Put the smaller object in its place; give its content, and the report."""
+    _check_version(unit)
+    own = Path(unit.output).read_bytes()
+    before, loaded = sizes(own)
+    scratch = Scratch()
+    with closing(_Removed(scratch)):
+        patience = settings.seconds * 2 + clang_s * _PATIENCE + _PATIENCE_S
+        asked = Asked(bitcode, settings.seconds, settings.evaluations or None, patience)
+        found = search(asked, cache, scratch)
+        if found.trouble:
+            cache.trouble = cache.trouble or found.trouble
+        made = _code(unit, found.bitcode, scratch) if found.bitcode else own
+    after, loads = sizes(made)
+    better = after < before and loads <= loaded
+    if better:
+        write_whole(unit.output, made)
+    return (made if better else own), _about(found, before, after if better else before)
+
+
+class _Removed:
+    def __init__(self, scratch: Scratch) -> None:
+        self.close = scratch.remove
+
+
+def _check_version(unit: Unit) -> None:
+    from planish.llvm.backend import open_backend
+
+    said = _VERSION.search(run([*unit.compiler.command, "--version"]).written)
+    theirs = said[1].decode() if said else "an unknown version"
+    ours = open_backend().version
+    if theirs != ours.partition(".")[0]:
+        raise SearchError(f"{unit.compiler.path} is of LLVM {theirs}, and what searches of {ours}")
+
+
+def _code(unit: Unit, bitcode: bytes, scratch: Scratch) -> bytes:
+    """Have clang make code of a module, as it would of its own."""
+    path = scratch.path / "improved.o"
+    words = [*code_options(unit.options), *_CODE_ONLY, "-o", str(path)]
+    ended = run([*unit.compiler.command, *words], bitcode)
+    if ended.code:
+        last = (ended.messages.decode(errors="replace").strip().splitlines() or [f"exit code {ended.code}"])[
+            0
+        ]
+        raise SearchError(f"clang makes no code of what was found: {last}")
+    return path.read_bytes()
+
+
+def _about(found: Found, before: int, after: int) -> dict[str, object]:
+    return {
+        "text": [before, after],
+        "functions": found.functions if after < before else [],
+        "evaluations": found.evaluations,
+        "left_out": found.left_out,
+    }

@@ -1,0 +1,37 @@
+"""Sources to a program: each is compiled by itself, and clang links what comes of it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+from planish.cc.arguments import Invocation
+from planish.cc.cache import Cache
+from planish.cc.compiler import Compiler
+from planish.cc.compiling import compile_unit
+from planish.cc.frontend import Unit, wait
+from planish.cc.settings import Settings
+from planish.cc.signals import stoppable
+
+
+def compile_and_link(
+    compiler: Compiler, invocation: Invocation, settings: Settings, cache: Cache
+) -> int | None:
+    """Make a program; the exit code, or None where clang shall do it all by itself."""
+    words = list(invocation.words)
+    program = invocation.output or "a.out"
+    with stoppable(), tempfile.TemporaryDirectory(prefix="planish-") as folder:
+        for source in invocation.sources:
+            if source.language:
+                name = os.path.splitext(os.path.basename(source.path))[0]
+                path = os.path.join(folder, f"{name}-{source.index}.o")
+                if not compile_unit(Unit(compiler, invocation, source, path, program), settings, cache):
+                    return None
+                words[source.index] = path
+        command = [*compiler.command, *words, "-Qunused-arguments"]
+        return _code(wait(os.posix_spawn(compiler.path, command, os.environ)))
+
+
+def _code(ended: int) -> int:
+    """Give an exit code as a shell does: a signal is 128 and its number."""
+    return ended if ended >= 0 else 128 - ended

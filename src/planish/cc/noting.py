@@ -1,0 +1,34 @@
+"""What is kept and said of a compilation."""
+
+from __future__ import annotations
+
+from planish.cc.cache import Cache
+from planish.cc.settings import Settings
+
+
+def note(
+    cache: Cache, settings: Settings, output: str, source: str, how: str, about: bytes, seconds: float
+) -> None:
+    """Keep what was done, for the report of the build, and say it where that is asked for.
+
+    Args:
+        cache: where it is kept.
+        settings: whether it is said.
+        output: the object, or the program that it is for.
+        source: the file.
+        how: "searched", "known" (from the cache) or "clang" (left alone).
+        about: what came of it, as JSON.
+        seconds: that it took.
+    """
+    cache.note_build(output, source, [how.encode(), f"{seconds:.3f}".encode(), about])
+    if settings.reports:
+        from planish.cc.reporting import tell
+
+        tell(source, how, about, seconds)
+
+
+def refused(why: str) -> bytes:
+    """Give the report of a source that is left to clang."""
+    import json
+
+    return json.dumps({"why": why}).encode()

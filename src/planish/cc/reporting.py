@@ -1,0 +1,150 @@
+"""What was saved: of one compilation, and of a build."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from planish.cc.cache import Cache
+from planish.cc.settings import say
+
+_FUNCTIONS = 5
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A function that became smaller.
+
+    Args:
+        name: as the object has it.
+        before, after: bytes of code.
+        passes: what made it so.
+    """
+
+    name: str
+    before: int
+    after: int
+    passes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What was done for one source of a build.
+
+    Args:
+        output: the object, or the program that it is for.
+        source: the file.
+        how: "searched", "known" or "clang".
+        seconds: that it took.
+        search_s: of these, the search.
+        text: bytes of code before and after; None where clang's result was not looked at.
+        functions: that became smaller.
+        why: it was left to clang; empty where it was not.
+    """
+
+    output: str
+    source: str
+    how: str
+    seconds: float
+    search_s: float
+    text: tuple[int, int] | None
+    functions: tuple[Gain, ...]
+    why: str
+
+
+def tell(source: str, how: str, about: bytes, seconds: float) -> None:
+    """Say what was done for a source, and for its functions."""
+    one = _read_about("", source, how, seconds, about)
+    if one.text is None:
+        say(f"{source}: left to clang: {one.why}")
+        return
+    before, after = one.text
+    say(f"{source}: .text {before:,} -> {after:,} bytes ({share(before, after)}), {how}, {seconds:.2f} s")
+    for gain in one.functions[:_FUNCTIONS]:
+        say(f"  {gain.name}: {gain.before:,} -> {gain.after:,} by {','.join(gain.passes)}")
+    if len(one.functions) > _FUNCTIONS:
+        say(f"  and {len(one.functions) - _FUNCTIONS} more functions")
+
+
+def share(before: int, after: int) -> str:
+    """Write what was saved as a share: `-3.2 %`."""
+    return f"{100 * (after - before) / before:+.1f} %" if before else "0 %"
+
+
+def builds(cache: Cache, folder: Path) -> list[Compiled]:
+    """Give what was last done for each source whose object lies in a folder, and is still there."""
+    found: dict[tuple[str, str], tuple[float, Compiled]] = {}
+    for path in Path(cache.folder).glob("builds/*/*"):
+        one = _read_build(path)
+        if one and Path(one.output).is_relative_to(folder) and Path(one.output).exists():
+            key, when = (one.output, one.source), path.stat().st_mtime
+            if key not in found or found[key][0] < when:
+                found[key] = (when, one)
+    return sorted((one for _, one in found.values()), key=lambda one: (-_saved(one), one.source))
+
+
+def _saved(one: Compiled) -> int:
+    return one.text[0] - one.text[1] if one.text else 0
+
+
+def _read_build(path: Path) -> Compiled | None:
+    """Read what was noted; None for what is damaged, or not for this user."""
+    try:
+        _, output, source, how, seconds, about = path.read_bytes().split(b"\0")
+        return _read_about(os.fsdecode(output), os.fsdecode(source), how.decode(), float(seconds), about)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _read_about(output: str, source: str, how: str, seconds: float, about: bytes) -> Compiled:
+    said = json.loads(about)
+    text = said.get("text")
+    gains = (
+        Gain(name, before, after, tuple(passes)) for name, before, after, passes in said.get("functions", ())
+    )
+    search_s = float(said.get("search_s", 0)) if how == "searched" else 0.0
+    both = (int(text[0]), int(text[1])) if text else None
+    return Compiled(output, source, how, seconds, search_s, both, tuple(gains), str(said.get("why", "")))
+
+
+def lines(done: list[Compiled], folder: Path) -> Iterator[str]:
+    """Write the report of a build: files and functions, the greatest savings first, and the time."""
+    yield from _by_file(done, folder)
+    yield ""
+    yield from _by_function(done)
+    yield ""
+    seconds, searching = sum(one.seconds for one in done), sum(one.search_s for one in done)
+    known = sum(one.how == "known" for one in done)
+    took = f"{seconds:.1f} s in all, {searching:.1f} s of them searching"
+    yield f"{took}; {known:,} of {len(done):,} were known"
+    yield from (f"left to clang: {one.source}: {one.why}" for one in done if one.why)
+
+
+def _by_file(done: list[Compiled], folder: Path) -> Iterator[str]:
+    yield f"{'object':<44} {'clang':>10} {'planish':>10} {'.text':>9}"
+    total_before = total_after = 0
+    for one in done:
+        if one.text:
+            before, after = one.text
+            total_before, total_after = total_before + before, total_after + after
+            yield f"{_name(one, folder):<44} {before:>10,} {after:>10,} {share(before, after):>9}"
+    name = f"{sum(one.text is not None for one in done):,} in all"
+    yield f"{name:<44} {total_before:>10,} {total_after:>10,} {share(total_before, total_after):>9}"
+
+
+def _name(one: Compiled, folder: Path) -> str:
+    """Name an object; a program by what stands in it too."""
+    name = str(Path(one.output).relative_to(folder))
+    return name if one.output.endswith((".o", ".lo", ".obj")) else f"{name} ({Path(one.source).name})"
+
+
+def _by_function(done: list[Compiled]) -> Iterator[str]:
+    gains = [(gain, Path(one.source).name) for one in done for gain in one.functions]
+    gains.sort(key=lambda row: row[0].after - row[0].before)
+    yield f"{len(gains):,} functions are smaller{'; the greatest savings:' if gains else ''}"
+    for gain, source in gains[: 4 * _FUNCTIONS]:
+        place = f"{source}: {gain.name}"
+        yield f"  {place:<42} {gain.before:>10,} {gain.after:>10,} {gain.after - gain.before:>+9,}"

@@ -1,0 +1,103 @@
+"""Searching for a smaller module, in a child: what crashes or hangs there costs the improvement alone."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing.connection import Connection, wait
+
+from planish.cc.cache import Cache
+from planish.cc.memory import FunctionMemory
+from planish.core import PlanishError
+from planish.isolation.fork import ForkedChild
+from planish.isolation.scratch import Scratch
+
+_MEMORY_BYTES = 8 << 30
+
+
+class SearchError(Exception):
+    """There is no result; the message is for the user."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A search.
+
+    Args:
+        bitcode: unoptimised.
+        seconds: at most, apart from -Oz itself.
+        evaluations: of lists on functions; None: no limit.
+        patience_s: after which the child is killed.
+    """
+
+    bitcode: bytes
+    seconds: float
+    evaluations: int | None
+    patience_s: float
+
+
+@dataclass(frozen=True)
+class Found:
+    """What it gave.
+
+    Args:
+        bitcode: improved; empty where nothing is smaller.
+        functions: name, bytes before and after, and the passes, of each that is smaller.
+        evaluations: lists that were run on functions.
+        left_out: functions that were not searched, with the reason.
+        trouble: what is wrong with the cache; empty: nothing.
+    """
+
+    bitcode: bytes
+    functions: tuple[tuple[str, int, int, tuple[str, ...]], ...]
+    evaluations: int
+    left_out: tuple[tuple[str, str], ...]
+    trouble: str
+
+
+def search(asked: Asked, cache: Cache, scratch: Scratch) -> Found:
+    """Search in a child.
+
+    Raises:
+        SearchError: it fails, crashes, or does not end.
+    """
+    child = ForkedChild(partial(_work, asked, cache), _MEMORY_BYTES, scratch.path)
+    try:
+        if not wait(child.ends, asked.patience_s):
+            child.kill()
+            raise SearchError(f"the search did not end within {asked.patience_s:.0f} s")
+        try:
+            answer = child.receive()
+        except (EOFError, OSError):
+            answer = None
+    except KeyboardInterrupt:
+        child.kill()
+        raise
+    end = child.end()
+    if isinstance(answer, Found):
+        return answer
+    raise SearchError(answer if isinstance(answer, str) else f"the search died: {end.cause}")
+
+
+def _work(asked: Asked, cache: Cache, sends: Connection) -> None:
+    """Search, and send what comes of it, or why nothing does."""
+    with closing(sends):
+        try:
+            sends.send(_found(asked, cache))
+        except (PlanishError, ImportError) as error:
+            sends.send(str(error))
+
+
+def _found(asked: Asked, cache: Cache) -> Found:
+    from planish.llvm.modules import improve_module
+
+    improved = improve_module(
+        asked.bitcode,
+        seconds=asked.seconds,
+        evaluations=asked.evaluations,
+        remember=FunctionMemory(cache),
+    )
+    functions = tuple((gain.name, gain.before, gain.after, gain.passes) for gain in improved.functions)
+    smaller = improved.bitcode if improved.total < improved.baseline else b""
+    return Found(smaller, functions, improved.evaluations, improved.left_out, cache.trouble)

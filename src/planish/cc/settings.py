@@ -1,0 +1,95 @@
+"""How much is spent, and what is said: options of planish's own, and variables."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+SECONDS, EVALUATIONS = "PLANISH_SECONDS", "PLANISH_EVALUATIONS"
+_USUAL_S = 2.0
+_SIZE, _TIME = "size", "time"
+
+
+class UsageError(Exception):
+    """An option or a variable of planish's that cannot be read."""
+
+
+class Settings:
+    """What the user asked of planish.
+
+    Attributes:
+        seconds: of the search for each file.
+        evaluations: pass lists that may be tried on functions; 0: as many as the time allows.
+        reports: whether each compilation says what it saved.
+        strict: whether it is an error where clang's own result must do.
+        for_time: whether fast code shall be made faster.
+    """
+
+    __slots__ = ("evaluations", "for_time", "reports", "seconds", "strict")
+
+    def __init__(self) -> None:
+        self.seconds = _number(SECONDS, _USUAL_S)
+        self.evaluations = int(_number(EVALUATIONS, 0))
+        self.reports = self.strict = self.for_time = False
+
+    def fall_back(self, why: str) -> None:
+        """Say why clang's own result must do.
+
+        Raises:
+            UsageError: that is not allowed.
+        """
+        if self.strict:
+            raise UsageError(f"{why} (--planish-strict)")
+        say(f"warning: {why}; clang's result is kept")
+
+
+def read_settings(words: list[str]) -> tuple[Settings, list[str]]:
+    """Take planish's options out of a command line; what is left is clang's.
+
+    Raises:
+        UsageError: one of them is wrong.
+    """
+    settings, rest = Settings(), list[str]()
+    left = iter(words)
+    for word in left:
+        if not word.startswith("--planish-"):
+            rest.append(word)
+            continue
+        name, _, value = word.removeprefix("--planish-").partition("=")
+        if name == "objective":
+            settings.for_time = _is_time(value or next(left, ""))
+        elif name == "report" and not value:
+            settings.reports = True
+        elif name == "strict" and not value:
+            settings.strict = True
+        else:
+            known = "--planish-objective, --planish-report and --planish-strict"
+            raise UsageError(f"there is no option '{word}': there are {known}")
+    return settings, rest
+
+
+def say(text: str) -> None:
+    """Say a line on standard error."""
+    try:
+        os.write(2, f"planish: {text}\n".encode(sys.getfilesystemencoding(), "surrogateescape"))
+    except OSError:
+        pass  # nobody hears it
+
+
+def _is_time(objective: str) -> bool:
+    if objective not in (_SIZE, _TIME):
+        raise UsageError(f"--planish-objective cannot be '{objective}': it is {_SIZE} or {_TIME}")
+    return objective == _TIME
+
+
+def _number(name: str, usual: float) -> float:
+    text = os.environ.get(name)
+    if not text:
+        return usual
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise UsageError(f"{name} cannot be '{text}': it is a number, 0 or more")
+    return number

@@ -1,0 +1,113 @@
+"""Command lines of clang, tried with clang and with `planish cc`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from planish.cc.compiler import Compiler, find_compiler
+
+CC = [sys.executable, "-c", "from planish.cc.command import cc; cc()"]
+CXX = [sys.executable, "-c", "from planish.cc.command import cxx; cxx()"]
+SMALLER = """
+int state[16];
+static int step(int a, int b) { return a * 31 + b; }
+int mixed(const unsigned char *s, int n) {
+    int sum = 0;
+    for (int i = 0; i < n; i++) {
+        if (s[i] == 'a' || s[i] == 'e') sum = step(sum, s[i]) + state[i & 15];
+        else if (s[i] == 'i' || s[i] == 'o') sum = step(sum, s[i] + 1) + state[i & 15];
+        else { state[i & 15] = sum; sum ^= s[i]; }
+    }
+    return sum;
+}
+int chosen(int k, int *out) {
+    switch (k) {
+    case 0: out[0] = 1; out[1] = 7; return 3;
+    case 1: out[0] = 2; out[1] = 7; return 3;
+    case 2: out[0] = 3; out[1] = 7; return 3;
+    default: out[1] = 7; return 4;
+    }
+}
+"""
+MAIN = """
+#include <stdio.h>
+int mixed(const unsigned char *, int);
+int main(void) { printf("%d\\n", mixed((const unsigned char *)"iaeou", 5)); return 0; }
+"""
+EXPECTED = "3254359\n"
+
+
+@pytest.fixture(scope="session")
+def clang() -> Compiler:
+    found = find_compiler(plus=False)
+    if found is None:
+        pytest.fail("no clang") if os.environ.get("CI") else pytest.skip("no clang is here")
+    return found
+
+
+class Place:
+    """A folder with sources, a cache of its own, and how both compilers are run in it."""
+
+    def __init__(self, folder: Path, clang: Compiler) -> None:
+        self.folder, self.clang = folder, clang
+        self.cache = folder.parent / "cache"
+        self.environment = {
+            **os.environ,
+            "PLANISH_CACHE": str(self.cache),
+            "PLANISH_SECONDS": "0.3",
+            "PYTHONWARNINGS": "error",
+            "LC_ALL": "C.UTF-8",
+        }
+        self.environment.pop("PLANISH_CLANG", None)
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a file."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def run(self, command: Sequence[str], given: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+        """Run a program in the folder."""
+        return subprocess.run(
+            command,
+            cwd=self.folder,
+            input=given,
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+            env={**self.environment, **more},
+            check=False,
+        )
+
+    def cc(self, *words: str, given: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+        """Run `planish cc`."""
+        return self.run([*CC, *words], given, **more)
+
+    def as_clang(self, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
+        """Run clang."""
+        return self.run([*self.clang.command, *words], given)
+
+    def files(self) -> dict[str, bytes]:
+        """Give every file with its content."""
+        return {
+            str(path.relative_to(self.folder)): path.read_bytes()
+            for path in self.folder.rglob("*")
+            if path.is_file()
+        }
+
+
+@pytest.fixture
+def place(tmp_path: Path, clang: Compiler) -> Place:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    found = Place(folder, clang)
+    found.write("mixed.c", SMALLER)
+    found.write("main.c", MAIN)
+    return found
