@@ -13,12 +13,12 @@ from planish.cc.arguments import code_options
 from planish.cc.cache import Cache, Entry, write_whole
 from planish.cc.frontend import Ended, Unit, run
 from planish.cc.noting import note
-from planish.cc.objects import FormatError, sizes
 from planish.cc.searching import Asked, Found, SearchError, search
 from planish.cc.settings import Settings, UsageError
 from planish.cc.signals import stoppable
 from planish.core import PlanishError
 from planish.isolation.scratch import Scratch
+from planish.llvm.backend.elf import code_bytes, loaded_bytes
 
 _PATIENCE, _PATIENCE_S = 20.0, 30.0
 """The search is killed after so many times what clang takes, and so many seconds, beyond its own time."""
@@ -36,8 +36,8 @@ def improve(unit: Unit, front: Ended, key: str, settings: Settings, cache: Cache
         os.write(2, own.messages)
         try:
             code, about = _searched(unit, front.written, settings, cache, took)
-        except (SearchError, FormatError, PlanishError, OSError) as error:
-            _fall_back(unit, settings, " ".join(str(error).split()))
+        except (SearchError, PlanishError, OSError) as error:
+            _fall_back(unit, settings, " ".join(str(error).split()).rstrip("."))
             return True
         about["clang_s"], about["search_s"] = round(took, 3), round(monotonic() - began - took, 3)
         text = json.dumps(about).encode()
@@ -61,7 +61,7 @@ def _searched(
     """Put the smaller object in its place; give its content, and the report."""
     _check_version(unit)
     own = Path(unit.output).read_bytes()
-    before, loaded = sizes(own)
+    before, loaded = code_bytes(own), loaded_bytes(own)
     scratch = Scratch()
     with closing(_Removed(scratch)):
         patience = settings.seconds * 2 + clang_s * _PATIENCE + _PATIENCE_S
@@ -70,8 +70,8 @@ def _searched(
         if found.trouble:
             cache.trouble = cache.trouble or found.trouble
         made = _code(unit, found.bitcode, scratch) if found.bitcode else own
-    after, loads = sizes(made)
-    better = after < before and loads <= loaded
+    after, loads = code_bytes(made), loaded_bytes(made)
+    better = after <= before and loads <= loaded and (after, loads) != (before, loaded)
     if better:
         write_whole(unit.output, made)
     return (made if better else own), _about(found, before, after if better else before)

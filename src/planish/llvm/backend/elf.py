@@ -1,6 +1,6 @@
-"""Reading 64-bit ELF files: the size of an object's code, and the local symbols of a library.
+"""Reading ELF files: the size of an object's code, and the local symbols of a library.
 
-Other formats (Mach-O, COFF, 32-bit ELF) are refused.
+They may be of either byte order, with 32 or 64 bits. Other formats (Mach-O, COFF, wasm) are refused.
 """
 
 from __future__ import annotations
@@ -13,19 +13,41 @@ from pathlib import Path
 
 from planish.core import TargetError
 
-_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-_SECTION = struct.Struct("<IIQQQQIIQQ")
-_SYMBOL = struct.Struct("<IBBHQQ")
-_MAGIC = b"\x7fELF\x02\x01"  # 64 bits, little endian
+_MAGIC = b"\x7fELF"
+_IDENTITY = 16
 _SYMTAB, _FUNCTION = 2, 2
+_NO_BITS, _LOADED = 8, 2
+
+
+class _Layout:
+    """How numbers stand in a file: the same fields, but those of symbols in another order with 32 bits."""
+
+    def __init__(self, order: str, wide: bool) -> None:
+        self.header = struct.Struct(order + ("16sHHIQQQIHHHHHH" if wide else "16sHHIIIIIHHHHHH"))
+        self.section = struct.Struct(order + ("IIQQQQIIQQ" if wide else "IIIIIIIIII"))
+        self._symbol = struct.Struct(order + ("IBBHQQ" if wide else "IIIBBH"))
+        self._wide = wide
+
+    def symbols(self, table: bytes) -> Iterator[tuple[int, int, int, int, int]]:
+        """Give of each symbol: its name's place, kind, section, value and size."""
+        for row in self._symbol.iter_unpack(table):
+            if self._wide:
+                name, kind, _, section, value, size = row
+            else:
+                name, value, size, kind, _, section = row
+            yield name, kind, section, value, size
+
+
+_LAYOUTS = {bytes((bits, order)): _Layout("<>"[order - 1], bits == 2) for bits in (1, 2) for order in (1, 2)}
 
 
 @dataclass(frozen=True)
 class Section:
-    """A section: its name, kind, place in the file, bytes, and the section that it refers to."""
+    """A section: its name, kind, flags, place in the file, bytes, and the section that it refers to."""
 
     name: str
     kind: int
+    flags: int
     offset: int
     size: int
     link: int
@@ -35,24 +57,25 @@ def sections(data: bytes | mmap) -> list[Section]:
     """List the sections of an ELF file.
 
     Raises:
-        TargetError: it is no 64-bit little-endian ELF file.
+        TargetError: it is no ELF file.
     """
-    if data[: len(_MAGIC)] != _MAGIC:
-        raise TargetError(
-            "the object is no 64-bit ELF file", "Use a target whose objects are: Linux on x86-64."
-        )
-    header = _HEADER.unpack_from(data)
+    layout = _layout(data)
+    header = layout.header.unpack_from(data)
     offset, width, count, names = header[6], header[11], header[12], header[13]
     if not offset:
         return []
-    rows = [_SECTION.unpack_from(data, offset + i * width) for i in range(_count(data, offset, count))]
-    strings = rows[_names(rows, names)][4]
-    return [Section(_string(data, strings + r[0]), r[1], r[4], r[5], r[6]) for r in rows]
-
-
-def _count(data: bytes | mmap, offset: int, count: int) -> int:
     # With 65,280 sections and more, the header holds 0, and the first section's size is the number.
-    return count or int(_SECTION.unpack_from(data, offset)[5])
+    count = count or int(layout.section.unpack_from(data, offset)[5])
+    rows = [layout.section.unpack_from(data, offset + i * width) for i in range(count)]
+    strings = rows[_names(rows, names)][4]
+    return [Section(_string(data, strings + r[0]), r[1], r[2], r[4], r[5], r[6]) for r in rows]
+
+
+def _layout(data: bytes | mmap) -> _Layout:
+    found = _LAYOUTS.get(data[4:6]) if data[:4] == _MAGIC and len(data) > _IDENTITY else None
+    if found is None:
+        raise TargetError("the object is no ELF file", "Use a target whose objects are, as on Linux.")
+    return found
 
 
 def _names(rows: list[tuple[int, ...]], index: int) -> int:
@@ -68,6 +91,11 @@ def code_bytes(data: bytes) -> int:
     return sum(s.size for s in sections(data) if s.name == ".text" or s.name.startswith(".text."))
 
 
+def loaded_bytes(data: bytes) -> int:
+    """Add up what an object has to load: code, constants and initialised data; raises as `sections` does."""
+    return sum(s.size for s in sections(data) if s.flags & _LOADED and s.kind != _NO_BITS)
+
+
 def function_bytes(data: bytes) -> dict[str, int]:
     """Give the size of each function's code in an object, by its symbol; raises as `sections` does."""
     listed = sections(data)
@@ -76,7 +104,7 @@ def function_bytes(data: bytes) -> dict[str, int]:
     for table in (s for s in listed if s.kind == _SYMTAB):
         strings = data[listed[table.link].offset :][: listed[table.link].size]
         symbols = data[table.offset : table.offset + table.size]
-        for name, kind, _, section, _, size in _SYMBOL.iter_unpack(symbols):
+        for name, kind, section, _, size in _layout(data).symbols(symbols):
             if kind & 15 == _FUNCTION and section in code:
                 found[_string(strings, name)] = size
     return found
@@ -93,7 +121,7 @@ def functions(path: Path, wanted: Collection[str]) -> dict[str, int]:
         Name to address, counted from where the library is loaded; none for a stripped library.
 
     Raises:
-        TargetError: it is no 64-bit little-endian ELF file.
+        TargetError: it is no ELF file.
     """
     names = {name.encode() for name in wanted}
     with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
@@ -101,12 +129,15 @@ def functions(path: Path, wanted: Collection[str]) -> dict[str, int]:
         table = next((s for s in listed if s.kind == _SYMTAB), None)
         if table is None:
             return {}
-        return dict(_named(_content(data, table), _content(data, listed[table.link]), names))
+        symbols = _layout(data).symbols(_content(data, table))
+        return dict(_named(symbols, _content(data, listed[table.link]), names))
 
 
-def _named(table: bytes, strings: bytes, names: set[bytes]) -> Iterator[tuple[str, int]]:
+def _named(
+    symbols: Iterator[tuple[int, int, int, int, int]], strings: bytes, names: set[bytes]
+) -> Iterator[tuple[str, int]]:
     index = strings.index
-    for name, kind, _, section, value, _ in _SYMBOL.iter_unpack(table):
+    for name, kind, section, value, _ in symbols:
         if kind & 15 == _FUNCTION and section and (found := strings[name : index(0, name)]) in names:
             yield found.decode(), value
 

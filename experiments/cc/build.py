@@ -1,0 +1,198 @@
+"""Programs built by `clang -Oz` and by `planish cc -Oz`, tested, and compared.
+
+    python experiments/cc/build.py [--seconds 2] [--rounds 3] [--only lua5.4 ...] [--jobs 1]
+
+Fetches Debian's sources into build/cc, where all else happens too; needs clang, make, cmake, tclsh, patch
+and dpkg-dev. For each program: clang builds it; planish cc builds it with an empty cache (first); both build
+it again, in turns (second). The table has the `.text` of what is linked, and seconds of the processor; the
+tests are the programs' own, and run on what the second build made. The table goes to standard output, and
+each row, as JSON, to build/cc/rows-SECONDS.jsonl.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+from programs import PROGRAMS, Program
+
+from planish.core import cache_folder
+from planish.corpus.apt import open_apt
+from planish.llvm.backend.elf import code_bytes
+
+ROOT = Path("build/cc").absolute()
+BIN = Path(sys.executable).parent
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a build took and gave: seconds by the clock and of the processor, and `.text`."""
+
+    wall_s: float
+    cpu_s: float
+    text: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """A program's row."""
+
+    title: str
+    clang: int
+    planish: int
+    sources: int
+    clang_s: float
+    first_s: float
+    second_s: float
+    first_wall_s: float
+    tests: str
+
+
+class Bench:
+    """Builds one program by different compilers."""
+
+    def __init__(self, program: Program, seconds: float, jobs: int) -> None:
+        self.program, self.jobs = program, jobs
+        self.cache = ROOT / f"cache-{seconds:g}" / program.name
+        self.environment = {
+            **os.environ,
+            "PLANISH_SECONDS": f"{seconds:g}",
+            "PLANISH_CACHE": str(self.cache),
+            "MAKEFLAGS": f"-j{jobs}",
+            "CMAKE_BUILD_PARALLEL_LEVEL": str(jobs),
+        }
+
+    def row(self, rounds: int) -> Row:
+        """Build in turns, test, and compare."""
+        shutil.rmtree(self.cache, ignore_errors=True)
+        self.build("clang")  # files of the system are read before anything is timed
+        first = self.build("planish")
+        pairs = [(self.build("clang"), self.build("planish")) for _ in range(rounds)]
+        clang, second = zip(*pairs, strict=True)
+        assert {built.text for built in second} == {first.text}, "what is known is something else"
+        return Row(
+            self.program.title,
+            clang[0].text,
+            first.text,
+            sum(1 for _ in self.cache.glob("objects/*/*")),
+            median(built.cpu_s for built in clang),
+            first.cpu_s,
+            median(built.cpu_s for built in second),
+            first.wall_s,
+            self.tests(),
+        )
+
+    def build(self, by: str) -> Built:
+        """Build from nothing."""
+        tree = ROOT / "work" / self.program.name / by
+        shutil.rmtree(tree, ignore_errors=True)
+        tree.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(fetched(self.program), tree, symlinks=True)
+        self.run(by, self.program.configure)
+        before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+        self.run(by, self.program.build)
+        wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        text = sum(code_bytes((tree / product).read_bytes()) for product in self.program.products)
+        return Built(wall, cpu, text)
+
+    def tests(self) -> str:
+        """Run the program's own tests on what planish built."""
+        try:
+            self.run("planish", self.program.test)
+        except subprocess.CalledProcessError as error:
+            return f"fail: {(error.stdout or '').strip().splitlines()[-1:]}"
+        said = {self.run(by, self.program.says) for by in ("clang", "planish")}
+        return "pass" if len(said) == 1 else "fail: it says something else than clang's"
+
+    def run(self, by: str, line: str) -> str:
+        """Run a line of shell in a build's folder; give what it says."""
+        own = by == "planish"
+        words = {
+            "cc": str(BIN / "planish") + " cc" if own else "clang-22",
+            "cc1": str(BIN / "planish-cc") if own else "clang-22",
+            "cxx": str(BIN / "planish-c++") if own else "clang++-22",
+            "flags": "-Oz",
+        }
+        done = subprocess.run(
+            line.format(**words),
+            shell=True,
+            cwd=ROOT / "work" / self.program.name / by,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        (ROOT / "log").mkdir(exist_ok=True)
+        with (ROOT / "log" / f"{self.program.name}-{by}.txt").open("a") as log:
+            log.write(f"$ {line.format(**words)}\n{done.stdout}\n")
+        done.check_returncode()
+        return done.stdout
+
+
+def fetched(program: Program) -> Path:
+    """Give the folder of a program's sources, downloaded once."""
+    folder = ROOT / "sources" / program.name
+    tree, ready = folder / "tree", folder / "ready"
+    if not ready.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        open_apt(cache_folder("apt")).unpack(program.name, folder)
+        subprocess.run(program.prepare, shell=True, cwd=tree, check=True)
+        ready.touch()
+    return tree
+
+
+def table(rows: list[Row], seconds: float) -> str:
+    """Write the table of the results page."""
+    titles = (
+        "sources | .text clang | planish | saved | clang s | first s | second s | second / clang | tests |"
+    )
+    lines = [f"| {seconds:g} s a file | {titles}", "|---|--:|--:|--:|--:|--:|--:|--:|--:|---|"]
+    lines += map(_line, rows)
+    size = math.exp(sum(math.log(row.planish / row.clang) for row in rows) / len(rows))
+    again = math.exp(sum(math.log(row.second_s / row.clang_s) for row in rows) / len(rows))
+    lines.append(f"| geometric mean | | | | {100 * (1 - size):.2f} % | | | | {again:.2f} | |")
+    return "\n".join(lines)
+
+
+def _line(row: Row) -> str:
+    size, again = 100 * (1 - row.planish / row.clang), row.second_s / row.clang_s
+    return (
+        f"| {row.title} | {row.sources} | {row.clang:,} | {row.planish:,} | {size:.2f} % | {row.clang_s:.1f} "
+        f"| {row.first_s:.1f} | {row.second_s:.1f} | {again:.2f} | {row.tests} |"
+    )
+
+
+def main() -> None:
+    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given.add_argument("--seconds", type=float, default=2.0)
+    given.add_argument("--rounds", type=int, default=3)
+    given.add_argument("--jobs", type=int, default=1)
+    given.add_argument("--only", nargs="*")
+    asked = given.parse_args()
+    rows: list[Row] = []
+    for program in PROGRAMS:
+        if asked.only and program.name not in asked.only:
+            continue
+        rows.append(Bench(program, asked.seconds, asked.jobs).row(asked.rounds))
+        with (ROOT / f"rows-{asked.seconds:g}.jsonl").open("a") as file:
+            file.write(json.dumps(asdict(rows[-1])) + "\n")
+        print(table(rows[-1:], asked.seconds), flush=True)
+    print("\n" + table(rows, asked.seconds))
+
+
+if __name__ == "__main__":
+    main()
