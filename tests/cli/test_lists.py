@@ -32,6 +32,7 @@ def test_without_a_command_there_is_help(planish: Planish) -> None:
         *("cc", "c++"),
         "runs",
         "corpus",
+        "models",
     ]
 
 

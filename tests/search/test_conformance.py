@@ -19,6 +19,7 @@ from planish.search import (
     RandomMinimise,
     make_searcher,
 )
+from planish.search.guided import ModelGuided
 from planish.testing.driving import drive
 from planish.testing.lattice import RIDGE_HEIGHT, Lattice
 from planish.testing.searchers import SearcherConformance
@@ -82,6 +83,11 @@ class TestPortfolio(SearcherConformance):
 class TestNsga2(SearcherConformance):
     def searcher(self, space: Lattice, objectives: Sequence[Objective], seed: int) -> Searcher:
         return Nsga2(space, objectives, seed, population=10, elite=4)
+
+
+class TestModelGuided(SearcherConformance):
+    def searcher(self, space: Lattice, objectives: Sequence[Objective], seed: int) -> Searcher:
+        return ModelGuided(space, objectives, seed, batch=10, chains=16)
 
 
 def test_the_ridge_is_lower_than_the_bowls_are_steep() -> None:

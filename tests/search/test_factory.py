@@ -15,6 +15,7 @@ OURS = [
     "genetic",
     "greedy1",
     "greedy2",
+    "model-guided",
     "nsga2",
     "portfolio",
     "random",

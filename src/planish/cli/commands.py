@@ -21,6 +21,7 @@ from planish.cli.errors import guarded
 from planish.cli.export import export
 from planish.cli.inspect import inspect
 from planish.cli.levels import levels
+from planish.cli.models import models
 from planish.cli.passes import passes
 from planish.cli.report import report
 from planish.cli.runs import runs
@@ -95,3 +96,4 @@ app.command("cc", context_settings=AS_CLANG)(cc)
 app.command("c++", context_settings=AS_CLANG)(cxx)
 app.add_typer(runs, name="runs")
 app.add_typer(corpus, name="corpus")
+app.add_typer(models, name="models")

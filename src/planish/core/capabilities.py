@@ -85,7 +85,7 @@ class CanEvolve(CanSample, Protocol):
     """A space whose candidates have neighbours and children.
 
     Offered by the template space of `loops`, and the spaces of `llvm`, `hlo` and `graph`; used by
-    `genetic`, `annealing`, `portfolio`, `nsga2`.
+    `genetic`, `annealing`, `portfolio`, `nsga2`, `model-guided`.
     """
 
     def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
@@ -163,7 +163,8 @@ class CanEnumerate(Space, Protocol):
 class CanFeaturise(Space, Protocol):
     """A space that describes candidates by numbers, without building them.
 
-    Offered by the template space of `loops`; used by the conformance suite of spaces.
+    Offered by the template space of `loops`; used by `model-guided`, and by fitting
+    models.
     """
 
     @property

@@ -27,6 +27,10 @@ class Visited:
         """Name what a candidate stands for: equal names need one measurement."""
         return self._state(candidate) if self._state else candidate.hash
 
+    def known(self, candidate: Candidate) -> bool:
+        """Whether a candidate, or what stands for the same, was noted."""
+        return self.name(candidate) in self._names
+
     def add(self, candidate: Candidate) -> bool:
         """Note a candidate; tells whether it is new."""
         return self._note(self.name(candidate), candidate)

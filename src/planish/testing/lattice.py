@@ -12,6 +12,7 @@ from planish.core import (
     UNTAUGHT,
     Candidate,
     Failed,
+    FeatureSchema,
     Measured,
     Objective,
     Outcome,
@@ -21,7 +22,9 @@ from planish.core import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.random import Generator
+    from numpy.typing import NDArray
 
 RIDGE_HEIGHT = 1.08
 BOWL_SLOPE = 0.1
@@ -111,6 +114,17 @@ class Lattice:
         knob = int(rng.integers(len(position)))
         position[knob] = (position[knob] + int(rng.integers(1, self.sizes[knob]))) % self.sizes[knob]
         return self.at(position)
+
+    @property
+    def schema(self) -> FeatureSchema:
+        """The value of each knob."""
+        return FeatureSchema("lattice", 1, tuple([f"knob {knob}" for knob in range(len(self.sizes))]))
+
+    def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
+        """Describe candidates by their values."""
+        import numpy as np
+
+        return np.array([*map(self.position, candidates)], np.float32).reshape(-1, len(self.sizes))
 
     def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
         """Swap the values behind one point."""

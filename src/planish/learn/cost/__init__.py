@@ -1,19 +1,48 @@
 """Models that predict what candidates cost, and what is spent by their word."""
 
 from planish.learn.cost.allocate import Allocation
+from planish.learn.cost.combined import Combined
+from planish.learn.cost.costs import dataset_of
+from planish.learn.cost.ensemble import ACQUISITIONS, Bootstrap, acquire
 from planish.learn.cost.gate import Gate, load_gate, shipped_gate, train_gate, write_gate
 from planish.learn.cost.model import CostModel, Dataset, Prediction
+from planish.learn.cost.saved import (
+    SavedModel,
+    load_model,
+    made_model,
+    model_for,
+    models_folder,
+    places,
+    required,
+    write_model,
+)
 from planish.learn.cost.trees import BoostedTrees
+from planish.learn.cost.xgboosted import XgboostTrees, can_grow
 
 __all__ = [
+    "ACQUISITIONS",
     "Allocation",
     "BoostedTrees",
+    "Bootstrap",
+    "Combined",
     "CostModel",
     "Dataset",
     "Gate",
     "Prediction",
+    "SavedModel",
+    "XgboostTrees",
+    "acquire",
+    "can_grow",
+    "dataset_of",
     "load_gate",
+    "load_model",
+    "made_model",
+    "model_for",
+    "models_folder",
+    "places",
+    "required",
     "shipped_gate",
     "train_gate",
     "write_gate",
+    "write_model",
 ]

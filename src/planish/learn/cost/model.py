@@ -18,10 +18,18 @@ class Dataset:
     Args:
         features: (n, width).
         targets: (n, outputs), what is to be predicted.
+        groups: (n,), whole numbers; only rows of one group are compared with each other where a model learns
+            their order alone. None where all are of one.
     """
 
     features: Floats
     targets: Floats
+    groups: NDArray[np.intp] | None = None
+
+    def rows(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> Dataset:
+        """Give some of the rows."""
+        groups = None if self.groups is None else self.groups[chosen]
+        return Dataset(self.features[chosen], self.targets[chosen], groups)
 
 
 @dataclass(frozen=True)

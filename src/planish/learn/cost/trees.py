@@ -1,9 +1,9 @@
-"""Gradient-boosted trees with a vector in each leaf: one model predicts all outputs."""
+"""Gradient-boosted trees with a vector in each leaf: one model predicts all outputs, by NumPy alone."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -46,7 +46,7 @@ class BoostedTrees:
     start: Floats = field(init=False)
     features: NDArray[np.int16] = field(init=False)
     thresholds: Floats = field(init=False)
-    leaves: NDArray[np.float16] = field(init=False)
+    leaves: NDArray[np.float16] | Floats = field(init=False)
 
     def fit(self, data: Dataset) -> None:
         """Learn, in place of what was learnt before."""
@@ -67,13 +67,30 @@ class BoostedTrees:
     def predict(self, features: Floats) -> Prediction:
         """Expect the targets of (n, width) features."""
         mean = np.tile(self.start, (len(features), 1))
-        rows, inner = np.arange(len(features)), self.features.shape[1]
-        for asked, thresholds, leaves in zip(self.features, self.thresholds, self.leaves, strict=True):
-            node = np.zeros(len(features), np.intp)
-            while node.size and node[0] < inner:
-                node = 2 * node + 1 + (features[rows, asked[node]] > thresholds[node])
-            mean += leaves[node - inner]
+        inner = self.features.shape[1]
+        for leaves, places in zip(self.leaves, self._walk(features) - inner, strict=True):
+            mean += leaves[places]
         return Prediction(mean)
+
+    def _walk(self, features: Floats) -> Ints:
+        """Give the node where each row ends, (trees, n); all trees go a level down at once."""
+        trees, inner = self.features.shape
+        flat, asked, thresholds = features.ravel(), self.features.ravel(), self.thresholds.ravel()
+        rows = np.arange(len(features)) * features.shape[1]
+        first = np.arange(trees)[:, None] * inner
+        node = np.zeros((trees, len(features)), np.intp)
+        for _ in range(inner.bit_length()):
+            place = node + first
+            node = 2 * node + 1 + (flat.take(rows + asked.take(place)) > thresholds.take(place))
+        return node
+
+    def first(self, rounds: int) -> Self:
+        """Give the model as it was after so many rounds."""
+        made = replace(self, rounds=rounds)
+        made.start = self.start
+        made.features, made.thresholds = self.features[:rounds], self.thresholds[:rounds]
+        made.leaves = self.leaves[:rounds]
+        return made
 
     def arrays(self) -> Mapping[str, NDArray[Any]]:
         """Give what was learnt, for a file."""

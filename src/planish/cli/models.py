@@ -1,0 +1,169 @@
+"""`planish models`."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from planish.cli import options as given
+from planish.cli.complete import level_names
+from planish.cli.errors import writing
+
+if TYPE_CHECKING:
+    from planish.learn.cost import SavedModel
+
+models = typer.Typer(help="List, fit, evaluate, export and remove cost models.")
+
+LevelName = Annotated[
+    str, typer.Option("--level", metavar="LEVEL", help="Whose candidates.", autocompletion=level_names)
+]
+Name = Annotated[str, typer.Argument(metavar="MODEL", help="A model's name, as listed, or a file.")]
+ModelFile = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where it goes; else your data folder.")
+]
+Learns = Annotated[
+    Literal["rank", "regression"], typer.Option("--objective", help="Learn the order of costs, or costs.")
+]
+
+
+@models.callback(invoke_without_command=True)
+def front(context: typer.Context, form: given.Format = "text") -> None:
+    """List, fit, evaluate, export and remove cost models; without a command, list them."""
+    if context.invoked_subcommand is None:
+        _list(form)
+
+
+@models.command()
+def fit(
+    level: LevelName,
+    store: given.StorePlace = None,
+    output: ModelFile = None,
+    objective: Learns = "rank",
+    seed: given.Seed = 0,
+    form: given.Format = "text",
+) -> None:
+    """Fit a global model on what the store knows of a level's programs; searches of the level use it then."""
+    from planish.learn.cost import models_folder, write_model
+    from planish.learn.cost.fitting import fit_model, read_trials
+    from planish.levels import level_named
+    from planish.store import open_store
+
+    with open_store(store, read_only=True) as opened:
+        learnt = read_trials(opened, level_named(level))
+    model = fit_model(level, learnt, objective, seed)
+    path = output or models_folder() / f"{level}.npz"
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_model(model, path)
+    _show(path, model, form)
+
+
+@models.command()
+def evaluate(model: Name, store: given.StorePlace = None, form: given.Format = "text") -> None:
+    """Tell how well a model orders the trials in the store; programs it learnt from count too."""
+    from planish.cli.output import document, facts
+    from planish.core import PlanishError
+    from planish.learn.cost import load_model
+    from planish.learn.cost.fitting import evaluate as judge
+    from planish.learn.cost.fitting import read_trials
+    from planish.levels import level_named
+    from planish.store import open_store
+
+    held = load_model(_path(model))
+    with open_store(store, read_only=True) as opened:
+        learnt = read_trials(opened, level_named(held.level))
+    if not held.fits(learnt.schema):
+        raise PlanishError(f"the model {model} is for other features than this planish has", "Fit it anew.")
+    metrics = judge(held.trees, learnt.data)
+    if form == "json":
+        document({"model": model, "metrics": metrics})
+        return
+    facts({name: f"{value:.3g}" for name, value in metrics.items()})
+
+
+@models.command()
+def export(
+    model: Name, file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the copy goes.")]
+) -> None:
+    """Copy a model to a file, to be used elsewhere: --set model=FILE."""
+    from planish.cli.output import say
+    from planish.learn.cost import load_model
+
+    path = _path(model)
+    load_model(path)
+    with writing(file):
+        shutil.copyfile(path, file)
+    say(f"wrote {file}")
+
+
+@models.command()
+def remove(model: Annotated[str, typer.Argument(metavar="MODEL", help="One of your own.")]) -> None:
+    """Remove a model of your own; one that comes with planish takes its place again."""
+    from planish.cli.output import say
+    from planish.core import PlanishError
+    from planish.learn.cost import models_folder
+
+    path = _path(model)
+    if path.parent != models_folder():
+        raise PlanishError(f"the model {model} is none of your own", "planish models lists them.")
+    path.unlink()
+    say(f"removed {path}")
+
+
+def _list(form: str) -> None:
+    from planish.cli.output import document, table
+    from planish.learn.cost import load_model, places
+
+    found = {name: (path, load_model(path)) for name, path in places().items()}
+    if form == "json":
+        document({"models": [{"name": name, **_told(*pair)} for name, pair in found.items()]})
+        return
+    rows = [
+        [
+            name,
+            m.level,
+            f"{m.schema.name} {m.schema.version}",
+            f"{m.rows:,}",
+            f"{m.programs:,}",
+            _metric(m),
+            str(p),
+        ]
+        for name, (p, m) in found.items()
+    ]
+    heads = ["model", "level", "features", "trials", "programs", "rank correlation", "file"]
+    table(heads, rows, right=heads[3:6])
+
+
+def _metric(model: SavedModel) -> str:
+    value = model.metrics.get("rank correlation")
+    return "" if value is None else f"{value:.2f}"
+
+
+def _told(path: Path, model: SavedModel) -> dict[str, object]:
+    told = {name: value for name, value in vars(model).items() if name not in ("trees", "schema")}
+    return {**told, "features": f"{model.schema.name} {model.schema.version}", "file": str(path)}
+
+
+def _show(path: Path, model: SavedModel, form: str) -> None:
+    from planish.cli.output import document, facts
+
+    if form == "json":
+        document(_told(path, model))
+        return
+    metrics = {name: f"{value:.3g}" for name, value in model.metrics.items()}
+    facts({"wrote": str(path), "trials": f"{model.rows:,} of {model.programs:,} programs", **metrics})
+
+
+def _path(model: str) -> Path:
+    from planish.core import unknown
+    from planish.learn.cost import places
+
+    found = places()
+    if model in found:
+        return found[model]
+    if Path(model).suffix == ".npz":
+        return Path(model)
+    raise unknown("unknown model", model, found)

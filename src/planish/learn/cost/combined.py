@@ -1,0 +1,91 @@
+"""AutoTVM's equation 4: a global model, learnt from other programs, and a local one that is added to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from planish.learn.cost.grow import Mask
+from planish.learn.cost.metrics import rank_correlation
+from planish.learn.cost.model import CostModel, Dataset, Floats, Prediction
+from planish.learn.cost.xgboosted import XgboostTrees, can_grow
+
+WEIGHTS = (1.0, 0.5, 0.0)
+"""Of the global model; they are tried in this order, and of equally good ones the first is taken."""
+FOLDS = 2
+LEAST = 16
+"""With fewer rows the global model is asked alone, where there is one."""
+AGAIN = 1.5
+"""The weight and the number of trees are chosen anew when there are so many times the rows."""
+
+
+@dataclass
+class Combined:
+    """Predicts by a global model, by a local one, or by both.
+
+    How much the global model counts, and how many trees the local one has, is what predicts held-back rows
+    best: by rank correlation, over folds. So the weight falls as evidence shows that it should, and a
+    global model of other things than these is dropped. Without XGBoost the global model is asked alone.
+
+    Args:
+        local: what is grown on the program's own trials; the settings alone are used.
+        known: the global model; None where there is none.
+
+    Attributes:
+        weight: of the global model.
+        correlation: with the rows held back; 0 while none were.
+    """
+
+    local: XgboostTrees
+    known: CostModel | None = None
+    weight: float = field(init=False, default=1.0)
+    correlation: float = field(init=False, default=0.0)
+    _grown: XgboostTrees | None = field(init=False, default=None)
+    _rounds: int = field(init=False, default=0)
+    _rows: int = field(init=False, default=0)
+
+    def fit(self, data: Dataset) -> None:
+        """Learn the local model from the program's trials, with one target, and choose the weight."""
+        if len(data.targets) < LEAST or not can_grow():
+            return
+        base = self._base(data.features)
+        if len(data.targets) >= AGAIN * self._rows:
+            self._choose(data, base)
+            self._rows = len(data.targets)
+        self._grown = replace(self.local, rounds=self._rounds)
+        self._grown.fit(data, self.weight * base)
+
+    def predict(self, features: Floats) -> Prediction:
+        """Expect the order of the costs of (n, width) features; (n, 1)."""
+        mean = self.weight * self._base(features)
+        if self._grown is not None:
+            mean = mean + self._grown.predict(features).mean[:, 0]
+        return Prediction(mean[:, None])
+
+    def _base(self, features: Floats) -> Floats:
+        if self.known is None:
+            return np.zeros(len(features), np.float32)
+        return self.known.predict(features).mean[:, 0]
+
+    def _choose(self, data: Dataset, base: Floats) -> None:
+        fold = np.arange(len(base)) % FOLDS
+        most = self.local.rounds
+        # No trees at all, which leaves the order to the global model, are a choice too.
+        counts = [count for count in (most, most // 2, most // 4, 0) if count or self.known is not None]
+        found: list[tuple[float, float, int]] = []
+        for weight in WEIGHTS if self.known is not None else (0.0,):
+            scores = np.mean(
+                [self._scores(data, weight * base, fold == k, counts) for k in range(FOLDS)], axis=0
+            )
+            found += [(float(score), weight, count) for score, count in zip(scores, counts, strict=True)]
+        self.correlation, self.weight, self._rounds = max(found, key=lambda each: each[0])
+
+    def _scores(self, data: Dataset, base: Floats, held: Mask, counts: Sequence[int]) -> list[float]:
+        """Tell how well so many trees, grown on the others, rank the rows that are held back."""
+        grown = replace(self.local)
+        grown.fit(data.rows(~held), base[~held])
+        asked, measured = data.features[held], data.targets[held, 0]
+        found = (grown.trees.first(count).predict(asked).mean[:, 0] for count in counts)
+        return [rank_correlation(base[held] + each, measured) for each in found]

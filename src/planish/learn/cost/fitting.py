@@ -1,0 +1,147 @@
+"""Fitting a global model on what a store knows: of all programs of a level, the order of their candidates."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from planish.core import (
+    Candidate,
+    CanFeaturise,
+    FeatureSchema,
+    Level,
+    PlanishError,
+    ScheduleError,
+    Task,
+    Trial,
+)
+from planish.learn.cost.costs import dataset_of
+from planish.learn.cost.metrics import rank_correlation, top_recall
+from planish.learn.cost.model import CostModel, Dataset, Floats
+from planish.learn.cost.saved import SavedModel, made_model
+from planish.learn.cost.xgboosted import XgboostTrees
+from planish.store import Reader, StoredTask
+
+FEWEST = 8
+"""Trials of a program, below which there is little to learn of their order."""
+TOP = 8
+HELD = 5
+"""Every fifth program, by its name's hash, is held back to tell how good the model is."""
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """Trials of some programs.
+
+    Args:
+        schema: of the features.
+        data: a row for each trial; groups are places among the programs.
+        programs: their canonical texts.
+    """
+
+    schema: FeatureSchema
+    data: Dataset
+    programs: Sequence[str]
+
+    @property
+    def held(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Tell which rows are of programs that are held back."""
+        chosen = [
+            int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) % HELD == 0 for text in self.programs
+        ]
+        assert self.data.groups is not None
+        return np.array(chosen, bool)[self.data.groups]
+
+
+def read_trials(store: Reader, level: Level[Any], told: Callable[[str], None] = lambda _: None) -> Learnt:
+    """Read what a store knows of a level's programs, by the leading objective of each task.
+
+    Raises:
+        PlanishError: it knows nothing of the level that can be learnt from.
+    """
+    schema: FeatureSchema | None = None
+    features, costs, groups, programs = list[Floats](), list[float | None](), list[int](), list[str]()
+    for key in dict.fromkeys(run.task_key for run in reversed(store.runs())):
+        stored = store.task(key)
+        if stored.level != level.name:
+            continue
+        space = _space(level, stored)
+        if space is None or (schema is not None and space.schema != schema):
+            continue
+        schema = space.schema
+        trials, found = _described(space, store.trials(key, level.steps))
+        if len(trials) < FEWEST:
+            continue
+        told(stored.program)
+        features.append(found)
+        costs += [trial.cost(stored.objectives[0]) for trial in trials]
+        groups += [len(programs)] * len(trials)
+        programs.append(stored.program)
+    if schema is None or not features:
+        raise PlanishError(
+            f"the store has no trials of the level '{level.name}' with features", "Tune some programs first."
+        )
+    return Learnt(schema, dataset_of(np.concatenate(features), costs, groups), programs)
+
+
+def fit_model(level: str, learnt: Learnt, objective: str = "rank", seed: int = 0) -> SavedModel:
+    """Fit a model on all programs; its metrics are of one that was fitted without those that are held back.
+
+    Raises:
+        PlanishError: XGBoost is not installed.
+    """
+    model, held = XgboostTrees(objective, rounds=200, depth=5, rate=0.15, seed=seed), learnt.held
+    metrics: Mapping[str, float] = {}
+    if held.any() and not held.all():
+        model.fit(learnt.data.rows(~held))
+        metrics = evaluate(model, learnt.data.rows(held))
+    model.fit(learnt.data)
+    return made_model(level, learnt.schema, objective, metrics, learnt.data, model.trees)
+
+
+def evaluate(model: CostModel, data: Dataset) -> dict[str, float]:
+    """Tell how well a model orders the trials of programs: means over the programs."""
+    predicted, measured = model.predict(data.features).mean[:, 0], data.targets[:, 0]
+    assert data.groups is not None
+    mine = [data.groups == number for number in np.unique(data.groups)]
+    best = [measured[rows][np.argsort(predicted[rows], kind="stable")[:TOP]].min() for rows in mine]
+    return {
+        "programs": float(len(mine)),
+        "rank correlation": float(np.mean([rank_correlation(predicted[r], measured[r]) for r in mine])),
+        f"top {TOP} recall": float(np.mean([top_recall(predicted[r], measured[r], TOP) for r in mine])),
+        f"best of {TOP} over best": float(
+            np.exp(np.mean(np.array(best) - [measured[r].min() for r in mine]))
+        ),
+    }
+
+
+def _space(level: Level[Any], stored: StoredTask) -> CanFeaturise | None:
+    """Give the first space of a task that has features; None where none has, or the task cannot be read."""
+    try:
+        program = level.read(stored.program, stored.target)
+        task = Task(program, stored.target, tuple(stored.objectives), level.version)
+        spaces = (level.space(task, name) for name in level.spaces)
+        return next((space for space in spaces if isinstance(space, CanFeaturise)), None)
+    except PlanishError:  # its files are gone, perhaps
+        return None
+
+
+def _described(space: CanFeaturise, trials: Sequence[Trial]) -> tuple[Sequence[Trial], Floats]:
+    """Give the trials whose candidates have features, with these; calls of a library have none."""
+    try:
+        return trials, space.features([trial.candidate for trial in trials])
+    except ScheduleError:
+        known = [trial for trial in trials if _has_features(space, trial.candidate)]
+        return known, space.features([trial.candidate for trial in known])
+
+
+def _has_features(space: CanFeaturise, candidate: Candidate) -> bool:
+    try:
+        space.features([candidate])
+    except ScheduleError:
+        return False
+    return True

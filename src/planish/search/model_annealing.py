@@ -1,0 +1,80 @@
+"""Simulated annealing over what a model predicts: many chains at once, and nothing is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from planish.core import Candidate, CanEvolve
+from planish.search.sampling import neighbour, sample
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+Score = Callable[[Sequence[Candidate]], "NDArray[np.float32]"]
+"""Predicts what candidates cost; less is better."""
+
+COLDEST = 1e-3
+"""Of the first temperature: below it nothing worse is accepted."""
+
+
+class Chains:
+    """Chains that go on where they were when the model was asked last; all move at once.
+
+    Args:
+        space: where they walk.
+        temperature: at the first step of a walk, in standard deviations of the chains' predictions; it falls
+            evenly to 0.
+    """
+
+    def __init__(self, space: CanEvolve, temperature: float) -> None:
+        self._space, self._temperature = space, temperature
+        self.states: list[Candidate] = []
+        self._energies: NDArray[np.float32] | None = None
+
+    def walk(self, score: Score, steps: int, generator: Generator) -> dict[Candidate, float]:
+        """Move all chains so many steps; gives all they met, with the predictions."""
+        import numpy as np
+
+        energies = score(self.states)
+        met = _noted({}, self.states, energies)
+        unit = float(energies.std()) or 1.0
+        for step in range(steps):
+            heat = max(self._temperature * (1 - step / steps), COLDEST) * unit
+            moved = [neighbour(self._space, state, generator) or state for state in self.states]
+            found = score(moved)
+            _noted(met, moved, found)
+            chance = np.exp(np.minimum((energies - found) / heat, 0))
+            accepted = generator.random(len(moved)) < chance
+            energies = np.where(accepted, found, energies)
+            self.states = [
+                new if yes else old for new, old, yes in zip(moved, self.states, accepted, strict=True)
+            ]
+        self._energies = energies
+        return met
+
+    def begin(self, first: Sequence[Candidate], count: int, generator: Generator) -> None:
+        """Have so many chains: those that there are, what is known to be good, and samples."""
+        self.states += first if not self.states else ()
+        while len(self.states) < count and (drawn := sample(self._space, generator)):
+            self.states.append(drawn)
+        self.states = self.states[:count]
+
+    def restart(self, candidates: Iterable[Candidate]) -> None:
+        """Put candidates in the place of the chains that stand worst."""
+        import numpy as np
+
+        if self._energies is None:
+            return
+        places = np.argsort(-self._energies, kind="stable").tolist()
+        for place, candidate in zip(places, candidates, strict=False):
+            self.states[place] = candidate
+
+
+def _noted(
+    met: dict[Candidate, float], candidates: Sequence[Candidate], scores: NDArray[np.float32]
+) -> dict[Candidate, float]:
+    met.update(zip(candidates, scores.tolist(), strict=True))
+    return met

@@ -1,0 +1,49 @@
+"""`planish models`: the shipped model, and one of the user's own."""
+
+import json
+from pathlib import Path
+
+from cli.conftest import Planish
+from planish.learn.cost import load_model, models_folder, places
+
+PROGRAM = ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=20,n=24,k=28")
+
+
+def test_the_shipped_model_is_listed(planish: Planish) -> None:
+    (model,) = json.loads(planish("models", "--format", "json").out)["models"]
+    assert (model["name"], model["level"], model["features"]) == ("loops", "loops", "loops/schedule 1")
+    assert model["rows"] >= 30_000
+    assert "loops/schedule 1" in planish("models").out
+
+
+def test_a_model_is_fitted_evaluated_exported_and_removed(planish: Planish, tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    assert planish("tune", *PROGRAM, "--trials", "20", "--store", store).code == 0
+    said = planish("models", "fit", "--level", "loops", "--store", store)
+    assert said.code == 0, said.err
+    own = models_folder() / "loops.npz"
+    try:
+        assert places()["loops"] == own
+        assert load_model(own).rows >= 20
+        measured = json.loads(
+            planish("models", "evaluate", "loops", "--store", store, "--format", "json").out
+        )
+        assert measured["metrics"]["rank correlation"] > 0.3  # it has seen these
+        assert planish("models", "export", "loops", tmp_path / "copy.npz").code == 0
+        assert (tmp_path / "copy.npz").read_bytes() == own.read_bytes()
+    finally:
+        assert planish("models", "remove", "loops").code == 0
+    assert not own.exists()
+    assert places()["loops"] != own
+
+
+def test_errors_are_one_line(planish: Planish, tmp_path: Path) -> None:
+    assert "none of your own" in planish("models", "remove", "loops").error
+    assert "unknown model 'lops'" in planish("models", "export", "lops", tmp_path / "x").error
+    (tmp_path / "cut.npz").write_bytes(places()["loops"].read_bytes()[:5000])
+    assert "cannot read a model" in planish("models", "evaluate", tmp_path / "cut.npz").error
+    store = tmp_path / "empty.db"
+    assert planish("tune", *PROGRAM, "--trials", "2", "--store", store).code == 0
+    assert (
+        "has no trials of the level" in planish("models", "fit", "--level", "loops", "--store", store).error
+    )

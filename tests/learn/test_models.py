@@ -1,0 +1,201 @@
+"""Cost models of candidates: what they learn, what they are combined of, and their files."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from planish.core import FeatureSchema, PlanishError
+from planish.learn.cost import (
+    Bootstrap,
+    Combined,
+    Dataset,
+    Prediction,
+    SavedModel,
+    XgboostTrees,
+    acquire,
+    combined,
+    dataset_of,
+    load_model,
+    made_model,
+    places,
+    required,
+    write_model,
+    xgboosted,
+)
+from planish.learn.cost.metrics import rank_correlation, top_recall
+
+SCHEMA = FeatureSchema("letters", 1, ("a", "b", "c", "d", "e"))
+
+
+def floats(values: object) -> NDArray[np.float32]:
+    return np.array(values, np.float32)
+
+
+def data(count: int = 200, seed: int = 0, sign: float = 1.0) -> Dataset:
+    """The cost rises by the first feature, and jumps by the second; one of them is constant."""
+    random = np.random.default_rng(seed)
+    features = random.normal(size=(count, 5)).astype(np.float32)
+    features[:, 4] = 7
+    targets = sign * (features[:, 0] + 2 * (features[:, 1] > 0.3))
+    return Dataset(features, targets.astype(np.float32)[:, None])
+
+
+def correlation(model: Combined | XgboostTrees | Bootstrap, seed: int = 1, sign: float = 1.0) -> float:
+    other = data(seed=seed, sign=sign)
+    return rank_correlation(model.predict(other.features).mean[:, 0], other.targets[:, 0])
+
+
+@pytest.mark.parametrize("objective", ["rank", "regression"])
+def test_they_order_what_they_did_not_see(objective: str) -> None:
+    model = XgboostTrees(objective)
+    model.fit(data())
+    assert correlation(model) > 0.85
+
+
+def test_trees_are_read_as_xgboost_reads_them() -> None:
+    import xgboost
+
+    learnt, model = data(500), XgboostTrees("regression", rounds=20, depth=4)
+    model.fit(learnt)
+    matrix = xgboost.DMatrix(learnt.features[:, :4], learnt.targets[:, 0])
+    matrix.set_base_margin(np.full(500, learnt.targets.mean(), np.float32))
+    theirs = xgboost.train(model.parameters, matrix, 20).predict(matrix)
+    assert model.predict(learnt.features).mean[:, 0] == pytest.approx(theirs, abs=1e-5)
+
+
+def test_only_rows_of_one_group_are_compared() -> None:
+    """The second program costs a thousand times as much; the order within each is all that is learnt."""
+    first, second = data(seed=0), data(seed=1)
+    features = np.concatenate([first.features, second.features])
+    targets = np.concatenate([first.targets, second.targets + 1000])
+    model = XgboostTrees()
+    model.fit(Dataset(features, targets, np.repeat([0, 1], 200).astype(np.intp)))
+    assert correlation(model, seed=2) > 0.85
+
+
+@pytest.mark.parametrize("costs", [[0.5] * 30, [None] * 30, [float("nan")] * 30])
+def test_of_costs_that_tell_nothing_nothing_is_learnt(costs: list[float | None]) -> None:
+    model = XgboostTrees()
+    model.fit(dataset_of(data(30).features, costs))
+    assert np.ptp(model.predict(data().features).mean) == 0
+
+
+def test_failures_are_worse_than_all_that_was_measured() -> None:
+    found = dataset_of(np.zeros((3, 1), np.float32), [2.0, None, 8.0]).targets[:, 0]
+    assert found[0] < found[2] < found[1]
+    raised = dataset_of(np.zeros((3, 1), np.float32), [-2.0, None, -8.0]).targets[:, 0]
+    assert raised[2] < raised[0] < raised[1]
+
+
+def test_a_global_model_helps_where_it_is_right_and_is_dropped_where_it_is_not() -> None:
+    known = XgboostTrees()
+    known.fit(data(400, seed=5))
+    few, many = data(20, seed=6), data(200, seed=7, sign=-1)
+    alone, helped, misled = (
+        Combined(XgboostTrees()),
+        Combined(XgboostTrees(), known),
+        Combined(XgboostTrees(), known),
+    )
+    alone.fit(few)
+    helped.fit(few)
+    misled.fit(many)
+    assert correlation(helped) > correlation(alone)
+    assert helped.weight > 0 == misled.weight
+    assert correlation(misled, sign=-1) > 0.8
+
+
+def test_without_xgboost_the_global_model_predicts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = XgboostTrees()
+    known.fit(data(400, seed=5))
+    for module in (combined, xgboosted):
+        monkeypatch.setattr(module, "can_grow", lambda: False)
+    model = Combined(XgboostTrees(), known.trees)
+    model.fit(data())
+    assert np.array_equal(model.predict(data().features).mean, known.predict(data().features).mean)
+    with pytest.raises(PlanishError, match="not installed"):
+        XgboostTrees().fit(data())
+
+
+def test_an_ensemble_is_surer_of_what_it_has_seen() -> None:
+    model = Bootstrap([XgboostTrees("regression", seed=i) for i in range(5)])
+    learnt = data()
+    model.fit(learnt)
+    assert correlation(model) > 0.85
+    deviation = model.predict(learnt.features).deviation
+    assert deviation is not None
+    assert (deviation > 0).all()
+
+
+def test_acquisition_prefers_the_good_and_the_uncertain() -> None:
+    asked = Prediction(floats([[1.0], [1.0], [3.0]]), floats([[0.1], [1.0], [0.1]]))
+    assert acquire("mean", asked, 0, 1).tolist() == [1, 1, 3]
+    assert np.argsort(acquire("ucb", asked, 0, 1)).tolist() == [1, 0, 2]
+    assert np.argsort(acquire("ei", asked, 1.0, 1)).tolist() == [1, 0, 2]
+
+
+def test_metrics() -> None:
+    values = floats([1, 2, 2, 4])
+    assert rank_correlation(values, values * 3) == pytest.approx(1)
+    assert rank_correlation(values, -values) == pytest.approx(-1)
+    assert rank_correlation(np.ones(4, np.float32), values) == 0
+    assert top_recall(floats([1, 2, 3, 4]), floats([1, 4, 3, 2]), 2) == 0.5
+
+
+@pytest.fixture
+def saved() -> SavedModel:
+    model = XgboostTrees()
+    model.fit(data())
+    return made_model("letters", SCHEMA, "rank", {"rank correlation": 0.5}, data(), model.trees)
+
+
+def test_a_model_is_read_as_it_was_written(saved: SavedModel, tmp_path: Path) -> None:
+    write_model(saved, tmp_path / "m.npz")
+    again = required(tmp_path / "m.npz", SCHEMA)
+    for name in ("level", "schema", "objective", "metrics", "rows", "programs", "training", "version"):
+        assert getattr(again, name) == getattr(saved, name)
+    asked = data(seed=9).features
+    assert again.trees.predict(asked).mean == pytest.approx(saved.trees.predict(asked).mean, abs=0.02)
+
+
+def test_a_model_of_other_features_is_refused(saved: SavedModel, tmp_path: Path) -> None:
+    write_model(saved, tmp_path / "m.npz")
+    with pytest.raises(PlanishError, match="is for the features letters 1, and these are letters 2"):
+        required(tmp_path / "m.npz", FeatureSchema("letters", 2, SCHEMA.names))
+
+
+def test_a_model_that_was_changed_or_cut_off_is_refused(saved: SavedModel, tmp_path: Path) -> None:
+    path = tmp_path / "m.npz"
+    write_model(saved, path)
+    whole = path.read_bytes()
+    with np.load(path) as held:
+        arrays = {name: held[name] for name in held.files}
+    for change in (
+        {"leaves": arrays["leaves"] + 1},
+        {"about": _about(arrays, format=9)},
+        {"more": arrays["start"]},
+    ):
+        np.savez_compressed(path, allow_pickle=False, **{**arrays, **change})
+        with pytest.raises(PlanishError, match=r"was changed|has format|'more'"):
+            load_model(path)
+    for text in (b"", b"no model", whole[:-100], whole[: len(whole) // 2]):
+        path.write_bytes(text)
+        with pytest.raises(PlanishError, match="cannot read a model"):
+            load_model(path)
+
+
+def _about(arrays: dict[str, np.ndarray], **change: int) -> np.ndarray:
+    about = {**json.loads(arrays["about"].tobytes()), **change}
+    return np.frombuffer(json.dumps(about).encode(), np.uint8)
+
+
+def test_the_shipped_model_is_small_and_for_the_features_of_today() -> None:
+    from planish.loops.features.schedule_columns import SCHEMA as TODAY
+
+    path = places()["loops"]
+    assert path.stat().st_size < 2_000_000
+    model = required(path, TODAY)
+    assert model.rows >= 30_000
+    assert model.metrics["rank correlation"] > 0.7

@@ -1,0 +1,125 @@
+"""The search guided by a model: what it asks for, what it learns, and what it does without."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from planish.core import Candidate, PlanishError, rng
+from planish.learn.cost import XgboostTrees, dataset_of, made_model, write_model
+from planish.search import learner as learning
+from planish.search import make_searcher
+from planish.search.diverse import choose_diverse
+from planish.search.model_annealing import Chains
+from planish.testing.driving import best_so_far, drive
+from planish.testing.lattice import Lattice
+
+ROUGH = Lattice((12, 8, 8, 8), ridge=2, ruggedness=0.3)
+NOTHING = dataset_of(np.zeros((1, 4), np.float32), [1])
+
+
+def found(name: str, seed: int, trials: int = 100, **options: str | float) -> float:
+    searcher = make_searcher(name, ROUGH, [ROUGH.objective], seed, options)
+    best = best_so_far(drive(searcher, ROUGH.outcome, trials, 8), ROUGH.objective)[-1]
+    assert best is not None
+    return best
+
+
+def test_it_finds_better_than_random_search_does() -> None:
+    seeds = range(5)
+    guided = np.mean([found("model-guided", seed, model="none", batch=16) for seed in seeds])
+    assert guided < np.mean([found("random", seed) for seed in seeds])
+
+
+@pytest.mark.parametrize(
+    "options", [{"acquisition": "ei"}, {"acquisition": "ucb"}, {"objective": "regression"}]
+)
+def test_every_way_to_ask_finds_something(options: dict[str, str]) -> None:
+    assert found("model-guided", 0, 60, batch=16, **options) < 2 * ROUGH.optimum()
+
+
+def test_a_global_model_guides_from_the_first_batch(tmp_path: Path) -> None:
+    candidates = [ROUGH.sample(rng(9, i)) for i in range(400)]
+    trees = XgboostTrees()
+    costs = [ROUGH.objective.cost(value) for value in _times(candidates)]
+    trees.fit(dataset_of(ROUGH.features(candidates), costs))
+    path = tmp_path / "m.npz"
+    write_model(made_model("lattice", ROUGH.schema, "rank", {}, NOTHING, trees.trees), path)
+    first = [found("model-guided", seed, 8, model=str(path)) for seed in range(5)]
+    assert np.mean(first) < np.mean([found("random", seed, 8) for seed in range(5)])
+
+
+def _times(candidates: list[Candidate]) -> list[float]:
+    outcomes = map(ROUGH.outcome, candidates)
+    return [getattr(each, "values", {}).get("time_s", 99.0) for each in outcomes]
+
+
+def test_what_it_cannot_do_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def made(**options: str) -> None:
+        make_searcher("model-guided", ROUGH, [ROUGH.objective], 0, options)
+
+    with pytest.raises(PlanishError, match="no acquisition 'mena'"):
+        made(acquisition="mena")
+    with pytest.raises(PlanishError, match="cannot read a model"):
+        made(model=str(tmp_path / "none.npz"))
+    monkeypatch.setattr("planish.learn.cost.can_grow", lambda: False)
+    with pytest.raises(PlanishError, match="XGBoost is not installed") as error:
+        made()
+    assert "planish[learn]" in str(error.value)
+
+
+def test_a_model_that_cannot_be_read_is_done_without(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(_: object) -> None:
+        raise PlanishError("cannot read a model from m.npz: cut off", "Fit one.")
+
+    monkeypatch.setattr("planish.learn.cost.model_for", broken)
+    with caplog.at_level(logging.WARNING, "planish"):
+        learner = learning.make_learner(ROUGH, 0, "auto", "rank", "mean", 1.0)
+    assert not learner.knows
+    assert "the search goes on without it" in caplog.text
+
+
+def test_without_xgboost_a_global_model_guides_alone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    trees = XgboostTrees()
+    trees.fit(dataset_of(ROUGH.features([ROUGH.sample(rng(1, i)) for i in range(50)]), list(range(50))))
+    path = tmp_path / "m.npz"
+    write_model(made_model("lattice", ROUGH.schema, "rank", {}, NOTHING, trees.trees), path)
+    monkeypatch.setattr("planish.learn.cost.can_grow", lambda: False)
+    found("model-guided", 0, 40, model=str(path))
+    assert "XGBoost is not installed" in caplog.text
+
+
+def test_a_batch_is_good_and_diverse() -> None:
+    """Equation 3: with alpha above 0, what has new steps comes before its better double."""
+    lattice = Lattice()
+    candidates = [lattice.at(position) for position in ((5, 2, 0), (5, 0, 0), (0, 0, 3))]
+    scores = np.array([0.0, 0.1, 0.2], np.float32)
+    assert choose_diverse(candidates, scores, 2, 0.0) == [0, 1]
+    assert choose_diverse(candidates, scores, 2, 1.0) == [0, 2]
+    assert choose_diverse(candidates, scores, 9, 1.0) == [0, 2, 1]
+
+
+def test_chains_walk_to_what_is_predicted_to_be_good_and_stay_there() -> None:
+    lattice = Lattice((20, 20, 20))
+
+    def score(candidates: Sequence[Candidate]) -> NDArray[np.float32]:
+        return np.abs(lattice.features(candidates) - 10).sum(axis=1).astype(np.float32)
+
+    chains = Chains(lattice, 0.5)
+    chains.begin([], 16, rng(1))
+    before = score(chains.states).mean()
+    met = chains.walk(score, 30, rng(2))
+    after = score(chains.states).mean()
+    assert after < before / 2
+    assert len(met) > 100
+    chains.restart([lattice.start()])
+    assert lattice.start() in chains.states
