@@ -26,7 +26,6 @@ HEAVY = (
     "re",
     "pathlib",
     "dataclasses",
-    "signal",
     "subprocess",
     "json",
     "numpy",
@@ -254,6 +253,23 @@ def processes_of(session: int) -> Iterator[str]:
             continue
         if int(after[2].split()[3]) == session and after[2].split()[0] != "Z":
             yield after[0]
+
+
+def test_clang_does_not_outlive_who_started_it(place: Place, tmp_path: Path) -> None:
+    slow = tmp_path / "clang"
+    slow.write_text("#!/bin/sh\nexec sleep 30\n")
+    slow.chmod(0o755)
+    more = {**place.environment, "PLANISH_CLANG": str(slow)}
+    with subprocess.Popen(
+        [*CC, "-Oz", "-c", "mixed.c"], cwd=place.folder, env=more, start_new_session=True
+    ) as running:
+        deadline = time.monotonic() + 20
+        while len(list(processes_of(running.pid))) < 2 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(0.2)
+        running.terminate()
+        assert running.wait(20) == -signal.SIGTERM
+    assert list(processes_of(running.pid)) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -95,7 +95,10 @@ def run(command: list[str], given: bytes = b"") -> Ended:
             _fill(read, given)
         moves = [(os.POSIX_SPAWN_DUP2, mine, its) for its, mine in enumerate((read, out, err))]
         pid = os.posix_spawn(command[0], command, os.environ, file_actions=moves)
-        code = wait(pid)
+        from planish.cc.signals import Stoppable  # here: clang is at work meanwhile
+
+        with Stoppable():
+            code = wait(pid)
         return Ended(code, _all(out), _all(err))
     finally:
         for descriptor in (out, err, read):

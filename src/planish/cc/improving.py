@@ -15,7 +15,7 @@ from planish.cc.frontend import Ended, Unit, run
 from planish.cc.noting import note
 from planish.cc.searching import Asked, Found, SearchError, search
 from planish.cc.settings import Settings, UsageError
-from planish.cc.signals import stoppable
+from planish.cc.signals import Stoppable
 from planish.core import PlanishError
 from planish.isolation.scratch import Scratch
 from planish.llvm.backend.elf import code_bytes, loaded_bytes
@@ -28,7 +28,7 @@ _CODE_ONLY = ("-Xclang", "-disable-llvm-passes", "-Qunused-arguments", "-w", "-c
 
 def improve(unit: Unit, front: Ended, key: str, settings: Settings, cache: Cache, began: float) -> bool:
     """Compile, search, and leave the smaller object; False where clang has to say why it cannot be made."""
-    with stoppable():
+    with Stoppable():
         own = run([*unit.compiler.command, *unit.words])
         if own.code:
             return False

@@ -11,7 +11,7 @@ from planish.cc.compiler import Compiler
 from planish.cc.compiling import compile_unit
 from planish.cc.frontend import Unit, wait
 from planish.cc.settings import Settings
-from planish.cc.signals import stoppable
+from planish.cc.signals import Stoppable
 
 
 def compile_and_link(
@@ -20,7 +20,7 @@ def compile_and_link(
     """Make a program; the exit code, or None where clang shall do it all by itself."""
     words = list(invocation.words)
     program = invocation.output or "a.out"
-    with stoppable(), tempfile.TemporaryDirectory(prefix="planish-") as folder:
+    with Stoppable(), tempfile.TemporaryDirectory(prefix="planish-") as folder:
         for source in invocation.sources:
             if source.language:
                 name = os.path.splitext(os.path.basename(source.path))[0]

@@ -16,12 +16,12 @@ _FUNCTIONS = 5
 
 @dataclass(frozen=True)
 class Gain:
-    """A function that became smaller.
+    """A function of another size than clang's.
 
     Args:
         name: as the object has it.
-        before, after: bytes of code.
-        passes: what made it so.
+        before, after: bytes of code; 0 where it is not there, since it is inlined everywhere.
+        passes: what it went through besides; none where only what is inlined differs.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Compiled:
         seconds: that it took.
         search_s: of these, the search.
         text: bytes of code before and after; None where clang's result was not looked at.
-        functions: that became smaller.
+        functions: those of another size than clang's.
         why: it was left to clang; empty where it was not.
     """
 
@@ -64,7 +64,8 @@ def tell(source: str, how: str, about: bytes, seconds: float) -> None:
     before, after = one.text
     say(f"{source}: .text {before:,} -> {after:,} bytes ({share(before, after)}), {how}, {seconds:.2f} s")
     for gain in one.functions[:_FUNCTIONS]:
-        say(f"  {gain.name}: {gain.before:,} -> {gain.after:,} by {','.join(gain.passes)}")
+        by = ",".join(gain.passes) or "what is inlined"
+        say(f"  {gain.name}: {gain.before:,} -> {gain.after:,} by {by}")
     if len(one.functions) > _FUNCTIONS:
         say(f"  and {len(one.functions) - _FUNCTIONS} more functions")
 
@@ -124,15 +125,17 @@ def lines(done: list[Compiled], folder: Path) -> Iterator[str]:
 
 
 def _by_file(done: list[Compiled], folder: Path) -> Iterator[str]:
-    yield f"{'object':<44} {'clang':>10} {'planish':>10} {'.text':>9}"
+    names = [_name(one, folder) for one in done]
+    width = max(map(len, names), default=0)
+    yield f"{'object':<{width}} {'clang':>10} {'planish':>10} {'.text':>9}"
     total_before = total_after = 0
-    for one in done:
+    for name, one in zip(names, done, strict=True):
         if one.text:
             before, after = one.text
             total_before, total_after = total_before + before, total_after + after
-            yield f"{_name(one, folder):<44} {before:>10,} {after:>10,} {share(before, after):>9}"
+            yield f"{name:<{width}} {before:>10,} {after:>10,} {share(before, after):>9}"
     name = f"{sum(one.text is not None for one in done):,} in all"
-    yield f"{name:<44} {total_before:>10,} {total_after:>10,} {share(total_before, total_after):>9}"
+    yield f"{name:<{width}} {total_before:>10,} {total_after:>10,} {share(total_before, total_after):>9}"
 
 
 def _name(one: Compiled, folder: Path) -> str:
@@ -144,7 +147,8 @@ def _name(one: Compiled, folder: Path) -> str:
 def _by_function(done: list[Compiled]) -> Iterator[str]:
     gains = [(gain, Path(one.source).name) for one in done for gain in one.functions]
     gains.sort(key=lambda row: row[0].after - row[0].before)
-    yield f"{len(gains):,} functions are smaller{'; the greatest savings:' if gains else ''}"
+    smaller = sum(gain.after < gain.before for gain, _ in gains)
+    yield f"{smaller:,} functions are smaller, {len(gains) - smaller:,} larger"
     for gain, source in gains[: 4 * _FUNCTIONS]:
         place = f"{source}: {gain.name}"
         yield f"  {place:<42} {gain.before:>10,} {gain.after:>10,} {gain.after - gain.before:>+9,}"

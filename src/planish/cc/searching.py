@@ -43,7 +43,7 @@ class Found:
 
     Args:
         bitcode: improved; empty where nothing is smaller.
-        functions: name, bytes before and after, and the passes, of each that is smaller.
+        functions: name, bytes before and after, and the passes, of each whose size is another.
         evaluations: lists that were run on functions.
         left_out: functions that were not searched, with the reason.
         trouble: what is wrong with the cache; empty: nothing.

@@ -4,30 +4,36 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
-from types import FrameType
 
-STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+TYPE_CHECKING = False  # as `typing` has it
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType, TracebackType
+
+    Handler = Callable[[int, FrameType | None], object] | int | None
+
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _last = signal.SIGINT
-Handlers = Mapping[signal.Signals, "Callable[[int, FrameType | None], object] | int | None"]
 
 
-@contextmanager
-def stoppable() -> Generator[None]:
-    """Have the signals that ask to stop raise KeyboardInterrupt within the block; ignored ones stay so."""
-    before = {number: signal.getsignal(number) for number in STOPPING}
-    for number, handler in before.items():
-        if handler is not signal.SIG_IGN:
-            signal.signal(number, _stop)
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise  # all is tidied up, and another signal would only disturb the end
-    except BaseException:
-        _restore(before)
-        raise
-    _restore(before)
+class Stoppable:
+    """Has the signals that ask to stop raise KeyboardInterrupt within the block; ignored ones stay so."""
+
+    def __init__(self) -> None:
+        self._before: dict[signal.Signals, Handler] = {}
+
+    def __enter__(self) -> None:
+        for number in _STOPPING:
+            handler = self._before[number] = signal.getsignal(number)
+            if handler is not signal.SIG_IGN:
+                signal.signal(number, _stop)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not isinstance(error, KeyboardInterrupt):  # another signal would only disturb the end
+            for number, handler in self._before.items():
+                signal.signal(number, handler)
 
 
 def die_of_interrupt() -> None:
@@ -36,15 +42,10 @@ def die_of_interrupt() -> None:
     os.kill(os.getpid(), _last)
 
 
-def _restore(before: Handlers) -> None:
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
 def _stop(number: int, frame: FrameType | None) -> None:
     global _last
     del frame
     _last = signal.Signals(number)
-    for each in STOPPING:  # one is enough: now it is tidied up
+    for each in _STOPPING:  # one is enough: now it is tidied up
         signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt(number)

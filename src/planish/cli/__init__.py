@@ -19,9 +19,9 @@ _COMPILERS = {"cc": False, "c++": True}
 def main() -> None:
     """Run the command that the process was started with."""
     if len(sys.argv) > 1 and sys.argv[1] in _COMPILERS:
-        from planish.cc.command import main as compile_as_clang
+        from planish.cc.command import leave
 
-        sys.exit(compile_as_clang(sys.argv[2:], plus=_COMPILERS[sys.argv[1]]))
+        leave(sys.argv[2:], plus=_COMPILERS[sys.argv[1]])
     _main()
 
 
