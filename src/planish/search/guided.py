@@ -60,7 +60,7 @@ class ModelGuided(RoundSearcher):
         batch: Annotated[int, Option("candidates measured before the model learns again", least=2)] = 64,
         first: Annotated[int, Option("candidates of the first batch; they double up to batch", least=2)] = 8,
         chains: Annotated[int, Option("parallel chains of annealing", least=1)] = 128,
-        steps: Annotated[int, Option("moves of each chain for a batch; TVM has 500", least=1)] = 8,
+        steps: Annotated[int, Option("moves of each chain for a batch; TVM has 500", least=1)] = 4,
         temperature: Annotated[
             float, Option("at the first move, in deviations of predictions", least=0)
         ] = 1.0,

@@ -16,7 +16,9 @@ WEIGHTS = (1.0, 0.5, 0.0)
 """Of the global model; they are tried in this order, and of equally good ones the first is taken."""
 FOLDS = 2
 LEAST = 16
-"""With fewer rows the global model is asked alone, where there is one."""
+"""With fewer rows nothing is learnt."""
+LEAST_BESIDE = 48
+"""With fewer rows a global model is asked alone: on programs that were held back, fewer did not help it."""
 AGAIN = 1.5
 """The weight and the number of trees are chosen anew when there are so many times the rows."""
 
@@ -48,7 +50,8 @@ class Combined:
 
     def fit(self, data: Dataset) -> None:
         """Learn the local model from the program's trials, with one target, and choose the weight."""
-        if len(data.targets) < LEAST or not can_grow():
+        least = LEAST if self.known is None else LEAST_BESIDE
+        if len(data.targets) < least or not can_grow():
             return
         base = self._base(data.features)
         if len(data.targets) >= AGAIN * self._rows:

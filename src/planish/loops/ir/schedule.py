@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from planish.core import ScheduleError, did_you_mean
 from planish.loops.ir.graph import Graph, Nest, graph_of
@@ -120,6 +121,7 @@ def unscheduled(program: Program) -> Schedule:
     return Schedule(graph, tuple(orders))
 
 
+@lru_cache(maxsize=1 << 14)
 def loop_text(loop: LoopId) -> str:
     """Write a loop: "m" for step 1, else "m:32"."""
     axis, step = loop

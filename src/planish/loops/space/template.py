@@ -83,6 +83,7 @@ class TemplateSpace:
         self._place = lru_cache(maxsize=KNOWN_MAX)(self._find_place)
         self._made = lru_cache(maxsize=KNOWN_MAX)(self._make)
         self._read = lru_cache(maxsize=KNOWN_MAX)(self._read_back)
+        self._last: dict[Candidate, _Names] = {}  # candidates that were made lately, and of what
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
@@ -172,11 +173,13 @@ class TemplateSpace:
 
     def _schedule(self, candidate: Candidate) -> Schedule:
         """Give a candidate's schedule, which is known where it was made here."""
-        try:
-            read = self._read(candidate)
-        except ScheduleError:  # of another space
-            return resolve(self._facts.program, candidate)
-        return self._place(tuple([name for _, name, _ in read])).context.schedule
+        names = self._last.get(candidate)
+        if names is None:
+            try:
+                names = tuple([name for _, name, _ in self._read(candidate)])
+            except ScheduleError:  # of another space
+                return resolve(self._facts.program, candidate)
+        return self._place(names).context.schedule
 
     def _begin(self) -> Context:
         return Context(self._facts, unscheduled(self._facts.program), {}, "", Tile((), "", 1))
@@ -190,7 +193,11 @@ class TemplateSpace:
     def _make(self, names: _Names) -> Candidate:
         """Make the candidate of these alternatives, one for each knob; it may be met again and again."""
         options = (self._place(names[:i]).options[name] for i, name in enumerate(names))
-        return Candidate(tuple(step for option in options for step in option.steps))
+        made = Candidate(tuple(step for option in options for step in option.steps))
+        if len(self._last) == KNOWN_MAX:
+            self._last.clear()
+        self._last[made] = names
+        return made
 
     def _find_place(self, names: _Names) -> _Place:
         if names:

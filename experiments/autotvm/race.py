@@ -1,0 +1,214 @@
+"""Searchers beside each other on ResNet-18's convolutions and ten products: what they found, and when.
+
+    python experiments/autotvm/race.py build/race.jsonl --seconds 2 --seeds 0 1 2
+    python experiments/autotvm/race.py build/race.jsonl --table
+
+A line of the file is one search: of each trial the seconds since the search began, and the best time so far.
+Searches of one program follow each other, so that what disturbs the machine disturbs all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.budget import Budget
+from planish.core import Candidate
+from planish.executors import LocalExecutor
+from planish.loops.lang.program import Program
+from planish.loops.level import LoopsLevel
+from planish.loops.workloads import RESNET18, convolution, matmul
+from planish.settings import Settings
+from planish.store import open_store
+from planish.tuning.api import task_of, tune_program
+
+PRODUCTS = (
+    *[(n, n, n) for n in (64, 128, 192, 256, 384, 512, 768, 1024)],
+    (32, 1024, 1024),
+    (128, 768, 3072),
+)
+PROGRAMS: Mapping[str, Program] = {
+    **{name: convolution(*shape) for name, shape in RESNET18.items()},
+    **{"x".join(map(str, shape)): matmul(*shape) for shape in PRODUCTS},
+}
+SEARCHERS: Mapping[str, tuple[str, Mapping[str, str | int | float | bool]]] = {
+    "random": ("random", {}),
+    "genetic": ("genetic", {}),
+    "guided": ("model-guided", {}),
+    "guided, no history": ("model-guided", {"model": "none"}),
+}
+TRIALS = (8, 16, 32, 64, 128)
+SECONDS = (0.25, 0.5, 1.0, 2.0)
+MOST = 200
+"""Trials of a search at most."""
+DRAWS = 1000
+"""Of seeds with replacement, for intervals."""
+
+LEVEL = LoopsLevel()
+
+Curve = Sequence[tuple[float, float]]
+Shares = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One search."""
+
+    program: str
+    searcher: str
+    seed: int
+    curve: Curve
+
+
+def search(
+    program: Program, name: str, seed: int, seconds: float, executor: LocalExecutor, options: str
+) -> Curve:
+    """Search for so long; gives after each trial the seconds since the beginning, and the best time."""
+    searcher, given = SEARCHERS[name]
+    more = dict(part.split("=") for part in options.split(",") if part)
+    settings = Settings(
+        searcher=searcher, searcher_options={**given, **(more if "guided" in name else {})}, seed=seed
+    )
+    with tempfile.TemporaryDirectory() as folder, open_store(Path(folder) / "race.db") as store:
+        begun = time.time()
+        result = tune_program(
+            LEVEL,
+            program,
+            budget=Budget(trials=MOST, seconds=seconds),
+            settings=settings,
+            store=store,
+            executor=executor,
+            compares=False,
+        )
+        trials = store.trials(store.run(result.run_id).task_key, LEVEL.steps)
+    best, curve = float("inf"), list[tuple[float, float]]()
+    for trial in sorted(trials, key=lambda each: each.index):
+        cost = trial.cost(LEVEL.objectives["time_s"])
+        best = best if cost is None else min(best, cost)
+        curve.append((round(trial.time - begun, 4), best))
+    return curve
+
+
+def run(
+    path: Path,
+    seeds: Sequence[int],
+    seconds: float,
+    names: Sequence[str],
+    programs: Sequence[str],
+    options: str,
+) -> None:
+    """Search what the file does not have yet."""
+    done = {(line.program, line.searcher, line.seed) for line in read(path)}
+    for seed in seeds:
+        for number, program in enumerate(programs):
+            missing = [name for name in names if (program, name, seed) not in done]
+            if not missing:
+                continue
+            task = task_of(LEVEL, PROGRAMS[program], Settings())
+            with LocalExecutor(LEVEL.evaluator(task), workers=2) as executor:
+                executor.submit([Candidate()], math.inf)  # the workers are there when the first search begins
+                list(executor.answers())
+                # Who is first differs from program to program.
+                turn = (number + seed) % len(missing)
+                for name in [*missing[turn:], *missing[:turn]]:
+                    curve = search(PROGRAMS[program], name, seed, seconds, executor, options)
+                    with path.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(vars(Line(program, name, seed, curve))) + "\n")
+                    print(program, name, seed, len(curve), f"{curve[-1][1] * 1e6:.1f} us", flush=True)
+
+
+def read(path: Path) -> list[Line]:
+    if not path.exists():
+        return []
+    return [Line(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def after_trials(curve: Curve, count: int) -> float:
+    """Give the best time after so many trials; of a search that had fewer, the last."""
+    return curve[min(count, len(curve)) - 1][1]
+
+
+def after_seconds(curve: Curve, seconds: float) -> float:
+    """Give the best time after so many seconds; infinite where nothing was measured by then."""
+    return min((best for when, best in curve if when <= seconds), default=math.inf)
+
+
+def show(lines: Sequence[Line]) -> None:
+    """Print the tables: shares of the best time that any search found for the program."""
+    curves: dict[str, dict[str, list[Curve]]] = defaultdict(lambda: defaultdict(list))
+    for line in lines:
+        curves[line.program][line.searcher].append(line.curve)
+    names = [name for name in SEARCHERS if any(line.searcher == name for line in lines)]
+    ways: dict[str, Callable[[Curve], float]] = {
+        **{f"{count} trials": partial(after_trials, count=count) for count in TRIALS},
+        **{f"{seconds:g} s": partial(after_seconds, seconds=seconds) for seconds in SECONDS},
+    }
+    # A program that is under way is left out.
+    for program in [program for program, found in curves.items() if len(found) < len(names)]:
+        del curves[program]
+    best = {p: min(c[-1][1] for every in found.values() for c in every) for p, found in curves.items()}
+
+    def shares(program: str, name: str, way: str) -> Shares:
+        return np.array([best[program] / ways[way](curve) for curve in curves[program][name]])
+
+    _row(["", *ways])
+    _row(["---"] * (len(ways) + 1))
+    for name in names:
+        _row([name, *[_summary([shares(program, name, way) for program in curves]) for way in ways]])
+    for way in ("64 trials", "1 s"):
+        print(f"\nAfter {way}:\n")
+        _row(["", *names])
+        _row(["---"] * (len(names) + 1))
+        for program in curves:
+            medians = [np.median(shares(program, name, way)) for name in names]
+            _row([program, *[f"{median * 100:.1f} %" for median in medians]])
+
+
+def _row(cells: Sequence[str]) -> None:
+    print("| " + " | ".join(cells) + " |")
+
+
+def _summary(mine: Sequence[Shares]) -> str:
+    """Give the geometric mean over programs of the medians over seeds, with its 95 % interval."""
+    none = sum(int(np.median(each) == 0) for each in mine)
+    if none:
+        return f"nothing yet of {none}"
+    random = np.random.default_rng(0)
+
+    def mean(found: Sequence[Shares]) -> float:
+        return float(np.exp(np.mean([np.log(np.median(each)) for each in found])) * 100)
+
+    # A draw of seeds may have searches alone that had measured nothing: they count as one part in a thousand.
+    drawn = [mean([np.maximum(random.choice(each, len(each)), 1e-3) for each in mine]) for _ in range(DRAWS)]
+    low, high = np.percentile(drawn, (2.5, 97.5))
+    return f"{mean(mine):.1f} % ({low:.1f} to {high:.1f})"
+
+
+def main() -> None:
+    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given.add_argument("file", type=Path)
+    given.add_argument("--table", action="store_true", help="search nothing, and print what the file has")
+    given.add_argument("--seconds", type=float, default=2.0)
+    given.add_argument("--seeds", type=int, nargs="+", default=[0])
+    given.add_argument("--searchers", nargs="+", default=list(SEARCHERS), choices=list(SEARCHERS))
+    given.add_argument("--programs", nargs="+", default=list(PROGRAMS), choices=list(PROGRAMS))
+    given.add_argument("--options", default="", help="of the guided ones, as steps=4,batch=32")
+    asked = given.parse_args()
+    if not asked.table:
+        run(asked.file, asked.seeds, asked.seconds, asked.searchers, asked.programs, asked.options)
+    show(read(asked.file))
+
+
+if __name__ == "__main__":
+    main()
