@@ -142,6 +142,19 @@ def test_a_module_that_cannot_be_measured_is_an_error_and_the_others_are_shown(
     assert f"{broken}: not measured: build: no code is made of it" in said.out
 
 
+def test_a_file_that_is_no_module_is_an_error_and_the_others_are_recorded(
+    planish: Planish, module: Path, tmp_path: Path
+) -> None:
+    broken, record = tmp_path / "broken.ll", tmp_path / "record.json"
+    broken.write_text("this is no module\n")
+    said = planish("bench-passes", broken, tmp_path / "absent.ll", module, *FEW, "--record", record)
+    assert said.code == AllFailedError.exit_code
+    assert "2 of 3 could not be measured" in said.error
+    assert f"{broken}: not measured: " in said.out
+    assert f"{tmp_path / 'absent.ll'}: not measured: " in said.out
+    assert list(json.loads(record.read_text())["results"]) == [str(module)]
+
+
 def test_if_no_function_can_be_measured_the_exit_code_says_so(planish: Planish, tmp_path: Path) -> None:
     broken = tmp_path / "broken.ll"
     broken.write_text('define void @f() {\n  call void asm sideeffect "no such thing", ""()\n  ret void\n}\n')

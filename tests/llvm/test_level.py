@@ -183,6 +183,7 @@ def test_a_crash_of_llvm_while_it_exports_is_one_error(
 def test_a_stored_winner_holds(tuned: Tuned) -> None:
     found = validate(tuned.result.run_id, store=tuned.store)
     assert [check.verdict for check in found.checks] == ["holds"] * 3
+    assert "verified by LLVM's verifier" in found.answer.detail
 
 
 def test_bytes_of_code_can_lead(tmp_path: Path) -> None:
@@ -201,7 +202,7 @@ def test_time_is_compared_with_the_fast_baseline(tmp_path: Path, monkeypatch: py
     assert baseline_passes(result.task) == ("default<O3>",)
     assert result.baseline is not None
     assert len(result.baseline.lead.samples) >= 3 * 3
-    assert "it is run with x" in result.describe()["verified"]
+    assert "it was run with x" in result.describe()["verified"]
 
 
 def test_time_without_a_main_asks_for_a_harness(tmp_path: Path) -> None:
@@ -218,6 +219,7 @@ def test_that_it_was_not_run_is_told(tmp_path: Path) -> None:
     result = tune(text, budget=Budget(trials=2), settings=QUICK, store=tmp_path / "store.db", run="yes")
     (note,) = result.notes
     assert note.startswith("not run, and checked by LLVM's verifier alone: it cannot be linked")
+    assert "it cannot be linked" in result.describe()["verified"]
 
 
 @pytest.mark.parametrize(

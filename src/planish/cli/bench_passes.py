@@ -44,7 +44,8 @@ def bench_passes(
 ) -> None:
     """Tune many modules and compare with results on record, for continuous integration.
 
-    Ends with exit code 8 where a result is worse than the recorded one.
+    A file that cannot be read or measured is told, and the others are tuned and recorded. Ends with exit
+    code 5 where there was such a file, and with 8 where a result is worse than the recorded one.
     """
     from planish.cli.request import Request, budget_of, level_options, names
     from planish.search import split_settings
@@ -76,13 +77,15 @@ def _carry_out(
 
     before = read_record(against) if against else None
     _, options, settings, budget = requests[0]
-    level, programs = load_files([request.program for request in requests], settings.level, options)
+    files = [request.program for request in requests]
+    level, programs, unread = load_files(files, settings.level, options)
     with open_store(store) as opened:
         tuned = tune_parts(level, programs, budget=budget, settings=settings, store=opened)
-        found, stopped = gather(tuned, len(programs), form)
+        measured, stopped = gather(tuned, len(programs), form)
+    found = [*measured, *unread]
     if stopped:
         raise StoppedError(
-            f"stopped after {len(found)} of {len(programs)} files", "The same command goes on."
+            f"stopped after {len(measured)} of {len(programs)} files", "The same command goes on."
         )
     parts = [part for part in found if isinstance(part, Part)]
     compared = changes(parts, before) if before else []

@@ -32,6 +32,7 @@ PATIENCE_S = 10.0
 _ENDS = 3  # unoptimised, the baseline, the candidate
 
 _WHAT = (_COUNT, _BYTES) = ("instructions", "text_bytes")
+_CHECKED = "verified"
 
 _MISSING = "not measured"
 _WHY = "(There was no time for it at the end of the run, or an older planish did not store it.)"
@@ -54,7 +55,7 @@ def described(task: Task[IRProgram], candidate: Candidate, figures: Mapping[str,
     return {
         "size": _sizes(found, base, passes),
         "passes": _contributions(found[leads], passes, leads),
-        "verified": _verified(task),
+        "verified": _verified(task, figures.get(_CHECKED)),
         "repeat": commands(task, passes),
     }
 
@@ -68,10 +69,12 @@ def measured(task: Task[IRProgram], candidate: Candidate, executor: Executor) ->
         executor: has nothing under way.
 
     Returns:
-        By what is counted, the hash of each pass list to its outcome as JSON.
+        By what is counted, the hash of each pass list to its outcome as JSON; and `verified`, where
+        candidates are run: whether the answer was compared, and else why not.
     """
     passes, base, leads = passes_of(candidate), baseline_passes(task), _leading(task)
-    spec = replace(evaluator_spec_of(task), running=None)
+    whole = evaluator_spec_of(task)
+    spec = replace(whole, running=None)
     found: dict[str, Any] = {}
     for what in _WHAT:
         if seconds_left() == 0:
@@ -79,6 +82,11 @@ def measured(task: Task[IRProgram], candidate: Candidate, executor: Executor) ->
         executor.serve(replace(spec, objectives=frozenset({what})))
         lists = [(), base, passes, *(_shorter(passes) if what == leads else ())]
         found[what] = _measured(executor, [candidate_of(each) for each in dict.fromkeys(lists)])
+    if whole.running is not None and seconds_left() > 0:
+        executor.serve(replace(whole, objectives=frozenset({_COUNT})))
+        outcomes = [answer.outcome for answer in evaluate(executor, [candidate], deadline())]
+        if any(isinstance(outcome, Measured) for outcome in outcomes):
+            found[_CHECKED] = list(executor.notes)
     return found
 
 
@@ -133,7 +141,13 @@ def _contributions(found: Found, passes: Passes, what: str) -> str:
     return _aligned(rows, texts=(2,))
 
 
-def _verified(task: Task[IRProgram]) -> str:
+def _verified(task: Task[IRProgram], notes: Sequence[str] | None) -> str:
+    """Say what was done to verify a candidate.
+
+    Args:
+        task: the module and the objectives.
+        notes: why its answer was not compared, empty where it was; None where nobody knows.
+    """
     program = task.program
     if not program.can_run:
         return "by LLVM's verifier; it has no 'main' and is not run"
@@ -141,10 +155,13 @@ def _verified(task: Task[IRProgram]) -> str:
         return "by LLVM's verifier; it is not run: no objective needs it, and nobody asked for it by --run"
     args = shlex.join(program.running.args) if program.running else ""
     how = f"with {args}" if args else "without arguments"
+    if notes:
+        return "by LLVM's verifier; " + "; ".join(notes)
+    done = "it was" if notes is not None else "and, if it can be linked and two runs of it agree, it is"
     return (
-        "by LLVM's verifier; and, if it can be linked and two runs of it agree,\n"
-        f"by its exit code and output beside the unoptimised program's: it is run {how},\n"
-        f"confined by {told()}"
+        f"by LLVM's verifier; {done} run {how},\n"
+        "and its exit code and output compared with the unoptimised program's;\n"
+        f"programs are confined by {told()}"
     )
 
 

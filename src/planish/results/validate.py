@@ -156,7 +156,8 @@ def _judged(result: Result, paired: Mapping[str, PairedSamples]) -> Validation:
     steps = f"{len(result.candidate.steps)} steps of level {task.level}, version {task.level_version}"
     replay = Check("replay", "holds", steps)
     if not sampled.failures:
-        answer = Check("answer", "holds", "built, verified against the reference")
+        how = result.describe().get("verified", "against the reference").replace("\n", " ")
+        answer = Check("answer", "holds", f"built, verified {how}")
         return Validation(result.run.id, replay, answer, _values(result, paired))
     failure = sampled.failures[0]
     what = f"{failure.stage}: {failure.reason}: {failure.detail}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from planish.core import Level, PlanishError, Program
 from planish.levels import load_program
-from planish.tuning.batch import Part
+from planish.tuning.batch import Part, Unmeasured
 
 FORM = 1
 """The version of the file's form."""
@@ -54,18 +54,30 @@ class Change:
 
 def load_files(
     files: Sequence[str], level: str, options: Mapping[str, str]
-) -> tuple[Level, Mapping[str, Program]]:
+) -> tuple[Level, Mapping[str, Program], Sequence[Unmeasured]]:
     """Read programs of one level; each is named by its path as given.
 
+    Returns:
+        Their level, the programs, and the files that cannot be read, each with the reason.
+
     Raises:
-        PlanishError: there is none, one cannot be read, or they are of different levels.
+        PlanishError: not one can be read, or they are of different levels.
     """
-    loaded = {file: load_program(file, level, options) for file in files}
+    loaded: dict[str, tuple[Level, Program]] = {}
+    errors: dict[str, PlanishError] = {}
+    for file in files:
+        try:
+            loaded[file] = load_program(file, level, options)
+        except PlanishError as error:
+            errors[file] = error
+    if not loaded:
+        raise next(iter(errors.values()), PlanishError("no files", "Name a file at least."))
     levels = {found.name: found for found, _ in loaded.values()}
     if len(levels) != 1:
         raise PlanishError(f"files of {len(levels)} levels: {', '.join(levels)}", "Name files of one level.")
     (found,) = levels.values()
-    return found, {file: program for file, (_, program) in loaded.items()}
+    unread = [Unmeasured(file, str(error)) for file, error in errors.items()]
+    return found, {file: program for file, (_, program) in loaded.items()}, unread
 
 
 def write_record(path: Path, parts: Sequence[Part], about: Mapping[str, str]) -> None:

@@ -72,6 +72,29 @@ OPERANDS = {
     "br i1 false, label %1, label %2": (0, 0, 1, 0, 0),
 }
 
+DECLARED = """%struct.S = type { i32 }
+@alias = alias i32 (), ptr @int
+declare i32 @int()
+declare i32 @"a name"(ptr, ...)
+declare i32 @struct(%struct.S, ...)
+declare { i32, i32 } @pair()
+declare <4 x i32> @vector()
+declare i64 @llvm.ctpop.i64(i64)
+"""
+# Each line, and whether it calls a function of an integer by its name.
+CALLS = {
+    "%a = call i32 @int()": 1,
+    "%a = tail call fastcc noundef range(i32 0, 5) i32 @int() #0": 1,
+    '%a = call i32 (ptr, ...) @"a name"(ptr null)': 1,
+    "%a = call i32 (%struct.S, ...) @struct(%struct.S zeroinitializer)": 1,
+    "%a = call i64 @llvm.ctpop.i64(i64 %x)": 1,
+    "%a = call i32 %p()": 0,
+    "%a = call i32 @alias()": 0,
+    "%a = call { i32, i32 } @pair()": 0,
+    "%a = call <4 x i32> @vector()": 0,
+    '%a = call i32 asm "nop", "=r"()': 0,
+}
+
 
 def named(text: str) -> dict[str, int]:
     return dict(zip(FEATURES, autophase(text).tolist(), strict=True))
@@ -93,6 +116,12 @@ def test_operands_counted_by_hand(line: str) -> None:
     found = named(f"define void @f() {{\n  {line}\n}}\n")
     counted = ("const32Bit", "const64Bit", "numConstZeroes", "numConstOnes", "binaryConstArg")
     assert tuple(found[name] for name in counted) == OPERANDS[line]
+
+
+@pytest.mark.parametrize("line", CALLS)
+def test_calls_for_an_integer_counted_by_hand(line: str) -> None:
+    text = f"{DECLARED}define void @f(ptr %p, i64 %x) {{\n  {line}\n  ret void\n}}\n"
+    assert named(text)["returnInt"] == CALLS[line]
 
 
 def test_real_modules_as_llvm_reads_them(real: str) -> None:

@@ -39,7 +39,7 @@ _PREDECESSORS = {1: "onePred", 2: "twoPred"}
 _SUCCESSORS = {1: "oneSuccessor", 2: "twoSuccessor"}
 _BOTH = {(1, 1): "onePredOneSuc", (1, 2): "onePredTwoSuc", (2, 1): "twoPredOneSuc", (2, 2): "twoEach"}
 _INCOMING = re.compile(rf", %{NAME} \]", re.ASCII)
-_CALLED_FOR_INT = re.compile(rf"(?:^|\s)i\d+ (?:\([^@%]*\) )?(@{NAME})\(", re.ASCII)
+_CALLED_FOR_INT = re.compile(rf"(?:^|\s)i\d+ (?:\([^@]*\) )?(@{NAME})\(", re.ASCII)
 
 
 def autophase(ir_text: str) -> npt.NDArray[np.int64]:
