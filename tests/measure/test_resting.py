@@ -32,6 +32,7 @@ def test_threads_that_sleep_are_not_waited_for() -> None:
     over = threading.Event()
     thread = threading.Thread(target=over.wait)
     thread.start()
+    rest(60)  # until it waits, and whatever other tests have left
     assert not rest(60)
     over.set()
     thread.join()

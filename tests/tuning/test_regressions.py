@@ -79,8 +79,8 @@ def test_a_record_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 
 def test_files_are_of_one_level(tmp_path: Path) -> None:
     (tmp_path / "a.ll").write_text(SUM)
-    (tmp_path / "b.loops").write_text("C[m] = A[m]")
+    (tmp_path / "b.loops").write_text("C[m] = A[m] | m=4 | A:float32[4] C:float32[4]")
     level, programs, _ = load_files([str(tmp_path / "a.ll")], "", {})
     assert (level.name, list(programs)) == ("llvm", [str(tmp_path / "a.ll")])
-    with pytest.raises(PlanishError):
+    with pytest.raises(PlanishError, match="files of 2 levels"):
         load_files([str(tmp_path / "a.ll"), str(tmp_path / "b.loops")], "", {})
