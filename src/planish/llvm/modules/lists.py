@@ -1,57 +1,58 @@
-"""Pass lists for one function within a module whose other functions stay as they are."""
+"""Pass lists for single functions of a module that was begun, the most useful first."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 
-from planish.llvm.passes import find_element, load_coreset, vary
-
-_SINK = (
-    "simplifycfg<sink-common-insts;hoist-common-insts;forward-switch-cond;switch-range-to-icmp;"
-    "switch-to-arithmetic;no-keep-loops>"
-)
-_COMBINE = "instcombine<no-verify-fixpoint>"
-_OPTIMISED = (
-    "function-simplification<Oz>",
-    "float2int",
-    "lower-constant-intrinsics",
-    "loop-rotate<no-header-duplication>",
-    "loop-deletion",
-    "infer-alignment",
-    "loop-load-elim",
-    _COMBINE,
-    _SINK,
-    "vector-combine",
-    _COMBINE,
-    "sroa<preserve-cfg>",
-    _COMBINE,
-    "licm<allowspeculation>",
-    "loop-sink",
-    "instsimplify",
-    "div-rem-pairs",
-    "tailcallelim",
-    "simplifycfg",
-)
-"""What -Oz runs on each function."""
+Passes = tuple[str, ...]
+_KEPT = (0.9, 0.7, 0.5, 0.3)
+_MOST_MORE = 3
 
 
-def function_lists(objective: str) -> tuple[tuple[str, ...], ...]:
-    """Give the coreset's lists, the most useful first, as they can be run on one function of a module.
+@dataclass(frozen=True)
+class Lists:
+    """What may be run on functions.
 
-    Passes of modules and of call graphs change more than one function: they go. LLVM's own pipelines become
-    what they run on functions. Lists whose code may differ from run to run are left out: nobody could
-    repeat them.
+    Args:
+        simplify: what -Oz runs on a function, as passes.
+        more: passes that are good in other places too.
+        first: lists that are good for most functions, by greedy cover, each with the share of the code that
+            it saves beside those before it.
     """
-    steady = (passes for passes in load_coreset(objective) if not vary(passes))
-    return tuple(dict.fromkeys(map(_on_function, steady)))
+
+    simplify: Passes
+    more: Passes
+    first: tuple[tuple[Passes, float], ...]
 
 
-def _on_function(passes: Sequence[str]) -> tuple[str, ...]:
-    kept: list[str] = []
-    for text in passes:
-        element = find_element(text)
-        if element.name == "default":
-            kept += _OPTIMISED
-        elif element.nesting not in ("module", "cgscc"):
-            kept.append(text)
-    return tuple(kept)
+@cache
+def shipped_lists() -> Lists:
+    """Read the lists that come with planish; `experiments` says how they were found."""
+    data = json.loads((files("planish.llvm.modules") / "lists.json").read_text(encoding="utf-8"))
+    first = tuple((tuple(each["passes"]), float(each["saves"])) for each in data["first"])
+    return Lists(tuple(data["simplify"]), tuple(data["more"]), first)
+
+
+def further_lists(seed: int = 0) -> Iterator[Passes]:
+    """Draw lists without end: what -Oz runs, without some of it, and with few passes more."""
+    lists, number = shipped_lists(), 0
+    while True:
+        number += 1
+        yield _drawn(lists, random.Random(f"{seed} {number}"))
+
+
+def _drawn(lists: Lists, rng: random.Random) -> Passes:
+    kept = rng.choice(_KEPT)
+    passes = [text for text in lists.simplify if rng.random() < kept]
+    for _ in range(rng.randint(0, _MOST_MORE)):
+        passes.insert(rng.randrange(len(passes) + 1), _one(lists.more, rng))
+    return tuple(passes)
+
+
+def _one(texts: Sequence[str], rng: random.Random) -> str:
+    return texts[rng.randrange(len(texts))]

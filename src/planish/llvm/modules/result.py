@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
+
+Inlining = tuple[tuple[str, str], ...]
+"""Functions that are inlined otherwise than LLVM would: "noinline" (nowhere) or "alwaysinline"."""
 
 
 class Memory(Protocol):
@@ -65,11 +69,20 @@ class Recipe:
         lists: then on single functions: the pipeline, and the functions that it is run on; all others are
             kept out.
         last: what is run on the whole module at the end.
+        inlining: attributes that functions have while `passes` are run, and no longer.
     """
 
     passes: str
     lists: tuple[tuple[str, tuple[str, ...]], ...]
     last: str
+    inlining: Inlining = ()
+
+
+def read_recipe(data: Mapping[str, Any]) -> Recipe:
+    """Read a recipe that was written as JSON."""
+    lists = tuple((pipeline, tuple(names)) for pipeline, names in data["lists"])
+    inlining = tuple((name, attribute) for name, attribute in data["inlining"])
+    return Recipe(data["passes"], lists, data["last"], inlining)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from ctypes import byref, c_size_t, string_at
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +10,7 @@ from functools import cached_property
 from planish.llvm.backend.capi.counting import Counter
 from planish.llvm.backend.capi.functions import Functions
 
-_FUNCTION = 0xFFFFFFFF  # LLVMAttributeFunctionIndex
+FUNCTION = 0xFFFFFFFF  # LLVMAttributeFunctionIndex
 _AVAILABLE_EXTERNALLY = 1  # LLVMAvailableExternallyLinkage
 _KEPT_OUT = ("optnone", "noinline")
 """LLVM runs passes on no function that is `optnone`, and wants it to be `noinline`."""
@@ -40,10 +40,8 @@ class Definitions:
 
     def keep_out(self, names: Collection[str]) -> None:
         """Have passes leave these as they are; none of them may be kept out already."""
-        for name in names:
-            for kind in self._kinds:
-                made = self.functions.LLVMCreateEnumAttribute(self.context, kind, 0)
-                self.functions.LLVMAddAttributeAtIndex(self.by_name[name], _FUNCTION, made)
+        for attribute in _KEPT_OUT:
+            self.mark(names, attribute)
 
     def let_in(self, names: Collection[str], noinline: Collection[str]) -> None:
         """Undo what `keep_out` did.
@@ -52,23 +50,36 @@ class Definitions:
             names: those that were kept out.
             noinline: those that were `noinline` before.
         """
-        optnone, never = self._kinds
+        self.unmark(names, "optnone")
+        self.unmark([name for name in names if name not in noinline], "noinline")
+
+    def mark(self, names: Iterable[str], attribute: str) -> None:
+        """Give functions an attribute."""
+        made = self.functions.LLVMCreateEnumAttribute(self.context, self._kind(attribute), 0)
         for name in names:
-            handle = self.by_name[name]
-            self.functions.LLVMRemoveEnumAttributeAtIndex(handle, _FUNCTION, optnone)
-            if name not in noinline:
-                self.functions.LLVMRemoveEnumAttributeAtIndex(handle, _FUNCTION, never)
+            self.functions.LLVMAddAttributeAtIndex(self.by_name[name], FUNCTION, made)
+
+    def unmark(self, names: Iterable[str], attribute: str) -> None:
+        """Take an attribute away from those of some functions that are still defined."""
+        kind = self._kind(attribute)
+        for name in names:
+            if name in self.by_name:
+                self.functions.LLVMRemoveEnumAttributeAtIndex(self.by_name[name], FUNCTION, kind)
 
     def having(self, attribute: str) -> frozenset[str]:
         """Name the definitions that have an attribute."""
         kind = self._kind(attribute)
         has = self.functions.LLVMGetEnumAttributeAtIndex
-        return frozenset(name for name, handle in self.by_name.items() if has(handle, _FUNCTION, kind))
+        return frozenset(name for name, handle in self.by_name.items() if has(handle, FUNCTION, kind))
 
     def instructions(self) -> dict[str, int]:
         """Count the instructions of each, as of a module."""
         counts = self.count.of_each(self.module, self.by_name.values())
         return {name: counts[handle] for name, handle in self.by_name.items()}
+
+    def text(self, name: str) -> str:
+        """Print one; numbers in it may be other ones in another module."""
+        return self.functions.take(self.functions.LLVMPrintValueToString(self.by_name[name]))
 
     def leave_out(self, names: Collection[str]) -> None:
         """Have no code made of these, as if another module held them; aliases need theirs."""
@@ -77,10 +88,6 @@ class Definitions:
             if (handle := self.by_name[name]) not in needed:
                 self.functions.LLVMSetComdat(handle, None)
                 self.functions.LLVMSetLinkage(handle, _AVAILABLE_EXTERNALLY)
-
-    @cached_property
-    def _kinds(self) -> tuple[int, ...]:
-        return tuple(map(self._kind, _KEPT_OUT))
 
     def _kind(self, attribute: str) -> int:
         name = attribute.encode()
