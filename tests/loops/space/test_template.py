@@ -54,6 +54,14 @@ class TestTemplateSpace(SpaceConformance):
         assert space.candidate(space.choices(candidate)) == candidate
 
 
+def test_a_nest_inside_large_steps_of_its_reduction_has_smaller_ones() -> None:
+    text = "M[r] max= X[r,c]; E[r,c] = exp(X[r,c] - M[r]); S[r] += E[r,c]; Y[r,c] = E[r,c] / S[r]"
+    space = TemplateSpace(parse(text, {"r": 512, "c": 1000}), AVX512)
+    for seed in range(140):
+        random = rng(seed, 0)
+        space.mutate(space.sample(random), random)
+
+
 class TestTemplateSpaceOfAReduction(TestTemplateSpace):
     program = parse("y[i] += A[i,k] * x[k]", {"i": 3, "k": 5})
 

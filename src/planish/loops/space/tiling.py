@@ -129,11 +129,13 @@ def reduce(context: Context) -> Options:
     axes = [a for a in facts.reduced_axes if a != context.tile.vector]
     if axes:
         axis = max(axes, key=lambda a: facts.size[a])
-        inner = [loop_text(loop) for loop in context.order if loop[0] in axes]
+        inner = [loop for loop in context.order if loop[0] in axes]
         rows = (STREAM_ROWS,) if streamed(facts, context.tile.vector) == axis else ()
         for factor in (*rows, *REDUCE_TILES):
             if facts.fits(axis, factor):
-                order, nest = (loop_text((axis, factor)), *inner), facts.nest_name
+                # A nest inside loops of another one may have larger steps of the axis around it: they stay.
+                rest = [loop_text(loop) for loop in inner if loop[0] != axis or loop[1] < factor]
+                order, nest = (loop_text((axis, factor)), *rest), facts.nest_name
                 weight = 2.0 if factor in rows else 0.15
                 options[str(factor)] = Option((Split(axis, factor, nest), Reorder(order, nest)), weight)
     return options
