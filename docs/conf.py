@@ -45,6 +45,7 @@ PAGES = {
     "experiments/architecture_aware/results.md": "experiments/architecture-aware.md",
     "experiments/architecture_aware/tables.md": "experiments/architecture-aware-tables.md",
     "experiments/autotvm/results.md": "experiments/autotvm.md",
+    "experiments/cc/results.md": "experiments/cc.md",
     "experiments/gevo_ml/results.md": "experiments/gevo-ml.md",
     "experiments/llvm_soundness.md": "experiments/llvm-soundness.md",
     "experiments/thesis_ch4/results.md": "experiments/thesis-ch4.md",
