@@ -78,7 +78,7 @@ def test_a_program_is_given_arguments_and_input(planish: Planish, tmp_path: Path
     words = ["--args", "'a b'", "--stdin", tmp_path / "input"]
     said = planish("tune", tmp_path / "echo.ll", *words, "--trials", 2, "--workers", 1)
     assert said.code == 0
-    assert "it is run with 'a b'" in said.out
+    assert "it was run with 'a b'" in said.out
 
 
 def test_that_a_program_is_not_run_is_said_once(planish: Planish, tmp_path: Path) -> None:
