@@ -94,7 +94,7 @@ WRONG: dict[tuple[str, ...], tuple[int, str]] = {
     ("--args", "'a"): (ProgramError.exit_code, "Quote them as in a shell."),
     ("--objective", "time_s"): (ProgramError.exit_code, "has no 'main' that could be timed"),
     ("--per-function", "--objective", "time_s"): (PlanishError.exit_code, "time_s has noise"),
-    ("--per-function", "--export", "out"): (PlanishError.exit_code, "out is for one run"),
+    ("--per-function", "--report", "out"): (PlanishError.exit_code, "out is for one run"),
     ("--space", "pases"): (PlanishError.exit_code, "Did you mean 'passes'?"),
     ("--size", "m=3"): (PlanishError.exit_code, "level 'llvm' has no option 'size'"),
 }

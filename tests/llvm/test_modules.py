@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from planish.core import PlanishError, TargetError
-from planish.llvm.backend import IRError, open_backend
+from planish.llvm.backend import IRError, elf, open_backend
 from planish.llvm.backend.capi.calls import Calls
 from planish.llvm.clang import find_compiler
-from planish.llvm.modules import Improved, Progress, Recipe, improve_module
+from planish.llvm.modules import Improved, Progress, Recipe, compare_measures, export_improved, improve_module
 from planish.llvm.modules.inlining import InliningSearch
 from planish.llvm.modules.work import Made, remake, single
 from planish.llvm.passes import print_pipeline
@@ -288,3 +288,32 @@ def test_attributes_of_inlining_do_not_stay(module: str) -> None:
     assert "@plain(" in text_of(made.bitcode)
     assert "call fastcc i32 @plain" in text_of(made.bitcode) or "call i32 @plain" in text_of(made.bitcode)
     assert not re.search(r"attributes #\d+ = \{[^}]*(noinline|alwaysinline)", text_of(made.bitcode))
+
+
+def code_section(file: Path) -> bytes:
+    data = file.read_bytes()
+    (text,) = (section for section in elf.sections(data) if section.name == ".text")
+    return data[text.offset : text.offset + text.size]
+
+
+def test_opt_alone_makes_it_again(module: str, improved: Improved, tmp_path: Path) -> None:
+    major = open_backend().version.partition(".")[0]
+    opt, llc = shutil.which(f"opt-{major}"), shutil.which(f"llc-{major}")
+    if opt is None or llc is None:
+        pytest.skip("no opt")
+    export_improved(module, improved, tmp_path)
+    expected = code_section(tmp_path / "optimised.o")
+    (tmp_path / "optimised.o").unlink()
+    subprocess.run(
+        [tmp_path / "repeat.sh"], check=True, env={"OPT": opt, "LLC": llc, "PATH": "/usr/bin:/bin"}
+    )
+    # Names of values in the text may be other ones, and llc lists constructors in another section.
+    assert code_section(tmp_path / "optimised.o") == expected
+
+
+def test_both_measures_of_each_function(module: str, improved: Improved) -> None:
+    rows = compare_measures(module, improved.recipe)
+    assert sum(row.bytes_before for row in rows) - sum(row.bytes_after for row in rows) == (
+        improved.baseline - improved.total
+    )
+    assert all(row.instructions_before for row in rows if row.bytes_before)

@@ -69,21 +69,28 @@ def tune(
     settings = Settings(
         level, names(objective), searcher, space, set_options, seed, cores, workers, finalists, remeasure
     )
-    usual = OF_EACH if per_function else OF_ONE
+    usual = OF_EACH if per_function and export is None else OF_ONE
     request = Request(program, options, settings, budget_of(trials, seconds, target_value, usual))
     if per_function:
-        _for_each_function(request, store, form, report or export)
+        _for_each_function(request, store, form, report, export)
     else:
         _carry_out(request, store, form, report, export)
 
 
-def _for_each_function(request: Request, store: str | None, form: given.Form, file: Path | None) -> None:
+def _for_each_function(
+    request: Request, store: str | None, form: given.Form, report: Path | None, export: Path | None
+) -> None:
     from planish.cli.parts import tune_each
     from planish.core import PlanishError
 
-    if file is not None:
-        raise PlanishError(f"{file} is for one run", "Leave --per-function out, or name a run afterwards.")
-    tune_each(request, store, form)
+    if report is not None:
+        raise PlanishError(f"{report} is for one run", "Leave --per-function out, or name a run afterwards.")
+    if export is None:
+        tune_each(request, store, form)
+    else:
+        from planish.cli.per_function import improve_and_export
+
+        improve_and_export(request, export, form)
 
 
 def _carry_out(

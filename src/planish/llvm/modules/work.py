@@ -97,7 +97,9 @@ def cost(module: CModule, objective: str) -> tuple[int, Sizes]:
     if objective == "instructions":
         return module.instructions(), module.definitions().instructions()
     code = module.object_code()
-    return code_bytes(code), function_bytes(code)
+    found = function_bytes(code)
+    # Aliases are symbols too, of code that is counted already.
+    return code_bytes(code), {name: found[name] for name in module.definitions().by_name if name in found}
 
 
 def try_inlining(

@@ -1,0 +1,100 @@
+"""`planish tune --per-function --export`: one module, each function by a list of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planish.cli.options import Form
+from planish.cli.output import document, one_line, remark, say, table
+from planish.cli.request import Request
+from planish.core import PlanishError, stoppable
+
+if TYPE_CHECKING:
+    from planish.llvm.modules import Improved, Progress, Row
+
+_SECONDS = 20.0
+_SHOWN = 20
+_LIST = 70
+
+
+def improve_and_export(request: Request, folder: Path, form: Form) -> None:
+    """Make a module smaller, write it, and show which functions became smaller."""
+    from planish.cli.errors import writing
+    from planish.cli.places import require_places
+    from planish.llvm.modules import compare_measures, export_improved, improve_module, read_for_size
+
+    require_places(None, folder)
+    objective, *others = request.settings.objectives or ("text_bytes",)
+    if others:
+        raise PlanishError("functions of a module are tuned by one objective", "Name the one that leads.")
+    code = read_for_size(request.program, request.settings.level, request.options)
+    with stoppable():
+        improved = improve_module(
+            code,
+            objective,
+            request.budget.seconds or _SECONDS,
+            request.budget.trials,
+            cores=request.settings.workers or request.settings.cores,
+            progress=_told if form == "text" else None,
+        )
+    rows = compare_measures(code, improved.recipe)
+    with writing(folder):
+        files = export_improved(code, improved, folder)
+    if form == "json":
+        document(_document(improved, rows, files))
+    else:
+        _show(improved, objective, rows)
+        for file in files:
+            say(f"wrote {file}")
+
+
+def _told(progress: Progress) -> None:
+    remark(f"{progress.seconds:5.1f} s  {progress.evaluations:,} lists  {progress.total:,}")
+
+
+def _show(improved: Improved, objective: str, rows: Sequence[Row]) -> None:
+    what = "bytes of .text" if objective == "text_bytes" else "instructions"
+    shown = improved.functions[:_SHOWN]
+    if shown:
+        values = ["-Oz", "now", "saved"]
+        table(
+            ["function", *values, "passes"],
+            [
+                [
+                    each.name,
+                    f"{each.before:,}",
+                    f"{each.after:,}",
+                    f"{each.before - each.after:,}",
+                    _list(each.passes),
+                ]
+                for each in shown
+            ],
+            right=values,
+        )
+    if more := len(improved.functions) - len(shown):
+        say(f"... and {more:,} more, in the manifest")
+    saved = 1 - improved.total / improved.baseline if improved.baseline else 0
+    say(f"\n{improved.baseline:,} {what} by -Oz, now {improved.total:,}: {100 * saved:.2f} % less")
+    say(f"{improved.evaluations:,} lists were run on functions in {improved.seconds:.1f} s")
+    if apart := [row.name for row in rows if row.disagrees]:
+        listed = one_line(", ".join(apart), _LIST)
+        say(f"In {len(apart):,} functions instructions and bytes disagree: {listed}")
+
+
+def _list(passes: Sequence[str]) -> str:
+    return one_line(", ".join(passes), _LIST) or "(as its callers are)"
+
+
+def _document(improved: Improved, rows: Sequence[Row], files: Sequence[Path]) -> dict[str, object]:
+    return {
+        "baseline": improved.baseline,
+        "total": improved.total,
+        "evaluations": improved.evaluations,
+        "seconds": improved.seconds,
+        "functions": [asdict(gain) for gain in improved.functions],
+        "measures": [{**asdict(row), "disagrees": row.disagrees} for row in rows],
+        "files": [str(file) for file in files],
+    }

@@ -1,0 +1,112 @@
+"""Writing an improved module, and how `opt` makes it again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from planish.core import PlanishError
+from planish.isolation import End, in_child
+from planish.llvm.modules.result import Improved, Recipe
+from planish.llvm.modules.script import REPEAT, STEPS, begun_names, write_script
+from planish.llvm.modules.spending import LIMITS
+from planish.llvm.modules.start import LAST, OZ
+from planish.llvm.modules.work import Sizes, remake, whole_backend
+from planish.llvm.repeat_commands import OBJECT, OPTIMISED, PREPARED
+
+MANIFEST, BITCODE = "manifest.json", "optimised.bc"
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a function costs after -Oz and in the improved module, by both measures; 0: it is not there."""
+
+    name: str
+    bytes_before: int
+    bytes_after: int
+    instructions_before: int
+    instructions_after: int
+
+    @property
+    def disagrees(self) -> bool:
+        """Whether one measure became less and the other more."""
+        changes = self.bytes_after - self.bytes_before, self.instructions_after - self.instructions_before
+        return min(changes) < 0 < max(changes)
+
+
+def compare_measures(code: str, recipe: Recipe) -> tuple[Row, ...]:
+    """Measure each function after -Oz and by a recipe, in bytes and in instructions.
+
+    Raises:
+        PlanishError: LLVM does not survive it.
+    """
+    oz = Recipe(OZ, (), LAST)
+    found = {
+        (which, objective): _survived(partial(_sizes, code, made, objective))
+        for which, made in (("before", oz), ("after", recipe))
+        for objective in ("text_bytes", "instructions")
+    }
+    names = dict.fromkeys(name for sizes in found.values() for name in sizes)
+    order = [(which, measure) for measure in ("text_bytes", "instructions") for which in ("before", "after")]
+    return tuple(Row(name, *(found[key].get(name, 0) for key in order)) for name in names)
+
+
+def export_improved(code: str, improved: Improved, folder: Path) -> Sequence[Path]:
+    """Write a module before and after, its bitcode and object, a manifest, and a script that repeats it.
+
+    Args:
+        code: the module that was improved, as text.
+        improved: what came of it.
+        folder: made where it is missing.
+
+    Returns:
+        The files.
+
+    Raises:
+        PlanishError: LLVM does not survive it.
+        OSError: a file cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    text, made = _survived(partial(_printed, improved.bitcode))
+    write_script(improved.recipe, _survived(partial(begun_names, code, improved.recipe)), folder)
+    (folder / PREPARED).write_text(code, encoding="utf-8", errors="surrogateescape")
+    (folder / OPTIMISED).write_text(text, encoding="utf-8", errors="surrogateescape")
+    (folder / BITCODE).write_bytes(improved.bitcode)
+    (folder / OBJECT).write_bytes(made)
+    (folder / MANIFEST).write_text(json.dumps(_manifest(improved), indent=1) + "\n")
+    names = PREPARED, OPTIMISED, BITCODE, OBJECT, MANIFEST, REPEAT, STEPS
+    return [folder / name for name in names]
+
+
+def _manifest(improved: Improved) -> Mapping[str, object]:
+    return {
+        "llvm": whole_backend().version,
+        "baseline": improved.baseline,
+        "total": improved.total,
+        "functions": [asdict(gain) for gain in improved.functions],
+        "recipe": asdict(improved.recipe),
+    }
+
+
+def _survived(work: Callable[[], Answer]) -> Answer:
+    """Do work in a child, since LLVM may crash."""
+    found = in_child(work, LIMITS)
+    if isinstance(found, End):
+        raise PlanishError(f"LLVM does not survive what it did before: {found.detail}")
+    return found
+
+
+def _sizes(code: str, recipe: Recipe, objective: str) -> Sizes:
+    return remake(code, recipe, objective).sizes
+
+
+def _printed(bitcode: bytes) -> tuple[str, bytes]:
+    with closing(whole_backend().parse(bitcode)) as module:
+        return module.text(), module.object_code()
