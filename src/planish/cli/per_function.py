@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planish.cli.options import Form
 from planish.cli.output import document, one_line, remark, say, table
+from planish.cli.parts import LINE_S
 from planish.cli.request import Request
 from planish.core import PlanishError, stoppable
 
@@ -38,7 +40,7 @@ def improve_and_export(request: Request, folder: Path, form: Form) -> None:
             request.budget.seconds or _SECONDS,
             request.budget.trials,
             cores=request.settings.workers or request.settings.cores,
-            progress=_told if form == "text" else None,
+            progress=_teller() if form == "text" else None,
         )
     rows = compare_measures(code, improved.recipe)
     with writing(folder):
@@ -51,8 +53,17 @@ def improve_and_export(request: Request, folder: Path, form: Form) -> None:
             say(f"wrote {file}")
 
 
-def _told(progress: Progress) -> None:
-    remark(f"{progress.seconds:5.1f} s  {progress.evaluations:,} lists  {progress.total:,}")
+def _teller() -> Callable[[Progress], None]:
+    """Tell how far it is, a line in so many seconds."""
+    said = time.monotonic()
+
+    def told(progress: Progress) -> None:
+        nonlocal said
+        if time.monotonic() - said > LINE_S:
+            said = time.monotonic()
+            remark(f"{progress.seconds:5.1f} s  {progress.evaluations:,} lists  {progress.total:,}")
+
+    return told
 
 
 def _show(improved: Improved, objective: str, rows: Sequence[Row]) -> None:
