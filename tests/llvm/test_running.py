@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,34 @@ def test_without_a_compiler_nothing_links(monkeypatch: pytest.MonkeyPatch) -> No
             find_linker()
     finally:
         find_linker.cache_clear()
+
+
+@pytest.fixture
+def forgotten() -> Iterator[None]:
+    """The linker is looked for anew, here and by whoever comes later."""
+    find_linker.cache_clear()
+    yield
+    find_linker.cache_clear()
+
+
+@pytest.mark.usefixtures("linker", "forgotten")
+def test_cc_may_have_arguments_and_its_path_spaces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = tmp_path / "my compilers" / "cc"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    expected = {
+        str(program): (str(program),),
+        f"'{program}' -pthread -DA='b c'": (str(program), "-pthread", "-DA=b c"),
+    }
+    for given, words in expected.items():
+        find_linker.cache_clear()
+        monkeypatch.setenv("CC", given)
+        assert find_linker() == words
+
+
+@pytest.mark.usefixtures("linker", "forgotten")
+def test_cc_with_a_quote_that_does_not_end_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "gcc '-DA=b")
+    with pytest.raises(TargetError, match="is no command: No closing quotation"):
+        find_linker()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import selectors
+import shlex
 import shutil
 import signal
 import subprocess
@@ -179,15 +180,27 @@ def reference_answer(module: Module, runner: Runner) -> Answer:
 def find_linker() -> tuple[str, ...]:
     """Find a C compiler to link with: CC, else cc, gcc, clang, or the one in the `ziglang` wheel.
 
+    CC may have arguments, as in `CC="g++ -pthread"`.
+
     Raises:
-        TargetError: there is none.
+        TargetError: there is none, or CC has a quote that does not end.
     """
-    for name in filter(None, (os.environ.get("CC"), "cc", "gcc", "clang")):
-        if path := shutil.which(name):
-            return (path,)
+    for words in (_words(os.environ.get("CC", "")), ["cc"], ["gcc"], ["clang"]):
+        if words and (path := shutil.which(words[0])):
+            return (path, *words[1:])
     if find_spec("ziglang") is not None:
         return (sys.executable, "-m", "ziglang", "cc")
     raise TargetError("no C compiler to link with is found", "Install one: gcc, clang, or the wheel ziglang.")
+
+
+def _words(command: str) -> list[str]:
+    """Split a command as a shell does; the path of a program may have spaces."""
+    if shutil.which(command):
+        return [command]
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise TargetError(f"CC={command} is no command: {error}", "Mend CC, or leave it out.") from error
 
 
 def linker_folders() -> tuple[str, ...]:
@@ -211,7 +224,8 @@ def _compiled(harness: Harness, linker: Sequence[str], backend: Backend) -> byte
     with tempfile.TemporaryDirectory(prefix="planish-", ignore_cleanup_errors=True) as name:
         source, code = Path(name) / "harness.c", Path(name) / "harness.o"
         source.write_text(harness.text)
-        _call(linker, ["-O1", "-c", str(source), "-o", str(code)], "compiled", Path(name))
+        # A C++ compiler would give its functions other names.
+        _call(linker, ["-x", "c", "-O1", "-c", str(source), "-o", str(code)], "compiled", Path(name))
         return code.read_bytes()
 
 
