@@ -100,7 +100,7 @@ def test_a_library_without_local_symbols_is_not_reached_into(tmp_path: Path):
     library.write_bytes(open_backend("llvmlite").parse(SUM).object_code())
     assert reach(lite.Wheel("0.50.0", library)) == f"{library} names no local symbols"
     library.write_bytes(b"MZ")
-    assert "no 64-bit ELF" in str(reach(lite.Wheel("0.50.1", library)))
+    assert "no ELF file" in str(reach(lite.Wheel("0.50.1", library)))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the whole of llvmlite is reached on Linux only")
