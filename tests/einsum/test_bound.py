@@ -76,18 +76,21 @@ def test_an_unaligned_operand_is_refused(bound: BoundEinsum) -> None:
 
 def test_results_and_operands_are_let_go(bound: BoundEinsum) -> None:
     """No reference is lost or kept, also where a call is refused."""
-    a, dtype = A.copy(), A.dtype
+    a, calls = A.copy(), 100
+    shared = (A.dtype, np.ndarray)  # which others let go meanwhile: what they collect is no leak
     for _ in range(3):
         bound(a, B)
-    before = [sys.getrefcount(x) for x in (a, B, dtype, np.ndarray, bound)]
-    for _ in range(100):
+    before = [sys.getrefcount(x) for x in (a, B, bound, *shared)]
+    for _ in range(calls):
         result = bound(a, B)
         with pytest.raises(ProgramError):
             bound(a, a)
         assert sys.getrefcount(result) == 2
         del result
-    after = [sys.getrefcount(x) for x in (a, B, dtype, np.ndarray, bound)]
-    assert [n - m for n, m in zip(after, before, strict=True)] == [0] * 5
+    after = [sys.getrefcount(x) for x in (a, B, bound, *shared)]
+    own, others = np.split(np.subtract(after, before), [3])
+    assert (own == 0).all()
+    assert (np.abs(others) < calls // 2).all()
 
 
 def test_a_result_owns_its_memory_and_can_be_written(bound: BoundEinsum) -> None:
