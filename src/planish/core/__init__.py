@@ -45,7 +45,7 @@ from planish.core.errors import (
 from planish.core.evaluating import evaluate
 from planish.core.feature_schema import FeatureSchema
 from planish.core.front import best_harmless, dominates, front_of, hypervolume, pareto_front
-from planish.core.growth import Costs, Growth, growth_of, reference_point
+from planish.core.growth import Costs, Growth, bounds, growth_of, reference_point
 from planish.core.locked import is_locked
 from planish.core.named import place_of, remember, unnamed
 from planish.core.outcome import (
@@ -154,6 +154,7 @@ __all__ = [
     "Verdict",
     "best_harmless",
     "best_trial",
+    "bounds",
     "cache_folder",
     "caches",
     "candidate_from_json",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from itertools import count, islice
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -14,17 +15,20 @@ from planish.core import (
     Costs,
     Objective,
     SearchContext,
+    bounds,
     dominates,
-    reference_point,
     rng,
 )
 from planish.search.options import Option
+from planish.search.recall import Recall
 from planish.search.rounds import CostVectors, VectorRounds, VectorRoundSearcher
 from planish.search.sampling import changed, new_from, new_sample
 from planish.search.visited import Visited
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+
+    from planish.search.nondominated import Selected
 
 
 TRIES = 4
@@ -53,8 +57,11 @@ class Nsga2(VectorRoundSearcher):
         ] = 2.0,
         generations: Annotated[int, Option("after which the search ends; 0: none", least=0)] = 0,
     ) -> None:
-        rates = Rates(population, elite, crossover, mutation, bound)
-        super().__init__(objectives, nsga2(space, seed, rates, generations))
+        from planish.search.nondominated import select  # without DEAP there is no such searcher
+
+        recall, rates = Recall(), Rates(population, elite, crossover, mutation, generations)
+        worst = _Worst(tuple(objectives), bound)
+        super().__init__(objectives, nsga2(space, seed, rates, worst, select, recall), recall)
 
 
 @dataclass(frozen=True)
@@ -72,16 +79,40 @@ class Rates:
         elite: how many of the parents compete with their children to be the next parents.
         crossover: the chance of two parents to be crossed.
         mutation: the chance of a child to be changed.
-        bound: what is more than so many times as bad as the baseline in any objective gives way to all that
-            is not, where the baseline is known; up to 1: nothing does. The paper has no bound; without one
-            our fronts have more members that answer at random than useful ones.
+        generations: after so many the search ends; 0: none.
     """
 
     population: int
     elite: int
     crossover: float
     mutation: float
-    bound: float
+    generations: int
+
+
+@dataclass(frozen=True)
+class _Worst:
+    """Up to where costs are of use; what is beyond gives way to all that is not.
+
+    The paper has no bound; without one our fronts have more members that answer at random than useful ones.
+
+    Args:
+        objectives: of the task.
+        times: as bad as the baseline, where it is known (`planish.core.bounds`); up to 1: there is no end.
+    """
+
+    objectives: Sequence[Objective]
+    times: float
+
+    def bounded(self, costs: Costs, baseline: Costs | None) -> Costs:
+        """Make costs beyond the bound worse than all within it, the worse the farther (Deb's constraints)."""
+        if baseline is None or self.times <= 1:
+            return costs
+        worst = bounds(baseline, self.objectives, self.times)
+        spans = [far - near or 1.0 for far, near in zip(worst, baseline, strict=True)]
+        # Every objective exceeds by the same share: such vectors are ordered among themselves, and each is
+        # dominated by all within the bound.
+        beyond = sum(max(0.0, (c - far) / span) for c, far, span in zip(costs, worst, spans, strict=True))
+        return tuple(far + beyond * span for far, span in zip(worst, spans, strict=True)) if beyond else costs
 
 
 @dataclass(frozen=True)
@@ -91,7 +122,14 @@ class _Parent:
     crowding: float = 0.0
 
 
-def nsga2(space: CanEvolve, seed: int, rates: Rates, generations: int = 0) -> VectorRounds:
+def nsga2(
+    space: CanEvolve,
+    seed: int,
+    rates: Rates,
+    worst: _Worst,
+    select: Callable[[Sequence[Costs], int], Sequence[Selected]],
+    recall: Recall,
+) -> VectorRounds:
     """Breed generation after generation, no candidate twice, until nothing new is found.
 
     The first generation is sampled, as is any that has fewer than two parents. The next parents are
@@ -108,16 +146,13 @@ def nsga2(space: CanEvolve, seed: int, rates: Rates, generations: int = 0) -> Ve
         space: where to search.
         seed: the i-th candidate is made with `rng(seed, i)`, but two that are crossed with the first's.
         rates: how a population is bred.
-        generations: after so many the search ends; 0: none.
-
-    Raises:
-        TargetError: DEAP is not installed.
+        worst: up to where costs are of use.
+        select: selects so many of some costs, the best first.
+        recall: what was proposed before.
     """
-    from planish.search.nondominated import select
-
-    visited, parents, places = Visited(space), list[_Parent](), count()
+    visited, parents, places = Visited(space, recall), list[_Parent](), count()
     baseline: Costs | None = None
-    for _ in range(generations) if generations else count():
+    for _ in range(rates.generations) if rates.generations else count():
         children = list[_Parent]()
         for _ in range(TRIES):
             breeding, bred = _Breeding(space, visited, parents, rates), list[Candidate]()
@@ -125,7 +160,7 @@ def nsga2(space: CanEvolve, seed: int, rates: Rates, generations: int = 0) -> Ve
             if not bred:
                 return
             baseline = baseline or _unasked(bred, costs)
-            children += _measured(bred, costs, baseline, rates.bound)
+            children += _measured(bred, costs, baseline, worst)
             if len(children) == rates.population:
                 break
         # Parents are in the order of `select`, the best first, so these are its best.
@@ -141,23 +176,11 @@ def _unasked(generation: Sequence[Candidate], costs: CostVectors) -> Costs | Non
 
 
 def _measured(
-    generation: Sequence[Candidate], costs: CostVectors, baseline: Costs | None, bound: float
+    generation: Sequence[Candidate], costs: CostVectors, baseline: Costs | None, worst: _Worst
 ) -> list[_Parent]:
     pairs = ((candidate, costs.get(candidate.hash)) for candidate in generation)
     known = ((candidate, vector) for candidate, vector in pairs if vector is not None)
-    if baseline is None or bound <= 1:
-        return [_Parent(candidate, vector) for candidate, vector in known]
-    return [_Parent(candidate, _bounded(vector, baseline, bound)) for candidate, vector in known]
-
-
-def _bounded(costs: Costs, baseline: Costs, bound: float) -> Costs:
-    """Make costs beyond the bound worse than all within it, the worse the farther (Deb's constraints)."""
-    worst = reference_point(baseline, bound)
-    spans = [far - near for far, near in zip(worst, baseline, strict=True)]
-    # Every objective exceeds by the same share: such vectors are ordered among themselves, and each is
-    # dominated by all within the bound.
-    beyond = sum(max(0.0, (c - far) / span) for c, far, span in zip(costs, worst, spans, strict=True))
-    return tuple(far + beyond * span for far, span in zip(worst, spans, strict=True)) if beyond else costs
+    return [_Parent(candidate, worst.bounded(vector, baseline)) for candidate, vector in known]
 
 
 @dataclass(frozen=True)
@@ -183,16 +206,18 @@ class _Breeding:
 
     def _samples(self, generators: Iterator[Generator]) -> Iterator[Candidate | None]:
         for generator in generators:
-            yield new_sample(self.space, self.visited, generator)
+            yield self.visited.recalled() or new_sample(self.space, self.visited, generator)
 
     def _children(self, generators: Iterator[Generator]) -> Iterator[Candidate | None]:
         # One iterator twice: successive generators in pairs, one for each child.
         for pair in zip(generators, generators, strict=False):
-            for child, generator in zip(self._couple(pair[0]), pair, strict=True):
-                times = int(generator.random() < self.rates.mutation)
-                yield new_from(
-                    self.space, self.visited, changed(self.space, child, times, generator), generator
-                )
+            couple = cache(partial(self._couple, pair[0]))  # known children need none
+            for member, generator in enumerate(pair):
+                yield self.visited.recalled() or self._child(couple()[member], generator)
+
+    def _child(self, child: Candidate, generator: Generator) -> Candidate | None:
+        times = int(generator.random() < self.rates.mutation)
+        return new_from(self.space, self.visited, changed(self.space, child, times, generator), generator)
 
     def _couple(self, generator: Generator) -> tuple[Candidate, Candidate]:
         """Cross two parents, or give them as they are; the second is drawn from all but the first."""

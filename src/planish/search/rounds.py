@@ -120,7 +120,10 @@ class VectorRoundSearcher(_Asking[tuple[float, ...]]):
     Args:
         objectives: at least one.
         rounds: the search.
+        recall: what the search asks for what was proposed before; None where it draws all itself.
     """
 
-    def __init__(self, objectives: Sequence[Objective], rounds: VectorRounds) -> None:
-        super().__init__(rounds, lambda trial: trial.costs(objectives), None)
+    def __init__(
+        self, objectives: Sequence[Objective], rounds: VectorRounds, recall: Recall | None = None
+    ) -> None:
+        super().__init__(rounds, lambda trial: trial.costs(objectives), recall)

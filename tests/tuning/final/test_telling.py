@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planish.core import Candidate, Costs, Measured, Objective, Target, Task, Trial, front_of
+from planish.core import Candidate, Costs, Measured, Objective, Target, Task, Trial, bounds, front_of
 from planish.testing.lattice import Set
 from planish.tuning.final.select import choose
-from planish.tuning.final.telling import bounds, telling
+from planish.tuning.final.telling import telling
 from tuning.final.trading import ERROR, TIME, Plain, Text
 from tuning.final.tried import Tried
 

@@ -7,11 +7,22 @@ from dataclasses import replace
 from heapq import nsmallest
 from operator import le
 
-from planish.core import Candidate, Costs, Failed, Level, Measured, Objective, Task, Trial, pareto_front
+from planish.core import (
+    Candidate,
+    Costs,
+    Failed,
+    Level,
+    Measured,
+    Objective,
+    Task,
+    Trial,
+    bounds,
+    pareto_front,
+)
 from planish.results.comparison import Finalist
 from planish.tuning.final.outcome import SearchOutcome, SearchTrials
 from planish.tuning.final.state import FinalState
-from planish.tuning.final.telling import bounds, telling
+from planish.tuning.final.telling import telling
 
 FEW = 3
 FEW_OF_FRONT = 8

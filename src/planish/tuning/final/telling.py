@@ -5,24 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import le
 
-from planish.core import Costs, Objective, hypervolume, reference_point
-
-
-def bounds(baseline: Costs, objectives: Sequence[Objective]) -> Costs:
-    """Give the costs up to which something is of use: twice as bad as the baseline in each objective.
-
-    Of a share it is half as good too, if that is less: where 55 % of the baseline's answers are wrong, 90 %
-    are not twice as many, and yet a network that answers at random.
-
-    Args:
-        baseline: its costs, by objective.
-        objectives: of the task.
-    """
-    twice = reference_point(baseline)
-    return tuple(
-        min(most, 1 - (1 - cost) / 2) if objective.share else most
-        for objective, most, cost in zip(objectives, twice, baseline, strict=True)
-    )
+from planish.core import Costs, hypervolume
 
 
 def telling(costs: Sequence[Costs], worst: Costs | None, baseline: Costs | None) -> list[int]:
