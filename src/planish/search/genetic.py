@@ -85,7 +85,8 @@ def genetic(
         measured = _measured(generation, costs)
         best = sorted(best + measured, key=lambda parent: parent.cost)[:elite]
         # One that stood there twice would be drawn twice as often, and could be both parents.
-        parents = measured + [parent for parent in best if parent not in measured]
+        names = {parent.candidate.hash for parent in measured}
+        parents = measured + [parent for parent in best if parent.candidate.hash not in names]
 
 
 def _measured(generation: Sequence[Candidate], costs: Costs) -> list[_Parent]:
