@@ -92,7 +92,10 @@ def test_a_store_of_an_old_schema_keeps_all_that_it_holds(path: Path, tmp_path: 
     _holds_the_old_data(shutil.copy(path, tmp_path / "planish.db"))
 
 
-def test_the_migrations_make_the_schema(place: str) -> None:
+@pytest.mark.parametrize("made", ["at once", "by migrations"])
+def test_both_ways_make_the_schema(place: str, made: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if made == "by migrations":
+        monkeypatch.setattr(upgrade, "create", upgrade.migrate)
     open_store(place).close()
     target = locate(place)
     engine = create_engine(f"sqlite:///{target}" if isinstance(target, Path) else target, poolclass=NullPool)

@@ -3,11 +3,11 @@
 from pathlib import Path
 from re import fullmatch
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Column, Connection, MetaData, String, Table, inspect, text
 
 from planish.core import StoreError
 from planish.store.checksums import damaged
-from planish.store.schema import SCHEMA, VERSION_TABLE
+from planish.store.schema import SCHEMA, VERSION_TABLE, metadata
 from planish.store.session import Session
 
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -33,8 +33,11 @@ def ensure_schema(session: Session, *, read_only: bool) -> None:
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATING})
         # Another process may have done it meanwhile.
-        if _version(connection, session.label) != SCHEMA:
-            _migrate(connection)
+        found = _version(connection, session.label)
+        if found is None:
+            create(connection)
+        elif found != SCHEMA:
+            migrate(connection)
 
     session.write(bring_up_to_date)
 
@@ -67,7 +70,16 @@ def _version(connection: Connection, label: str) -> str | None:
     return version
 
 
-def _migrate(connection: Connection) -> None:
+def create(connection: Connection) -> None:
+    """Give an empty database the newest schema at once, just as the migrations make it."""
+    metadata.create_all(connection)
+    versions = Table(VERSION_TABLE, MetaData(), Column("version_num", String(32), primary_key=True))
+    versions.create(connection, checkfirst=True)
+    connection.execute(versions.insert(), {"version_num": SCHEMA})
+
+
+def migrate(connection: Connection) -> None:
+    """Bring a database up to date, from its own schema on."""
     # Alembic takes longer to import than all else that opening does.
     from alembic import command
     from alembic.config import Config
