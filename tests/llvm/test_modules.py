@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,9 +15,17 @@ from planish.core import PlanishError, TargetError
 from planish.llvm.backend import IRError, elf, open_backend
 from planish.llvm.backend.capi.calls import Calls
 from planish.llvm.clang import find_compiler
-from planish.llvm.modules import Improved, Progress, Recipe, compare_measures, export_improved, improve_module
+from planish.llvm.modules import (
+    Improved,
+    Progress,
+    Recipe,
+    compare_measures,
+    export_improved,
+    improve_module,
+    make_smaller,
+)
 from planish.llvm.modules.inlining import InliningSearch
-from planish.llvm.modules.work import Made, remake, single
+from planish.llvm.modules.work import remake, single
 from planish.llvm.passes import print_pipeline
 
 SOURCE = r"""
@@ -202,21 +211,53 @@ def test_what_is_wrong_is_told() -> None:
         improve_module("no module")
 
 
+class Kept:
+    """Remembers within a test."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, str] = {}
+
+    def get(self, key: str) -> str | None:
+        return self.held.get(key)
+
+    def put(self, key: str, value: str) -> None:
+        self.held[key] = value
+
+
 def test_what_was_found_is_remembered(module: str) -> None:
-    kept: dict[str, str] = {}
-
-    class Kept:
-        def get(self, key: str) -> str | None:
-            return kept.get(key)
-
-        def put(self, key: str, value: str) -> None:
-            kept[key] = value
-
-    first = improve_module(module, seconds=20, evaluations=100, remember=Kept())
-    again = improve_module(module, seconds=20, evaluations=100, remember=Kept())
+    kept = Kept()
+    first = improve_module(module, seconds=20, evaluations=100, remember=kept)
+    again = improve_module(module, seconds=20, evaluations=100, remember=kept)
     assert again.evaluations == 0
     assert (again.bitcode, again.total, again.functions) == (first.bitcode, first.total, first.functions)
     assert (again.baseline, again.recipe) == (first.baseline, first.recipe)
+
+
+def test_a_longer_search_goes_on_from_a_shorter_one(module: str) -> None:
+    kept = Kept()
+    first = improve_module(module, seconds=20, evaluations=200, remember=kept)
+    more = improve_module(module, seconds=20, evaluations=201, remember=kept)
+    assert more.evaluations > 0
+    assert more.total <= first.total
+    less = improve_module(module, seconds=10, evaluations=50, remember=kept)
+    assert (less.evaluations, less.recipe) == (0, more.recipe)
+
+
+def test_what_is_remembered_wrongly_is_searched_again(module: str) -> None:
+    kept = Kept()
+    improve_module(module, seconds=20, evaluations=20, remember=kept)
+    for text in ("", "[]", '{"budget": 3}'):
+        kept.held.update(dict.fromkeys(kept.held, text))
+        assert improve_module(module, seconds=20, evaluations=20, remember=kept).evaluations
+
+
+def test_without_time_a_module_is_made_once(module: str) -> None:
+    found = make_smaller(module.encode(), seconds=0)
+    assert found
+    assert found.evaluations == 0
+    assert found.recipe.lists
+    assert found.bitcode == remake(module, found.recipe, "text_bytes").bitcode
+    assert code_of(found.bitcode)[1] < code_of(module)[1]
 
 
 def test_a_crash_costs_one_evaluation(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,16 +308,49 @@ def test_inlining_is_tried_where_callers_are_apart() -> None:
     never, always = calls.free()
     assert never >= {"callee", "weak"}
     assert "weak" not in always
-    tried = InliningSearch(callers, never, always, 40, {"one": 20, "two": 10, "weak": 10})
+    tried = InliningSearch(callers, never, always, {"one": 20, "two": 10, "weak": 10})
     given = tried.next()
     assert given
     flips, inlining = given
     assert set(flips) <= {("callee", "noinline"), ("unused_afterwards", "noinline"), ("weak", "alwaysinline")}
     assert dict(inlining) == dict(flips)
-    tried.tell(flips, Made(b"", 35, {"one": 12, "two": 5, "callee": 8, "weak": 10}))
-    assert tried.total == 40 - (20 + 10 - 12 - 5 - 8)
+    tried.tell(flips, {"one": 12, "two": 5, "callee": 8, "weak": 10})
+    assert tried.total == 12 + 5 + 8 + 10
     assert tried.inlining == inlining
     module.close()
+
+
+CALLERS = {"a": Counter({"x": 1}), "b": Counter({"y": 1}), "x": Counter[str](), "y": Counter[str]()}
+
+
+def apart() -> InliningSearch:
+    return InliningSearch(CALLERS, frozenset("ab"), frozenset(), {"x": 50, "y": 50})
+
+
+def test_what_is_worse_when_it_is_made_together_is_tried_alone() -> None:
+    tried = apart()
+    both = (("a", "noinline"), ("b", "noinline"))
+    assert tried.next() == (both, both)
+    tried.tell(both, {"x": 20, "y": 20, "a": 20, "b": 20})
+    assert tried.next() == ((), both)
+    assert tried.next() is None
+    tried.tell((), {"x": 60, "y": 50, "a": 20, "b": 20})
+    assert (tried.inlining, tried.total) == ((), 100)
+    assert tried.next() == (both[:1], both[:1])
+    tried.tell(both[:1], {"x": 20, "y": 50, "a": 20})
+    assert (tried.inlining, tried.total, tried.is_confirmed) == (both[:1], 90, True)
+    assert tried.next() == (both[1:], both)
+    tried.tell(both[1:], {"x": 60, "y": 20, "a": 20, "b": 20})
+    assert (tried.inlining, tried.total) == (both[:1], 90)
+
+
+def test_what_grows_below_is_counted() -> None:
+    callers = {**CALLERS, "below": Counter({"x": 1})}
+    tried = InliningSearch(callers, frozenset("ab"), frozenset(), {"x": 50, "y": 50, "below": 10})
+    both = (("a", "noinline"), ("b", "noinline"))
+    assert tried.next() == (both, both)
+    tried.tell(both, {"x": 20, "y": 20, "a": 20, "b": 20, "below": 40})
+    assert tried.inlining == both[1:]
 
 
 def test_attributes_of_inlining_do_not_stay(module: str) -> None:

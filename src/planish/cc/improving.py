@@ -18,7 +18,7 @@ from planish.cc.settings import Settings, UsageError
 from planish.cc.signals import Stoppable
 from planish.core import PlanishError
 from planish.isolation.scratch import Scratch
-from planish.llvm.backend.elf import code_bytes, loaded_bytes
+from planish.llvm.backend.elf import code_bytes, function_bytes, loaded_bytes
 
 _PATIENCE, _PATIENCE_S = 20.0, 30.0
 """The search is killed after so many times what clang takes, and so many seconds, beyond its own time."""
@@ -72,9 +72,10 @@ def _searched(
         made = _code(unit, found.bitcode, scratch) if found.bitcode else own
     after, loads = code_bytes(made), loaded_bytes(made)
     better = after <= before and loads <= loaded and (after, loads) != (before, loaded)
-    if better:
-        write_whole(unit.output, made)
-    return (made if better else own), _about(found, before, after if better else before)
+    if not better:
+        return own, _about(found, own, own)
+    write_whole(unit.output, made)
+    return made, _about(found, own, made)
 
 
 class _Removed:
@@ -105,10 +106,13 @@ def _code(unit: Unit, bitcode: bytes, scratch: Scratch) -> bytes:
     return path.read_bytes()
 
 
-def _about(found: Found, before: int, after: int) -> dict[str, object]:
+def _about(found: Found, own: bytes, made: bytes) -> dict[str, object]:
+    """Report what clang's object has, and what is left there: bytes of all code and of each function."""
+    before, after = function_bytes(own), function_bytes(made)
+    both = ((name, before.get(name, 0), after.get(name, 0)) for name in {**before, **after})
+    changed = sorted((row for row in both if row[1] != row[2]), key=lambda row: row[2] - row[1])
     return {
-        "text": [before, after],
-        "functions": found.functions if after < before else [],
+        "text": [code_bytes(own), code_bytes(made)],
+        "functions": [(*row, found.passes.get(row[0], ())) for row in changed],
         "evaluations": found.evaluations,
-        "left_out": found.left_out,
     }

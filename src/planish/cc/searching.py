@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +27,7 @@ class Asked:
 
     Args:
         bitcode: unoptimised.
-        seconds: at most, apart from -Oz itself.
+        seconds: at most, apart from making the module once.
         evaluations: of lists on functions; None: no limit.
         patience_s: after which the child is killed.
     """
@@ -42,17 +43,15 @@ class Found:
     """What it gave.
 
     Args:
-        bitcode: improved; empty where nothing is smaller.
-        functions: name, bytes before and after, and the passes, of each whose size is another.
+        bitcode: improved; empty where nothing else can be made.
+        passes: function to the list that it has of its own.
         evaluations: lists that were run on functions.
-        left_out: functions that were not searched, with the reason.
         trouble: what is wrong with the cache; empty: nothing.
     """
 
     bitcode: bytes
-    functions: tuple[tuple[str, int, int, tuple[str, ...]], ...]
+    passes: Mapping[str, tuple[str, ...]]
     evaluations: int
-    left_out: tuple[tuple[str, str], ...]
     trouble: str
 
 
@@ -90,14 +89,9 @@ def _work(asked: Asked, cache: Cache, sends: Connection) -> None:
 
 
 def _found(asked: Asked, cache: Cache) -> Found:
-    from planish.llvm.modules import improve_module
+    from planish.llvm.modules import make_smaller
 
-    improved = improve_module(
-        asked.bitcode,
-        seconds=asked.seconds,
-        evaluations=asked.evaluations,
-        remember=FunctionMemory(cache),
-    )
-    functions = tuple((gain.name, gain.before, gain.after, gain.passes) for gain in improved.functions)
-    smaller = improved.bitcode if improved.total < improved.baseline else b""
-    return Found(smaller, functions, improved.evaluations, improved.left_out, cache.trouble)
+    found = make_smaller(asked.bitcode, asked.seconds, asked.evaluations, FunctionMemory(cache))
+    if found is None:
+        return Found(b"", {}, 0, cache.trouble)
+    return Found(found.bitcode, found.passes(), found.evaluations, cache.trouble)

@@ -1,7 +1,7 @@
 """Whole modules made smaller function by function, each by a pass list of its own."""
 
 from planish.llvm.modules.export import Row, compare_measures, export_improved
-from planish.llvm.modules.improve import improve_module
+from planish.llvm.modules.improve import Smaller, improve_module, make_smaller
 from planish.llvm.modules.reading import read_for_size
 from planish.llvm.modules.result import FunctionGain, Improved, Memory, Progress, Recipe
 
@@ -12,8 +12,10 @@ __all__ = [
     "Progress",
     "Recipe",
     "Row",
+    "Smaller",
     "compare_measures",
     "export_improved",
     "improve_module",
+    "make_smaller",
     "read_for_size",
 ]

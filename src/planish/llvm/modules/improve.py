@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, astuple
+from dataclasses import dataclass, replace
 from functools import partial
 
 from planish.core import PlanishError, unknown
-from planish.core.canonical import content_hash
 from planish.isolation import End, in_child
-from planish.llvm.modules.result import FunctionGain, Improved, Memory, Progress, Recipe, read_recipe
+from planish.llvm.modules.lists import Passes
+from planish.llvm.modules.remembered import Known, key_of, read_known
+from planish.llvm.modules.result import FunctionGain, Improved, Memory, Progress, Recipe
 from planish.llvm.modules.search import ModuleSearch
 from planish.llvm.modules.spending import LIMITS, Spending
 from planish.llvm.modules.start import LAST, OZ, loose_start
@@ -20,6 +19,25 @@ from planish.llvm.modules.work import Made, remake, whole_backend
 from planish.llvm.passes import parse_pipeline
 
 OBJECTIVES = ("text_bytes", "instructions")
+
+
+@dataclass(frozen=True)
+class Smaller:
+    """What a search gave, without asking what -Oz gives.
+
+    Args:
+        bitcode: the module.
+        recipe: how it is made again.
+        evaluations: lists that were run on functions.
+    """
+
+    bitcode: bytes
+    recipe: Recipe
+    evaluations: int
+
+    def passes(self) -> dict[str, Passes]:
+        """Give the list of each function that has one of its own."""
+        return {name: parse_pipeline(pipeline) for pipeline, names in self.recipe.lists for name in names}
 
 
 def improve_module(
@@ -40,7 +58,7 @@ def improve_module(
         seconds: to search, with all that belongs to it; -Oz itself and putting together are done even where
             they alone take longer.
         evaluations: lists that may be run on functions, counted for each function; None: no limit.
-        remember: keeps what is found for functions.
+        remember: keeps what is found for modules.
         cores: that are used.
         progress: is told now and then how far it has come.
 
@@ -52,30 +70,12 @@ def improve_module(
         IRError: the module is malformed.
         TargetError: no LLVM here can treat single functions.
     """
-    if objective not in OBJECTIVES:
-        raise unknown("modules have no objective", objective, OBJECTIVES)
     spending = Spending(time.monotonic(), seconds, evaluations, cores)
-    backend = whole_backend()
-    key = content_hash(f"{backend.version} {objective} {seconds} {evaluations} {_hashed(code)}")
-    if remember and (known := remember.get(key)):
-        return _again(code, objective, known, spending)
-    base = _apart(partial(remake, code, Recipe(OZ, (), LAST), objective))
+    _check(objective)
+    oz = Recipe(OZ, (), LAST)
+    base = in_child(partial(remake, code, oz, objective), LIMITS)
     if isinstance(base, End):
         raise PlanishError(f"LLVM does not survive -Oz: {base.detail}")
-    recipe, made = _searched(code, objective, base, spending, progress)
-    improved = _improved(base, made, recipe, spending)
-    if remember:
-        remember.put(key, _to_json(improved))
-    return improved
-
-
-def _searched(
-    code: str | bytes,
-    objective: str,
-    base: Made,
-    spending: Spending,
-    progress: Callable[[Progress], None] | None,
-) -> tuple[Recipe, Made]:
     apart = base.total - sum(base.sizes.values())
 
     def told(functions: int) -> None:
@@ -83,52 +83,85 @@ def _searched(
             total = min(base.total, functions + apart)
             progress(Progress(spending.passed, spending.done, base.total, total))
 
-    recipe = None
-    if spending.left() > spending.passed:
-        search = ModuleSearch(code, loose_start(whole_backend()), objective, spending, told)
-        recipe = search.run()
-    if recipe:
-        made = _apart(partial(remake, code, recipe, objective))
-        if not isinstance(made, End) and made.total < base.total:
-            return recipe, made
-    return Recipe(OZ, (), LAST), base
+    found = (
+        _searched(code, objective, spending, remember, told) if spending.left() > spending.passed else None
+    )
+    made = in_child(partial(remake, code, found.recipe, objective), LIMITS) if found else base
+    if found is None or isinstance(made, End) or made.total >= base.total:
+        found, made = Smaller(base.bitcode, oz, spending.done), base
+    gains = _gains(base, made, found)
+    totals = base.total, made.total
+    return Improved(made.bitcode, *totals, gains, found.evaluations, spending.passed, (), found.recipe)
 
 
-def _improved(base: Made, made: Made, recipe: Recipe, spending: Spending) -> Improved:
-    lists = {name: parse_pipeline(pipeline) for pipeline, names in recipe.lists for name in names}
+def make_smaller(
+    code: bytes, seconds: float, evaluations: int | None = None, remember: Memory | None = None
+) -> Smaller | None:
+    """Make the code of a module smaller, and leave it to the caller whether it is smaller than -Oz makes it.
+
+    Args:
+        code: as of `improve_module`.
+        seconds: to search; making the module once is done even where that alone takes longer.
+        evaluations: as of `improve_module`.
+        remember: keeps what is found for modules.
+
+    Returns:
+        None where the module cannot be made otherwise than by -Oz.
+
+    Raises:
+        IRError: the module is malformed.
+        TargetError: no LLVM here can treat single functions.
+    """
+    spending = Spending(time.monotonic(), seconds, evaluations, 1)
+    return _searched(code, "text_bytes", spending, remember, _tell_nobody)
+
+
+def _tell_nobody(total: int) -> None:
+    del total
+
+
+def _check(objective: str) -> None:
+    if objective not in OBJECTIVES:
+        raise unknown("modules have no objective", objective, OBJECTIVES)
+
+
+def _searched(
+    code: str | bytes,
+    objective: str,
+    spending: Spending,
+    remember: Memory | None,
+    told: Callable[[int], None],
+) -> Smaller | None:
+    """Search, from where a search with less to spend has come; one that had as much is not done again."""
+    backend = whole_backend()
+    key = key_of(backend.version, objective, code)
+    known = read_known(remember.get(key)) if remember is not None else None
+    if known and known.is_enough(spending):
+        return _again(code, objective, known)
+    before = known.recipe if known else None
+    whole = ModuleSearch(code, loose_start(backend), objective, spending, told, before).run()
+    if whole is None:
+        return None
+    found, total = Smaller(whole.made.ended, whole.recipe, spending.done), whole.total
+    if known and 0 < known.total <= total and (old := _again(code, objective, known)):
+        found, total = replace(old, evaluations=spending.done), known.total
+    if remember is not None:
+        spent = spending.seconds, spending.evaluations
+        remember.put(key, Known(found.recipe, total, *spent).to_json())
+    return found
+
+
+def _again(code: str | bytes, objective: str, known: Known) -> Smaller | None:
+    """Make a module as it was made before."""
+    made = in_child(partial(remake, code, known.recipe, objective), LIMITS)
+    return None if isinstance(made, End) else Smaller(made.bitcode, known.recipe, 0)
+
+
+def _gains(base: Made, made: Made, found: Smaller) -> tuple[FunctionGain, ...]:
+    lists = found.passes()
     gains = [
         FunctionGain(name, lists.get(name, ()), size, made.sizes.get(name, 0))
         for name, size in {**dict.fromkeys(made.sizes, 0), **base.sizes}.items()
         if made.sizes.get(name, 0) != size
     ]
-    gains.sort(key=lambda gain: gain.after - gain.before)
-    return Improved(
-        made.bitcode, base.total, made.total, tuple(gains), spending.done, spending.passed, (), recipe
-    )
-
-
-def _apart(work: Callable[[], Made]) -> Made | End:
-    """Do work in a child, since LLVM may crash."""
-    return in_child(work, LIMITS)
-
-
-def _hashed(code: str | bytes) -> str:
-    return hashlib.sha256(
-        code.encode(errors="surrogateescape") if isinstance(code, str) else code
-    ).hexdigest()
-
-
-def _to_json(improved: Improved) -> str:
-    kept = {"baseline": improved.baseline, "total": improved.total, "recipe": asdict(improved.recipe)}
-    return json.dumps({**kept, "functions": [astuple(gain) for gain in improved.functions]})
-
-
-def _again(code: str | bytes, objective: str, known: str, spending: Spending) -> Improved:
-    """Make a module as it was made before."""
-    data = json.loads(known)
-    recipe = read_recipe(data["recipe"])
-    made = _apart(partial(remake, code, recipe, objective))
-    if isinstance(made, End):
-        raise PlanishError(f"LLVM does not survive what it did before: {made.detail}")
-    gains = tuple(FunctionGain(name, tuple(p), before, after) for name, p, before, after in data["functions"])
-    return Improved(made.bitcode, data["baseline"], made.total, gains, 0, spending.passed, (), recipe)
+    return tuple(sorted(gains, key=lambda gain: gain.after - gain.before))

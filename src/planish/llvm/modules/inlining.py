@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from planish.llvm.modules.regions import Regions
 from planish.llvm.modules.result import Inlining
-from planish.llvm.modules.work import Made, Sizes
+from planish.llvm.modules.trying import Sizes
 
 _ROUNDS = 3
+_LARGEST = 4000
+"""Bytes that inlining one function everywhere may make of it at most, for it to be tried."""
 Flip = tuple[str, str]
 """A function, and what its inlining is set to: "noinline" or "alwaysinline"."""
 
@@ -20,86 +23,144 @@ class InliningSearch:
 
     A function that LLVM inlined away is tried as `noinline`, one that it kept as `alwaysinline`. That
     changes the function and its callers; functions whose callers are apart are tried in one module, and
-    each is judged by its own callers.
+    each is judged by its own callers. What is found so is made together now and then (a trial of no flips):
+    only that tells whether it holds. Where it does not, each of it is tried by itself.
 
     Args:
         callers: of each definition, and how often they call it.
         never: those that may become `noinline`.
         always: those that may become `alwaysinline`.
-        total: what the module costs without any of it.
-        sizes: of its functions.
+        confirmed: what the search begins with.
+        sizes: of the module's functions with that.
     """
 
     callers: Mapping[str, Counter[str]]
     never: frozenset[str]
     always: frozenset[str]
-    total: int
     sizes: dict[str, int]
-    chosen: dict[str, str] = field(default_factory=dict[str, str])
+    confirmed: dict[str, str] = field(default_factory=dict[str, str])
+    _kept: dict[str, int] = field(init=False)
+    _chosen: dict[str, str] = field(init=False)
+    _regions: Regions = field(init=False)
     _waiting: list[Flip] = field(default_factory=list[Flip])
     _under_way: dict[Flip, frozenset[str]] = field(default_factory=dict[Flip, frozenset[str]])
-    _failed: set[Flip] = field(default_factory=set[Flip])
+    _since: list[Flip] = field(default_factory=list[Flip])
+    _alone: set[Flip] = field(default_factory=set[Flip])
+    _making: bool = False
     _round: int = 0
     _gained: bool = True
 
-    def next(self) -> tuple[tuple[Flip, ...], Inlining] | None:
-        """Give flips to be tried together, and the inlining with them; None where nothing is left."""
-        if not self._waiting and not self._under_way and self._gained and self._round < _ROUNDS:
-            self._round, self._gained = self._round + 1, False
-            self._waiting = self._flips()
-        batch = self._apart()
-        return (tuple(batch), self._with(batch)) if batch else None
+    def __post_init__(self) -> None:
+        self._kept, self._chosen = dict(self.sizes), dict(self.confirmed)
+        self._regions = Regions(self.callers)
 
-    def _apart(self) -> list[Flip]:
-        """Take what does not change the same functions; what failed among others is tried alone."""
-        busy = set[str]().union(*self._under_way.values())
-        batch: list[Flip] = []
-        later: list[Flip] = []
-        for flip in self._waiting:
-            region = self._region(flip[0])
-            if busy.isdisjoint(region) and not (batch and (flip in self._failed or batch[0] in self._failed)):
-                busy |= region
-                batch.append(flip)
-                self._under_way[flip] = region
-            else:
-                later.append(flip)
-        self._waiting = later
-        return batch
-
-    def tell(self, flips: tuple[Flip, ...], found: Made | None) -> None:
-        """Tell what the module costs with some flips; None where it cannot be made."""
-        for flip in flips:
-            region = self._under_way.pop(flip)
-            if found is None:
-                continue
-            saved = sum(self.sizes.get(name, 0) - found.sizes.get(name, 0) for name in region)
-            if saved > 0:
-                self._accept(flip, region, saved, found.sizes)
-        if found is None and len(flips) > 1:
-            self._waiting += flips
-            self._failed.update(flips)
+    @property
+    def total(self) -> int:
+        """What the functions cost as far as is known."""
+        return sum(self.sizes.values())
 
     @property
     def inlining(self) -> Inlining:
-        """What was found so far."""
-        return self._with([])
+        """What was found so far; all of it may not have been made together yet."""
+        return _sorted(self._chosen)
 
-    def _accept(self, flip: Flip, region: frozenset[str], saved: int, sizes: Sizes) -> None:
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether all of it was made together."""
+        return not self._since
+
+    def next(self) -> tuple[tuple[Flip, ...], Inlining] | None:
+        """Give flips to be tried together, and the inlining with them; None where nothing is left now."""
+        if self._making:
+            return None
+        if not self._waiting and not self._under_way:
+            if self._since:
+                self._making = True
+                return (), self.inlining
+            if self._gained and self._round < _ROUNDS:
+                self._round, self._gained = self._round + 1, False
+                self._waiting = self._flips()
+        batch = self._apart()
+        return (tuple(batch), _sorted({**self._chosen, **dict(batch)})) if batch else None
+
+    def _apart(self) -> list[Flip]:
+        """Take what does not change the same functions; what is to be tried by itself is the only one."""
+        busy = set[str]().union(*self._under_way.values())
+        batch: list[Flip] = []
+        later: list[Flip] = []
+        single = bool(self._under_way) and not self._alone.isdisjoint(self._under_way)
+        for flip in self._waiting:
+            region = self._regions.of(flip[0], self.sizes)
+            among = bool(batch or self._under_way)
+            if single or not busy.isdisjoint(region) or (flip in self._alone and among):
+                later.append(flip)
+                continue
+            busy |= region
+            batch.append(flip)
+            self._under_way[flip] = region
+            single = flip in self._alone
+        self._waiting = later
+        return batch
+
+    def tell(self, flips: tuple[Flip, ...], sizes: Sizes | None) -> None:
+        """Tell what functions cost with some flips; None where the module cannot be made."""
+        regions = {flip: self._under_way.pop(flip) for flip in flips}
+        if not flips:
+            self._confirm(sizes)
+        elif sizes is None:
+            self._retry(flips if len(flips) > 1 else ())
+        elif len(flips) == 1 and not self._under_way and not self._since:
+            if sum(sizes.values()) < self.total:
+                self._accept(flips[0], sizes, {*self.sizes, *sizes})
+                self._keep()
+        else:
+            self._judge(regions, sizes)
+
+    def _judge(self, regions: Mapping[Flip, frozenset[str]], sizes: Sizes) -> None:
+        """Take the flips whose own functions become less than what grows for them elsewhere."""
+        known = frozenset[str]().union(*regions.values(), *self._under_way.values())
+        grown = {name for name in sizes if sizes[name] > self.sizes.get(name, 0)} - known
+        for flip, region in regions.items():
+            blamed = grown & self._regions.below(region)
+            touched = region | blamed
+            if self._sum(sizes, touched) < self._sum(self.sizes, touched):
+                self._accept(flip, sizes, touched)
+
+    def _accept(self, flip: Flip, sizes: Sizes, touched: Iterable[str]) -> None:
         name, attribute = flip
         self._gained = True
-        self.total -= saved
+        self._since.append(flip)
         if attribute == "default":
-            self.chosen.pop(name, None)
+            self._chosen.pop(name, None)
         else:
-            self.chosen[name] = attribute
-        for each in region:
+            self._chosen[name] = attribute
+        for each in touched:
             self.sizes.pop(each, None)
             if each in sizes:
                 self.sizes[each] = sizes[each]
 
-    def _with(self, flips: list[Flip]) -> Inlining:
-        changed = {**self.chosen, **dict(flips)}
-        return tuple(sorted((name, wanted) for name, wanted in changed.items() if wanted != "default"))
+    def _confirm(self, sizes: Sizes | None) -> None:
+        self._making = False
+        if sizes is not None and sum(sizes.values()) < sum(self._kept.values()):
+            self.sizes = dict(sizes)
+            self._keep()
+            return
+        flips, self._since = self._since, []
+        self.sizes, self._chosen = dict(self._kept), dict(self.confirmed)
+        self._retry(flips)
+
+    def _keep(self) -> None:
+        self._kept, self.confirmed, self._since = dict(self.sizes), dict(self._chosen), []
+
+    def _retry(self, flips: Iterable[Flip]) -> None:
+        """Have flips tried by themselves, once."""
+        again = [flip for flip in flips if flip not in self._alone]
+        self._waiting += again
+        self._alone.update(again)
+
+    @staticmethod
+    def _sum(sizes: Sizes, names: Iterable[str]) -> int:
+        return sum(sizes.get(name, 0) for name in names)
 
     def _flips(self) -> list[Flip]:
         """List what is worth trying, the most promising first."""
@@ -108,26 +169,19 @@ class InliningSearch:
             calls = callers.total() - callers[name]
             if not calls:
                 continue
-            if name in self.chosen:
+            if name in self._chosen:
                 found.append((0, (name, "default")))
             elif name not in self.sizes:
                 if name in self.never:
                     found.append((-calls, (name, "noinline")))
             else:
                 size = self.sizes[name]
-                if name in self.always and size * calls < 4000:
+                if name in self.always and size * calls < _LARGEST:
                     found.append((size * (calls - 1) // 8, (name, "alwaysinline")))
                 elif name in self.never:
                     found.append((size, (name, "noinline")))
         return [flip for _, flip in sorted(found)]
 
-    def _region(self, name: str) -> frozenset[str]:
-        """Name a function, and those whose code depends on whether it is inlined."""
-        found, open_ = {name}, [name]
-        while open_:
-            for caller in self.callers[open_.pop()]:
-                if caller not in found:
-                    found.add(caller)
-                    if caller not in self.sizes:
-                        open_.append(caller)
-        return frozenset(found)
+
+def _sorted(chosen: Mapping[str, str]) -> Inlining:
+    return tuple(sorted((name, wanted) for name, wanted in chosen.items() if wanted != "default"))

@@ -2,49 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from planish.llvm.modules.chunks import Chunk
 from planish.llvm.modules.lists import Passes, further_lists, shipped_lists
 
-_MOST = 150
 _OVERHEAD = 20.0
 """Instructions for which trying takes as long as it takes for a function at all."""
-_LEAST = 6
-"""Functions of fewer instructions have nothing to choose."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A list, and functions that it is tried on together."""
+    """A list, and the part of a module that it is tried on."""
 
     passes: Passes
-    names: tuple[str, ...]
+    chunk: Chunk
 
 
-def jobs(sizes: Mapping[str, int]) -> Iterator[Job]:
+def jobs(chunks: Sequence[Chunk], known: Sequence[Passes] = ()) -> Iterator[Job]:
     """Give what is to be tried, where most is expected for the time first; it never ends.
 
     Args:
-        sizes: of each function, in instructions.
+        chunks: of the module.
+        known: lists that were good before; they come first.
     """
-    groups = _groups(sizes)
-    if not groups:
+    if not chunks:
         return
     lists = shipped_lists().first
-    worth = [(saves * _share(group, sizes), passes, group) for passes, saves in lists[1:] for group in groups]
+    yield from (Job(passes, chunk) for passes in known for chunk in chunks)
+    worth = [(saves * _share(chunk), passes, chunk) for passes, saves in lists[1:] for chunk in chunks]
     worth.sort(key=lambda each: -each[0])
-    yield from (Job(passes, group) for _, passes, group in worth)
+    yield from (Job(passes, chunk) for _, passes, chunk in worth)
     for passes in further_lists():
-        yield from (Job(passes, group) for group in groups)
+        yield from (Job(passes, chunk) for chunk in chunks)
 
 
-def _groups(sizes: Mapping[str, int]) -> list[tuple[str, ...]]:
-    names = [name for name in sorted(sizes, key=lambda name: -sizes[name]) if sizes[name] >= _LEAST]
-    return [tuple(names[begin : begin + _MOST]) for begin in range(0, len(names), _MOST)]
-
-
-def _share(group: Sequence[str], sizes: Mapping[str, int]) -> float:
-    """Tell how much of the time for a group goes into its code."""
-    mean = sum(sizes[name] for name in group) / len(group)
+def _share(chunk: Chunk) -> float:
+    """Tell how much of the time for a part goes into its code."""
+    mean = chunk.instructions / len(chunk.names)
     return mean / (mean + _OVERHEAD)

@@ -67,7 +67,7 @@ class Recipe:
     Args:
         passes: what is run on the whole module first, as `opt -passes=` takes it.
         lists: then on single functions: the pipeline, and the functions that it is run on; all others are
-            kept out.
+            kept out. One without functions is run on all.
         last: what is run on the whole module at the end.
         inlining: attributes that functions have while `passes` are run, and no longer.
     """

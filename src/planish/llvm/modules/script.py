@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,8 +38,10 @@ class BegunNames:
     optnone: frozenset[str]
     noinline: frozenset[str]
 
-    def kept_out(self, chosen: Iterable[str]) -> Marks:
-        """Give the marks that keep passes from all but some functions."""
+    def kept_out(self, chosen: Collection[str]) -> Marks:
+        """Give the marks that keep passes from all but some functions; no name means all."""
+        if not chosen:
+            return ()
         others = [name for name in self.names if name not in {*chosen} | self.optnone]
         never = [(name, "noinline") for name in others if name not in self.noinline]
         return (*((name, "optnone") for name in others), *never)

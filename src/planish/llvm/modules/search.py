@@ -4,33 +4,56 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
 
 from planish.isolation import Done, End, Watchdog, in_child
 from planish.llvm.backend.capi.calls import Calls
 from planish.llvm.backend.capi.module import CModule
+from planish.llvm.modules.chunks import cut
 from planish.llvm.modules.inlining import Flip, InliningSearch
 from planish.llvm.modules.jobs import Job, jobs
 from planish.llvm.modules.lists import Passes, shipped_lists
 from planish.llvm.modules.result import Inlining, Recipe
 from planish.llvm.modules.spending import LIMITS, Spending
 from planish.llvm.modules.start import LAST
-from planish.llvm.modules.work import Made, Sizes, Tried, Trier, begin, single, try_inlining, whole_backend
-from planish.llvm.passes import print_pipeline
+from planish.llvm.modules.trying import Tried, Trier
+from planish.llvm.modules.work import Begun, begin_and_try, finish, single, whole_backend
+from planish.llvm.passes import parse_pipeline, print_pipeline
 
 _ON_INLINING = 0.45
 """Share of the time that inlining may take."""
-_RESERVE = 1.5
-"""How often the time of one whole trial is kept back for putting together."""
+_MEASURING = 35.0
+"""How often the time for reading a module there must be for it to be measured at all."""
 
 Trial = tuple[tuple[Flip, ...], Inlining]
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole module that was made.
+
+    Args:
+        recipe: how.
+        made: what came of it.
+    """
+
+    recipe: Recipe
+    made: Begun
+
+    @property
+    def total(self) -> int:
+        """What its functions cost; 0 where that was not measured."""
+        return sum(self.made.tried.sizes.values())
 
 
 @dataclass
 class ModuleSearch:
     """Looks for what makes one module smaller.
+
+    What it gives is the best whole module that it has made: what is measured on parts of it only says what
+    is worth putting together.
 
     Args:
         code: the module, unoptimised.
@@ -38,10 +61,7 @@ class ModuleSearch:
         objective: what is made less.
         spending: what it may use.
         told: is given what the functions are expected to cost, now and then.
-
-    Attributes:
-        inlining: the best that was found.
-        best: function to what it costs, and the list.
+        before: how it was made at its best before; None: it was not.
     """
 
     code: str | bytes
@@ -49,73 +69,115 @@ class ModuleSearch:
     objective: str
     spending: Spending
     told: Callable[[int], None]
-    inlining: Inlining = ()
+    before: Recipe | None = None
     best: dict[str, tuple[int, Passes]] = field(default_factory=dict[str, tuple[int, Passes]])
+    _whole: Whole | None = None
+    _trier: Trier = field(init=False)
 
-    def run(self) -> Recipe | None:
-        """Search; gives how the best is made, None where the module cannot be begun."""
-        usual = shipped_lists().first[0][0]
+    def __post_init__(self) -> None:
+        self._trier = Trier(self.objective)
+
+    def run(self) -> Whole | None:
+        """Search; None where the module cannot be begun."""
+        began = time.process_time()
         with closing(single(whole_backend().parse(self.code))) as module:
-            began = time.monotonic()
-            pipeline = print_pipeline(usual)
-            first = in_child(partial(try_inlining, module, (), self.passes, pipeline, self.objective), LIMITS)
-            if first is None or isinstance(first, End):
+            reading = time.process_time() - began
+            if not self._begin_any(module, self.spending.left() > reading * _MEASURING):
                 return None
-            self.spending.reserve = _RESERVE * (time.monotonic() - began)
-            sizes = self._search_inlining(module, pipeline, first)
-        self.best = {name: (size, usual) for name, size in sizes.items()}
-        self._search_lists(first.bitcode)
-        return Recipe(self.passes, tuple(self._groups()), LAST, self.inlining)
+            if self._whole and self._whole.total and self.spending.left() > 0:
+                self._search_inlining(module)
+        if self._whole and self._whole.total and self.spending.left() > 0:
+            self._search_lists(self._whole)
+            self._put_together(self._whole)
+        return self._whole
 
-    def _search_inlining(self, module: CModule, pipeline: str, first: Made) -> Sizes:
-        calls = Calls(module.definitions())
-        found = InliningSearch(calls.callers(), *calls.free(), first.total, dict(first.sizes))
+    def _begin_any(self, module: CModule, measured: bool) -> bool:
+        """Begin as it was done before, or as LLVM inlines by itself."""
+        before = self.before.inlining if self.before else ()
+        return self._begin(module, before, measured) or bool(before and self._begin(module, (), measured))
 
-        def work(item: Trial, watchdog: Watchdog) -> Made | None:
+    def _begin(self, module: CModule, inlining: Inlining, measured: bool = True) -> bool:
+        """Make the module with some inlining, and one list; whether that is the best so far."""
+        recipe = self._usual(inlining)
+        trier = self._trier if measured else None
+        made = in_child(partial(begin_and_try, module, recipe, trier), LIMITS)
+        if made is None or isinstance(made, End):
+            return False
+        if self._whole is None:
+            self.spending.reserve = 1.2 * made.seconds
+        return self._keep(Whole(recipe, made))
+
+    def _usual(self, inlining: Inlining) -> Recipe:
+        return Recipe(self.passes, ((print_pipeline(shipped_lists().first[0][0]), ()),), LAST, inlining)
+
+    def _keep(self, whole: Whole) -> bool:
+        self._trier.known.update(whole.made.tried.texts)
+        if self._whole and whole.total >= self._whole.total:
+            return False
+        self._whole = whole
+        return True
+
+    def _search_inlining(self, module: CModule) -> None:
+        assert self._whole
+        calls, begun = Calls(module.definitions()), self._whole
+        sizes, inlining = dict(begun.made.tried.sizes), dict(begun.recipe.inlining)
+        found = InliningSearch(calls.callers(), *calls.free(), sizes, inlining)
+        if self.spending.left(_ON_INLINING) < begun.made.seconds:
+            return
+
+        def work(item: Trial, watchdog: Watchdog) -> Begun | None:
             watchdog.enter("inlining")
-            return try_inlining(module, item[1], self.passes, pipeline, self.objective)
+            return begin_and_try(module, self._usual(item[1]), self._trier)
 
-        def hear(over: Done[Trial, Made | None]) -> None:
-            self.spending.done += len(over.item[0])
-            found.tell(over.item[0], over.answer)
-            self.told(sum(found.sizes.values()))
+        def hear(over: Done[Trial, Begun | None]) -> None:
+            flips, inlining = over.item
+            self.spending.done += max(len(flips), 1)
+            found.tell(flips, over.answer.tried.sizes if over.answer else None)
+            if over.answer:
+                self._keep(Whole(self._usual(inlining), over.answer))
+            self.told(found.total)
 
         self.spending.spend(work, found.next, hear, _ON_INLINING)
-        self.inlining = found.inlining
-        return found.sizes
+        if not found.is_confirmed:
+            self._begin(module, found.inlining)
 
-    def _search_lists(self, plain: bytes) -> None:
-        """Try lists on functions; what the module is without other inlining is known already."""
-        if self.spending.left() <= 0:
-            return
-        made = plain
-        if self.inlining:
-            begun = in_child(partial(_begun, self.code, self.inlining, self.passes), LIMITS)
-            if isinstance(begun, End):
-                return
-            made = begun
-        with closing(single(whole_backend().parse(made))) as module:
+    def _search_lists(self, whole: Whole) -> None:
+        """Try lists on the functions of the best module."""
+        usual = shipped_lists().first[0][0]
+        self.best = {name: (size, usual) for name, size in whole.made.tried.sizes.items()}
+        known = [parse_pipeline(pipeline) for pipeline, _ in self.before.lists] if self.before else []
+        with ExitStack() as held:
+            module = held.enter_context(closing(single(whole_backend().parse(whole.made.begun))))
             counts = module.definitions().instructions()
-            items = jobs({name: count for name, count in counts.items() if name in self.best})
-            trier = Trier(module, self.objective)
+            wanted = {name: count for name, count in counts.items() if name in self.best}
+            items = jobs(cut(module, wanted, held), [passes for passes in known if passes != usual])
 
             def work(item: Job, watchdog: Watchdog) -> Tried | None:
                 watchdog.enter("list")
-                return trier(print_pipeline(item.passes), item.names)
+                return self._trier.try_list(item.chunk.module, print_pipeline(item.passes))
 
             def hear(over: Done[Job, Tried | None]) -> None:
-                self.spending.done += len(over.item.names)
+                self.spending.done += len(over.item.chunk.names)
                 if over.answer:
-                    trier.known.update(over.answer.texts)
-                    self._take(over.item.passes, over.answer.sizes)
+                    self._trier.known.update(over.answer.texts)
+                    self._take(over.item, over.answer)
 
             self.spending.spend(work, lambda: next(items, None), hear)
 
-    def _take(self, passes: Passes, sizes: Sizes) -> None:
-        for name, size in sizes.items():
-            if size < self.best[name][0]:
-                self.best[name] = size, passes
+    def _take(self, job: Job, tried: Tried) -> None:
+        for name in job.chunk.names:
+            if name in tried.sizes and tried.sizes[name] < self.best[name][0]:
+                self.best[name] = tried.sizes[name], job.passes
         self.told(sum(size for size, _ in self.best.values()))
+
+    def _put_together(self, whole: Whole) -> None:
+        groups = tuple(self._groups())
+        if len(groups) < 2:
+            return
+        recipe = Recipe(self.passes, groups, LAST, whole.recipe.inlining)
+        made = in_child(partial(finish, whole.made.begun, recipe, self._trier), LIMITS)
+        if made is not None and not isinstance(made, End):
+            self._keep(Whole(recipe, made))
 
     def _groups(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Give each list that is run, as a pipeline, and on which functions."""
@@ -124,9 +186,3 @@ class ModuleSearch:
             groups.setdefault(passes, []).append(name)
         for passes, names in groups.items():
             yield print_pipeline(passes), tuple(names)
-
-
-def _begun(code: str | bytes, inlining: Inlining, passes: str) -> bytes:
-    with closing(single(whole_backend().parse(code))) as module:
-        begin(module, inlining, passes)
-        return module.bitcode()

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Collection
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from planish.core import TargetError
 from planish.llvm.backend import Backend, IRError, Module, PassError, open_backend
 from planish.llvm.backend.capi.module import CModule
 from planish.llvm.backend.elf import code_bytes, function_bytes
 from planish.llvm.modules.result import Inlining, Recipe
-
-Sizes = Mapping[str, int]
-"""A function's name to its cost."""
+from planish.llvm.modules.trying import Sizes, Tried, Trier
 
 
 @dataclass(frozen=True)
@@ -59,12 +57,26 @@ def remake(code: str | bytes, recipe: Recipe, objective: str) -> Made:
     """
     with closing(single(whole_backend().parse(code))) as module:
         begin(module, recipe.inlining, recipe.passes)
-        for pipeline, names in recipe.lists:
-            run_on(module, pipeline, names)
-        module.run(recipe.last)
-        if wrong := module.verify():
-            raise PassError(f"invalid IR is made: {wrong}")
+        begun = module.bitcode()
+    with closing(single(whole_backend().parse(begun))) as module:
+        end(module, recipe)
         return Made(module.bitcode(), *cost(module, objective))
+
+
+def end(module: CModule, recipe: Recipe) -> None:
+    """Run a recipe's lists on a module that was begun, and what comes last.
+
+    It was written and read since it was begun: that changes the order of uses, and so what passes do.
+    A list without names is run on all functions.
+
+    Raises:
+        PassError: LLVM refuses a pipeline, or what is made is invalid.
+    """
+    for pipeline, names in recipe.lists:
+        run_on(module, pipeline, names or tuple(module.definitions().by_name))
+    module.run(recipe.last)
+    if wrong := module.verify():
+        raise PassError(f"invalid IR is made: {wrong}")
 
 
 def begin(module: CModule, inlining: Inlining, passes: str) -> None:
@@ -102,67 +114,48 @@ def cost(module: CModule, objective: str) -> tuple[int, Sizes]:
     return code_bytes(code), {name: found[name] for name in module.definitions().by_name if name in found}
 
 
-def try_inlining(
-    module: CModule, inlining: Inlining, passes: str, pipeline: str, objective: str
-) -> Made | None:
-    """Measure a module that begins with some inlining, with one pipeline on all its functions.
-
-    Gives the module as it was before the pipeline, and what it costs after; None: LLVM refuses it.
-    """
-    with closing(module.clone()) as copy:
-        try:
-            begin(copy, inlining, passes)
-            bitcode = copy.bitcode()
-            copy.run(pipeline)
-            return Made(bitcode, *cost(copy, objective))
-        except (PassError, IRError):
-            return None
-
-
 @dataclass(frozen=True)
-class Tried:
-    """What functions cost after a list, and what texts cost that were not known before."""
-
-    sizes: Sizes
-    texts: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class Trier:
-    """Tries lists on some functions of a module.
+class Begun:
+    """A module that was begun and ended.
 
     Args:
-        module: as it is when lists begin.
-        objective: what is measured.
-        known: the texts that functions became, as `_named` names them, and what those cost.
+        begun: its bitcode before lists are run.
+        ended: after them, and after what comes last.
+        seconds: that it took, without measuring.
+        tried: what its functions cost.
     """
 
-    module: CModule
-    objective: str
-    known: dict[str, int] = field(default_factory=dict[str, int])
-
-    def __call__(self, pipeline: str, names: Sequence[str]) -> Tried | None:
-        """Measure functions after a pipeline; None where LLVM refuses it."""
-        with closing(self.module.clone()) as copy:
-            try:
-                run_on(copy, pipeline, names)
-                return None if copy.verify() else self._measured(copy, names)
-            except (PassError, IRError):
-                return None
-
-    def _measured(self, copy: CModule, names: Sequence[str]) -> Tried:
-        definitions = copy.definitions()
-        texts = {name: _named(name, definitions.text(name)) for name in names}
-        fresh = frozenset(name for name, text in texts.items() if text not in self.known)
-        new = dict[str, int]()
-        if fresh:
-            if self.objective != "instructions":
-                definitions.leave_out([name for name in definitions.by_name if name not in fresh])
-            _, found = cost(copy, self.objective)
-            new = {texts[name]: found[name] for name in fresh if name in found}
-        known = {**self.known, **new}
-        return Tried({name: known[text] for name, text in texts.items() if text in known}, new)
+    begun: bytes
+    ended: bytes
+    seconds: float
+    tried: Tried
 
 
-def _named(name: str, text: str) -> str:
-    return hashlib.sha256(f"{name} {text}".encode(errors="surrogateescape")).hexdigest()
+def begin_and_try(module: CModule, recipe: Recipe, trier: Trier | None) -> Begun | None:
+    """Make a module by a recipe, from an unoptimised one that stays as it is; None: LLVM refuses it.
+
+    Args:
+        module: unoptimised.
+        recipe: how.
+        trier: measures functions; None: nothing is measured.
+    """
+    began = time.monotonic()
+    with closing(module.clone()) as copy:
+        try:
+            begin(copy, recipe.inlining, recipe.passes)
+        except (PassError, IRError):
+            return None
+        begun = copy.bitcode()
+    return finish(begun, recipe, trier, began)
+
+
+def finish(begun: bytes, recipe: Recipe, trier: Trier | None, began: float | None = None) -> Begun | None:
+    """Do what a recipe says after the beginning; see `begin_and_try`."""
+    began = time.monotonic() if began is None else began
+    with closing(single(whole_backend().parse(begun))) as module:
+        try:
+            end(module, recipe)
+            ended, seconds = module.bitcode(), time.monotonic() - began
+            return Begun(begun, ended, seconds, trier.measure(module) if trier else Tried({}, {}))
+        except (PassError, IRError):
+            return None

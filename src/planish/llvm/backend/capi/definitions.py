@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from ctypes import byref, c_size_t, string_at
 from dataclasses import dataclass
@@ -10,10 +11,13 @@ from functools import cached_property
 from planish.llvm.backend.capi.counting import Counter
 from planish.llvm.backend.capi.functions import Functions
 
+WITHOUT = "elim-avail-extern"
+"""The pass that makes declarations of what was left out."""
 FUNCTION = 0xFFFFFFFF  # LLVMAttributeFunctionIndex
 _AVAILABLE_EXTERNALLY = 1  # LLVMAvailableExternallyLinkage
 _KEPT_OUT = ("optnone", "noinline")
 """LLVM runs passes on no function that is `optnone`, and wants it to be `noinline`."""
+_BODY = re.compile(r"^define .*?^}$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -77,12 +81,17 @@ class Definitions:
         counts = self.count.of_each(self.module, self.by_name.values())
         return {name: counts[handle] for name, handle in self.by_name.items()}
 
-    def text(self, name: str) -> str:
-        """Print one; numbers in it may be other ones in another module."""
-        return self.functions.take(self.functions.LLVMPrintValueToString(self.by_name[name]))
+    def texts(self) -> dict[str, str]:
+        """Print each; numbers in it may be other ones in another module.
+
+        Printing one by one would have LLVM number the whole module each time.
+        """
+        text = self.functions.take(self.functions.LLVMPrintModuleToString(self.module))
+        handles = [handle for handle in self._all("Function") if not self._is_declared(handle)]
+        return {self._name(handle): body for handle, body in zip(handles, _BODY.findall(text), strict=True)}
 
     def leave_out(self, names: Collection[str]) -> None:
-        """Have no code made of these, as if another module held them; aliases need theirs."""
+        """Mark these as another module's; aliases need theirs. `WITHOUT` then removes their bodies."""
         needed = self._aliased()
         for name in names:
             if (handle := self.by_name[name]) not in needed:
