@@ -60,7 +60,7 @@ class Place:
         self.environment = {
             **os.environ,
             "PLANISH_CACHE": str(self.cache),
-            "PLANISH_SECONDS": "0.3",
+            "PLANISH_SECONDS": "0.1",
             "PYTHONWARNINGS": "error",
             "LC_ALL": "C.UTF-8",
         }

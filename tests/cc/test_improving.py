@@ -68,8 +68,8 @@ def test_a_second_time_it_is_known(words: Place) -> None:
 
 def test_more_time_is_a_new_search_and_less_is_none(words: Place) -> None:
     words.cc("-Oz", "-c", "words.c")
-    assert "searched" in words.cc("-Oz", "-c", "words.c", "--planish-report", PLANISH_SECONDS="0.6").stderr
-    assert "known" in words.cc("-Oz", "-c", "words.c", "--planish-report", PLANISH_SECONDS="0.1").stderr
+    assert "searched" in words.cc("-Oz", "-c", "words.c", "--planish-report", PLANISH_SECONDS="0.2").stderr
+    assert "known" in words.cc("-Oz", "-c", "words.c", "--planish-report", PLANISH_SECONDS="0.05").stderr
 
 
 def test_other_options_are_another_object(words: Place) -> None:
@@ -229,7 +229,7 @@ def test_two_users_share_a_cache(words: Place, monkeypatch: pytest.MonkeyPatch) 
     words.cc("-Oz", "-c", "words.c", "-o", "root.o")
     monkeypatch.chdir(words.folder)
     monkeypatch.setenv("PLANISH_CACHE", str(words.cache))
-    monkeypatch.setenv("PLANISH_SECONDS", "0.3")
+    monkeypatch.setenv("PLANISH_SECONDS", "0.1")
     child = os.fork()
     if not child:
         try:

@@ -70,26 +70,33 @@ class Cache:
 
     def get(self, key: str) -> Entry | None:
         """Look an entry up."""
-        path = self._path("objects", key)
+        data = self.read("objects", key)
+        entry = _read(data) if data else None
+        if entry is None and data is not None:
+            self.note(f"has a damaged entry, {self._path('objects', key)}; it is made anew")
+        return entry
+
+    def read(self, kind: str, key: str) -> bytes | None:
+        """Read a file of the cache; None where there is none."""
         try:
-            with open(path, "rb") as file:
-                data = file.read()
+            with open(self._path(kind, key), "rb") as file:
+                return file.read()
         except (FileNotFoundError, NotADirectoryError):
-            return None
+            pass
         except OSError as error:
             self.note(f"cannot be read: {error}")
-            return None
-        entry = _read(data)
-        if entry is None:
-            self.note(f"has a damaged entry, {path}; it is made anew")
-        return entry
+        return None
 
     def put(self, key: str, entry: Entry) -> None:
         """Keep an entry; where the cache is full, older ones go."""
         check = digest(entry.about, entry.code)
         head = f"{_MAGIC} {entry.seconds!r} {entry.evaluations} {entry.speaks:d} {len(entry.about)} {check}\n"
-        path = self._path("objects", key)
-        self.write(path, head.encode() + entry.about + entry.code)
+        self.put_plain("objects", key, head.encode() + entry.about + entry.code)
+
+    def put_plain(self, kind: str, key: str, data: bytes) -> None:
+        """Keep a file of some kind; where there is no more room for its kind, older ones go."""
+        path = self._path(kind, key)
+        self.write(path, data)
         _make_room(os.path.dirname(path), path)
 
     def note_build(self, output: str, source: str, fields: list[bytes]) -> None:

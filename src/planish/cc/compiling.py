@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from time import monotonic
+from time import monotonic, time_ns
 
 from planish.cc.arguments import code_options
 from planish.cc.cache import Cache, Entry, digest, write_whole
+from planish.cc.direct import Direct
 from planish.cc.frontend import Ended, Unit, run
 from planish.cc.noting import note
 from planish.cc.settings import Settings
@@ -14,19 +15,45 @@ from planish.cc.settings import Settings
 
 def compile_unit(unit: Unit, settings: Settings, cache: Cache) -> bool:
     """Make one object; False where clang has to say why it cannot be made."""
-    began = monotonic()
+    began, began_ns = monotonic(), time_ns()
+    direct = Direct(unit, cache)
+    if found := direct.get():
+        entry = cache.get(found[0])
+        if entry and entry.is_enough(settings.seconds, settings.evaluations) and _write(unit, found[1]):
+            return _take(unit, entry, b"", settings, cache, began)
     front = run([*unit.compiler.command, *unit.front_end])
     if front.code or not front.written.startswith(b"BC"):
         return False
     key = _key(unit, front.written)
     entry = cache.get(key)
     if entry and entry.is_enough(settings.seconds, settings.evaluations):
-        return _take(unit, entry, front, settings, cache, began)
+        _keep(direct, entry, front, key, began_ns)
+        return _take(unit, entry, front.messages, settings, cache, began)
     if not settings.seconds:
         return False
     from planish.cc.improving import improve
 
-    return improve(unit, front, key, settings, cache, began)
+    if not improve(unit, front, key, settings, cache, began):
+        return False
+    if entry := cache.get(key):
+        _keep(direct, entry, front, key, began_ns)
+    return True
+
+
+def _keep(direct: Direct, entry: Entry, front: Ended, key: str, began_ns: int) -> None:
+    """Keep what was read, where clang says nothing: only clang can say it again."""
+    if not (entry.speaks or front.messages):
+        direct.put(key, began_ns)
+
+
+def _write(unit: Unit, dependencies: bytes) -> bool:
+    """Write what clang would of dependencies; False where it cannot be."""
+    try:
+        if unit.dependency_file is not None:
+            write_whole(unit.dependency_file, dependencies)
+    except OSError:
+        return False
+    return True
 
 
 def _key(unit: Unit, bitcode: bytes) -> str:
@@ -35,9 +62,8 @@ def _key(unit: Unit, bitcode: bytes) -> str:
     return digest(unit.compiler.identity.encode(), os.fsencode(options), bitcode)
 
 
-def _take(unit: Unit, entry: Entry, front: Ended, settings: Settings, cache: Cache, began: float) -> bool:
+def _take(unit: Unit, entry: Entry, messages: bytes, settings: Settings, cache: Cache, began: float) -> bool:
     """Write the object that is known, and say what clang would."""
-    messages = front.messages
     if entry.speaks:
         ended = run([*unit.compiler.command, *unit.words])
         if ended.code:

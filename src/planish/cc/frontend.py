@@ -23,9 +23,12 @@ class Unit:
         output: the object.
         belongs_to: what it is made for: the same, or the program that it is linked into.
         words: for clang, to make the object.
+        dependency_file: where clang writes what the object depends on; None: it does not.
     """
 
-    __slots__ = ("_made", "belongs_to", "compiler", "options", "output", "source", "words")
+    __slots__ = (
+        *("_made", "belongs_to", "compiler", "dependency_file", "options", "output", "source", "words"),
+    )
 
     def __init__(
         self, compiler: Compiler, invocation: Invocation, source: Source, output: str, belongs_to: str
@@ -36,6 +39,9 @@ class Unit:
         self.words = [*self.options, "-c", "-o", output]
         if not invocation.compiles:
             self.words.append("-Qunused-arguments")  # what is for the linker
+        self.dependency_file: str | None = None
+        if invocation.makes_dependencies:
+            self.dependency_file = invocation.dependency_file or os.path.splitext(output)[0] + ".d"
         self._made = _dependencies(invocation, output)
 
     @property
