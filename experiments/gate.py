@@ -40,6 +40,7 @@ def main() -> None:
 
 
 def show(gate: Gate, held: CostTable, learnt: int) -> None:
+    gate.require(held.columns.features, held.columns.version)
     objective = gate.objective
     baseline = held.baseline[:, held.columns.objectives.index(objective)]
     gains = gate.gains(held.features, held.unoptimised, held.baseline)

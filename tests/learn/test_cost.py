@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -99,6 +100,30 @@ def test_a_gate_is_read_as_it_was_written(tmp_path: Path) -> None:
     for asked in (_table(2), table.take(np.arange(0))):
         given_ = asked.features, asked.unoptimised, asked.baseline
         assert np.array_equal(read.gains(*given_), gate.gains(*given_))
+
+
+def test_a_gate_knows_what_its_features_meant(tmp_path: Path) -> None:
+    table, path = _table(), tmp_path / "gate.npz"
+    newer = replace(table, columns=replace(table.columns, version=2))
+    write_gate(train_gate(newer, "instructions", LISTS), path)
+    read = load_gate(path)
+    read.require(newer.columns.features, 2)
+    with pytest.raises(PlanishError, match="for version 2 of its features, and these are version 1"):
+        read.require(table.columns.features, 1)
+    with pytest.raises(PlanishError, match="features of other names"):
+        read.require(("x", "y"), 2)
+
+
+def test_a_gate_of_before_versions_has_the_first(tmp_path: Path) -> None:
+    path = tmp_path / "gate.npz"
+    write_gate(train_gate(_table(), "instructions", LISTS), path)
+    with np.load(path) as held:
+        told = {name: held[name] for name in held.files}
+    about = json.loads(told["about"].tobytes())
+    del about["version"]
+    told["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
+    np.savez(path, allow_pickle=False, **told)
+    assert load_gate(path).version == 1
 
 
 def test_what_cannot_be_learnt_or_read_is_an_error_of_one_line(tmp_path: Path) -> None:

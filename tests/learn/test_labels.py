@@ -11,7 +11,9 @@ from hypothesis.extra import numpy as arrays
 from planish.core import PlanishError
 from planish.learn.labels import FAILED, Columns, CostRow, empty_table, read_costs, write_costs
 
-COLUMNS = Columns("22.1.8", "x86_64", ("instructions", "text_bytes"), (("a", "b"), ("c",)), ("x", "y", "z"))
+COLUMNS = Columns(
+    "22.1.8", "x86_64", ("instructions", "text_bytes"), (("a", "b"), ("c",)), ("x", "y", "z"), 2
+)
 
 
 def _row(number: int, package: str = "one", costs: list[list[int] | None] | None = None) -> CostRow:

@@ -32,6 +32,7 @@ class Columns:
         objectives: what was counted.
         lists: pass lists, without the baseline.
         features: names of what describes a function.
+        version: of what these names mean; files without one have the first.
     """
 
     llvm: str
@@ -39,6 +40,7 @@ class Columns:
     objectives: tuple[str, ...]
     lists: tuple[tuple[str, ...], ...]
     features: tuple[str, ...]
+    version: int = 1
 
 
 @dataclass(frozen=True)
@@ -207,7 +209,7 @@ def _table(about: Mapping[str, Any], held: Mapping[str, NDArray[Any]]) -> CostTa
     costs = _whole(held["costs"]) + baseline[:, None]
     costs[failed] = FAILED
     return CostTable(
-        Columns(about["llvm"], about["machine"], *names),
+        Columns(about["llvm"], about["machine"], *names, about.get("version", 1)),
         np.array(identities, f"<U{2 * _WORD}"),
         packages,
         dict(about["packages"]),

@@ -20,7 +20,7 @@ from planish.corpus.row import Row
 from planish.isolation import Watchdog
 from planish.learn.labels import Columns, CostRow
 from planish.llvm.backend import IRError, Module
-from planish.llvm.features.autophase import FEATURES, autophase
+from planish.llvm.features.autophase import FEATURES, VERSION, autophase
 from planish.llvm.passes import load_coreset, print_pipeline
 
 
@@ -40,7 +40,7 @@ class CostRows:
     def columns(self) -> Columns:
         """What columns mean in the rows that this gives."""
         llvm, machine = self.bench.backend.version, platform.machine()
-        return Columns(llvm, machine, OBJECTIVES, tuple(self.lists), FEATURES)
+        return Columns(llvm, machine, OBJECTIVES, tuple(self.lists), FEATURES, VERSION)
 
     def __call__(self, row: Row, watchdog: Watchdog) -> CostRow | None:
         """Give a function's row; None where LLVM cannot read it, or it has no code even after -Oz."""

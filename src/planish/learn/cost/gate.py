@@ -34,6 +34,7 @@ class Gate:
         names: of the features of a function.
         objectives: of the costs of a function.
         model: of the share of -Oz's cost that each list saves.
+        version: of what the names of the features mean; files without one have the first.
     """
 
     objective: str
@@ -42,6 +43,23 @@ class Gate:
     names: tuple[str, ...]
     objectives: tuple[str, ...]
     model: CostModel
+    version: int = 1
+
+    def require(self, names: Sequence[str], version: int) -> None:
+        """See that it may be asked with features.
+
+        Args:
+            names: of the features.
+            version: of what they mean.
+
+        Raises:
+            PlanishError: it learnt from others.
+        """
+        if (tuple(names), version) != (self.names, self.version):
+            what = f"the gate is for version {self.version} of its features, and these are version {version}"
+            if tuple(names) != self.names:
+                what = "the gate is for features of other names"
+            raise PlanishError(what, "Train one for these: planish corpus costs, planish corpus gate.")
 
     def gains(self, features: Numbers, unoptimised: Numbers, baseline: Numbers) -> Floats:
         """Expect what each list saves beside those before it, (n, lists), in the objective's unit.
@@ -79,7 +97,8 @@ def train_gate(table: CostTable, objective: str, lists: Sequence[Passes], seed: 
     model = BoostedTrees(seed=seed)
     asked = describe_functions(columns.features, table.features, table.unoptimised, table.baseline)
     model.fit(Dataset(asked, shares.astype(np.float32)))
-    return Gate(objective, columns.llvm, tuple(lists), columns.features, columns.objectives, model)
+    about = objective, columns.llvm, tuple(lists), columns.features, columns.objectives
+    return Gate(*about, model, columns.version)
 
 
 def describe_functions(
@@ -121,7 +140,8 @@ def load_gate(path: Path) -> Gate:
                 raise PlanishError(what, "Train it anew: planish corpus gate TABLE -o FILE.")
             lists = tuple(tuple(passes) for passes in about["lists"])
             names = tuple(about["names"]), tuple(about["objectives"])
-            return Gate(about["objective"], about["llvm"], lists, *names, BoostedTrees.of(held))
+            model, version = BoostedTrees.of(held), int(about.get("version", 1))
+            return Gate(about["objective"], about["llvm"], lists, *names, model, version)
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
         hint = "Train one: planish corpus gate TABLE -o FILE."
         raise PlanishError(f"cannot read a gate from {path}: {error}", hint) from error

@@ -26,6 +26,8 @@ FEATURES = (
     "ArgsPhi", "testUnary",
 )  # fmt: skip
 """The names, in the order in which they were published."""
+VERSION = 2
+"""Of what they mean. In 1, `returnInt` counted fewer functions than CompilerGym does."""
 
 _COUNTED = {
     "ashr": "AShr", "add": "Add", "alloca": "Alloca", "and": "And", "bitcast": "BitCast", "br": "Br",
