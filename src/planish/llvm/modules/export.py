@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from planish.core import PlanishError
-from planish.isolation import End, in_child
+from planish.isolation import Watchdog, forked
 from planish.llvm.modules.result import Improved, Recipe
 from planish.llvm.modules.script import REPEAT, STEPS, begun_names, write_script
 from planish.llvm.modules.spending import LIMITS
 from planish.llvm.modules.start import LAST, OZ
 from planish.llvm.modules.trying import Sizes
-from planish.llvm.modules.work import remake, whole_backend
+from planish.llvm.modules.work import measured, remake, whole_backend
 from planish.llvm.repeat_commands import OBJECT, OPTIMISED, PREPARED
 
 MANIFEST, BITCODE = "manifest.json", "optimised.bc"
@@ -48,15 +48,11 @@ def compare_measures(code: str, recipe: Recipe) -> tuple[Row, ...]:
     Raises:
         PlanishError: LLVM does not survive it.
     """
-    oz = Recipe(OZ, (), LAST)
-    found = {
-        (which, objective): _survived(partial(_sizes, code, made, objective))
-        for which, made in (("before", oz), ("after", recipe))
-        for objective in ("text_bytes", "instructions")
-    }
-    names = dict.fromkeys(name for sizes in found.values() for name in sizes)
-    order = [(which, measure) for measure in ("text_bytes", "instructions") for which in ("before", "after")]
-    return tuple(Row(name, *(found[key].get(name, 0) for key in order)) for name in names)
+    recipes = Recipe(OZ, (), LAST), recipe
+    before, after = _survived_all([partial(_both_sizes, code, each) for each in recipes])
+    names = dict.fromkeys(name for sizes in (*before, *after) for name in sizes)
+    order = [measure for pair in zip(before, after, strict=True) for measure in pair]
+    return tuple(Row(name, *(sizes.get(name, 0) for sizes in order)) for name in names)
 
 
 def export_improved(code: str, improved: Improved, folder: Path) -> Sequence[Path]:
@@ -98,14 +94,30 @@ def _manifest(improved: Improved) -> Mapping[str, object]:
 
 def _survived(work: Callable[[], Answer]) -> Answer:
     """Do work in a child, since LLVM may crash."""
-    found = in_child(work, LIMITS)
-    if isinstance(found, End):
-        raise PlanishError(f"LLVM does not survive what it did before: {found.detail}")
+    (found,) = _survived_all([work])
     return found
 
 
-def _sizes(code: str, recipe: Recipe, objective: str) -> Sizes:
-    return remake(code, recipe, objective).sizes
+def _survived_all(works: Sequence[Callable[[], Answer]]) -> Sequence[Answer]:
+    """Do works in children, side by side."""
+
+    def watched(place: int, watchdog: Watchdog) -> tuple[Answer]:
+        watchdog.enter("work")
+        return (works[place](),)
+
+    answers: dict[int, Answer] = {}
+    for done in forked(range(len(works)), watched, len(works), limits=LIMITS):
+        if done.answer is None:
+            why = done.given_up.detail if done.given_up else ""
+            raise PlanishError(f"LLVM does not survive what it did before: {why}")
+        (answers[done.item],) = done.answer
+    return [answers[place] for place in range(len(works))]
+
+
+def _both_sizes(code: str, recipe: Recipe) -> tuple[Sizes, Sizes]:
+    """Give the bytes and the instructions of the functions of a module that is made by a recipe."""
+    made = remake(code, recipe, "text_bytes")
+    return made.sizes, measured(made.bitcode, "instructions").sizes
 
 
 def _printed(bitcode: bytes) -> tuple[str, bytes]:

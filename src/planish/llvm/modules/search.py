@@ -24,6 +24,8 @@ from planish.llvm.passes import parse_pipeline, print_pipeline
 
 _ON_INLINING = 0.45
 """Share of the time that inlining may take."""
+_RESERVE = 1.2
+"""How often the time of making a whole module is kept back for putting together."""
 _MEASURING = 35.0
 """How often the time for reading a module there must be for it to be measured at all."""
 
@@ -104,7 +106,7 @@ class ModuleSearch:
         if made is None or isinstance(made, End):
             return False
         if self._whole is None:
-            self.spending.reserve = 1.2 * made.seconds
+            self.spending.reserve += _RESERVE * made.seconds
         return self._keep(Whole(recipe, made))
 
     def _usual(self, inlining: Inlining) -> Recipe:

@@ -63,6 +63,16 @@ def remake(code: str | bytes, recipe: Recipe, objective: str) -> Made:
         return Made(module.bitcode(), *cost(module, objective))
 
 
+def measured(bitcode: bytes, objective: str) -> Made:
+    """Measure a module that was made.
+
+    Raises:
+        IRError: no code is made of it.
+    """
+    with closing(single(whole_backend().parse(bitcode))) as module:
+        return Made(bitcode, *cost(module, objective))
+
+
 def end(module: CModule, recipe: Recipe) -> None:
     """Run a recipe's lists on a module that was begun, and what comes last.
 
