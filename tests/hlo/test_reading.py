@@ -26,6 +26,7 @@ from planish.hlo.ir import (
 from planish.hlo.ir.bytecode import MAGIC
 from planish.hlo.ir.context import stablehlo
 from planish.hlo.joining import with_function
+from planish.hlo.level import HloLevel
 from planish.hlo.signature import signature
 
 CALLING = """
@@ -228,6 +229,14 @@ NAMES: dict[tuple[str, ...], list[str]] = {
 @pytest.mark.parametrize("paths", NAMES)
 def test_paths_into_trees_become_names(paths: tuple[str, ...]) -> None:
     assert argument_names(paths) == NAMES[paths]
+    assert argument_names(NAMES[paths]) == NAMES[paths], "names are names"
+
+
+def test_the_examples_have_weights_for_all_their_arguments() -> None:
+    names = ["block01.depthwise.kernel", "last.kernel", "classifier.bias", "classifier.weight", "images"]
+    assert argument_names(names) == names
+    program = HloLevel().load(str(EXAMPLES / "mobilenet.mlir"), {})
+    assert program.workload.weights is not None
 
 
 SHARDED = """

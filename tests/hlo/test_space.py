@@ -70,8 +70,8 @@ def test_an_unknown_kind_of_edit_is_named() -> None:
 
 def test_every_kind_of_edit_is_drawn() -> None:
     draft = original(read_program(EXAMPLES / "2fcnet.mlir"))
-    drawn = {type(propose(draft, rng(3, i))[0]).__name__ for i in range(150)}
-    assert drawn == set(EDITS)
+    drawn = {type(propose(draft, rng(3, i))[0]).__name__ for i in range(300)}
+    assert drawn == set(EDITS) - {"TileBatch"}, "a training step mixes its examples"
 
 
 def test_a_bypass_has_users_take_an_operand_of_what_is_deleted() -> None:

@@ -117,7 +117,7 @@ class _Comparison:
                 draft = replay(self._program.module, candidate)
             except ScheduleError as error:
                 return Failed("transform", "not legal", str(error))
-            text = entry_text(draft.root, draft.function)
+            text = entry_text(draft.finished(), draft.function)
         results: list[list[NDArray[Any]]] = []
         for backend in self._backends:
             try:

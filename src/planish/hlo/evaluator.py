@@ -9,7 +9,7 @@ from functools import partial
 
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, ScheduleError, StageClock
 from planish.hlo.backend import Backend, BackendError, Executable, open_backend
-from planish.hlo.ir import canonical_hash, entry_text
+from planish.hlo.ir import entry_text
 from planish.hlo.patch import original, replay
 from planish.hlo.scored import ScoredProgram
 from planish.hlo.scoring import Errors, Inference, NotFiniteError, Trainer
@@ -104,7 +104,7 @@ class _Evaluator:
                 draft = replay(self._module, candidate)
             except ScheduleError as error:
                 return Failed("transform", "not legal", str(error))
-            name, text = canonical_hash(draft.root), entry_text(draft.root, draft.function)
+            name, text = draft.identity(), entry_text(draft.finished(), draft.function)
         if name not in self._known or not self._spec.remember:
             self._known[name] = self._tried(name, text, clock)
         return self._known[name]

@@ -33,11 +33,11 @@ def export_module(task: Task[ScoredProgram], candidate: Candidate, path: Path) -
     """
     module = task.program.module
     draft = replay(module, candidate)
-    whole = draft.root.clone().operation
+    whole = draft.finished().clone().operation
     strip_uids(whole)
     texts = {
         OPTIMISED: normal_text(whole),
-        COMPILED: entry_text(draft.root, draft.function),
+        COMPILED: entry_text(draft.finished(), draft.function),
         PATCH: _lines(candidate),
         DIFF: difference(original(module), draft) + "\n",
     }

@@ -44,7 +44,7 @@ class HloLevel:
     }
     usual_objectives = ("time_s", "error")
     """By time alone a module that answers at random wins."""
-    spaces = ("patches", "paper")
+    spaces = ("patches", "paper", "exact")
     searchers = ("nsga2", "genetic", "random")
     telling = ("edits", "diff")
     """The parts of `describe` that a user sees at the end of a run."""
@@ -115,12 +115,13 @@ class HloLevel:
         return False
 
     def space(self, task: Task[ScoredProgram], name: str) -> Space:
-        """Make a space: "patches" of all edits, or "paper" of the two that GEVO-ML has."""
+        """Make a space: "patches" of all edits, "paper" of GEVO-ML's two, "exact": answers stay."""
+        from planish.hlo.edits import EXACT
         from planish.hlo.space import PatchSpace
 
         if name not in self.spaces:
             raise unknown("level 'hlo' has no space", name, self.spaces)
-        return PatchSpace(task.program.module, PAPER if name == "paper" else ())
+        return PatchSpace(task.program.module, {"paper": PAPER, "exact": EXACT}.get(name, ()))
 
     def evaluator(self, task: Task[ScoredProgram], *, final: bool = False) -> HloEvaluatorSpec:
         """Make the spec for the task's evaluator; both see the search's examples alone."""

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from planish.core import Candidate, ScheduleError, did_you_mean
 from planish.hlo.crossing import children
-from planish.hlo.edits import EDITS, Draft, propose
-from planish.hlo.ir import canonical_hash
+from planish.hlo.edits import EDITS, Draft, TileBatch, propose
 from planish.hlo.patch import extended, replay
 from planish.hlo.program import Program
 
@@ -54,13 +53,16 @@ class PatchSpace:
         return candidate
 
     def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
-        """Append an edit, drawn until the module is valid.
+        """Append an edit, drawn until the module is valid; a new size of tiles takes the place of the old.
 
         Raises:
             ScheduleError: no valid edit is found.
         """
         edit, draft = propose(self.draft(candidate), rng, self._kinds)
-        child = candidate.then(edit)
+        kept = candidate
+        if isinstance(edit, TileBatch):  # the last one counts: those before it would pile up
+            kept = Candidate(tuple(step for step in candidate.steps if not isinstance(step, TileBatch)))
+        child = kept.then(edit)
         self._remember(child, draft)
         return child
 
@@ -85,8 +87,8 @@ class PatchSpace:
         return chosen if self._is_valid(chosen) else None
 
     def state(self, candidate: Candidate) -> str:
-        """Name what the module computes: its canonical hash, not the patch's."""
-        return canonical_hash(self.draft(candidate).root)
+        """Name what the module computes, and in what tiles: not the patch."""
+        return self.draft(candidate).identity()
 
     def draft(self, candidate: Candidate) -> Draft:
         """Give the module of a patch, not to be changed; raises ScheduleError where the patch is illegal."""

@@ -5,12 +5,14 @@ from planish.hlo.edits.edit import Edit
 from planish.hlo.edits.mirror import Fact
 from planish.hlo.edits.module_draft import Draft
 from planish.hlo.edits.operation_edits import CopyOp, DeleteOp, MoveOp, SwapOps
-from planish.hlo.edits.propose import applied, propose
+from planish.hlo.edits.propose import EXACT, applied, propose
 from planish.hlo.edits.rules import fixed_operations
 from planish.hlo.edits.steps import EDITS
+from planish.hlo.edits.tile_batch import TileBatch
 
 __all__ = [
     "EDITS",
+    "EXACT",
     "CopyOp",
     "DeleteOp",
     "Draft",
@@ -22,6 +24,7 @@ __all__ = [
     "ScaleConstant",
     "SetAttribute",
     "SwapOps",
+    "TileBatch",
     "applied",
     "fixed_operations",
     "propose",

@@ -12,7 +12,19 @@ from typing import Any
 from planish.core import ScheduleError
 from planish.hlo.edits.mirror import Mirror, holder
 from planish.hlo.edits.resize import Resize, build_resize, check_resize
-from planish.hlo.ir import first_line, functions, ir, live_uids, printed, set_uid, tensor_type, uid_of, walk
+from planish.hlo.ir import (
+    canonical_hash,
+    first_line,
+    functions,
+    ir,
+    live_uids,
+    printed,
+    set_uid,
+    tensor_type,
+    uid_of,
+    walk,
+)
+from planish.hlo.tiling import batch_of, tiled
 
 Source = tuple[str, Resize]
 """A value by name, and how it is resized."""
@@ -27,6 +39,9 @@ class Draft:
         root: the module, its operations numbered; it is not changed.
         function: the name of the function that is edited.
         fixed: operations that edits leave alone.
+
+    Attributes:
+        examples: of a batch that are computed at a time, once all is edited; 0: all of them.
     """
 
     def __init__(self, root: ir.Operation, function: str, fixed: frozenset[str]) -> None:
@@ -37,6 +52,7 @@ class Draft:
         """Copy the draft."""
         copy = Draft.__new__(Draft)
         copy._take(self.root, self.function, self.fixed, self.mirror.copy())
+        copy.examples = self.examples
         return copy
 
     def _take(self, root: ir.Operation, function: str, fixed: frozenset[str], mirror: Mirror) -> None:
@@ -44,13 +60,30 @@ class Draft:
         self.function, self.fixed, self.mirror = function, fixed, mirror
         self._body = dict(functions(self.root))[function].regions[0].blocks[0]
         self._live: frozenset[str] | None = None
+        self._identity = ""
+        self.examples = 0
 
     def verify(self) -> None:
-        """Raise ScheduleError where the module is not valid."""
-        try:
-            self.root.verify()
-        except ir.MLIRError as error:
-            raise ScheduleError(f"the edited module is not valid: {first_line(error)}") from error
+        """Raise ScheduleError where the module is not valid, or cannot be tiled as it should be."""
+        self._identity = ""
+        _verify(self.root)
+        if self.examples:
+            _verify(self.finished())
+
+    def finished(self) -> ir.Operation:
+        """Give the module that is run, not to be changed: the draft's own, or a new one in tiles."""
+        return tiled(self.root, self.function, self.examples) if self.examples else self.root
+
+    def identity(self) -> str:
+        """Name what the verified module computes, and in what tiles."""
+        if not self._identity:
+            tiles = f" in tiles of {self.examples}" if self.examples else ""
+            self._identity = canonical_hash(self.root) + tiles
+        return self._identity
+
+    def batch(self) -> int:
+        """Count the examples of the function's batch; raises ScheduleError where it mixes them."""
+        return batch_of(self._body).size
 
     def text(self) -> str:
         """Print the module with the ids of its operations; it must be verified."""
@@ -182,3 +215,10 @@ class Draft:
         if not region.isdecimal() or int(region) >= len(regions):
             raise ScheduleError(f"operation '{uid}' has no region '{region}'")
         return regions[int(region)].blocks[0]
+
+
+def _verify(root: ir.Operation) -> None:
+    try:
+        root.verify()
+    except ir.MLIRError as error:
+        raise ScheduleError(f"the edited module is not valid: {first_line(error)}") from error

@@ -16,6 +16,7 @@ from planish.hlo.edits.other_attributes import CHANGEABLE, other_attributes
 from planish.hlo.edits.other_constants import can_scale, splat_value
 from planish.hlo.edits.random_choices import Visible, free_operands, pick, repairs, replacement, targets
 from planish.hlo.edits.resize import Resize, plan_resize
+from planish.hlo.edits.tile_batch import TileBatch, sizes
 from planish.hlo.ir import TensorType
 
 if TYPE_CHECKING:
@@ -161,6 +162,11 @@ def _replace_constant(draft: Draft, rng: Generator) -> ReplaceConstant:
     return ReplaceConstant(pick(constants, rng), pick(values, rng))
 
 
+def _tile_batch(draft: Draft, rng: Generator) -> TileBatch:
+    found = sizes(draft.batch())
+    return TileBatch(pick([size for size in found if size != draft.examples], rng))
+
+
 PROPOSALS: Mapping[str, Callable[[Draft, Generator], Edit]] = {
     "CopyOp": _copy,
     "DeleteOp": _delete,
@@ -171,12 +177,17 @@ PROPOSALS: Mapping[str, Callable[[Draft, Generator], Edit]] = {
     "SetAttribute": _set_attribute,
     "ScaleConstant": _scale_constant,
     "ReplaceConstant": _replace_constant,
+    "TileBatch": _tile_batch,
 }
 """Name of an edit, or of a way to draw one, to what draws it; they raise ScheduleError where they find none.
 
 `Bypass` draws a DeleteOp whose repair the paper draws once in hundreds of times: it leaves something out,
 which a trained network often bears.
 """
+
+
+EXACT = ("TileBatch",)
+"""Those of them that leave the answer as it is, to rounding."""
 
 
 def _places(draft: Draft) -> list[str]:

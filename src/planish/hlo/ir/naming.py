@@ -29,16 +29,18 @@ def argument_names(paths: Sequence[str]) -> list[str]:
     """Write paths as names with dots: `p['layer']['w']` is "layer.w", and `xs[0]` is "xs.0".
 
     An entry of a dictionary or an object is named without the argument that it is in, unless two would have
-    one name then. What is no path stays as it is.
+    one name then. What is no path stays as it is, and so does what has dots alone, as `classifier.bias`: that
+    is a name already, unless another path has brackets and begins alike.
     """
-    short = [_name(path, rooted=False) for path in paths]
+    found = [_PATH.fullmatch(path) for path in paths]
+    trees = {path[1] for path in found if path and "[" in path[2]}
+    parts = [path if path and path[1] in trees else None for path in found]
+    short = [_name(part, rooted=False) if part else path for part, path in zip(parts, paths, strict=True)]
     times = Counter(short)
-    return [_name(path, rooted=times[name] > 1) for path, name in zip(paths, short, strict=True)]
+    rooted = [_name(part, rooted=True) if part else path for part, path in zip(parts, paths, strict=True)]
+    return [long if times[name] > 1 else name for long, name in zip(rooted, short, strict=True)]
 
 
-def _name(path: str, *, rooted: bool) -> str:
-    found = _PATH.fullmatch(path)
-    if found is None:
-        return path
+def _name(found: re.Match[str], *, rooted: bool) -> str:
     words = [step.strip("[].'\"") for step in re.findall(_STEP, found[2])]
     return ".".join([found[1], *words] if rooted or found[2][1].isdigit() else words)

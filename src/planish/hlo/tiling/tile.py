@@ -1,0 +1,74 @@
+"""The computation of one tile."""
+
+from __future__ import annotations
+
+from planish.hlo.ir import TensorType, ir, mlir_type
+from planish.hlo.ir.context import stablehlo
+from planish.hlo.ir.uids import UID
+from planish.hlo.tiling.axes import Axes, integers, type_of
+from planish.hlo.tiling.batch import Batch, Value
+
+
+class Tile:
+    """Some examples of a batch, as far as they are computed; it writes at the current insertion point.
+
+    Args:
+        batch: of which they are.
+        first: the number of the first one.
+        examples: how many they are.
+    """
+
+    def __init__(self, batch: Batch, first: int, examples: int) -> None:
+        self._batch, self._first, self._examples = batch, first, examples
+        self._parts: dict[tuple[Value, int], Value] = {}
+
+    def compute(self, op: ir.Operation, axes: Axes) -> None:
+        """Compute an operation for these examples.
+
+        Args:
+            op: of the whole batch.
+            axes: the dimensions along which its operands are cut.
+        """
+        parts = [v if axis is None else self.part(v, axis) for v, axis in zip(op.operands, axes, strict=True)]
+        copy = op.clone().operation
+        for place, part in enumerate(parts):
+            copy.operands[place] = part
+        for old, new in zip(op.results, copy.results, strict=True):
+            axis = self._batch.axes[old]
+            new.set_type(mlir_type(self._cut(type_of(old), axis)))
+            self._parts[old, axis] = new
+        if op.name == "stablehlo.slice":
+            axis = self._batch.axes[op.results[0]]
+            limits = integers(op, "limit_indices")
+            limits[axis] = self._examples
+            copy.attributes["limit_indices"] = ir.DenseI64ArrayAttr.get(limits)
+
+    def part(self, value: Value, axis: int) -> Value:
+        """Give a value's part for these examples, along a dimension."""
+        if (value, axis) not in self._parts:
+            self._parts[value, axis] = self._made(value, axis)
+        return self._parts[value, axis]
+
+    def _made(self, value: Value, axis: int) -> Value:
+        """Cut what comes from outside; what is the same for all examples is made as large as it is needed."""
+        owner, type_ = value.owner, self._cut(type_of(value), axis)
+        if not isinstance(owner, ir.Block):
+            op = owner.operation
+            if op.name == "stablehlo.broadcast_in_dim" and axis not in integers(op, "broadcast_dimensions"):
+                copy = op.clone().operation
+                copy.results[0].set_type(mlir_type(type_))
+                del copy.attributes[UID]
+                return copy.results[0]
+            splat = ir.DenseElementsAttr(op.attributes["value"]) if op.name == "stablehlo.constant" else None
+            if splat is not None and splat.is_splat:
+                shaped = ir.RankedTensorType(mlir_type(type_))
+                return stablehlo.ConstantOp(
+                    ir.DenseElementsAttr.get_splat(shaped, splat.get_splat_value())
+                ).result
+        starts, limits = [0] * len(type_.shape), list(type_.shape)
+        starts[axis], limits[axis] = self._first, self._first + self._examples
+        return stablehlo.SliceOp(value, starts, limits, [1] * len(starts)).result
+
+    def _cut(self, type_: TensorType, axis: int) -> TensorType:
+        shape = (*type_.shape[:axis], self._examples, *type_.shape[axis + 1 :])
+        return TensorType(shape, type_.element)
