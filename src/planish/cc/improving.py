@@ -22,6 +22,8 @@ from planish.llvm.backend.elf import code_bytes, function_bytes, loaded_bytes
 
 _PATIENCE, _PATIENCE_S = 20.0, 30.0
 """The search is killed after so many times what clang takes, and so many seconds, beyond its own time."""
+_SLOWEST = 6.0
+"""How many seconds by the clock one of the search may take, in all."""
 _VERSION = re.compile(rb"clang version (\d+)\.")
 _CODE_ONLY = ("-Xclang", "-disable-llvm-passes", "-Qunused-arguments", "-w", "-c", "-x", "ir", "-")
 
@@ -64,7 +66,7 @@ def _searched(
     before, loaded = code_bytes(own), loaded_bytes(own)
     scratch = Scratch()
     with closing(_Removed(scratch)):
-        patience = settings.seconds * 2 + clang_s * _PATIENCE + _PATIENCE_S
+        patience = settings.seconds * _SLOWEST + clang_s * _PATIENCE + _PATIENCE_S
         asked = Asked(bitcode, settings.seconds, settings.evaluations or None, patience)
         found = search(asked, cache, scratch)
         if found.trouble:

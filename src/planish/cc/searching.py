@@ -27,7 +27,7 @@ class Asked:
 
     Args:
         bitcode: unoptimised.
-        seconds: at most, apart from making the module once.
+        seconds: of the processor, at most, apart from making the module once.
         evaluations: of lists on functions; None: no limit.
         patience_s: after which the child is killed.
     """

@@ -117,6 +117,10 @@ class ForkPool(Generic[Item, Answer]):
         """How many items no child has yet."""
         return len(self._waiting)
 
+    def processor_s(self) -> float:
+        """Tell what the children that still run have used of the processor."""
+        return sum(working.child.processor_s() for working in self._children)
+
     def add(self, items: Iterable[Item]) -> None:
         """Have work done on these too."""
         self._waiting += map(_Job, items)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -72,7 +71,7 @@ def improve_module(
         IRError: the module is malformed.
         TargetError: no LLVM here can treat single functions.
     """
-    spending = Spending(time.monotonic(), seconds, evaluations, cores)
+    spending = Spending(seconds, evaluations, cores)
     _check(objective)
     oz = Recipe(OZ, (), LAST)
     base = in_child(partial(remake, code, oz, objective), LIMITS)
@@ -104,7 +103,7 @@ def make_smaller(
 
     Args:
         code: as of `improve_module`.
-        seconds: to search; making the module once is done even where that alone takes longer.
+        seconds: of the processor, to search; making the module once is done even where that takes longer.
         evaluations: as of `improve_module`.
         remember: keeps what is found for modules.
 
@@ -115,7 +114,7 @@ def make_smaller(
         IRError: the module is malformed.
         TargetError: no LLVM here can treat single functions.
     """
-    spending = Spending(time.monotonic(), seconds, evaluations, 1)
+    spending = Spending(seconds, evaluations, 1, of_processor=True)
     return _searched(code, "text_bytes", spending, remember, _tell_nobody)
 
 

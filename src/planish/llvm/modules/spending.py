@@ -2,45 +2,61 @@
 
 from __future__ import annotations
 
+import resource
 import time
-from collections.abc import Callable
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from planish.isolation import Done, ForkLimits, ForkPool, Watchdog
 
 LIMITS = ForkLimits(seconds=600.0, deaths=1)
 _WAIT_S = 0.05
+_PATIENCE = 4.0
+"""Seconds by the clock that one of the processor may take."""
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
+def _processor_s() -> float:
+    """Tell what this process has used of the processor, with its children that are over."""
+    used = [resource.getrusage(which) for which in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
 @dataclass
 class Spending:
-    """Time and evaluations.
+    """Time and evaluations, from now on.
 
     Args:
-        began: when the search did.
         seconds: that it may take.
         evaluations: that it may make; None: any number.
         cores: that are used.
+        of_processor: whether seconds are of the processor, so that other programs that run beside take none
+            of them. A wait of several times as many ends it all the same.
         reserve: seconds that are kept back for the end.
         done: evaluations so far.
     """
 
-    began: float
     seconds: float
     evaluations: int | None
     cores: int
+    of_processor: bool = False
     reserve: float = 0.0
     done: int = 0
+    _began: float = field(default_factory=time.monotonic)
+    _processor: float = field(default_factory=_processor_s)
+    _under_way: Callable[[], float] = float
 
     @property
     def passed(self) -> float:
-        """How many seconds ago it began."""
-        return time.monotonic() - self.began
+        """How many seconds it has taken."""
+        waited = time.monotonic() - self._began
+        if not self.of_processor:
+            return waited
+        return max(_processor_s() - self._processor + self._under_way(), waited / _PATIENCE)
 
     def left(self, share: float = 1.0) -> float:
         """Give the seconds that a share of the time has left; none where evaluations are used up."""
@@ -63,7 +79,7 @@ class Spending:
             hear: is given each item that is over, and counts what it was in `done`.
             share: of the time.
         """
-        with closing(ForkPool(work, self.cores, limits=LIMITS)) as pool:
+        with closing(ForkPool(work, self.cores, limits=LIMITS)) as pool, self._watching(pool.processor_s):
             under_way = 0
             while (left := self.left(share)) > 0:
                 while under_way < self.cores and (given := item()) is not None:
@@ -74,3 +90,12 @@ class Spending:
                 for over in pool.over(min(left, _WAIT_S)):
                     under_way -= 1
                     hear(over)
+
+    @contextmanager
+    def _watching(self, under_way: Callable[[], float]) -> Generator[None]:
+        """Count what children use that still run."""
+        self._under_way = under_way
+        try:
+            yield
+        finally:
+            self._under_way = float

@@ -131,7 +131,7 @@ class Begun:
     Args:
         begun: its bitcode before lists are run.
         ended: after them, and after what comes last.
-        seconds: that it took, without measuring.
+        seconds: of the processor that it took, without measuring.
         tried: what its functions cost.
     """
 
@@ -149,7 +149,7 @@ def begin_and_try(module: CModule, recipe: Recipe, trier: Trier | None) -> Begun
         recipe: how.
         trier: measures functions; None: nothing is measured.
     """
-    began = time.monotonic()
+    began = time.process_time()
     with closing(module.clone()) as copy:
         try:
             begin(copy, recipe.inlining, recipe.passes)
@@ -161,11 +161,11 @@ def begin_and_try(module: CModule, recipe: Recipe, trier: Trier | None) -> Begun
 
 def finish(begun: bytes, recipe: Recipe, trier: Trier | None, began: float | None = None) -> Begun | None:
     """Do what a recipe says after the beginning; see `begin_and_try`."""
-    began = time.monotonic() if began is None else began
+    began = time.process_time() if began is None else began
     with closing(single(whole_backend().parse(begun))) as module:
         try:
             end(module, recipe)
-            ended, seconds = module.bitcode(), time.monotonic() - began
+            ended, seconds = module.bitcode(), time.process_time() - began
             return Begun(begun, ended, seconds, trier.measure(module) if trier else Tried({}, {}))
         except (PassError, IRError):
             return None

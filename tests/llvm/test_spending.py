@@ -1,0 +1,49 @@
+"""What a search may spend."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from planish.isolation import Done, Watchdog
+from planish.llvm.modules import spending
+from planish.llvm.modules.spending import Spending
+
+
+def test_waiting_costs_a_quarter_where_seconds_are_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_clock, by_processor = Spending(2.0, None, 1), Spending(2.0, None, 1, of_processor=True)
+    later = time.monotonic() + 1000
+    monkeypatch.setattr(spending, "time", SimpleNamespace(monotonic=lambda: later))
+    assert by_clock.passed >= 1000
+    assert 250 <= by_processor.passed < 500
+
+
+def test_what_a_child_uses_counts_while_it_runs() -> None:
+    found = Spending(0.2, None, 1, of_processor=True)
+    heard: list[Done[int, int]] = []
+
+    def work(item: int, watchdog: Watchdog) -> int:
+        watchdog.enter("work")
+        while True:  # it never ends by itself
+            item += 1
+
+    found.spend(work, lambda: 1, heard.append)
+    assert found.passed > 0.1
+    assert heard == []
+
+
+def test_evaluations_end_it_too() -> None:
+    found = Spending(1000.0, 3, 1)
+
+    def hear(over: Done[int, int]) -> None:
+        assert over.answer == 7
+        found.done += 1
+
+    def work(item: int, watchdog: Watchdog) -> int:
+        watchdog.enter("work")
+        return item
+
+    found.spend(work, lambda: 7, hear)
+    assert found.done == 3
