@@ -93,7 +93,25 @@ def test_variables_of_clangs_are_another_compilation(read: Place) -> None:
     assert not known(read, DEPENDENCIES_OUTPUT="deps")
 
 
-@pytest.mark.parametrize("source", ["const char *when = __TIME__;\n", 'asm(".incbin \\"value.c\\"");\n'])
+def test_a_header_in_a_folder_of_a_variable_may_be_found_first(read: Place) -> None:
+    """CPATH comes before the system's folders."""
+    (read.folder / "more").mkdir()
+    read.write("value.c", "#include <limits.h>\nint value(void) { return INT_MAX; }\n")
+    settle()
+    read.cc(*COMPILE, CPATH="more")
+    assert known(read, CPATH="more")
+    read.write("more/limits.h", "#define INT_MAX 3\n")
+    assert not known(read, CPATH="more")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "const char *when = __TIME__;\n",
+        'asm(".incbin \\"value.c\\"");\n',
+        '#if __has_include("more.h")\nint more;\n#endif\n',
+    ],
+)
 def test_what_files_do_not_tell_is_asked_each_time(read: Place, source: str) -> None:
     read.write("value.c", SOURCE + source)
     settle()

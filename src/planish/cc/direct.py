@@ -19,7 +19,13 @@ _WRITES = ("DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES", "CC_PRINT_HEADERS", "CC
 """Variables by which clang writes something else besides."""
 _CHANGING = (b"__TIME__", b"__DATE__", b"__TIMESTAMP__", b".incbin")
 """What is another thing the next time though all files are the same, or names a file that is not told."""
-_REFUSED = ("-include-pch", "-MG", "-fpch", "-ivfsoverlay", "--precompile")
+_ABSENT = (b"__has_include", b"__has_embed", b"#embed")
+"""What reads the absence of a file, which nobody tells; the system's own headers may do so."""
+_REFUSED = tuple(
+    "-include-pch -MG -fpch -ivfsoverlay --precompile -Xclang -Xpreprocessor -Wp, -iwith -iprefix "
+    "-iframework -F -cxx-isystem -c-isystem -stdlib++-isystem --include-directory".split()
+)
+"""Options that read or write otherwise, or name folders where headers are looked for in another way."""
 _FOLDERS = ("-I", "-iquote", "-isystem", "-idirafter")
 _ALONE, _WITH_VALUE = ("-MD", "-MMD", "-MP", "-MV"), ("-MF", "-MT", "-MQ")
 _OF_SYSTEM = (b"/usr/", b"/lib/")
@@ -110,7 +116,8 @@ def _listed(rule: bytes) -> list[bytes]:
 def _content(name: bytes) -> bytes:
     """Name a file's content; empty where it cannot be read, or says something else each time."""
     data = _read(name)
-    if data is None or any(word in data for word in _CHANGING):
+    telling = _CHANGING if name.startswith(_OF_SYSTEM) else _CHANGING + _ABSENT
+    if data is None or any(word in data for word in telling):
         return b""
     return digest(data).encode()
 
@@ -150,6 +157,8 @@ def _beside(unit: Unit, read: list[bytes]) -> list[bytes]:
 
 def _folders(unit: Unit, read: list[bytes]) -> list[bytes]:
     folders = {os.path.dirname(name) for name in read if not name.startswith(_OF_SYSTEM)}
+    for name in _READ[:3]:
+        folders.update(map(os.fsencode, filter(None, os.environ.get(name, "").split(":"))))
     words = iter(unit.options)
     for word in words:
         if word.startswith(_FOLDERS):
