@@ -92,6 +92,13 @@ void hook(Hooks *given) {
     if ((hooks.take == malloc) && (hooks.give == free)) hooks.again = realloc;
 }
 
+const char *day(unsigned number) {
+    switch (number) {
+    case 0: return "Monday"; case 1: return "Tuesday"; case 2: return "Wednesday"; case 3: return "Thursday";
+    case 4: return "Friday"; case 5: return "Saturday"; case 6: return "Sunday"; default: return "none";
+    }
+}
+
 int main(void) {
     int out[2] = {0, 0};
     Call call = other;
@@ -102,7 +109,7 @@ int main(void) {
                 sum = sum * 31 + choose(kind, a, b, out);
                 sum += out[0] ^ (out[1] << 3) ^ call(a) ^ table((unsigned)b);
             }
-    printf("%lx %d\n", sum, last);
+    printf("%lx %d %s\n", sum, last, day((unsigned)sum & 7));
     return 0;
 }
 """
@@ -193,7 +200,8 @@ def test_instructions_are_counted_alike(module: str) -> None:
 def test_progress_is_told(module: str) -> None:
     told: list[Progress] = []
     found = improve_module(module, seconds=20, evaluations=60, progress=told.append)
-    assert [each.evaluations for each in told] == sorted({each.evaluations for each in told})
+    assert [each.evaluations for each in told] == sorted(each.evaluations for each in told)
+    assert len(told) > 2
     assert told[-1].evaluations == found.evaluations
     assert told[-1].total == found.total
 

@@ -91,6 +91,8 @@ def improve_module(
     made = in_child(partial(measured, found.bitcode, objective), LIMITS) if found else base
     if found is None or isinstance(made, End) or made.total >= base.total:
         found, made = Smaller(base.bitcode, oz, spending.done), base
+    if progress:
+        progress(Progress(spending.passed, spending.done, base.total, made.total))
     gains = _gains(base, made, found)
     totals = base.total, made.total
     return Improved(made.bitcode, *totals, gains, found.evaluations, spending.passed, (), found.recipe)

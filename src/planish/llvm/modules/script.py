@@ -15,6 +15,8 @@ from planish.llvm.repeat_commands import OBJECT, OPTIMISED, PREPARED
 
 REPEAT, STEPS = "repeat.sh", "steps"
 _STEP = f"{STEPS}/module.bc"
+_MACHINE = "-relocation-model=pic"
+"""As the library has it: passes ask whether tables may hold distances."""
 _HEAD = """\
 #!/bin/sh
 # Makes {optimised} and {object} of {prepared} again, by LLVM {version}'s opt and llc.
@@ -99,13 +101,13 @@ class _Script:
 
 
 def _run(pipeline: str, *options: str) -> str:
-    words = "-disable-verify", f"-passes={pipeline}", *options, _STEP, "-o", _STEP
+    words = _MACHINE, "-disable-verify", f"-passes={pipeline}", *options, _STEP, "-o", _STEP
     return f'"$opt" {shlex.join(words)}'
 
 
 def _ends(recipe: Recipe) -> Iterator[str]:
-    yield f'"$opt" {shlex.join((f"-passes={recipe.last}", _STEP, "-S", "-o", OPTIMISED))}'
-    yield f'"$llc" -O2 -relocation-model=pic -filetype=obj {OPTIMISED} -o {OBJECT}'
+    yield f'"$opt" {shlex.join((_MACHINE, f"-passes={recipe.last}", _STEP, "-S", "-o", OPTIMISED))}'
+    yield f'"$llc" -O2 {_MACHINE} -filetype=obj {OPTIMISED} -o {OBJECT}'
     yield f"rm {_STEP}"
 
 
