@@ -80,6 +80,12 @@ def test_what_is_undefined_does_not_link() -> None:
         answer("declare void @nowhere()\ndefine i32 @main() {\n  call void @nowhere()\n  ret i32 0\n}\n")
 
 
+def test_it_is_linked_with_the_libraries_that_are_named() -> None:
+    assert answer(ABORT, Running(link=("-pthread",))).code == -6
+    with pytest.raises(NotRunnableError, match="planish_nowhere"):
+        answer(ABORT, Running(link=("-lplanish_nowhere",)))
+
+
 def test_a_harness_that_does_not_compile_is_an_error() -> None:
     with pytest.raises(NotRunnableError, match="cannot be compiled"):
         Runner(Running(harness=Harness("c", "int main(")), open_backend())

@@ -49,6 +49,23 @@ def test_the_canonical_text_reads_back(file: Path, tmp_path: Path, options: dict
         assert program.running.harness.text == HARNESS
 
 
+def test_libraries_are_a_part_of_the_program(file: Path) -> None:
+    program = load(file, link="-lz -pthread")
+    assert program.running
+    assert program.running.link == ("-lz", "-pthread")
+    assert load(program.text) == program
+    assert "link" not in load(file, args="5").text
+
+
+@pytest.mark.parametrize("word", ["-Wl,--version", "-l:a.o", "-l../a", "-fplugin=a.so", "@a", "a.o", "-l-a"])
+def test_only_libraries_are_linked(file: Path, word: str) -> None:
+    with pytest.raises(ProgramError, match="are not linked with"):
+        load(file, link=word)
+    stored = load(file, link="-lz").text.replace('"-lz"', f'"{word}"')
+    with pytest.raises(ProgramError, match="are not linked with"):
+        LlvmLevel().read(stored, LlvmLevel().target(load(file), 1))
+
+
 def test_bitcode_and_text_are_one_program(file: Path, tmp_path: Path) -> None:
     module = open_backend().parse(SUM)
     (tmp_path / "sum.bc").write_bytes(module.bitcode())

@@ -58,7 +58,8 @@ class LlvmLevel:
             source: the path of a `.ll`, `.bc` or `.c` file, IR itself, or a canonical text.
             options: `function` (tune this one alone), `args` ("-n 5"), `stdin` (a file), `harness` (a `.c`
                 or `.ll` file with the `main` that a library lacks), `run` (yes: candidates are run and their
-                answers compared, also where no objective needs it), and `backend` (libllvm or llvmlite).
+                answers compared, also where no objective needs it), `link` (libraries: "-lz -pthread"), and
+                `backend` (libllvm or llvmlite).
 
         Raises:
             ProgramError: as `read_program`.

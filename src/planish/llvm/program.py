@@ -7,11 +7,13 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from planish.core import canonical_json
+from planish.core import ProgramError, canonical_json
 
 SOURCE = re.compile(r'^source_filename = "([^"]*)"', re.MULTILINE)
 _DEFINITION = re.compile(r'^define [^\n]*?@("[^"]*"|[-\w$.]+)\(', re.MULTILINE)
 _RUN = "; planish runs it with "
+# Stored programs bring theirs: other flags, and paths, could have the linker run or read anything.
+_LINKED = re.compile(r"-l\w[\w+.-]*|-pthread", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -36,12 +38,24 @@ class Running:
         stdin: what it reads from standard input.
         harness: has the `main` where the module has none.
         asked: whether the user asked for it to be run, also where no objective needs that.
+        link: the libraries that it is linked with, as `-lz` and `-pthread`.
+
+    Raises:
+        ProgramError: `link` has anything else.
     """
 
     args: tuple[str, ...] = ()
     stdin: bytes = b""
     harness: Harness | None = None
     asked: bool = False
+    link: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for word in self.link:
+            if not _LINKED.fullmatch(word):
+                raise ProgramError(
+                    f"programs are not linked with '{word}'", "Write libraries, as link='-lz -pthread'."
+                )
 
     @property
     def text(self) -> str:
@@ -52,7 +66,8 @@ class Running:
         asked = {"run": True} if self.asked else {}
         # JSON has no bytes: latin-1 makes each of them the character of that number, and back.
         given = {"args": self.args, "stdin": self.stdin.decode("latin-1"), "harness": harness}
-        return canonical_json({**given, **asked})
+        link = {"link": self.link} if self.link else {}
+        return canonical_json({**given, **asked, **link})
 
     @staticmethod
     def read(text: str) -> Running:
@@ -62,7 +77,8 @@ class Running:
         data = json.loads(text)
         harness = Harness(*data["harness"]) if data["harness"] else None
         stdin = data["stdin"].encode("latin-1")
-        return Running(tuple(map(str, data["args"])), stdin, harness, bool(data.get("run")))
+        args, link = (tuple(map(str, words)) for words in (data["args"], data.get("link", ())))
+        return Running(args, stdin, harness, bool(data.get("run")), link)
 
 
 @dataclass(frozen=True)

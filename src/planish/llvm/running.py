@@ -112,7 +112,8 @@ class Runner:
             for path, data in zip(objects, [*codes, *self._others], strict=True):
                 path.write_bytes(data)
             program = folder / "program"
-            _call(self._linker, [*map(str, objects), "-o", str(program), "-lm"], "linked", folder)
+            words = [*map(str, objects), "-o", str(program), *self._running.link, "-lm"]
+            _call(self._linker, words, "linked", folder)
             yield program
 
     def answer(self, program: Path, seconds: float = LIMIT_S) -> Answer:

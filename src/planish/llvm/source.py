@@ -14,7 +14,7 @@ from planish.llvm.backend.protocol import Backend
 from planish.llvm.program import SOURCE, Harness, IRProgram, Running, running_of
 
 SUFFIXES = (".ll", ".bc", ".c")
-OPTIONS = ("function", "args", "stdin", "harness", "run", "backend")
+OPTIONS = ("function", "args", "stdin", "harness", "run", "link", "backend")
 STDIN_MOST = 16 << 20
 # What depends on where a file lies is no part of the program.
 _NAMED = re.compile(r"^; ModuleID = .*\n", re.MULTILINE)
@@ -32,7 +32,8 @@ def read_program(source: str, options: Mapping[str, str], backend: Backend) -> I
     Args:
         source: the path of a `.ll`, `.bc` or `.c` file, or IR; a canonical text brings how it is run.
         options: `function` (keep this one alone), `args` (as in a shell), `stdin` (a file), `harness` (a
-            `.c` or `.ll` file with a `main`), `run` (yes: run candidates, also where no objective needs it).
+            `.c` or `.ll` file with a `main`), `run` (yes: run candidates, also where no objective needs it),
+            `link` (libraries: "-lz -pthread").
         backend: reads and prints the module.
 
     Raises:
@@ -143,7 +144,7 @@ def read_bytes(path: str) -> bytes:
 
 def _running(options: Mapping[str, str], stored: Running | None) -> Running | None:
     """Give how it is run; who says how a function is run has a harness in mind, and it can be run."""
-    if not any(options.get(name) for name in ("args", "stdin", "harness", "run")):
+    if not any(options.get(name) for name in ("args", "stdin", "harness", "run", "link")):
         return stored
     changed = stored or Running()
     if run := options.get("run"):
@@ -152,6 +153,8 @@ def _running(options: Mapping[str, str], stored: Running | None) -> Running | No
         changed = replace(changed, asked=True)
     if args := options.get("args"):
         changed = replace(changed, args=_words(args))
+    if link := options.get("link"):
+        changed = replace(changed, link=_words(link))
     if path := options.get("stdin"):
         changed = replace(changed, stdin=_input(path))
     if path := options.get("harness"):
