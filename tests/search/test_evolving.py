@@ -105,9 +105,9 @@ class Recorder(Lattice):
 
 
 def _generation(space: Recorder, searcher: Genetic, outcomes: list[Outcome]) -> list[Candidate]:
-    """Ask for a generation and tell it, so that the next one is bred at the next call."""
-    asked = list(searcher.ask(1000))
+    """Ask for a generation and tell it, so that the next one is bred at the next call; keep its parents."""
     space.parents.clear()
+    asked = list(searcher.ask(1000))
     searcher.tell([Trial(c, o) for c, o in zip(asked, outcomes, strict=True)])
     return asked
 
@@ -120,7 +120,7 @@ def test_parents_are_drawn_by_fitness() -> None:
         searcher = Genetic(space, [TIME], seed, population=10, elite=0)
         times = [Measured({"time_s": 1.0 if place == 3 else 4.0}) for place in range(10)]
         parents = _generation(space, searcher, [*times])
-        searcher.ask(1)
+        searcher.ask(10)
         drawn.update(parents.index(parent) for parent in space.parents)
     pairs = sum(drawn.values()) / 2
     chance = 4 / 13 + 9 * (1 / 13) * (4 / 12)
@@ -144,8 +144,16 @@ def test_failed_candidates_are_no_parents() -> None:
     searcher = Genetic(space, [TIME], 0, population=6, elite=0)
     fates: list[Outcome] = [Measured({"time_s": 1.0}), Failed("run", "crash")] * 3
     first = _generation(space, searcher, fates)
-    searcher.ask(1)
+    searcher.ask(6)
     assert set(space.parents) == set(first[::2])
+
+
+def test_a_generation_is_bred_as_it_is_asked_for() -> None:
+    space = Recorder()
+    searcher = Genetic(space, [TIME], 0, population=6)
+    _generation(space, searcher, [Measured({"time_s": float(t)}) for t in range(6)])
+    searcher.ask(1)
+    assert len(space.parents) == 2, "more was bred than asked for"
 
 
 def test_without_mutation_children_mix_their_parents() -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from typing import TYPE_CHECKING, Annotated
 
 from planish.core import UNTAUGHT, Candidate, CanEvolve, CanSeed, Objective, SearchContext, rng
 from planish.search.fitness import quality
 from planish.search.options import Option
 from planish.search.recall import Recall
-from planish.search.rounds import Costs, Rounds, RoundSearcher
+from planish.search.rounds import Costs, Rounds, RoundSearcher, noted
 from planish.search.sampling import changed, new_from, new_sample
 from planish.search.visited import Visited
 
@@ -77,11 +77,13 @@ def genetic(
     for place in count(0, population):
         # What is sown takes the first places, so the others are drawn as they would be without it.
         places = range(place + len(sown), place + population)
-        generation = [*sown, *_breed(space, visited, parents, mutation, seed, places)]
-        sown.clear()
+        bred = chain(sown, _breed(space, visited, parents, mutation, seed, places))
+        generation = list[Candidate]()
+        # Bred as they are asked for: nobody waits for a whole generation, nor breeds one to measure a few.
+        costs = yield noted(bred, generation)
+        sown = []
         if not generation:
             return
-        costs = yield generation
         measured = _measured(generation, costs)
         best = sorted(best + measured, key=lambda parent: parent.cost)[:elite]
         # One that stood there twice would be drawn twice as often, and could be both parents.

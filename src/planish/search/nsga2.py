@@ -21,7 +21,7 @@ from planish.core import (
 )
 from planish.search.options import Option
 from planish.search.recall import Recall
-from planish.search.rounds import CostVectors, VectorRounds, VectorRoundSearcher
+from planish.search.rounds import CostVectors, VectorRounds, VectorRoundSearcher, noted
 from planish.search.sampling import changed, new_from, new_sample
 from planish.search.visited import Visited
 
@@ -156,7 +156,7 @@ def nsga2(
         children = list[_Parent]()
         for _ in range(TRIES):
             breeding, bred = _Breeding(space, visited, parents, rates), list[Candidate]()
-            costs = yield breeding.breed(seed, places, rates.population - len(children), bred)
+            costs = yield noted(breeding.breed(seed, places, rates.population - len(children)), bred)
             if not bred:
                 return
             baseline = baseline or _unasked(bred, costs)
@@ -192,16 +192,13 @@ class _Breeding:
     parents: Sequence[_Parent]
     rates: Rates
 
-    def breed(
-        self, seed: int, places: Iterator[int], most: int, bred: list[Candidate]
-    ) -> Iterator[Candidate]:
-        """Make so many new candidates, fewer where none is new any more; each is noted in `bred`."""
+    def breed(self, seed: int, places: Iterator[int], most: int) -> Iterator[Candidate]:
+        """Make so many new candidates, fewer where none is new any more."""
         generators = (rng(seed, place) for place in places)
         new = self._children(generators) if len(self.parents) > 1 else self._samples(generators)
         for candidate in islice(new, most):
             if candidate is None:
                 return
-            bred.append(candidate)
             yield candidate
 
     def _samples(self, generators: Iterator[Generator]) -> Iterator[Candidate | None]:

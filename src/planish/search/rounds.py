@@ -1,6 +1,6 @@
 """A searcher is written as a generator of rounds; this turns one into ask and tell."""
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import ClassVar, Generic, TypeVar
 
@@ -20,6 +20,13 @@ CostVectors = Mapping[str, tuple[float, ...] | None]
 
 VectorRounds = Generator[Iterable[Candidate], CostVectors, None]
 """Rounds that are sent the costs by all objectives."""
+
+
+def noted(candidates: Iterable[Candidate], into: list[Candidate]) -> Iterator[Candidate]:
+    """Give a round bit by bit, and note what was asked for of it."""
+    for candidate in candidates:
+        into.append(candidate)
+        yield candidate
 
 
 class _Asking(Generic[_Told]):

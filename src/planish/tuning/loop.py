@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 
-from planish.core import Candidate, Searcher, Trial
+from planish.core import Candidate, Searcher, Trial, uncollected
 from planish.tuning.claiming import POLL_S, Claims
 from planish.tuning.journal import Journal
 from planish.tuning.spending import Spending
@@ -45,10 +46,13 @@ class Loop:
         self._open: set[str] = set()
         self._proposed: set[str] = set()
         self._repeats = 0
+        self._replay = ExitStack()
 
     def search(self) -> None:
         """Ask the searcher until the budget is spent or it is at its end."""
-        self.stream(self._ask)
+        with self._replay:
+            self._replay.enter_context(uncollected())
+            self.stream(self._ask)
 
     def measure(self, candidate: Candidate) -> Trial | None:
         """Measure what the searcher need not have proposed; None where the search ends before."""
@@ -95,6 +99,8 @@ class Loop:
         self._open |= new.keys()
         if asked and all(map(self._journal.is_old, asked)):  # a replay costs none of the budget
             self._spending.give_back(time.monotonic() - begun)
+        else:
+            self._replay.close()
         # Where nothing is open no answer will come: then asking again is the only way on.
         return self._is_news(asked) or (len(asked) > 0 and not self._open)
 
