@@ -1,8 +1,8 @@
 """What a long run costs to resume, to show and to keep in memory, by its number of trials.
 
-Run `python benchmarks/store_resume.py [TRIALS ...]` (10,000 unless told). Candidates are those of the level
-`loops`; nothing is measured, a table answers. `show` is a process of its own, with its start. Targets for
-10,000 trials: load and show under 0.5 s, resume under 1 s; memory that grows by a constant for each trial.
+Run `python benchmarks/store_resume.py [TRIALS ...]` (10,000 unless told). Candidates and searcher are those of
+the level `loops`; nothing is measured, a table answers. `show` is a process of its own, with its start. Targets
+for 10,000 trials: load and show under 0.5 s, resume under 1 s; memory that grows by a constant for each trial.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Memory(Silent):
 def tuned(store: Store, trials: int, listener: Listener | None = None) -> Result:
     """Tune, or go on."""
     level, program = load_program(PROGRAM, "loops", SIZES)
-    settings = Settings(workers=1, searcher="random")
+    settings = Settings(workers=1)
     budget = Budget(trials=trials)
     return tune_program(
         level,
