@@ -1,8 +1,9 @@
 """What a long run costs to resume, to show and to keep in memory, by its number of trials.
 
-Run `python benchmarks/store_resume.py [TRIALS ...]` (10,000 unless told). Candidates and searcher are those of
-the level `loops`; nothing is measured, a table answers. `show` is a process of its own, with its start. Targets
-for 10,000 trials: load and show under 0.5 s, resume under 1 s; memory that grows by a constant for each trial.
+Run `python benchmarks/store_resume.py [TRIALS ...]` (10,000 unless told). Candidates and searcher are those
+of the level `loops`; nothing is measured, a table answers. `show` is a process of its own, with its start.
+Targets for 10,000 trials: load and show under 0.5 s, resume under 1 s; memory that grows by a constant for
+each trial.
 """
 
 from __future__ import annotations
