@@ -163,8 +163,8 @@ class CanEnumerate(Space, Protocol):
 class CanFeaturise(Space, Protocol):
     """A space that describes candidates by numbers, without building them.
 
-    Offered by the template space of `loops`; used by `model-guided`, and by fitting
-    models.
+    Offered by the template space of `loops`, and the spaces of `llvm`, `hlo` and `graph`; used by
+    `model-guided`, and by fitting models.
     """
 
     @property

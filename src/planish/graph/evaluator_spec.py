@@ -9,7 +9,7 @@ from functools import partial
 from planish.core import Candidate, Reference, Task
 from planish.graph.counters import QUANTITIES, counters
 from planish.graph.evaluator import LAST_TIMING, TIMING, GraphEvaluatorSpec, lacking
-from planish.graph.first_lists import GOOD_LISTS, class_lists
+from planish.graph.first_lists import GOOD_LISTS, class_lists, recognition_of
 from planish.graph.installed import SETTINGS
 from planish.graph.model_cache import ModelCache
 from planish.graph.passes import SETTABLE, Selection, Set, passes_of_kind, selection_of
@@ -95,7 +95,10 @@ def space_of(task: Task[GraphProgram], name: str) -> SelectionSpace:
         return Letters((*found.rewrites, *program.allow), found.runtime, offline, changes)
 
     namer = examiner.name if name == "exact" else None
-    return SelectionSpace(every if name == "all" else relevant, namer, partial(seeds_of, task))
+    letters = every if name == "all" else relevant
+    return SelectionSpace(
+        letters, namer, partial(seeds_of, task), model=lambda: recognition_of(program).features
+    )
 
 
 def seeds_of(task: Task[GraphProgram], taught: Sequence[Candidate] = ()) -> Sequence[Selection]:

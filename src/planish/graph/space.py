@@ -7,11 +7,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from planish.core import UNTAUGHT, Candidate, SearchContext, Step
+from planish.core import UNTAUGHT, Candidate, FeatureSchema, SearchContext, Step
 from planish.graph.passes import Disable, Offline, Rewrite, Selection, Set, selection_of
+from planish.graph.selection_features import selection_features, selection_schema
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.random import Generator
+    from numpy.typing import NDArray
+
+    from planish.graph.architecture import Features
 
 LONGEST = 8
 """Rewriting passes of the longest list."""
@@ -51,6 +56,7 @@ class SelectionSpace:
         seeds: gives selections that are known to be good for models like this one, the best first, among
             them those that other models taught.
         longest: rewriting passes of the longest list.
+        model: tells what the model's graph is made of, when features are asked for first.
     """
 
     def __init__(
@@ -59,7 +65,9 @@ class SelectionSpace:
         name: Callable[[tuple[str, ...]], str] | None = None,
         seeds: Callable[[Sequence[Candidate]], Sequence[Selection]] = lambda _: (),
         longest: int = LONGEST,
+        model: Callable[[], Features | None] = lambda: None,
     ) -> None:
+        self._tell_model = model
         self._make_letters = letters
         self._name = name
         self._seeds_with = seeds
@@ -173,6 +181,19 @@ class SelectionSpace:
     def selected(self, candidate: Candidate, places: Sequence[int]) -> Candidate:
         """Give the steps at these places alone; every list is legal."""
         return Candidate(tuple(candidate.steps[place] for place in places))
+
+    @property
+    def schema(self) -> FeatureSchema:
+        """What `features` gives; see `planish.graph.selection_features`."""
+        return selection_schema()
+
+    def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
+        """Describe selections, and the model that they are for."""
+        return selection_features(self._model, candidates)
+
+    @cached_property
+    def _model(self) -> Features | None:
+        return self._tell_model()
 
 
 def _drawn(names: Sequence[str], count: int, rng: Generator) -> list[str]:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, ScheduleError, did_you_mean
+from planish.core import Candidate, FeatureSchema, ScheduleError, did_you_mean
 from planish.hlo.crossing import children
 from planish.hlo.edits import EDITS, Draft, TileBatch, propose
-from planish.hlo.patch import extended, replay
+from planish.hlo.patch import extended, original, replay
+from planish.hlo.patch_features import SCHEMA, Original, patch_features
 from planish.hlo.program import Program
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.random import Generator
+    from numpy.typing import NDArray
 
 MUTATIONS = 3
 """Edits of an initial individual (section 4)."""
@@ -89,6 +93,19 @@ class PatchSpace:
     def state(self, candidate: Candidate) -> str:
         """Name what the module computes, and in what tiles: not the patch."""
         return self.draft(candidate).identity()
+
+    @property
+    def schema(self) -> FeatureSchema:
+        """What `features` gives; see `planish.hlo.patch_features`."""
+        return SCHEMA
+
+    def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
+        """Describe patches, and the modules that they give; raises ScheduleError where one is illegal."""
+        return patch_features(self._original, candidates, map(self.draft, candidates))
+
+    @cached_property
+    def _original(self) -> Original:
+        return Original(original(self.program))
 
     def draft(self, candidate: Candidate) -> Draft:
         """Give the module of a patch, not to be changed; raises ScheduleError where the patch is illegal."""

@@ -100,7 +100,7 @@ class LlvmLevel:
         from planish.llvm.machine import elements_of
         from planish.llvm.passes import pass_space
 
-        return pass_space(name, elements_of(task.target), task.objectives[0].name)
+        return pass_space(name, elements_of(task.target), task.objectives[0].name, ir=task.program.ir)
 
     def evaluator(self, task: Task[IRProgram], *, final: bool = False) -> LlvmEvaluatorSpec:
         """Make the spec for the task's evaluator.

@@ -25,6 +25,9 @@ from planish.search.rounds import Rounds, RoundSearcher
 from planish.search.sampling import new_sample
 from planish.search.visited import Visited
 
+CHAINS_EACH = 4
+"""Chains for each candidate of a batch: to draw all chains for a small first batch takes longer than it."""
+
 
 class CanBeGuided(CanEvolve, CanFeaturise, Protocol):
     """A space whose candidates have neighbours, and are described by numbers."""
@@ -59,7 +62,9 @@ class ModelGuided(RoundSearcher):
         *,
         batch: Annotated[int, Option("candidates measured before the model learns again", least=2)] = 64,
         first: Annotated[int, Option("candidates of the first batch; they double up to batch", least=2)] = 8,
-        chains: Annotated[int, Option("parallel chains of annealing", least=1)] = 128,
+        chains: Annotated[
+            int, Option("parallel chains of annealing, at most 4 for each of a batch", least=1)
+        ] = 128,
         steps: Annotated[int, Option("moves of each chain for a batch; TVM has 500", least=1)] = 4,
         temperature: Annotated[
             float, Option("at the first move, in deviations of predictions", least=0)
@@ -102,7 +107,7 @@ def guided(
         size = min(plan.batch, plan.first << min(number, 30))
         batch = [each for each in seeds if visited.add(each)] if number == 0 else []
         if learner.knows:
-            chains.begin(seeds, plan.chains, generator)
+            chains.begin(seeds, min(plan.chains, CHAINS_EACH * size), generator)
             chains.restart(candidate for _, candidate in best)
             # A small batch is not worth as many moves.
             met = chains.walk(learner.score, max(1, plan.steps * size // plan.batch), generator)

@@ -33,6 +33,7 @@ def pass_space(
     objective: str = "instructions",
     longest: int = LONGEST,
     coreset: Sequence[Sequence[str]] | None = None,
+    ir: str = "",
 ) -> PassSpace:
     """Make a space of pass lists by name.
 
@@ -45,6 +46,7 @@ def pass_space(
         objective: what is to be made less; it chooses the coreset.
         longest: passes of the longest list.
         coreset: the lists to begin with, and to draw passes after; the shipped ones by default.
+        ir: the module that the lists are for.
 
     Raises:
         PlanishError: there is no such space.
@@ -55,9 +57,9 @@ def pass_space(
     kept = [element for element in elements if element.tier == 1 or name != "safe"]
     seeds = _seeds(kept, coreset)
     if name == "uniform":
-        return PassSpace(kept, longest=longest, seeds=seeds)
+        return PassSpace(kept, longest=longest, seeds=seeds, ir=ir)
     weights = _weights(kept, coreset)
-    return PassSpace(kept, longest=longest, weights=weights, seeds=seeds, shapes=SHAPES)
+    return PassSpace(kept, longest=longest, weights=weights, seeds=seeds, shapes=SHAPES, ir=ir)
 
 
 def oz_of(texts: Collection[str]) -> str | None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from planish.core import UNTAUGHT, Candidate, SearchContext, Step
+from planish.core import UNTAUGHT, Candidate, FeatureSchema, SearchContext, Step
 from planish.llvm.passes.catalogue import Element
+from planish.llvm.passes.list_features import list_features, list_schema
 from planish.llvm.passes.random_lists import ANY_LIST, Shape, Weighted
 from planish.llvm.passes.step import candidate_of, pass_step, passes_of
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.random import Generator
+    from numpy.typing import NDArray
 
 LONGEST = 20
 """Passes of the longest list, unless said otherwise."""
@@ -34,6 +38,7 @@ class PassSpace:
         seeds: lists that are known to be good elsewhere, the best first; those that are not of this space
             are left out.
         shapes: patterns of sampled lists; those whose anchors are not of this space are left out.
+        ir: the module that the lists are for, as LLVM prints it; features tell of it.
     """
 
     def __init__(
@@ -44,7 +49,9 @@ class PassSpace:
         weights: Mapping[str, float] | None = None,
         seeds: Iterable[Sequence[str]] = (),
         shapes: Sequence[Shape] = ANY_LIST,
+        ir: str = "",
     ) -> None:
+        self._ir = ir
         self.elements = tuple(elements)
         self.longest = longest
         texts = tuple(element.text for element in elements)
@@ -116,10 +123,27 @@ class PassSpace:
             weights={text: usual * w + shown * ours.get(text, 0) for text, w in self._weights.items()},
             seeds=map(passes_of, self._seeds),
             shapes=self._shapes.items,
+            ir=self._ir,
         )
+
+    @property
+    def schema(self) -> FeatureSchema:
+        """What `features` gives; see `planish.llvm.passes.list_features`."""
+        return list_schema()
+
+    def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
+        """Describe lists, and the module that they are for; it is read once."""
+        return list_features(_autophase(self._ir), candidates)
 
     def _holds(self, passes: Sequence[str]) -> bool:
         return len(passes) <= self.longest and self._weights.keys() >= set(passes)
+
+
+@lru_cache(maxsize=4)
+def _autophase(ir: str) -> NDArray[np.int64]:
+    from planish.llvm.features.autophase import autophase
+
+    return autophase(ir)
 
 
 def _insert(passes: list[str], new: str, rng: Generator) -> None:
