@@ -37,6 +37,21 @@ def test_a_model_is_fitted_evaluated_exported_and_removed(planish: Planish, tmp_
     assert places()["loops"] != own
 
 
+def test_a_guided_run_tells_of_its_model(planish: Planish, tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    said = planish(
+        "tune", *PROGRAM, "--trials", "24", "--searcher", "model-guided", "--store", store, "--format", "json"
+    )
+    run = json.loads(said.out)["run"]
+    assert run["seconds"]["model"] > 0
+    shown = planish("show", run["id"], "--store", store)
+    assert "rank correlation" in shown.out
+    batches = json.loads(planish("show", run["id"], "--store", store, "--format", "json").out)["model"][
+        "batches"
+    ]
+    assert [batch["before"] for batch in batches] == [0, 8]
+
+
 def test_errors_are_one_line(planish: Planish, tmp_path: Path) -> None:
     assert "none of your own" in planish("models", "remove", "loops").error
     assert "unknown model 'lops'" in planish("models", "export", "lops", tmp_path / "x").error

@@ -149,11 +149,12 @@ def save_run(
     *,
     task: Task | None = None,
     end: bool = True,
+    searcher: str = "random",
 ) -> str:
     """Store a run that began now; the trials' times are kept apart from `STARTED` as they were."""
     run_id = store.begin_run(
         task or task_of("oak"),
-        searcher="random",
+        searcher=searcher,
         space="cuts",
         seed=7,
         options={"temperature": "0.5"},

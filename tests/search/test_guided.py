@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.core import Candidate, PlanishError, rng
+from planish.learn import learner as learning
 from planish.learn.cost import XgboostTrees, dataset_of, made_model, write_model
-from planish.search import learner as learning
 from planish.search import make_searcher
 from planish.search.diverse import choose_diverse
 from planish.search.model_annealing import Chains

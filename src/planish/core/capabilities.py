@@ -200,6 +200,19 @@ class CanRecall(Searcher, Protocol):
 
 
 @runtime_checkable
+class HasModel(Searcher, Protocol):
+    """A searcher that asks a model, and knows how long that took.
+
+    Offered by `model-guided`; used by the loop, which counts that time beside the search's.
+    """
+
+    @property
+    def model_s(self) -> float:
+        """Seconds that the model took so far, a part of what it took to ask and to tell."""
+        ...
+
+
+@runtime_checkable
 class CanAnchor(EvaluatorSpec, Protocol):
     """A factory whose evaluators measure relative to the baseline.
 

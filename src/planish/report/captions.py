@@ -18,6 +18,11 @@ def captions(story: ReportData) -> Mapping[str, str]:
         "tradeoffs": _tradeoffs(story),
         "growth": "The hypervolume is the space between the front and a point twice as bad as the baseline "
         "in each objective, in units of what the baseline alone has. It counts what the search measured.",
+        "model": "Each batch is predicted by a model that has learnt from the trials before it alone. Its "
+        "order is compared with the measured one by Spearman's rank correlation: 1 is the same order, 0 is "
+        "chance. A batch holds what the model takes for good, which is harder to put in order than all there "
+        "is. Last, the winner is given other trials' values, one feature at a time: how much worse it is "
+        "predicted to be then.",
         "time": _time(story),
     }
 

@@ -15,6 +15,7 @@ MEANING: Mapping[str, str] = {
     "worker": "starting worker processes, and all that belongs to no stage",
     "load": "reading the program and making its space, before the search",
     "search": "choosing what to try next",
+    "model": "learning what candidates cost, describing them and predicting it, for that choice",
     "store": "reading and writing the store",
     "workers": "starting the first worker processes",
     "minimise": "leaving steps out of the front that change nothing",

@@ -15,6 +15,7 @@ from planish.report.data import ReportData, read_report_data
 from planish.report.effect_grids import effect_grids
 from planish.report.failure_groups import failure_groups
 from planish.report.front_table import front_table
+from planish.report.guidance import Guidance, guidance_of
 from planish.report.pareto import tradeoffs
 from planish.report.provenance import provenance, repeat
 from planish.report.sample_plots import strip_of
@@ -50,7 +51,8 @@ def write_report(store: Reader, run_id: str, level: Level, path: Path) -> Path:
         ProgramError: the level does not have a step of a trial.
         PlanishError: the file cannot be written.
     """
-    page = _render(read_report_data(store, run_id, level))
+    story = read_report_data(store, run_id, level)
+    page = _render(story, guidance_of(story, level))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # What failed programs say may hold halves of characters.
@@ -62,7 +64,7 @@ def write_report(store: Reader, run_id: str, level: Level, path: Path) -> Path:
     return path
 
 
-def _render(story: ReportData) -> str:
+def _render(story: ReportData, guidance: Guidance | None) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from plotly.offline import get_plotlyjs
 
@@ -78,10 +80,10 @@ def _render(story: ReportData) -> str:
     environment.filters.update({name: getattr(wording, name) for name in names})
     environment.filters["title_of"] = wording.title  # `title` is one of Jinja's own
     template = environment.get_template("report.html.jinja")
-    return template.render(_contents(story), plotly_js=get_plotlyjs())
+    return template.render(_contents(story, guidance), plotly_js=get_plotlyjs())
 
 
-def _contents(story: ReportData) -> dict[str, Any]:
+def _contents(story: ReportData, guidance: Guidance | None) -> dict[str, Any]:
     front = story.front
     stages = stage_times(story.trials, story.run.seconds)
     groups = failure_groups(story.trials)
@@ -101,7 +103,7 @@ def _contents(story: ReportData) -> dict[str, Any]:
         "other_failures": sum(group.count for group in groups[_GROUPS_MAX:]),
         "provenance": provenance(story),
         "repeat": repeat(story),
-        "charts": _charts(story, stages),
+        "charts": {**_charts(story, stages), "model": _model(story, guidance)},
         "text_max": _TEXT_MAX,
         "detail_max": _DETAIL_MAX,
         "steps_max": _STEPS_MAX,
@@ -122,6 +124,12 @@ def _charts(story: ReportData, stages: Sequence[StageTime]) -> Mapping[str, Sequ
         "growth": _growth(story),
         "time": [figure for figure in bars if figure],
     }
+
+
+def _model(story: ReportData, guidance: Guidance | None) -> Sequence[Mapping[str, Any]]:
+    from planish.report.draw_model import model_figures
+
+    return [] if guidance is None else model_figures(guidance, story.objective)
 
 
 def _search(story: ReportData) -> list[Mapping[str, Any]]:

@@ -17,10 +17,11 @@ from planish.core import (
     SearchContext,
     rng,
 )
+from planish.learn.learner import Learner, make_learner
 from planish.search.diverse import choose_diverse
-from planish.search.learner import Learner, make_learner
 from planish.search.model_annealing import Chains
 from planish.search.options import Option
+from planish.search.recall import Recall
 from planish.search.rounds import Rounds, RoundSearcher
 from planish.search.sampling import new_sample
 from planish.search.visited import Visited
@@ -81,9 +82,15 @@ class ModelGuided(RoundSearcher):
         model: Annotated[str, Option("global model: auto, none, or a file")] = "auto",
     ) -> None:
         plan = Plan(batch, first, chains, steps, temperature, restarts, epsilon, top, alpha)
-        learner = make_learner(space, seed, model, objective, acquisition, bound)
+        self._learner = learner = make_learner(space, seed, model, objective, acquisition, bound)
         seeds = space.seeds(context) if isinstance(space, CanSeed) else ()
-        super().__init__(objectives, guided(space, seed, plan, learner, seeds))
+        # Chains walk on, so nothing is recalled; but nothing is drawn before it is asked.
+        super().__init__(objectives, guided(space, seed, plan, learner, seeds), Recall())
+
+    @property
+    def model_s(self) -> float:
+        """Seconds that learning, describing candidates and predicting took; see `planish.core.HasModel`."""
+        return self._learner.seconds
 
 
 def guided(

@@ -114,6 +114,11 @@ class Journal:
         self.progress.add(trial)
         self.listener.trial(trial, self.progress)
 
+    def part(self, stage: str, name: str, seconds: float) -> None:
+        """Count a part of a stage's time as a stage of its own."""
+        self.seconds[stage] = max(0.0, self.seconds.get(stage, 0.0) - seconds)
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+
     @contextmanager
     def timed(self, stage: str) -> Generator[None]:
         """Count the block's time for a stage."""

@@ -16,6 +16,7 @@ from planish.core import (
     EvaluatorSpec,
     Executor,
     Failed,
+    HasModel,
     Lost,
     PlanishError,
     Searcher,
@@ -127,6 +128,8 @@ class Run:
             loop.search()
         finally:
             self.start_s = under_way.start_s
+            if isinstance(self.searcher, HasModel):
+                journal.part("search", "model", self.searcher.model_s)
 
     def _measure_baseline(self, loop: Loop) -> None:
         """Measure what others are compared with, before there are any.

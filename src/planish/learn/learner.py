@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,12 +33,17 @@ class Learner:
         knows: whether it predicts before it has learnt anything.
         acquisition: what is asked of the model: "mean", "ei" or "ucb".
         bound: deviations of the confidence bound.
+
+    Attributes:
+        knows: whether it predicts by now.
+        seconds: that learning and predicting took so far, with describing the candidates.
     """
 
     def __init__(
         self, space: CanFeaturise, model: CostModel, acquisition: str, bound: float, *, knows: bool
     ) -> None:
         self.knows = knows
+        self.seconds = 0.0
         self._space, self._model, self._acquisition, self._bound = space, model, acquisition, bound
         self._features: list[NDArray[np.float32]] = []
         self._costs: list[float | None] = []
@@ -44,6 +51,10 @@ class Learner:
 
     def learn(self, candidates: Sequence[Candidate], costs: Sequence[float | None]) -> None:
         """Learn from what was measured, and from all before; where all failed there is nothing to learn."""
+        with self._timed():
+            self._learn(candidates, costs)
+
+    def _learn(self, candidates: Sequence[Candidate], costs: Sequence[float | None]) -> None:
         import numpy as np
 
         from planish.learn.cost import can_grow, dataset_of
@@ -64,8 +75,21 @@ class Learner:
         """Predict what candidates cost, or what it is worth to measure them; less is better."""
         from planish.learn.cost import acquire
 
-        found = self._model.predict(self._space.features(candidates))
-        return acquire(self._acquisition, found, self._best, self._bound)
+        with self._timed():
+            found = self._model.predict(self._space.features(candidates))
+            return acquire(self._acquisition, found, self._best, self._bound)
+
+    def predict(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Predict what candidates cost that are described by (n, width) features; less is better."""
+        return self._model.predict(features).mean[:, 0]
+
+    @contextmanager
+    def _timed(self) -> Generator[None]:
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds += time.monotonic() - begun
 
 
 def make_learner(

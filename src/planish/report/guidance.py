@@ -1,0 +1,144 @@
+"""What the model of a guided search was worth: predicted against measured, and why it likes the winner.
+
+It is computed anew from the trials, by a model of the same kind, options and seed that learns from batches as
+the search's did. So a run that was taken up again, or that another process ran, tells the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from planish.core import Candidate, CanFeaturise, Level, PlanishError, ScheduleError, Trial
+from planish.learn.learner import Learner, make_learner
+from planish.report.curve import value_of
+from planish.report.data import ReportData
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+SEARCHER = "model-guided"
+FIRST, BATCH = 8, 64
+"""The searcher's own, where the run names no others."""
+BESIDE = 64
+"""Trials, evenly chosen, whose features the winner is given one by one."""
+SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Trials that were chosen by what was known before.
+
+    Args:
+        before: how many trials were learnt from.
+        places: of each trial that was measured, where the prediction put it: 0 is the best, 1 the worst.
+        values: what was measured of them.
+        correlation: of the predicted order with the measured one, Spearman's.
+    """
+
+    before: int
+    places: Sequence[float]
+    values: Sequence[float]
+    correlation: float
+
+
+@dataclass(frozen=True)
+class Guidance:
+    """What a model knew in a run.
+
+    Args:
+        batches: those that were predicted before they were measured.
+        importance: feature to how much worse the winner is predicted to be with other trials' values of it,
+            in standard deviations of what is predicted for trials; the greatest first.
+    """
+
+    batches: Sequence[Batch]
+    importance: Sequence[tuple[str, float]]
+
+
+def guidance_of(story: ReportData, level: Level) -> Guidance | None:
+    """Compute what the model of a run knew; None where no model guided it, or its features are not known.
+
+    Args:
+        story: the run.
+        level: of its task.
+    """
+    if story.run.searcher != SEARCHER or story.best is None:
+        return None
+    try:
+        space = _space(story, level)
+        if space is None:
+            return None
+        learner = _learner(story, space)
+        batches = list(_batches(story, learner))
+        return Guidance(batches, _importance(story, space, learner)) if learner.knows else None
+    except PlanishError:  # a file, or the model that the user named, is gone
+        return None
+
+
+def _space(story: ReportData, level: Level) -> CanFeaturise | None:
+    program = level.read(story.task.program, story.task.target)
+    space = level.space(story.task.bind(program), story.run.space)
+    return space if isinstance(space, CanFeaturise) else None
+
+
+def _learner(story: ReportData, space: CanFeaturise) -> Learner:
+    options = story.run.options
+    model, objective = str(options.get("model", "auto")), str(options.get("objective", "rank"))
+    return make_learner(space, story.run.seed, model, objective, "mean", 0.0)
+
+
+def _batches(story: ReportData, learner: Learner) -> Iterator[Batch]:
+    """Predict and learn batch after batch; batches have the sizes that the search wants."""
+    size, most = int(story.run.options.get("first", FIRST)), int(story.run.options.get("batch", BATCH))
+    start = 0
+    while batch := story.trials[start : start + size]:
+        if learner.knows:
+            yield _batch(story, learner, start, batch)
+        costs = [trial.cost(story.objective) for trial in batch]
+        learner.learn([trial.candidate for trial in batch], costs)
+        start, size = start + size, min(2 * size, most)
+
+
+def _batch(story: ReportData, learner: Learner, before: int, trials: Sequence[Trial]) -> Batch:
+    import numpy as np
+
+    from planish.learn.cost.metrics import rank_correlation
+
+    measured = [trial for trial in trials if value_of(trial, story.objective) is not None]
+    values = [value for trial in measured if (value := value_of(trial, story.objective)) is not None]
+    scores = learner.score([trial.candidate for trial in measured]) if measured else np.zeros(0, np.float32)
+    places = np.argsort(np.argsort(scores, kind="stable"), kind="stable") / max(1, len(measured) - 1)
+    costs = np.array([story.objective.cost(value) for value in values], np.float32)
+    return Batch(before, [float(place) for place in places], values, rank_correlation(scores, costs))
+
+
+def _importance(story: ReportData, space: CanFeaturise, learner: Learner) -> Sequence[tuple[str, float]]:
+    """Give the winner other trials' features, one column at a time."""
+    import numpy as np
+
+    every = [trial.candidate for trial in story.trials]
+    others = space.features(every[:: -(-len(every) // BESIDE)])
+    winner = _row(story, space)
+    varied = np.flatnonzero((others != winner).any(axis=0))
+    changed = np.tile(winner, (len(varied), len(others), 1))
+    for number, column in enumerate(varied):
+        changed[number, :, column] = others[:, column]
+    unit = float(learner.predict(others).std()) or 1.0
+    found = learner.predict(changed.reshape(-1, others.shape[1])).reshape(len(varied), len(others))
+    worse = (found.mean(axis=1) - learner.predict(winner[None])[0]) / unit
+    order = np.argsort(-np.abs(worse), kind="stable")[:SHOWN]
+    names = space.schema.names
+    return [(names[varied[i]], float(worse[i])) for i in order if worse[i]]
+
+
+def _row(story: ReportData, space: CanFeaturise) -> NDArray[np.float32]:
+    """Describe the winner; where it has no features, as a library's call, the best of the search."""
+    assert story.best is not None
+    winner: Candidate = story.finalists[0].candidate if story.finalists else story.best.candidate
+    try:
+        return space.features([winner])[0]
+    except ScheduleError:
+        return space.features([story.best.candidate])[0]

@@ -1,0 +1,106 @@
+"""What a report tells of the model that guided a search."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from planish.core import Measured, Space, Step, Task, Trial, rng
+from planish.learn.cost import XgboostTrees, dataset_of, made_model, write_model
+from planish.report import write_report
+from planish.report.data import ReportData, read_report_data
+from planish.report.guidance import guidance_of
+from planish.store import open_store
+from planish.testing.lattice import Lattice, Set
+from report.page import Page
+from report.planks import STARTED, Planks, save_run
+
+LATTICE = Lattice((12, 6, 6))
+COUNT = 100
+
+
+class Knobs(Planks):
+    """Planks whose candidates are turns of knobs."""
+
+    steps: Mapping[str, type[Step]] = {"Set": Set}
+
+    def space(self, task: Task, name: str) -> Space:
+        del task, name
+        return LATTICE
+
+
+def trials() -> list[Trial]:
+    drawn = dict.fromkeys(LATTICE.sample(rng(3, i)) for i in range(2 * COUNT))
+    return [
+        Trial(candidate, LATTICE.outcome(candidate), i, 7, {"run": 1e-3}, "shed", STARTED + i + 1)
+        for i, candidate in enumerate(list(drawn)[:COUNT])
+    ]
+
+
+def story(path: Path, searcher: str = "model-guided", some: list[Trial] | None = None) -> ReportData:
+    with open_store(path / "s.db") as store:
+        run_id = save_run(store, trials() if some is None else some, searcher=searcher)
+        return read_report_data(store, run_id, Knobs())
+
+
+def test_batches_are_predicted_by_what_was_before_them(tmp_path: Path) -> None:
+    found = guidance_of(story(tmp_path), Knobs())
+    assert found is not None
+    assert [batch.before for batch in found.batches] == [8, 24, 56]
+    last = found.batches[-1]
+    measured = sum(isinstance(trial.outcome, Measured) for trial in trials()[56:])
+    assert len(last.places) == len(last.values) == measured  # those that failed are left out
+    assert min(last.places) == 0
+    assert max(last.places) == 1
+    assert last.correlation > 0.5
+
+
+def test_what_makes_the_winner_good_comes_first(tmp_path: Path) -> None:
+    found = guidance_of(story(tmp_path), Knobs())
+    assert found is not None
+    names = dict(found.importance)
+    assert names.keys() <= {*LATTICE.schema.names}
+    assert found.importance[0][1] > 0
+    assert [abs(worse) for _, worse in found.importance] == sorted(map(abs, names.values()), reverse=True)
+
+
+def test_a_global_model_predicts_the_first_batch_too(tmp_path: Path) -> None:
+    every = list(LATTICE.candidates())
+    trees = XgboostTrees()
+    costs = [out.values["time_s"] if isinstance(out := LATTICE.outcome(c), Measured) else None for c in every]
+    data = dataset_of(LATTICE.features(every), costs)
+    trees.fit(data)
+    path = tmp_path / "m.npz"
+    write_model(made_model("planks", LATTICE.schema, "rank", {}, data, trees.trees), path)
+    told = story(tmp_path)
+    guided = replace(told, run=replace(told.run, options={"model": str(path)}))
+    found = guidance_of(guided, Knobs())
+    assert found is not None
+    assert [batch.before for batch in found.batches] == [0, 8, 24, 56]
+    gone = replace(told, run=replace(told.run, options={"model": str(tmp_path / "gone.npz")}))
+    assert guidance_of(gone, Knobs()) is None
+
+
+@pytest.mark.parametrize("searcher", ["random", "genetic"])
+def test_other_searchers_have_no_model(tmp_path: Path, searcher: str) -> None:
+    assert guidance_of(story(tmp_path, searcher), Knobs()) is None
+
+
+def test_a_run_of_failures_or_without_trials_has_none(tmp_path: Path) -> None:
+    assert guidance_of(story(tmp_path, some=[]), Knobs()) is None
+    failures = [each for each in trials() if not isinstance(each.outcome, Measured)]
+    assert failures
+    renumbered = [replace(each, index=i) for i, each in enumerate(failures)]
+    assert guidance_of(story(tmp_path, some=renumbered), Knobs()) is None
+
+
+def test_the_page_has_a_section_of_it(tmp_path: Path) -> None:
+    with open_store(tmp_path / "s.db") as store:
+        guided, other = (save_run(store, trials(), searcher=name) for name in ("model-guided", "random"))
+        pages = [
+            Page(write_report(store, run, Knobs(), tmp_path / f"{run}.html").read_text(encoding="utf-8"))
+            for run in (guided, other)
+        ]
+    assert "rank correlation" in pages[0].sections["model"]
+    assert "model" not in pages[1].sections
