@@ -182,6 +182,28 @@ class CanFeaturise(Space, Protocol):
 
 
 @runtime_checkable
+class CanObserve(CanStep, Protocol):
+    """A space of numbered actions that describes where a candidate stands, for who chooses the next action.
+
+    Offered by the cursor space of `loops`; used by policies that are networks, and by training them.
+    """
+
+    @property
+    def actions(self) -> Sequence[Step]:
+        """List every step that may ever be legal, in a fixed order."""
+        ...
+
+    @property
+    def observed(self) -> FeatureSchema:
+        """What the columns of an observation mean."""
+        ...
+
+    def observe(self, candidate: Candidate) -> NDArray[np.int64]:
+        """Describe where a candidate stands; (rows, columns), always of the same shape, padded with zeros."""
+        ...
+
+
+@runtime_checkable
 class CanRecall(Searcher, Protocol):
     """A searcher that need not find again what the same search proposed before.
 

@@ -58,6 +58,41 @@ class Searcher(Protocol):
         ...
 
 
+class PolicyState(Protocol):
+    """Where a policy stands: what it has read, and the steps so far. It is a value: branches share it."""
+
+    @property
+    def candidate(self) -> Candidate:
+        """The steps so far."""
+        ...
+
+
+class Policy(Protocol):
+    """Gives probabilities of the next step: a network, a language model, a table.
+
+    Whoever follows one neither trains nor measures. All methods are deterministic.
+    """
+
+    def begin(self, space: Space) -> PolicyState:
+        """Give the state before the first step.
+
+        Raises:
+            PlanishError: it is not for this space.
+        """
+        ...
+
+    def extend(self, state: PolicyState, step: Step) -> PolicyState:
+        """Give the state after one of the steps that `log_probabilities` lists."""
+        ...
+
+    def log_probabilities(self, states: Sequence[PolicyState]) -> Sequence[Mapping[Step | None, float]]:
+        """Give, for each state, every legal next step with the logarithm of its probability.
+
+        None is the end. Whatever is illegal is not listed, and the rest sums to 1.
+        """
+        ...
+
+
 class StageClock(Protocol):
     """Times the stages of one evaluation and lets the executor enforce their limits."""
 

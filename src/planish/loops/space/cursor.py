@@ -10,13 +10,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, ScheduleError, Step
+from planish.core import Candidate, FeatureSchema, ScheduleError, Step
 from planish.loops.ir.schedule import Order, Schedule, loop_text, unscheduled
 from planish.loops.lang.program import Program
+from planish.loops.space.observing import OBSERVED, observe
 from planish.loops.steps import Split, Swap
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.random import Generator
+    from numpy.typing import NDArray
 
 State = tuple[Schedule, int]
 """A schedule, and which loop of its main nest the cursor is on."""
@@ -132,7 +135,7 @@ class CursorSpace:
         self, program: Program, factors: Sequence[int] = FACTORS, loops_max: int = LOOPS_MAX
     ) -> None:
         moves: tuple[CursorStep, ...] = (Up(), Down(), SwapUp(), SwapDown())
-        self.actions = (*moves, *(SplitBy(factor) for factor in factors))
+        self.actions: Sequence[CursorStep] = (*moves, *(SplitBy(factor) for factor in factors))
         self._program = program
         self._loops_max = loops_max
         # Recursive on the prefix, which a neighbour has mostly left here: each candidate takes one step.
@@ -156,6 +159,15 @@ class CursorSpace:
         schedule, cursor = self._reached(candidate.steps)
         order = _order(schedule)
         return f"{schedule.text} @ {loop_text(order[cursor]) if order else ''}"
+
+    @property
+    def observed(self) -> FeatureSchema:
+        """The thesis' twenty integers for each loop (3.6.4)."""
+        return OBSERVED
+
+    def observe(self, candidate: Candidate) -> NDArray[np.int64]:
+        """Describe the loops where a candidate leads; (the most loops that there may be, 20)."""
+        return observe(*self._reached(candidate.steps), self._loops_max)
 
     def sample(self, rng: Generator) -> Candidate:
         """Take 1 to 10 random actions from the start (the thesis's random search)."""

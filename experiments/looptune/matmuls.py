@@ -1,0 +1,146 @@
+"""A policy beside the thesis' searches on its test matmuls, in one space (figures 3.8 and 3.9).
+
+    python experiments/looptune/matmuls.py [--cases 25] [--seconds 1] [--long 10] [--policy auto]
+
+For each of the first test matmuls: what the policy's end computes a second, without any other measurement;
+the best of 16 samples (Priority Sampling); and what each search has found after so many seconds, and after
+long. All states are built, verified and timed alike, in this process, on one core. The table has geometric
+means over the cases, as shares of the best that anything found; times are medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+
+from planish.core import Candidate, Measured, Stage, Trial
+from planish.learn.policy import NetworkPolicy, policy_for
+from planish.loops.evaluator import LoopsEvaluatorSpec
+from planish.loops.level import LoopsLevel
+from planish.loops.space import CursorSpace
+from planish.loops.workloads import matmul, thesis_split
+from planish.search.factory import make_searcher
+from planish.search.following import followed, priority_samples
+
+SEARCHES: Mapping[str, tuple[str, Mapping[str, int]]] = {
+    "greedy, look-ahead 1": ("greedy1", {}),
+    "greedy, look-ahead 2": ("greedy2", {}),
+    "beam 2, depth first": ("beam-dfs", {"width": 2}),
+    "beam 4, depth first": ("beam-dfs", {"width": 4}),
+    "beam 2, breadth first": ("beam-bfs", {"width": 2}),
+    "beam 4, breadth first": ("beam-bfs", {"width": 4}),
+    "random": ("random", {}),
+}
+SAMPLES = 16
+Rate = Callable[[Candidate], float]
+
+
+class Case:
+    """A matmul, and how fast its schedules are.
+
+    Args:
+        size: m, n and k.
+    """
+
+    def __init__(self, size: tuple[int, int, int]) -> None:
+        program = matmul(*size)
+        self.space = CursorSpace(program)
+        self._evaluator = LoopsEvaluatorSpec(program, LoopsLevel().target(program, 1))()
+
+    def trial(self, candidate: Candidate, place: int) -> Trial:
+        """Build, verify and time a schedule."""
+        return Trial(candidate, self._evaluator.evaluate(candidate, untimed), place, 0)
+
+    def rate(self, candidate: Candidate) -> float:
+        """Give GFLOPS."""
+        return rate_of(self.trial(candidate, 0))
+
+
+@contextmanager
+def untimed(stage: Stage) -> Generator[None]:
+    """Time no stage."""
+    del stage
+    yield
+
+
+def rate_of(trial: Trial) -> float:
+    """Give GFLOPS; 0 for a failure."""
+    return trial.outcome.values["gflops"] if isinstance(trial.outcome, Measured) else 0.0
+
+
+def searched(case: Case, name: str, options: Mapping[str, int], moments: tuple[float, float]) -> list[float]:
+    """Search, and give the best rate after each of two moments."""
+    searcher = make_searcher(name, case.space, [LoopsLevel.objectives["gflops"]], 0, options)
+    begun, best, found, place = time.monotonic(), 0.0, list[float](), 0
+    while time.monotonic() < begun + moments[1] and (asked := searcher.ask(8)):
+        trials = [case.trial(candidate, place + number) for number, candidate in enumerate(asked)]
+        place += len(asked)
+        searcher.tell(trials)
+        if not found and time.monotonic() > begun + moments[0]:
+            found.append(best)
+        best = max(best, *map(rate_of, trials))
+    return [*found, *[best] * (2 - len(found))]
+
+
+def measured(size: tuple[int, int, int], policy: str, moments: tuple[float, float]) -> dict[str, float]:
+    """Measure one case: way to GFLOPS, and seconds of the policy's walk."""
+    case = Case(size)
+    walker = NetworkPolicy(policy_for(case.space, policy))
+    begun = time.perf_counter()
+    (end,) = followed(walker, case.space)
+    row = {"walk_s": time.perf_counter() - begun, "unscheduled": case.rate(case.space.start())}
+    row["policy"] = case.rate(end)
+    samples = islice(priority_samples(walker, case.space), SAMPLES)
+    row[f"policy, {SAMPLES} samples"] = max(map(case.rate, samples))
+    for title, (name, options) in SEARCHES.items():
+        soon, late = searched(case, name, options, moments)
+        row |= {f"{title}, {moments[0]:g} s": soon, f"{title}, {moments[1]:g} s": late}
+    return row
+
+
+def table(rows: list[dict[str, float]], soon: str) -> str:
+    """Write the table, and how often the policy beats every search that had little time."""
+    ways = [way for way in rows[0] if way != "walk_s"]
+    best = [max(row[way] for way in ways) for row in rows]
+    lines = ["| way | of the best | least | best in |", "|---|--:|--:|--:|"]
+    for way in ways:
+        shares = [row[way] / most for row, most in zip(rows, best, strict=True)]
+        first = sum(share > 0.99 for share in shares)
+        lines.append(f"| {way} | {statistics.geometric_mean(shares):.3f} | {min(shares):.3f} | {first} |")
+    searches = [way for way in ways if way.endswith(soon)]
+    ahead = sum(row["policy"] > max(row[way] for way in searches) for row in rows)
+    walk = 1e3 * statistics.median(row["walk_s"] for row in rows)
+    lines.append(
+        f"\nThe policy alone beats every search of {soon} in {ahead} of {len(rows)}; it takes {walk:.1f} ms."
+    )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure and print."""
+    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given.add_argument("--cases", type=int, default=25)
+    given.add_argument("--seconds", type=float, default=1.0)
+    given.add_argument("--long", type=float, default=10.0)
+    given.add_argument("--policy", default="auto")
+    given.add_argument("--save", type=Path, help="rows as JSON lines; those that are there are kept")
+    asked = given.parse_args()
+    rows = list[dict[str, float]]()
+    if asked.save and asked.save.exists():
+        rows = [json.loads(line) for line in asked.save.read_text().splitlines()]
+    for size in thesis_split()[1][len(rows) : asked.cases]:
+        rows.append(measured(size, asked.policy, (asked.seconds, asked.long)))
+        if asked.save:
+            with asked.save.open("a") as file:
+                file.write(json.dumps(rows[-1]) + "\n")
+    print(table(rows, f"{asked.seconds:g} s"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+"""Policies: what gives probabilities of the next step, how they are kept, and how they are learnt."""
+
+from planish.learn.policy.network import KINDS, Shape
+from planish.learn.policy.saved import (
+    SavedPolicy,
+    load_policy,
+    places,
+    policies_folder,
+    policy_for,
+    write_policy,
+)
+from planish.learn.policy.walking import NetworkPolicy
+
+__all__ = [
+    "KINDS",
+    "NetworkPolicy",
+    "SavedPolicy",
+    "Shape",
+    "load_policy",
+    "places",
+    "policies_folder",
+    "policy_for",
+    "write_policy",
+]

@@ -1,0 +1,175 @@
+"""What the store knows of where actions lead: the best continuation of each state that was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.core import Candidate, CanObserve, Level, PlanishError, ScheduleError, Task, Trial, rng
+from planish.store import Reader, StoredTask
+
+STEPS = 10
+"""Actions of an episode (thesis 3.6.2)."""
+DISCOUNT = 0.95
+"""Of what is gained a step later, as the thesis' winner has it (3.8.1)."""
+SHARPNESS = 0.01
+"""A continuation that is so much worse, as a share of the best speed, is e times less probable."""
+FARTHEST = 0.25
+"""What is worse than the best action by more is as bad as if it were by so much: it is not to be taken."""
+MOMENTS = 3
+"""A state is learnt from with so many numbers of steps left: who comes late must know it."""
+FEWEST = 50
+"""States of a program, below which there is little to see of its continuations."""
+UNKNOWN = -2.0
+"""The worth of an action whose outcome nobody has measured: below all that are known."""
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """What a network learns from: a row for each state.
+
+    Args:
+        observed: (states, rows, columns), as the space gives it.
+        left: (states,), the share of steps that are left.
+        behind: (states, actions + 1), by how much an action, or at last the end, is worse than the best of
+            them, as a share of the best speed, at most `FARTHEST`; NaN where nobody knows where it leads.
+        groups: (states,), the place of its program among `programs`.
+        programs: canonical texts.
+        space: of one of the programs.
+    """
+
+    observed: NDArray[np.int64]
+    left: Floats
+    behind: Floats
+    groups: NDArray[np.int64]
+    programs: Sequence[str]
+    space: CanObserve
+
+
+def read_lessons(store: Reader, level: Level[Any], told: Callable[[str], None] = lambda _: None) -> Lessons:
+    """Read from a store what is known of a level's programs in a space of numbered actions.
+
+    Raises:
+        PlanishError: it knows nothing of that kind.
+    """
+    parts: list[tuple[NDArray[np.int64], Floats, Floats]] = []
+    programs, space = list[str](), None
+    for key in dict.fromkeys(run.task_key for run in reversed(store.runs())):
+        stored = store.task(key)
+        mine = _space(level, stored) if stored.level == level.name else None
+        if mine is None:
+            continue
+        known = _Known(mine, store.trials(key, level.steps), stored)
+        if len(known.nodes) < FEWEST:
+            continue
+        told(stored.program)
+        parts.append(known.lessons())
+        programs.append(stored.program)
+        space = mine
+    if space is None:
+        raise PlanishError(
+            f"the store has no runs of the level '{level.name}' in a space of numbered actions",
+            "Search there first: planish tune ... --space steps --searcher beam-bfs.",
+        )
+    observed, left, behind = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    groups = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
+    return Lessons(observed, left, behind, groups, programs, space)
+
+
+class _Known:
+    """The states of one program that were measured, and which actions lead from one to another.
+
+    Args:
+        space: of the program.
+        trials: what was measured, in whatever space.
+        stored: its task.
+    """
+
+    def __init__(self, space: CanObserve, trials: Sequence[Trial], stored: StoredTask) -> None:
+        self._space = space
+        self.nodes: dict[str, tuple[Candidate, float]] = {}
+        costs = ((trial.candidate, trial.cost(stored.objectives[0])) for trial in trials)
+        # The shortest way to a state is met first, and leaves the most steps for what follows.
+        for candidate, cost in sorted(costs, key=lambda pair: len(pair[0].steps)):
+            if cost is not None and (state := _state(space, candidate)) is not None:
+                self.nodes.setdefault(state, (candidate, cost))
+
+    def lessons(self) -> tuple[NDArray[np.int64], Floats, Floats]:
+        """Give what is observed in each state, the share of steps left, and how far behind actions are."""
+        worth = worths(self._speeds(), self._follows())
+        candidates = [candidate for candidate, _ in self.nodes.values()]
+        places, left = self._moments([len(candidate.steps) for candidate in candidates])
+        ahead = np.pad(worth[left, places], ((0, 0), (0, 1)))  # nothing is gained by the end
+        # Where nothing is known of what follows there is nothing to learn.
+        useful = ahead[:, :-1].max(axis=1) > UNKNOWN
+        places, left, ahead = places[useful], left[useful], ahead[useful]
+        observed = np.stack([self._space.observe(candidate) for candidate in candidates])
+        behind = np.minimum(ahead.max(axis=1, keepdims=True) - ahead, FARTHEST)
+        behind[ahead == UNKNOWN] = np.nan
+        return observed[places], (left / STEPS).astype(np.float32), behind.astype(np.float32)
+
+    def _moments(self, done: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Choose for each state how many steps are left: as many as can be, and some fewer."""
+        random = rng(0, len(done))
+        most = np.maximum(STEPS - np.array(done), 0)
+        less = [np.ceil(most * random.random(len(done))).astype(np.int64) for _ in range(MOMENTS - 1)]
+        return np.tile(np.arange(len(done)), MOMENTS), np.concatenate([most, *less])
+
+    def _speeds(self) -> NDArray[np.float64]:
+        """Give the speed of each state as a share of the best one's."""
+        costs = np.array([cost for _, cost in self.nodes.values()])
+        return costs.min() / costs
+
+    def _follows(self) -> NDArray[np.int64]:
+        """Give the place of the state after each action; -1 where it is illegal, or unknown."""
+        place = {state: number for number, state in enumerate(self.nodes)}
+        number = {action: column for column, action in enumerate(self._space.actions)}
+        found = np.full((len(place), len(number)), -1)
+        for row, (candidate, _) in enumerate(self.nodes.values()):
+            for step in self._space.steps(candidate):
+                after = self._space.state(self._space.extend(candidate, step))
+                found[row, number[step]] = place.get(after, -1)
+        return found
+
+
+def worths(speeds: NDArray[np.float64], follows: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Give what each action is worth: the gains in speed that follow, discounted (thesis 3.6.3).
+
+    Args:
+        speeds: of each state, as a share of the best.
+        follows: (states, actions), the state after an action; -1 where there is none.
+
+    Returns:
+        (steps left from 0 to `STEPS`, states, actions); `UNKNOWN` where there is no state.
+    """
+    best = np.zeros(len(speeds))
+    found = [np.full(follows.shape, UNKNOWN)]
+    for _ in range(STEPS):
+        gained = speeds[follows] - speeds[:, None] + DISCOUNT * best[follows]
+        found.append(np.where(follows >= 0, gained, UNKNOWN))
+        best = np.maximum(found[-1].max(axis=1), 0.0)  # by the end nothing is gained, and nothing lost
+    return np.stack(found)
+
+
+def _state(space: CanObserve, candidate: Candidate) -> str | None:
+    try:
+        return space.state(candidate)
+    except ScheduleError:  # of another space
+        return None
+
+
+def _space(level: Level[Any], stored: StoredTask) -> CanObserve | None:
+    """Give a task's space of numbered actions; None where there is none, or the task cannot be read."""
+    try:
+        program = level.read(stored.program, stored.target)
+        task = Task(program, stored.target, tuple(stored.objectives), level.version)
+        spaces = (level.space(task, name) for name in level.spaces)
+        return next((space for space in spaces if isinstance(space, CanObserve)), None)
+    except PlanishError:
+        return None

@@ -1,0 +1,157 @@
+"""Learning a policy from the best continuations that a store knows, by torch."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from planish.core import PlanishError
+from planish.learn.policy.continuations import SHARPNESS, STEPS, Lessons
+from planish.learn.policy.network import Shape, scaled, scores
+from planish.learn.policy.saved import SavedPolicy
+
+HELD = 10
+"""Every tenth program, by its name's hash, is held back to tell when to stop."""
+BATCH = 512
+RATE = 2e-3
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """How far the training is.
+
+    Args:
+        number: from 1.
+        loss: mean squared error.
+        held_loss: the same, on programs that are held back.
+        regret: by how much the chosen action is worse than the best one there, as a share of the best speed.
+    """
+
+    number: int
+    loss: float
+    held_loss: float
+    regret: float
+
+
+def imitate(
+    lessons: Lessons,
+    level: str,
+    name: str,
+    *,
+    kind: str = "attention",
+    epochs: int = 20,
+    seed: int = 0,
+    told: Callable[[Epoch], None] = lambda _: None,
+) -> SavedPolicy:
+    """Learn how far each action is behind the best one; the best epoch on held-back programs is kept.
+
+    Its scores are worths in units of `SHARPNESS`, so that the best known actions are the probable ones. A
+    network that learnt which action is the best would, where several ways are as good, go to and fro.
+
+    Args:
+        lessons: what is known.
+        level: of the programs.
+        name: of the policy.
+        kind: of the network.
+        epochs: how often all is read.
+        seed: of the first weights and of the order.
+        told: is told of each epoch.
+
+    Raises:
+        PlanishError: it was stopped before there was anything to keep.
+    """
+    _, rows, columns = lessons.observed.shape
+    width, depth = (64, 2) if kind == "attention" else (256, 3)
+    shape = Shape(kind, rows, columns, lessons.behind.shape[1], width, depth)
+    training = _Training(lessons, shape, epochs, seed)
+    kept, found = training.copied(), Epoch(0, np.inf, np.inf, np.inf)
+    with suppress(KeyboardInterrupt):
+        for number in range(1, epochs + 1):
+            epoch = training.epoch(number)
+            told(epoch)
+            if epoch.held_loss < found.held_loss:
+                kept, found = training.copied(), epoch
+    if not found.number:
+        raise PlanishError("the training was stopped before its first epoch was over", "Nothing was written.")
+    metrics = {"epoch": float(found.number), "held back loss": found.held_loss, "regret": found.regret}
+    return SavedPolicy(
+        name, level, lessons.space.observed, tuple(map(str, lessons.space.actions)), STEPS, shape, kept,
+        metrics, len(lessons.programs),
+    )  # fmt: skip
+
+
+class _Training:
+    """A network, and what it learns from.
+
+    Args:
+        lessons: what is known.
+        shape: of the network.
+        epochs: how often all will be read; the rate of learning rises, and falls to 0 at the end.
+        seed: of the first weights and of the order.
+    """
+
+    def __init__(self, lessons: Lessons, shape: Shape, epochs: int, seed: int) -> None:
+        torch.manual_seed(seed)
+        self._shape, self._parameters = shape, _first(shape)
+        self._inputs = torch.from_numpy(scaled(lessons.observed, lessons.left))
+        self._behind, held = torch.from_numpy(lessons.behind), torch.from_numpy(_held(lessons))
+        self._mine = torch.where(~held)[0]
+        self._judged = torch.where(held)[0] if held.any() else self._mine
+        self._batches = max(1, len(self._mine) // BATCH)
+        self._optimiser = torch.optim.AdamW(self._parameters.values(), lr=RATE, weight_decay=1e-3)
+        self._rate = torch.optim.lr_scheduler.OneCycleLR(self._optimiser, RATE, epochs * self._batches)
+
+    def epoch(self, number: int) -> Epoch:
+        """Read all once, and judge what was learnt."""
+        order = self._mine[torch.randperm(len(self._mine))]
+        losses = [self._step(rows) for rows in torch.tensor_split(order, self._batches)]
+        return Epoch(number, float(np.mean(losses)), *self._judge())
+
+    def copied(self) -> dict[str, NDArray[np.float32]]:
+        """Give the weights as they are."""
+        return {name: tensor.detach().numpy().copy() for name, tensor in self._parameters.items()}
+
+    def _step(self, rows: torch.Tensor) -> float:
+        loss = self._loss(rows)
+        self._optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self._parameters.values(), 1.0)
+        self._optimiser.step()
+        self._rate.step()
+        return loss.item()
+
+    def _loss(self, rows: torch.Tensor) -> torch.Tensor:
+        """Give the mean squared error of scores, in units of `SHARPNESS`; what is unknown does not count."""
+        behind = self._behind[rows]
+        errors = self._scores(rows) * SHARPNESS + behind
+        return (errors[~torch.isnan(behind)] ** 2).mean()
+
+    @torch.no_grad()
+    def _judge(self) -> tuple[float, float]:
+        """Give the loss, and the regret; an action that is unknown is not chosen, for it may be illegal."""
+        behind = self._behind[self._judged]
+        known = self._scores(self._judged).masked_fill(torch.isnan(behind), -torch.inf)
+        regret = behind.gather(1, known.argmax(dim=1, keepdim=True)).mean()
+        return self._loss(self._judged).item(), regret.item()
+
+    def _scores(self, rows: torch.Tensor) -> torch.Tensor:
+        return scores(torch, self._shape, self._parameters, self._inputs[rows])
+
+
+def _first(shape: Shape) -> dict[str, torch.Tensor]:
+    found: dict[str, torch.Tensor] = {}
+    for name, size in shape.parameters().items():
+        spread = 0.0 if name.endswith("bias") else size[0] ** -0.5 if name != "places" else 0.02
+        found[name] = (torch.randn(size) * spread).requires_grad_()
+    return found
+
+
+def _held(lessons: Lessons) -> NDArray[np.bool_]:
+    names = [int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) for text in lessons.programs]
+    return np.array([name % HELD == 0 for name in names], bool)[lessons.groups]

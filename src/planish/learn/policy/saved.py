@@ -1,0 +1,149 @@
+"""Policies in files: safetensors, with what they are for as metadata; never a pickle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish import __version__
+from planish.core import CanObserve, FeatureSchema, PlanishError
+from planish.learn.policy.network import Shape
+
+FORMAT = 1
+HINT = "Train one: planish policy train --level LEVEL."
+SUFFIX = ".safetensors"
+
+
+@dataclass(frozen=True)
+class SavedPolicy:
+    """A network that knows what it is for.
+
+    Args:
+        name: of its file.
+        level: whose candidates it makes.
+        schema: of what it observes.
+        actions: texts of the actions, in order; the end has no text, and comes last.
+        steps: how many it takes at most.
+        shape: of the network.
+        parameters: of the network, by name.
+        metrics: what was found of it when it was trained: name to value.
+        programs: how many it learnt from.
+        version: planish's, that trained it.
+    """
+
+    name: str
+    level: str
+    schema: FeatureSchema
+    actions: tuple[str, ...]
+    steps: int
+    shape: Shape
+    parameters: Mapping[str, NDArray[np.float32]]
+    metrics: Mapping[str, float]
+    programs: int
+    version: str = __version__
+
+    def fits(self, space: CanObserve) -> bool:
+        """Whether it can walk a space: it observes the same, and knows the same actions."""
+        return self.schema == space.observed and self.actions == tuple(map(str, space.actions))
+
+
+def write_policy(policy: SavedPolicy, path: Path) -> None:
+    """Write a policy; half as large, for probabilities need no more than float16.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    from safetensors.numpy import save
+
+    about: dict[str, Any] = {
+        "format": FORMAT,
+        "level": policy.level,
+        "schema": asdict(policy.schema),
+        "actions": policy.actions,
+        "steps": policy.steps,
+        "shape": asdict(policy.shape),
+        "metrics": dict(policy.metrics),
+        "programs": policy.programs,
+        "version": policy.version,
+    }
+    arrays = {name: np.ascontiguousarray(a, np.float16) for name, a in policy.parameters.items()}
+    part = path.with_name(path.name + ".part")  # a full disk leaves the old one as it was
+    part.write_bytes(save(arrays, {"planish": json.dumps(about)}))
+    part.replace(path)
+
+
+def load_policy(path: Path) -> SavedPolicy:
+    """Read a policy that `write_policy` wrote.
+
+    Raises:
+        PlanishError: there is none, it is cut off, it is of another format, or its arrays have other shapes.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "numpy") as held:
+            about = json.loads((held.metadata() or {})["planish"])
+            arrays = {name: held.get_tensor(name).astype(np.float32) for name in held.keys()}  # noqa: SIM118
+        return _read(path, about, arrays)
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
+        raise PlanishError(f"cannot read a policy from {path}: {error}", HINT) from error
+
+
+def _read(path: Path, about: dict[str, Any], arrays: Mapping[str, NDArray[np.float32]]) -> SavedPolicy:
+    if (found := about.pop("format")) != FORMAT:
+        raise PlanishError(f"{path} has format {found}, and this planish reads {FORMAT}", HINT)
+    shape, schema = Shape(**about.pop("shape")), about.pop("schema")
+    if {name: array.shape for name, array in arrays.items()} != shape.parameters():
+        raise PlanishError(f"{path} has other arrays than its network", HINT)
+    return SavedPolicy(
+        name=path.stem.removeprefix("policy-"),
+        schema=FeatureSchema(schema["name"], schema["version"], tuple(schema["names"])),
+        actions=tuple(about.pop("actions")),
+        shape=shape,
+        parameters=arrays,
+        **about,
+    )
+
+
+def policies_folder() -> Path:
+    """Give where the user's own policies are."""
+    from platformdirs import user_data_path
+
+    return user_data_path("planish", appauthor=False) / "policies"
+
+
+def places() -> Mapping[str, Path]:
+    """Give the policies that there are, by name: the user's own, in place of shipped ones of that name."""
+    shipped = Path(str(files("planish.learn.policy")))
+    found = {path.stem.removeprefix("policy-"): path for path in sorted(shipped.glob(f"policy-*{SUFFIX}"))}
+    return found | {path.stem: path for path in sorted(policies_folder().glob(f"*{SUFFIX}"))}
+
+
+def policy_for(space: CanObserve, name: str) -> SavedPolicy:
+    """Find a policy.
+
+    Args:
+        space: where it is to walk.
+        name: of a policy, a file, or "auto": the first one that fits.
+
+    Raises:
+        PlanishError: there is none, or it is for another space.
+    """
+    known = places()
+    if name == "auto":
+        found = (load_policy(path) for path in known.values())
+        fitting = next((policy for policy in found if policy.fits(space)), None)
+        if fitting is None:
+            raise PlanishError(f"no policy is for the actions of {space.observed.name}", HINT)
+        return fitting
+    policy = load_policy(known.get(name, Path(name)))
+    if not policy.fits(space):
+        raise PlanishError(f"the policy '{name}' is for the actions of {policy.schema.name}", HINT)
+    return policy

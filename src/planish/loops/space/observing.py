@@ -1,0 +1,84 @@
+"""What LoopTune's agent sees of a schedule: twenty integers for each loop (thesis 3.6.4, figure 3.10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from planish.core import FeatureSchema
+from planish.loops.ir.graph import Nest
+from planish.loops.ir.schedule import Order, Schedule
+from planish.loops.lang.program import Access, accesses
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+BINS = 16
+"""Of the histogram of strides: bin N has those above 2**(N-1), up to 2**N; the last one all that are more."""
+
+OBSERVED = FeatureSchema(
+    "loops/cursor",
+    1,
+    (
+        "cursor",  # 1 where the cursor is on the loop
+        "size",  # whole iterations of its first execution
+        "tail",  # elements that are left for a last, shorter iteration
+        "computes",  # 1 for a loop of the nest that the cursor walks, 0 for one of another nest
+        *(f"stride {2**n}" for n in range(BINS)),  # accesses that an iteration moves so many elements
+    ),
+)
+"""The thesis' row. Its write-back nest is our other nests: they fill the rows that the main nest leaves."""
+
+
+def observe(schedule: Schedule, cursor: int, rows: int) -> NDArray[np.int64]:
+    """Describe a schedule and the cursor on its main nest.
+
+    Args:
+        schedule: what the agent has made.
+        cursor: the place of its loop.
+        rows: how many loops are described at most; rows that are left are zeros.
+
+    Returns:
+        (rows, 20): the main nest's loops, outermost first, then those of the other nests.
+    """
+    import numpy as np
+
+    seen = np.zeros((rows, OBSERVED.width), np.int64)
+    main = schedule.graph.main
+    others = (number for number in range(len(schedule.graph.nests)) if number != main)
+    row = 0
+    for number in (main, *others):
+        nest, order = schedule.graph.nests[number], schedule.loops[number]
+        for place, (size, tail) in enumerate(_trips(schedule, order)):
+            if row == rows:
+                return seen
+            axis, step = order[place]
+            seen[row, :4] = (number == main and place == cursor, size, tail, number == main)
+            for moved in _moves(schedule, nest, axis):
+                seen[row, 4 + min((moved * step - 1).bit_length(), BINS - 1)] += 1
+            row += 1
+    return seen
+
+
+def _trips(schedule: Schedule, order: Order) -> Iterator[tuple[int, int]]:
+    """Give each loop's whole iterations and what they leave, in the first execution."""
+    left = dict(schedule.program.size)
+    for axis, step in order:
+        yield divmod(left[axis], step)
+        left[axis] = min(step, left[axis])
+
+
+def _moves(schedule: Schedule, nest: Nest, axis: str) -> Iterator[int]:
+    """Give by how many elements each access of a statement moves with an axis; those that stay give none."""
+    for access in (nest.statement.target, *accesses(nest.statement.value)):
+        if moved := _moved(schedule, access, axis):
+            yield moved
+
+
+def _moved(schedule: Schedule, access: Access, axis: str) -> int:
+    if access.tensor not in schedule.program.type:
+        return 0  # a position is no memory
+    strides = schedule.program.type[access.tensor].strides()
+    terms = ((stride, dict(index.terms)) for stride, index in zip(strides, access.index, strict=True))
+    return sum(stride * of.get(axis, 0) for stride, of in terms)

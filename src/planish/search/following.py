@@ -1,0 +1,149 @@
+"""Searchers that follow a policy: greedily, or by Priority Sampling (thesis 3.6 and chapter 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from heapq import heappop, heappush
+from itertools import count, islice
+from typing import Annotated
+
+from planish.core import (
+    UNTAUGHT,
+    Candidate,
+    CanName,
+    CanObserve,
+    Objective,
+    Policy,
+    PolicyState,
+    SearchContext,
+    Space,
+    Step,
+)
+from planish.search.options import Option
+from planish.search.rounds import Rounds, RoundSearcher
+
+Name = Annotated[str, Option("a policy's name, a file, or auto: the first one that fits the space")]
+
+
+class FollowPolicy(RoundSearcher):
+    """Follows a policy greedily, and measures where it ends (LoopTune, thesis 3.6)."""
+
+    needs = CanObserve
+
+    def __init__(
+        self,
+        space: CanObserve,
+        objectives: Sequence[Objective],
+        seed: int,  # noqa: ARG002
+        context: SearchContext = UNTAUGHT,  # noqa: ARG002
+        *,
+        policy: Name = "auto",
+        path: Annotated[bool, Option("measure every state on the way, too")] = False,
+    ) -> None:
+        super().__init__(objectives, _once(followed(_policy(space, policy), space, whole=path)))
+
+
+class PrioritySampling(RoundSearcher):
+    """Priority Sampling: the most probable candidates of a policy, each once (thesis chapter 6)."""
+
+    needs = CanObserve
+
+    def __init__(
+        self,
+        space: CanObserve,
+        objectives: Sequence[Objective],
+        seed: int,  # noqa: ARG002
+        context: SearchContext = UNTAUGHT,  # noqa: ARG002
+        *,
+        policy: Name = "auto",
+        samples: Annotated[int, Option("candidates; 0: until there is no other", least=0)] = 0,
+        branches: Annotated[int, Option("next steps that are kept of each state; 0: all", least=0)] = 0,
+        whole: Annotated[bool, Option("branch by the probability of all steps, not of the last")] = False,
+    ) -> None:
+        walk = priority_samples(_policy(space, policy), space, branches=branches or None, whole=whole)
+        new = _unlike(space, walk)
+        super().__init__(objectives, _once(islice(new, samples) if samples else new))
+
+
+def followed(policy: Policy, space: CanName, *, whole: bool = False) -> Iterator[Candidate]:
+    """Give where the most probable steps end; with `whole`, every state on the way before it.
+
+    No step leads back to where the way has been: where two ways are as good, a network may go to and fro.
+
+    Args:
+        policy: is followed.
+        space: from whose start.
+        whole: whether the way counts too.
+    """
+    state, seen = policy.begin(space), {space.state(space.start())}
+    while (after := _onward(policy, space, state, seen)) is not None:
+        if whole:
+            yield state.candidate
+        state = after
+        seen.add(space.state(state.candidate))
+    yield state.candidate
+
+
+def priority_samples(
+    policy: Policy, space: Space, *, branches: int | None = None, whole: bool = False
+) -> Iterator[Candidate]:
+    """Give a policy's candidates, each once: the greedy one, and then from the most probable branch on.
+
+    Algorithm 1 of the thesis. Each sample is completed greedily, and what was not chosen on its way is a
+    branch for later, by the probability of its own step. Nothing is drawn, and as many inferences are made as
+    there are steps in the tree. Of equal branches the older one comes first.
+
+    Args:
+        policy: is sampled.
+        space: from whose start.
+        branches: how many of the next steps are kept of each state, the chosen one included; None: all. It is
+            the limit of branches in table 6.1.
+        whole: by the probability of all steps up to a branch, which the thesis does not do.
+    """
+    number = count()
+    waiting: list[tuple[float, int, float, PolicyState, Step | None]] = []
+    state, sure = policy.begin(space), 0.0
+    while True:
+        ranked = sorted(policy.log_probabilities([state])[0].items(), key=lambda pair: -pair[1])[:branches]
+        for step, log_probability in ranked[1:]:
+            path = sure + log_probability
+            heappush(waiting, (-(path if whole else log_probability), next(number), path, state, step))
+        step, log_probability = ranked[0]
+        sure += log_probability
+        while step is None:
+            yield state.candidate
+            if not waiting:
+                return
+            _, _, sure, state, step = heappop(waiting)
+        state = policy.extend(state, step)
+
+
+def _onward(policy: Policy, space: CanName, state: PolicyState, seen: Set[str]) -> PolicyState | None:
+    """Give the state after the most probable step that leads to a new one; None for the end."""
+    steps = policy.log_probabilities([state])[0]
+    for step in sorted(steps, key=lambda step: -steps[step]):
+        after = None if step is None else policy.extend(state, step)
+        if after is None or space.state(after.candidate) not in seen:
+            return after
+    return None
+
+
+def _unlike(space: CanObserve, candidates: Iterator[Candidate]) -> Iterator[Candidate]:
+    """Leave out what leads to a state that another way led to."""
+    seen: set[str] = set()
+    for candidate in candidates:
+        state = space.state(candidate)
+        if state not in seen:
+            seen.add(state)
+            yield candidate
+
+
+def _once(candidates: Iterator[Candidate]) -> Rounds:
+    """Make one round: nothing is learnt on the way."""
+    yield candidates
+
+
+def _policy(space: CanObserve, name: str) -> Policy:
+    from planish.learn.policy import NetworkPolicy, policy_for
+
+    return NetworkPolicy(policy_for(space, name))

@@ -1,0 +1,56 @@
+"""What an agent sees of a schedule: the thesis' twenty integers for each loop."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planish.core import Candidate, rng
+from planish.loops.lang.parse import parse
+from planish.loops.space import CursorSpace
+from planish.loops.space.cursor import Down, SplitBy, Up
+
+
+def row(cursor: int, size: int, tail: int, computes: int, **strides: int) -> list[int]:
+    """Write a row; strides by their bins, as b4=2: two accesses of strides above 8, up to 16."""
+    bins = [strides.get(f"b{number}", 0) for number in range(16)]
+    return [cursor, size, tail, computes, *bins]
+
+
+def test_a_matmul_is_seen_as_in_the_thesis() -> None:
+    """C is 30 by 20, A 30 by 12 and B 12 by 20, so m moves C by 20 elements and A by 12."""
+    space = CursorSpace(parse("C[m,n] += A[m,k] * B[k,n]", {"m": 30, "n": 20, "k": 12}))
+    seen = space.observe(Candidate((Down(),))).tolist()
+    assert seen[0] == row(0, 30, 0, 1, b4=1, b5=1)
+    assert seen[1] == row(1, 20, 0, 1, b0=2)
+    assert seen[2] == row(0, 12, 0, 1, b0=1, b5=1)
+    assert not any(map(any, seen[3:])), "what is no loop is nothing"
+
+
+def test_a_split_leaves_a_tail_and_moves_by_whole_tiles() -> None:
+    """30 rows are 7 tiles of 4 and 2 rows more; a tile moves C by 80 elements and A by 48."""
+    space = CursorSpace(parse("C[m,n] += A[m,k] * B[k,n]", {"m": 30, "n": 20, "k": 12}))
+    seen = space.observe(Candidate((SplitBy(4), Down()))).tolist()
+    assert seen[0] == row(0, 7, 2, 1, b6=1, b7=1)
+    assert seen[1] == row(1, 4, 0, 1, b4=1, b5=1)
+
+
+def test_other_nests_follow_and_do_not_compute() -> None:
+    space = CursorSpace(parse("T[m,n] += A[m,k] * B[k,n]; C[m,n] = relu(T[m,n])", {"m": 8, "n": 8, "k": 8}))
+    seen = space.observe(Candidate())
+    assert seen[:, 3].tolist()[:5] == [1, 1, 1, 0, 0]
+    assert seen[:, 1].tolist()[:5] == [8, 8, 8, 8, 8]
+
+
+@given(st.integers(0, 1000))
+def test_equal_states_look_alike(seed: int) -> None:
+    """Whatever way leads there; each shows one cursor, and every iteration of every axis."""
+    space = CursorSpace(parse("C[m,n] += A[m,k] * B[k,n]", {"m": 30, "n": 20, "k": 12}))
+    candidate = space.sample(rng(seed))
+    seen = space.observe(candidate)
+    assert seen.shape == (10, space.observed.width)
+    assert seen[:, 0].sum() == 1
+    by_step = {step: space.observe(space.extend(candidate, step)) for step in space.steps(candidate)}
+    if Up() in by_step:
+        back = space.extend(space.extend(candidate, Up()), Down())
+        assert np.array_equal(space.observe(back), seen)
+        assert not np.array_equal(by_step[Up()], seen)
