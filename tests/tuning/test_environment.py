@@ -1,0 +1,36 @@
+"""The environment of tensor programs: measured by a worker, and no state twice."""
+
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+from planish.core import PlanishError
+from planish.store import open_store
+from planish.tuning.environment import NAME, make_environment
+
+PROGRAMS = [f"C[m,n] += A[m,k] * B[k,n] | m={size},n=16,k=8" for size in (16, 24)]
+
+
+def test_what_was_measured_is_never_measured_again(tmp_path: Path) -> None:
+    rates: list[list[float]] = []
+    for _ in range(2):
+        environment = gymnasium.make(NAME, programs=PROGRAMS, store=tmp_path / "s.db")
+        found: list[float] = []
+        for ground in range(2):
+            _, info = environment.reset(options={"ground": ground})
+            found.append(info["rate"])
+            downs = (environment.step(np.int64(action))[4]["rate"] for action in (1, 1, 0))  # and up
+            found.extend(downs)
+        environment.close()
+        rates.append(found)
+    assert all(rate > 0 for rate in rates[0])
+    assert rates[1] == rates[0], "it was measured again"
+    with open_store(tmp_path / "s.db") as store:
+        assert {run.status for run in store.runs()} == {"finished"}
+
+
+def test_a_space_without_numbered_actions_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PlanishError, match="has no numbered actions"):
+        make_environment(PROGRAMS, space="template", store=tmp_path / "s.db")
