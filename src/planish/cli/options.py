@@ -81,7 +81,7 @@ Workload = Annotated[
     typer.Option(
         "--workload",
         metavar="FILE",
-        help="hlo: how the module is run and scored; .toml, or .py, which is run.",
+        help="hlo: how the module is run and scored; .toml, or .py, which is run; or 'outputs': by its own.",
     ),
 ]
 Data = Annotated[

@@ -17,7 +17,7 @@ from planish.core.feature_schema import FeatureSchema
 from planish.core.outcome import Outcome
 from planish.core.protocols import Evaluator, EvaluatorSpec, Executor, Level, Searcher, Space, Start
 from planish.core.step import Candidate, Step
-from planish.core.task import Task
+from planish.core.task import Program, Task
 
 if TYPE_CHECKING:
     import numpy as np
@@ -342,9 +342,8 @@ class ChangesMeaning(Protocol):
     Offered by `hlo`; used by `tune`, and by the end of a run.
     """
 
-    @property
-    def usual_objectives(self) -> Sequence[str]:
-        """The names of those that are improved where none is asked for."""
+    def usual_objectives(self, program: Program) -> Sequence[str]:
+        """Name those that are improved where none is asked for."""
         ...
 
     def scores(self, task: Task, candidates: Sequence[Candidate], start: Start) -> Sequence[Outcome]:

@@ -27,7 +27,7 @@ from planish.hlo.installed import BACKENDS, versions
 from planish.hlo.ir import entry_text
 from planish.hlo.patch import replay
 from planish.hlo.scored import ScoredProgram
-from planish.hlo.workload import Call, Parts, first_parameters, fit, labels_as
+from planish.hlo.scoring import first_call
 from planish.isolation import Limits
 from planish.isolation.cage import Cage
 from planish.measure import deadline
@@ -106,8 +106,7 @@ class Comparing:
 class _Comparison:
     def __init__(self, spec: Comparing) -> None:
         self._spec, self._program = spec, spec.program
-        self._call = fit(self._program.module, self._program.workload).evolved
-        self._arrays = _arguments(self._program, self._call)
+        self._types, self._arrays = first_call(self._program.module, self._program.workload)
         self._backends = [open_backend(name) for name in BACKENDS]
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
@@ -124,7 +123,7 @@ class _Comparison:
                 with clock("build"):
                     executable = backend.compile(text)
                 with clock("verify"):
-                    results.append(compute(backend, executable, self._call.arguments, self._arrays))
+                    results.append(compute(backend, executable, self._types, self._arrays))
             except BackendError as error:
                 return Failed("verify", f"does not run by {backend.name}", error.message)
         found = [difference(a, b) for a, b in zip(*results, strict=True)]
@@ -148,18 +147,3 @@ def difference(one: NDArray[Any], other: NDArray[Any]) -> float:
     # The smallest normal number, so that zeros are not divided by zero.
     largest = max(np.abs(a[finite]).max(), np.abs(b[finite]).max(), np.finfo(np.float32).tiny)
     return float(np.abs(a[finite] - b[finite]).max() / largest)
-
-
-def _arguments(program: ScoredProgram, call: Call) -> list[NDArray[Any]]:
-    """Give the first parameters, and a batch of the search's examples."""
-    workload = program.workload
-    examples = Parts(workload, fit(program.module, workload)).read("search", call)
-    # Fewer examples than a batch has are repeated.
-    places = np.arange(call.batch) % len(examples.labels)
-    arrays: dict[int, NDArray[Any]] = dict(
-        zip(call.parameters, first_parameters(workload, call), strict=True)
-    )
-    arrays[call.images] = examples.images[places]
-    if call.labels is not None:
-        arrays[call.labels] = labels_as(examples.labels[places], call.arguments[call.labels])
-    return [arrays[place] for place in range(len(call.arguments))]

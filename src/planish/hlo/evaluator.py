@@ -12,8 +12,17 @@ from planish.hlo.backend import Backend, BackendError, Executable, open_backend
 from planish.hlo.ir import entry_text
 from planish.hlo.patch import original, replay
 from planish.hlo.scored import ScoredProgram
-from planish.hlo.scoring import Errors, Inference, NotFiniteError, Trainer
-from planish.hlo.workload import Part, Parts, fit
+from planish.hlo.scoring import (
+    Calling,
+    Errors,
+    Inference,
+    MetricError,
+    NotFiniteError,
+    Trainer,
+    metric_of,
+)
+from planish.hlo.workload import Calls, Part, Parts, Workload, fit
+from planish.hlo.workload.metric import measured_as
 from planish.isolation import Limits
 from planish.isolation.cage import Cage
 from planish.isolation.scratch import shared_folder
@@ -42,7 +51,8 @@ class HloEvaluatorSpec:
         program: the original module and its workload.
         backend: the back end's name.
         cores: that the module may use.
-        parts: on which the error is measured; the search's is `error`, that of another `error_final`.
+        parts: on which the error is measured; the search's is `error` or `loss`, another
+            that with the part's name: `error_final`.
         at_the_end: whether the search is over: the final part may be seen, and training is whole.
         timing: how long each candidate is timed; None: not at all.
         yardstick: what the unchanged module takes, beside which each is timed; None: each is timed alone.
@@ -94,8 +104,7 @@ class _Evaluator:
         self._timer = self._timed_by(spec)
         self._known: dict[str, Outcome] = {}
         self._scored: OrderedDict[str, tuple[Executable, Errors]] = OrderedDict()
-        stand_in = spec.program.workload.data.stand_in
-        self.notes: tuple[str, ...] = (_NOTES[stand_in],) if stand_in else ()
+        self.notes = _notes(spec.program.workload)
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Apply the patch, compile the module, and measure its error and its time."""
@@ -120,6 +129,8 @@ class _Evaluator:
             return self._measured(name, executable, errors, clock)
         except NotFiniteError as error:
             return Failed("verify", "not finite", str(error))
+        except MetricError as error:
+            return Failed("verify", "the metric fails", str(error))
         except BackendError as error:
             if any(words in error.message for words in _OUT_OF_MEMORY):
                 return Failed("run", "out of memory", error.message)
@@ -145,7 +156,8 @@ class _Evaluator:
             self._keep(name, executable, errors)
         else:
             timed = self._scorer.time(executable, clock, timer) if timer else None
-        values = {error_name(part): error for part, error in errors.items()}
+        name = measured_as(self._spec.program.workload)
+        values = {error_name(name, part): error for part, error in errors.items()}
         if timed is None:
             return Measured(values)
         # What is timed alone is not in the baseline's seconds; the clock tells enough of it.
@@ -165,13 +177,22 @@ _NOTES = {
 }
 
 
-def error_name(part: Part) -> str:
-    """Name the error on a part among the values of an outcome."""
-    return "error" if part == "search" else f"error_{part}"
+def error_name(objective: str, part: Part) -> str:
+    """Name the error or loss on a part among the values of an outcome."""
+    return objective if part == "search" else f"{objective}_{part}"
 
 
-def _scorer(spec: HloEvaluatorSpec, backend: Backend) -> Inference | Trainer:
+def _notes(workload: Workload) -> tuple[str, ...]:
+    if workload.inputs is not None and not workload.data.digest:
+        return ("measured on random inputs; name real ones with --data FILE.npz",)
+    return (_NOTES[workload.data.stand_in],) if workload.data.stand_in else ()
+
+
+def _scorer(spec: HloEvaluatorSpec, backend: Backend) -> Inference | Trainer | Calling:
     module, workload = spec.program.module, spec.program.workload
+    if workload.inputs is not None:
+        calls = Calls(module, workload, at_the_end=spec.at_the_end)
+        return Calling(backend, calls, spec.parts, metric_of(workload), _compiled(spec, backend))
     fitted = fit(module, workload)
     examples = Parts(workload, fitted, at_the_end=spec.at_the_end)
     if workload.training is None:

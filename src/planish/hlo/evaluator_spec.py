@@ -20,7 +20,8 @@ from planish.core import (
 from planish.hlo.evaluator import END_LIMITS, LAST_TIMING, TIMING, HloEvaluatorSpec
 from planish.hlo.program import read_program
 from planish.hlo.scored import ScoredProgram
-from planish.hlo.workload import Part, fit
+from planish.hlo.scoring import check_suits
+from planish.hlo.workload import Part
 from planish.hlo.workload.data import digest_of
 from planish.measure import Yardstick, deadline
 
@@ -95,7 +96,7 @@ def original_of(task: Task[ScoredProgram]) -> Reference | None:
     module = read_program(path)
     if digest_of(path) != workload.original.digest:
         raise ProgramError(f"'{path}' is not what it was when the search began", "Tune again.")
-    fit(module, workload)
+    check_suits(module, workload)
     alone = replace(evaluator_spec_of(task, final=True), yardstick=None)
     spec = replace(alone, program=ScoredProgram(module, workload), limits=END_LIMITS)
     return Reference(path.name, Candidate(), spec)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from planish.hlo.scored import ScoredProgram
     from planish.hlo.workload import Workload
 
-OPTIONS = ("workload", "data", "function", "backend")
+OPTIONS = ("workload", "data", "metric", "function", "backend")
 SUFFIXES = (".mlir", ".stablehlo", ".mlirbc")
 PAPER = ("CopyOp", "DeleteOp")
 
@@ -41,9 +41,8 @@ class HloLevel:
     objectives: Mapping[str, Objective] = {
         "time_s": Objective("time_s", "s"),
         "error": Objective("error", exact=True, share=True),
+        "loss": Objective("loss", exact=True),
     }
-    usual_objectives = ("time_s", "error")
-    """By time alone a module that answers at random wins."""
     spaces = ("patches", "paper", "exact")
     searchers = ("nsga2", "genetic", "random")
     telling = ("edits", "diff")
@@ -66,8 +65,9 @@ class HloLevel:
         Args:
             source: the path of a file, the module's text, or a canonical text, which brings its workload.
             options: `workload` (a `.toml` file, or a `.py` file, which is executed; else the `.toml` file
-                beside the module), `data` (the folder of the examples), `function` (which is evolved; else
-                `main`), and `backend` (xla or iree).
+                beside the module; "outputs" compares with the module's own), `data` (the folder of the
+                examples), `metric` (its name, or FILE.py:FUNCTION, which is executed), `function` (which is
+                evolved; else `main`), and `backend` (xla or iree).
 
         Raises:
             ProgramError: a file is missing or malformed, or the workload does not fit the module.
@@ -76,7 +76,7 @@ class HloLevel:
         """
         from planish.hlo.installed import versions
         from planish.hlo.scored import ScoredProgram, is_scored, read_scored
-        from planish.hlo.workload import first_parameters, fit
+        from planish.hlo.scoring import check_suits
 
         for name in options:
             if name not in OPTIONS:
@@ -87,8 +87,7 @@ class HloLevel:
             return replace(read_scored(source), backend=backend)
         module, workload = _module(source, options.get("function", "")), _workload(source, options)
         program = ScoredProgram(module, workload, backend=backend)
-        # A missing array is told now, and not by a worker once a run is stored.
-        first_parameters(program.workload, fit(program.module, program.workload).evolved)
+        check_suits(program.module, program.workload)
         return program
 
     def read(self, text: str, target: Target) -> ScoredProgram:
@@ -113,6 +112,12 @@ class HloLevel:
         """Whether candidates may do anything: never, a module only computes."""
         del task
         return False
+
+    def usual_objectives(self, program: ScoredProgram) -> Sequence[str]:
+        """Name the time, and what the workload's metric gives: by time alone a random answer wins."""
+        from planish.hlo.workload.metric import measured_as
+
+        return "time_s", measured_as(program.workload)
 
     def space(self, task: Task[ScoredProgram], name: str) -> Space:
         """Make a space: "patches" of all edits, "paper" of GEVO-ML's two, "exact": answers stay."""
@@ -194,11 +199,14 @@ def _module(source: str, function: str) -> Program:
 
 
 def _workload(source: str, options: Mapping[str, str]) -> Workload:
-    from planish.hlo.workload import beside, read_workload
+    from planish.hlo.workload import beside, own_outputs, read_workload, with_metric
+    from planish.hlo.workload.metric import OUTPUTS
 
-    path = Path(options["workload"]) if options.get("workload") else None
+    named, data, metric = (options.get(name, "") for name in ("workload", "data", "metric"))
+    path = Path(named) if named else None
     if path is None and source.endswith(SUFFIXES):
         path = beside(source)
     if path is None:
-        raise ProgramError("the module has no workload", "Name one: --workload FILE.toml.")
-    return read_workload(path, options.get("data", ""))
+        raise ProgramError("the module has no workload", "Name one: --workload FILE.toml, or 'outputs'.")
+    found = own_outputs(data) if named == OUTPUTS else read_workload(path, data)
+    return with_metric(found, metric) if metric else found

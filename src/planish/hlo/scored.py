@@ -46,8 +46,11 @@ class ScoredProgram:
     def title(self) -> str:
         """What it is, in a few words: `@main: a step of training on mnist`."""
         named = _NAMED.search(self.module.text)
-        data = (self.stored or self.workload).data
+        workload = self.stored or self.workload
+        data = workload.data
         name = data.name or Path(data.folder).name or data.stand_in
+        if workload.inputs is not None:
+            return f"@{named[1] if named else 'main'}: answering on {name or 'random inputs'}"
         what = "a step of training on" if self.workload.training else "predicting"
         return f"@{named[1] if named else 'main'}: {what} {name}"
 

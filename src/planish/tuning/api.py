@@ -118,7 +118,7 @@ def task_of(level: Level, program: Program, settings: Settings) -> Task:
     Raises:
         PlanishError: the level has no such objective, or the machine lacks what is asked of it.
     """
-    usual = level.usual_objectives if isinstance(level, ChangesMeaning) else tuple(level.objectives)[:1]
+    usual = level.usual_objectives(program) if isinstance(level, ChangesMeaning) else [*level.objectives][:1]
     names = settings.objectives or usual
     objectives = tuple(_objective(level, name) for name in names)
     return Task(program, level.target(program, settings.cores), objectives, level.version)

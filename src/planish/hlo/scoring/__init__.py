@@ -1,7 +1,24 @@
-"""How good and how fast a compiled module is: its error on examples, and the time of a batch or a step."""
+"""How good and how fast a compiled module is: what a metric says of its answers, and its time."""
 
+from planish.hlo.scoring.calling import Calling
+from planish.hlo.scoring.metrics import error_of, metric_of
+from planish.hlo.scoring.not_finite import MetricError, NotFiniteError
 from planish.hlo.scoring.predicting import Inference
-from planish.hlo.scoring.prediction import Errors, NotFiniteError, Prediction, error_of
+from planish.hlo.scoring.prediction import Errors, Prediction
+from planish.hlo.scoring.suiting import check_suits, first_call
 from planish.hlo.scoring.training import Course, Trainer
 
-__all__ = ["Course", "Errors", "Inference", "NotFiniteError", "Prediction", "Trainer", "error_of"]
+__all__ = [
+    "Calling",
+    "Course",
+    "Errors",
+    "Inference",
+    "MetricError",
+    "NotFiniteError",
+    "Prediction",
+    "Trainer",
+    "check_suits",
+    "error_of",
+    "first_call",
+    "metric_of",
+]

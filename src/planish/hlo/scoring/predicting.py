@@ -6,6 +6,7 @@ from functools import partial
 
 from planish.core import StageClock
 from planish.hlo.backend import Backend, Executable
+from planish.hlo.scoring.metrics import metric_of
 from planish.hlo.scoring.prediction import Errors, Prediction, held_parameters
 from planish.hlo.workload import Fitted, Part, Parts, Workload
 from planish.measure import Runs, Samples, Timer, repeated
@@ -27,8 +28,9 @@ class Inference:
     ) -> None:
         call = fitted.evolved
         self._parameters = held_parameters(backend, workload, call)
+        metric = metric_of(workload)
         self._predictions: dict[Part, Prediction] = {
-            part: Prediction(backend, call, examples.read(part, call)) for part in parts
+            part: Prediction(backend, call, examples.read(part, call), metric) for part in parts
         }
 
     def score(

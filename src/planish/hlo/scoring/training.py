@@ -11,6 +11,7 @@ from planish.core import ProgramError, StageClock
 from planish.hlo.backend import Backend, Executable
 from planish.hlo.backend.checked_run import held_argument
 from planish.hlo.backend.protocol import Held
+from planish.hlo.scoring.metrics import metric_of
 from planish.hlo.scoring.prediction import Errors, Prediction, held_parameters
 from planish.hlo.workload import Call, Fitted, Part, Parts, Workload, labels_as
 from planish.measure import Runs, Samples, Timer
@@ -50,8 +51,10 @@ class Trainer:
             order = order[: training.search_steps]
         self._batches = _held_batches(backend, self._call, examples, order)
         self._first = held_parameters(backend, workload, self._call)
+        metric = metric_of(workload)
         self._predictions: dict[Part, Prediction] = {
-            part: Prediction(backend, fitted.predict, examples.read(part, fitted.predict)) for part in parts
+            part: Prediction(backend, fitted.predict, examples.read(part, fitted.predict), metric)
+            for part in parts
         }
 
     def score(

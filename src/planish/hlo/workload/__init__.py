@@ -1,18 +1,27 @@
 """Workloads: with which data a module is run, and how its answers are scored."""
 
+from planish.hlo.workload.calls import Calls
 from planish.hlo.workload.fitting import Call, Fitted, fit
 from planish.hlo.workload.shaping import first_parameters, labels_as
-from planish.hlo.workload.spec import Data, File, Images, Split, Training, Workload
+from planish.hlo.workload.spec import Data, File, Images, Inputs, Split, Training, Workload
 from planish.hlo.workload.split_examples import Labelled, Part, Parts
 from planish.hlo.workload.tables import workload_from
-from planish.hlo.workload.workload_files import beside, read_workload, with_own_files
+from planish.hlo.workload.workload_files import (
+    beside,
+    own_outputs,
+    read_workload,
+    with_metric,
+    with_own_files,
+)
 
 __all__ = [
     "Call",
+    "Calls",
     "Data",
     "File",
     "Fitted",
     "Images",
+    "Inputs",
     "Labelled",
     "Part",
     "Parts",
@@ -23,7 +32,9 @@ __all__ = [
     "first_parameters",
     "fit",
     "labels_as",
+    "own_outputs",
     "read_workload",
+    "with_metric",
     "with_own_files",
     "workload_from",
 ]

@@ -69,7 +69,7 @@ def first_parameters(workload: Workload, call: Call) -> list[NDArray[Any]]:
     """
     types = call.types()
     if workload.weights is not None:
-        found = _read(workload.weights)
+        found = read_weights(workload.weights)
         return [_checked(found, name, type_, workload.weights.path) for name, type_ in types.items()]
     if types and workload.training is None:
         what = f"function '{call.function}' takes {len(types)} parameters, and the workload has no weights"
@@ -95,7 +95,8 @@ def _checked(found: Mapping[str, NDArray[Any]], name: str, type_: TensorType, pa
     return array
 
 
-def _read(file: File) -> Mapping[str, NDArray[Any]]:
+def read_weights(file: File) -> Mapping[str, NDArray[Any]]:
+    """Read arrays by name; raises ProgramError where the file is missing, another one, or malformed."""
     if not file.path:
         raise unnamed("the weights")
     path = Path(file.path)

@@ -8,6 +8,8 @@ from typing import Literal
 
 from planish.core import canonical_json
 
+_LATER = ("metric", "inputs", "code")
+
 
 @dataclass(frozen=True)
 class File:
@@ -99,6 +101,30 @@ class Training:
 
 
 @dataclass(frozen=True)
+class Inputs:
+    """What a module of any arguments is called with: arrays of a file, by name, or random ones.
+
+    An array that has one more dimension than its argument has one value for each call; one of as many has
+    rows, of which a call takes as many as the argument has; one of the argument's own shape is the same in
+    each call.
+
+    Args:
+        seed: of random values, and of the order of rows and calls.
+        search: how many calls the search sees.
+        validation: how many calls it does not see.
+        final: how many are made only at the very end. 0: all that are left, or as many as of the validation.
+        below: random whole numbers are from 0 to one less. 0: as many as the smallest table
+            has that the module looks anything up in, 100 where it has none.
+    """
+
+    seed: int = 0
+    search: int = 4
+    validation: int = 4
+    final: int = 0
+    below: int = 0
+
+
+@dataclass(frozen=True)
 class Workload:
     """With what a module is run, and how it is scored.
 
@@ -110,6 +136,10 @@ class Workload:
         weights: values for the other arguments, by name: a `.safetensors` or `.npz` file. A training starts
             from random ones without it.
         original: another form of the module, which is measured beside it at the end of a search; None: none.
+        metric: how answers are scored (see `planish.hlo.workload.metric`), or the name of a function in the
+            code. Empty: by the largest number of each answer.
+        inputs: what a module of any arguments is called with; None: it takes images.
+        code: a Python file with the user's own metric; None: the metric is one of those here.
     """
 
     data: Data = field(default_factory=Data)
@@ -118,8 +148,13 @@ class Workload:
     training: Training | None = None
     weights: File | None = None
     original: File | None = None
+    metric: str = ""
+    inputs: Inputs | None = None
+    code: File | None = None
 
     @cached_property
     def text(self) -> str:
         """The canonical JSON."""
-        return canonical_json(asdict(self))
+        # What was not there in earlier versions is left out where it is not used: programs keep their names.
+        entries = asdict(self)
+        return canonical_json({k: v for k, v in entries.items() if v or k not in _LATER})

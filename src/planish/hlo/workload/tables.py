@@ -8,6 +8,7 @@ from types import UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from planish.core import ProgramError, did_you_mean
+from planish.hlo.workload.metric import check_metric
 from planish.hlo.workload.spec import Workload
 
 T = TypeVar("T")
@@ -69,6 +70,8 @@ def _value(type_: Any, value: Any, where: str) -> Any:
 
 
 def _check(workload: Workload, where: str) -> None:
+    check_metric(workload, where)
+    _check_inputs(workload, where)
     split, training = workload.split, workload.training
     for name, count in asdict(split).items():
         if count < 0:
@@ -81,3 +84,14 @@ def _check(workload: Workload, where: str) -> None:
         raise ProgramError(f"the training of {where} has no steps", "Give epochs of 1 or more.")
     if not all(workload.images.deviation):
         raise ProgramError(f"{where} divides pixels by a deviation of 0", "Give another one.")
+
+
+def _check_inputs(workload: Workload, where: str) -> None:
+    inputs = workload.inputs
+    if inputs is None:
+        return
+    if workload.training:
+        raise ProgramError(f"{where} has [inputs] beside a training", "A training takes images and labels.")
+    if min(inputs.search, inputs.validation) < 1 or min(inputs.final, inputs.seed, inputs.below) < 0:
+        what = f"[inputs] of {where} leaves the search or the validation no calls, or has a number below 0"
+        raise ProgramError(what, "Give 'search' and 'validation' 1 or more.")

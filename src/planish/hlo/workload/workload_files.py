@@ -11,7 +11,8 @@ from pathlib import Path
 
 from planish.core import ProgramError, place_of, remember
 from planish.hlo.workload.data import digest_of
-from planish.hlo.workload.spec import Data, File, Workload
+from planish.hlo.workload.metric import OUTPUTS, check_metric
+from planish.hlo.workload.spec import Data, File, Inputs, Workload
 from planish.hlo.workload.tables import workload_from
 
 VARIABLE = "PLANISH_DATA"
@@ -34,11 +35,45 @@ def read_workload(path: Path, data: str = "", *, weights: bool = True) -> Worklo
         ProgramError: it cannot be read or is malformed; a folder or file that was named is missing.
     """
     workload = _read(path)
+    if workload.code is not None:
+        raise ProgramError(f"'{path}' names code", "Name it yourself: --option metric=FILE.py:FUNCTION.")
     folder = path.absolute().parent
     file = _located_file(workload.weights, folder, "weights") if workload.weights and weights else None
     original = workload.original and _located_file(workload.original, folder, "original module")
-    located = _located(workload.data, folder, data)
+    located = _located(workload, folder, data)
     return replace(workload, data=located, weights=file, original=original)
+
+
+def own_outputs(data: str = "") -> Workload:
+    """Make the workload that compares a module's outputs with its own, before it is changed.
+
+    Args:
+        data: a `.npz` file of inputs; empty: they are random.
+
+    Raises:
+        ProgramError: the file is missing.
+    """
+    workload = Workload(metric=OUTPUTS, inputs=Inputs())
+    return replace(workload, data=_located(workload, Path(), data))
+
+
+def with_metric(workload: Workload, metric: str) -> Workload:
+    """Score a workload in another way.
+
+    Args:
+        workload: which.
+        metric: its name, or `FILE.py:FUNCTION`; the file is executed where answers are scored.
+
+    Raises:
+        ProgramError: there is no such metric or file, or it does not fit the workload.
+    """
+    place, _, function = metric.rpartition(":")
+    code = None
+    if place.endswith(".py"):
+        code = _located_file(File(place), Path.cwd(), "metric")
+    changed = replace(workload, metric=function if code else metric, code=code)
+    check_metric(changed, "the workload")
+    return changed
 
 
 def beside(module: str) -> Path | None:
@@ -67,12 +102,13 @@ def with_own_files(workload: Workload) -> Workload:
 
     The paths that the store has are not looked at: contents tell.
     """
-    data, weights, original = workload.data, workload.weights, workload.original
+    data, weights, original, code = workload.data, workload.weights, workload.original, workload.code
     return replace(
         workload,
         data=replace(data, folder=place_of(data.digest)),
         weights=weights and File(place_of(weights.digest), weights.digest),
         original=original and File(place_of(original.digest), original.digest),
+        code=code and File(place_of(code.digest), code.digest),
     )
 
 
@@ -104,13 +140,17 @@ def _of_python(path: Path, name: str) -> Workload:
     return workload_from(asdict(found), name)
 
 
-def _located(data: Data, around: Path, given: str) -> Data:
+def _located(workload: Workload, around: Path, given: str) -> Data:
+    data = workload.data
     if given or data.folder:
         folder = Path(given).absolute() if given else (around / data.folder).resolve()
         return _of_files(data, folder, "" if given else " that the workload names")
-    if root := os.environ.get(VARIABLE):
+    root = os.environ.get(VARIABLE)
+    if root and (data.name or workload.inputs is None):
         own = Path(root).absolute() / data.name
         return _of_files(data, own if own.exists() else Path(root).absolute(), f" of {VARIABLE}")
+    if workload.inputs is not None:
+        return data
     stand_in = "digits" if find_spec("sklearn") else "made"
     return replace(data, stand_in=data.stand_in or stand_in)
 

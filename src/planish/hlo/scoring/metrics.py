@@ -1,0 +1,181 @@
+"""Metrics: a number for answers, the less the better."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.core import ProgramError, unnamed
+from planish.hlo.scoring.distance import distance
+from planish.hlo.scoring.not_finite import MetricError, NotFiniteError
+from planish.hlo.workload import Workload
+from planish.hlo.workload.data import digest_of
+from planish.hlo.workload.metric import compares_outputs, top_of
+from planish.hlo.workload.spec import File
+
+Arrays = Sequence[NDArray[Any]]
+Metric = Callable[[Arrays, Arrays], float]
+"""Answers and targets, an array for each result, to a number.
+
+Raises NotFiniteError where there is nothing to score, MetricError where it fails in another way.
+"""
+
+
+def metric_of(workload: Workload) -> Metric:
+    """Give the metric of a workload; the user's own is executed. Raises ProgramError where that fails."""
+    if workload.code is not None:
+        return partial(_by_own, _own(workload.code, workload.metric), workload.metric)
+    if compares_outputs(workload):
+        return distance
+    if not workload.metric:
+        return lambda answers, targets: error_of(answers[0], targets[0])
+    return partial(_by_first, _LOSSES.get(workload.metric) or partial(_top, top_of(workload.metric)))
+
+
+def check_targets(workload: Workload, answers: tuple[int, ...], targets: NDArray[Any]) -> None:
+    """Look whether targets are what a metric compares answers with.
+
+    Args:
+        workload: has the metric.
+        answers: the shape of the answers.
+        targets: of the same examples.
+
+    Raises:
+        ProgramError: they are of another shape or type.
+    """
+    name, top = workload.metric, top_of(workload.metric)
+    if workload.code or compares_outputs(workload):
+        return
+    wanted = answers if name == "mse" else answers[:-1]
+    if targets.shape != wanted and targets.size != int(np.prod(wanted)):
+        what = (
+            f"the targets are of shape {list(targets.shape)}, those of '{name or 'top-1'}' of {list(wanted)}"
+        )
+        raise ProgramError(what, "Give one for each answer.")
+    if name == "mse":
+        return
+    if targets.dtype.kind not in "iu" or targets.max() >= answers[-1]:
+        what = (
+            f"the targets are {targets.dtype}, up to {targets.max()}; the module gives {answers[-1]} classes"
+        )
+        raise ProgramError(what, "Give whole numbers from 0; those below 0 are left out.")
+    if top >= answers[-1]:
+        raise ProgramError(f"top-{top} of {answers[-1]} classes is never wrong", "Take fewer.")
+
+
+def error_of(answers: NDArray[Any], labels: NDArray[np.int64]) -> float:
+    """Give the top-1 error.
+
+    The paper asks of a module that it runs and that its accuracy can be evaluated (section 4.3): an answer
+    with a number that is not finite is wrong, and where all are so, there is none to evaluate.
+
+    Args:
+        answers: N x classes.
+        labels: N whole numbers.
+
+    Returns:
+        The share that is wrong, 0 to 1.
+
+    Raises:
+        NotFiniteError: no answer is finite.
+    """
+    finite = np.isfinite(answers).all(axis=1)
+    if not finite.any():
+        raise NotFiniteError(f"none of {len(answers)} answers is finite")
+    return float(1 - (finite & (answers.argmax(axis=1) == labels)).mean())
+
+
+def _by_first(
+    score: Callable[[NDArray[Any], NDArray[Any]], float], answers: Arrays, targets: Arrays
+) -> float:
+    """Score the first result, to six digits: sums in another order are no other answer."""
+    with np.errstate(over="ignore"):
+        number = score(answers[0].astype(np.float64), targets[0])
+    if not np.isfinite(number):
+        raise NotFiniteError(f"the metric gives {number}")
+    return float(f"{number:.6g}")
+
+
+def _top(most: int, answers: NDArray[Any], labels: NDArray[Any]) -> float:
+    """Give the share of answers of which a label is not among the largest numbers."""
+    rows, wanted = _labelled(answers, labels)
+    finite = np.isfinite(rows).all(axis=1)
+    if not finite.any():
+        raise NotFiniteError(f"none of {len(rows)} answers is finite")
+    # Of equal numbers the first counts, as argmax has it.
+    own = np.take_along_axis(rows, wanted[:, None], axis=1)
+    before = np.arange(rows.shape[1]) < wanted[:, None]
+    with np.errstate(invalid="ignore"):
+        above = ((rows > own) | ((rows == own) & before)).sum(axis=1)
+    return float(1 - (finite & (above < most)).mean())
+
+
+def _cross_entropy(answers: NDArray[Any], labels: NDArray[Any]) -> float:
+    """Give the mean of minus the logarithm of what the softmax of logits gives a label."""
+    rows, wanted = _labelled(answers, labels)
+    _all_finite(rows)
+    shifted = rows - rows.max(axis=1, keepdims=True)
+    own = np.take_along_axis(shifted, wanted[:, None], axis=1)[:, 0]
+    return float((np.log(np.exp(shifted).sum(axis=1)) - own).mean())
+
+
+def _perplexity(answers: NDArray[Any], labels: NDArray[Any]) -> float:
+    return float(np.exp(np.float64(_cross_entropy(answers, labels))))
+
+
+def _mse(answers: NDArray[Any], targets: NDArray[Any]) -> float:
+    _all_finite(answers.reshape(len(answers), -1))
+    return float(np.square(answers - targets.reshape(answers.shape)).mean())
+
+
+def _labelled(answers: NDArray[Any], labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Give a row of numbers for each label; what has none, as padding has, is left out."""
+    rows, flat = answers.reshape(-1, answers.shape[-1]), labels.reshape(-1)
+    known = flat >= 0
+    if not known.any():
+        raise MetricError("no answer has a label")
+    return rows[known], flat[known]
+
+
+def _all_finite(rows: NDArray[Any]) -> None:
+    wrong = int((~np.isfinite(rows).all(axis=1)).sum())
+    if wrong:
+        raise NotFiniteError(f"{wrong} of {len(rows)} answers are not finite")
+
+
+_LOSSES = {"cross-entropy": _cross_entropy, "perplexity": _perplexity, "mse": _mse}
+
+
+def _own(file: File, name: str) -> Callable[..., object]:
+    """Execute the user's file, and give the function."""
+    if not file.path:
+        raise unnamed("the metric's code")
+    try:
+        if digest_of(Path(file.path)) != file.digest:
+            raise ProgramError(f"the metric '{file.path}' is not what it was", "Tune again.")
+        found = runpy.run_path(file.path).get(name)
+    except ProgramError:
+        raise
+    except Exception as error:
+        raise ProgramError(f"the metric '{file.path}' fails: {type(error).__name__}: {error}") from error
+    if not callable(found):
+        raise ProgramError(f"the metric '{file.path}' has no function '{name}'", "Define it.")
+    return found
+
+
+def _by_own(function: Callable[..., object], name: str, answers: Arrays, targets: Arrays) -> float:
+    try:
+        value = function(list(answers), list(targets))
+        number = float(value)  # type: ignore[arg-type]
+    except Exception as error:
+        first = str(error).partition("\n")[0]
+        raise MetricError(f"'{name}' raises {type(error).__name__}: {first}") from error
+    if not np.isfinite(number):
+        raise NotFiniteError(f"'{name}' gives {number}")
+    return number

@@ -1,0 +1,135 @@
+"""What a module of any arguments is called with: the calls of each part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.core import PlanishError, ProgramError
+from planish.hlo.ir import chosen_function, load
+from planish.hlo.program import Program
+from planish.hlo.signature import signature
+from planish.hlo.workload.given_arrays import TARGETS, check_names, drawn, given_arrays, rows_of, taken_as
+from planish.hlo.workload.look_ups import smallest_table
+from planish.hlo.workload.shaping import read_weights
+from planish.hlo.workload.spec import Workload
+from planish.hlo.workload.split_examples import Part
+
+_ORDER: tuple[Part, ...] = ("search", "validation", "final")
+
+Arguments = dict[int, NDArray[Any]]
+"""Arrays by the positions of the arguments."""
+
+
+class Calls:
+    """The calls of a workload.
+
+    Args:
+        program: the module.
+        workload: located; it has `inputs`.
+        at_the_end: whether the search is over; before, the final calls stay closed.
+
+    Attributes:
+        takes: what the function takes and gives.
+        fixed: the arguments that are the same in each call.
+        rows: how many rows of the data one call takes; 0 where it takes values of its own.
+
+    Raises:
+        ProgramError: the arrays are missing or malformed, or do not fit.
+    """
+
+    def __init__(self, program: Program, workload: Workload, *, at_the_end: bool = False) -> None:
+        assert workload.inputs is not None
+        self._inputs, self._at_the_end = workload.inputs, at_the_end
+        self.takes = signature(program, chosen_function(load(program.text)))
+        if not self.takes.results:
+            raise ProgramError(
+                "the module gives nothing, so there is nothing to compare", "Let it give a result."
+            )
+        self.names = [name or str(place) for place, name in enumerate(self.takes.names)]
+        given = given_arrays(workload.data)
+        weights = read_weights(workload.weights) if workload.weights else {}
+        self._below = self._inputs.below or smallest_table(program)
+        self._random = not workload.data.digest
+        if not self._random:
+            check_names(self.names, given, weights)
+        self._take({**weights, **given})
+        order = np.random.default_rng(self._inputs.seed).permutation(self._count * (self.rows or 1))
+        self._varying = {place: array[order] for place, array in self._varying.items()}
+        self._targets = self._ordered(given[TARGETS], order) if TARGETS in given else None
+        self._places("search")  # what lacks calls is told at once
+
+    def _take(self, found: dict[str, NDArray[Any]]) -> None:
+        """Tell the arrays that are the same in each call from those of which each takes its part."""
+        self.fixed, self._varying = Arguments(), Arguments()
+        ways: dict[tuple[int, int], str] = {}
+        for place, (name, type_) in enumerate(zip(self.names, self.takes.arguments, strict=True)):
+            if name not in found:
+                continue
+            array, rows = taken_as(found[name], type_, name), rows_of(found[name], type_, name)
+            if rows is None:
+                self.fixed[place] = array
+                continue
+            self._varying[place] = array
+            ways.setdefault((rows, len(array) // (rows or 1)), name)
+        if len(ways) > 1:
+            several = " and ".join(f"{n} calls by '{name}'" for (_, n), name in ways.items())
+            raise ProgramError(
+                f"the inputs are for {several}", "Give as much of each, all as rows or all as calls."
+            )
+        self.rows, self._count = next(iter(ways), (0, 0))
+
+    def _ordered(self, targets: NDArray[Any], order: NDArray[np.int64]) -> NDArray[Any]:
+        if not targets.ndim or len(targets) < len(order):
+            what = f"the targets are of shape {list(targets.shape)}, the inputs have {len(order)} examples"
+            raise ProgramError(what, "Give one for each row, or for each call.")
+        return targets[order]
+
+    def of(self, part: Part) -> list[Arguments]:
+        """Give the arguments of each call of a part, without those that are fixed."""
+        return [self._call(place) for place in self._places(part)]
+
+    def targets(self, part: Part) -> NDArray[Any] | None:
+        """Give the targets of a part, by row or else by call; None where the data has none."""
+        if self._targets is None:
+            return None
+        places, size = self._places(part), self.rows or 1
+        return self._targets[places.start * size : places.stop * size]
+
+    def joined(self, answers: list[NDArray[Any]]) -> NDArray[Any]:
+        """Put one result of several calls together: by row where it has a row for each, else by call."""
+        rows = self.rows and answers[0].shape[:1] == (self.rows,)
+        return np.concatenate(answers) if rows else np.stack(answers)
+
+    def answer_shape(self, part: Part) -> tuple[int, ...]:
+        """Give the shape of the first result of a part's calls, put together."""
+        count, shape = len(self._places(part)), self.takes.results[0].shape
+        return (count * self.rows, *shape[1:]) if self.rows and shape[:1] == (self.rows,) else (count, *shape)
+
+    def _call(self, place: int) -> Arguments:
+        if self._random:
+            rng = np.random.default_rng([self._inputs.seed, place])
+            types = enumerate(self.takes.arguments)
+            return {i: drawn(type_, rng, self._below) for i, type_ in types if i not in self.fixed}
+        if not self.rows:
+            return {i: array[place] for i, array in self._varying.items()}
+        rows = slice(place * self.rows, (place + 1) * self.rows)
+        return {i: array[rows] for i, array in self._varying.items()}
+
+    def _places(self, part: Part) -> range:
+        """Number the calls of a part; raises ProgramError where the parts want more than there are."""
+        if part == "final" and not self._at_the_end:
+            raise PlanishError("the final examples stay unseen until the search is over")
+        search, validation, final = self._inputs.search, self._inputs.validation, self._inputs.final
+        if self._random:
+            sizes = (search, validation, final or validation)
+        else:
+            sizes = (search, validation, final or self._count - search - validation)
+            if min(sizes) < 1 or sum(sizes) > self._count:
+                asked = search + validation + max(final, 1)
+                what = f"[inputs] asks for {asked} calls, the data is for {self._count}"
+                raise ProgramError(what, "Give more, or make its 'search' and 'validation' smaller.")
+        first = sum(sizes[: _ORDER.index(part)])
+        return range(first, first + sizes[_ORDER.index(part)])
