@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from hlo.modules import EXAMPLES, chain, summing
-from planish.core import Candidate, CanEvolve, CanShrink, ScheduleError, Space, Step, rng
+from planish.core import Candidate, CanEvolve, CanShrink, Measured, ScheduleError, Space, Step, rng
 from planish.hlo import Program, program_from, read_program
 from planish.hlo.crossing import children
 from planish.hlo.edits import (
@@ -16,12 +16,16 @@ from planish.hlo.edits import (
     ReplaceConstant,
     ReplaceOperand,
     ScaleConstant,
+    SetAttribute,
+    TileBatch,
     propose,
 )
 from planish.hlo.level import HloLevel
 from planish.hlo.patch import original, replay
 from planish.hlo.space import PatchSpace
+from planish.hlo.wanted import Wants
 from planish.search import make_searcher
+from planish.testing.driving import drive
 from planish.testing.spaces import SpaceConformance
 
 
@@ -40,6 +44,7 @@ class TestPatchSpace(SpaceConformance):
 COPY = CopyOp("1", "3", ((0, "2#0", ()), (1, "arg0", ())), "3", 0)
 ON_COPY = ReplaceOperand(COPY.mark, 1, "arg1")
 SCALE = ScaleConstant("0", 0.5)
+BOTH = (HloLevel.objectives["time_s"], HloLevel.objectives["error"])
 
 
 def empty() -> Program:
@@ -161,3 +166,62 @@ def test_what_is_remembered_does_not_matter() -> None:
     for index in range(8):
         long = space.mutate(long, rng(6, index))
     assert PatchSpace(chain()).state(long) == space.state(long)
+
+
+def test_what_the_structure_of_a_network_suggests_is_measured_first() -> None:
+    space = PatchSpace(read_program(EXAMPLES / "mobilenet.mlir"))
+    edits = [seed.steps[0] for seed in space.seeds()]
+    assert [edit.examples for edit in edits if isinstance(edit, TileBatch)] == [50, 20, 10, 5]
+    joints = {"215", "360", "433", "578", "651", "724", "869", "942", "1087", "1160"}
+    assert {edit.op for edit in edits if isinstance(edit, DeleteOp)} == joints, "each block left out"
+    asked = make_searcher("nsga2", space, BOTH, 1).ask(100)
+    assert [candidate.steps[0] for candidate in asked[: len(edits)]] == edits
+    assert len(asked) == 24
+
+
+@pytest.mark.parametrize("kinds", [("CopyOp", "DeleteOp"), ("TileBatch",)])
+def test_the_papers_space_begins_with_nothing(kinds: tuple[str, ...]) -> None:
+    seeds = PatchSpace(read_program(EXAMPLES / "mobilenet.mlir"), kinds).seeds()
+    assert len(seeds) == (4 if kinds == ("TileBatch",) else 0)
+
+
+def test_a_network_without_a_batch_has_its_blocks_alone() -> None:
+    edits = [seed.steps[0] for seed in PatchSpace(read_program(EXAMPLES / "2fcnet.mlir")).seeds()]
+    assert edits
+    assert {type(edit) for edit in edits} == {DeleteOp}
+
+
+@pytest.mark.parametrize("wants", ["other", "less"])
+def test_what_changes_nothing_is_drawn_again(wants: Wants) -> None:
+    """A mutation of the paper's may move an operation, or copy one that nobody uses."""
+    program = read_program(EXAMPLES / "2fcnet.mlir")
+    space, plain = PatchSpace(program, (), wants), PatchSpace(program)
+    drawn = [space.mutate(space.start(), rng(11, index)) for index in range(60)]
+    assert space.state(space.start()) not in {space.state(child) for child in drawn}
+    others = [plain.mutate(plain.start(), rng(11, index)) for index in range(60)]
+    assert plain.state(plain.start()) in {plain.state(child) for child in others}
+
+
+def test_where_less_is_wanted_what_is_rearranged_frees_something() -> None:
+    space = PatchSpace(read_program(EXAMPLES / "2fcnet.mlir"), (), "less")
+    before = space.draft(space.start()).live()
+    for index in range(60):
+        child = space.mutate(space.start(), rng(12, index))
+        number = isinstance(child.steps[0], ScaleConstant | ReplaceConstant | SetAttribute)
+        assert number or before - space.draft(child).live()
+
+
+def test_each_child_brings_about_one_new_edit_also_late_in_a_run() -> None:
+    space = PatchSpace(read_program(EXAMPLES / "2fcnet.mlir"))
+    costs = {"time_s": 1.0, "error": 1.0}
+
+    def outcome(candidate: Candidate) -> Measured:
+        draws = rng(13, int(candidate.hash[:8], 16)).random(2)
+        return Measured(dict(zip(costs, draws.tolist(), strict=True)))
+
+    trials = drive(make_searcher("nsga2", space, BOTH, 2), outcome, 120)
+    seen, new = set[Step](), list[int]()
+    for trial in trials:
+        new.append(len({*trial.candidate.steps} - seen))
+        seen.update(trial.candidate.steps)
+    assert 0.75 <= sum(new[48:]) / len(new[48:]) <= 1.5

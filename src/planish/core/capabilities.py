@@ -105,8 +105,8 @@ class CanEvolve(CanSample, Protocol):
 class CanSeed(CanEvolve, Protocol):
     """A space that knows where to begin, and where to look on.
 
-    Offered by the template space of `loops`, and the spaces of `llvm` and `graph`; used by `portfolio`
-    and `genetic`.
+    Offered by the template space of `loops`, and the spaces of all other levels; used by `portfolio`,
+    `genetic` and `nsga2`.
     """
 
     def seeds(self, context: SearchContext = UNTAUGHT) -> Sequence[Candidate]:

@@ -10,6 +10,7 @@ from planish.core import (
     Candidate,
     Lost,
     Outcome,
+    PlanishError,
     ProgramError,
     Reference,
     Start,
@@ -23,13 +24,23 @@ from planish.hlo.scored import ScoredProgram
 from planish.hlo.scoring import check_suits
 from planish.hlo.workload import Part
 from planish.hlo.workload.data import digest_of
+from planish.hlo.workload.metric import measured_as
 from planish.measure import Yardstick, deadline
 
 END_PARTS: tuple[Part, ...] = ("search", "validation", "final")
 
 
 def evaluator_spec_of(task: Task[ScoredProgram], *, final: bool = False) -> HloEvaluatorSpec:
-    """Make the spec for a task's evaluator; see `planish.core.Level.evaluator`."""
+    """Make the spec for a task's evaluator; see `planish.core.Level.evaluator`.
+
+    Raises:
+        PlanishError: an objective is not what the workload's metric gives.
+    """
+    measured = ("time_s", measured_as(task.program.workload))
+    for objective in task.objectives:
+        if objective.name not in measured:
+            what = f"the workload's metric gives no '{objective.name}'"
+            raise PlanishError(what, f"It gives --objective {measured[1]}.")
     return HloEvaluatorSpec(
         task.program,
         task.target.toolchain["backend"],

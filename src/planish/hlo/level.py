@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from planish.hlo.evaluator import HloEvaluatorSpec
     from planish.hlo.program import Program
     from planish.hlo.scored import ScoredProgram
+    from planish.hlo.wanted import Wants
     from planish.hlo.workload import Workload
 
 OPTIONS = ("workload", "data", "metric", "function", "backend")
@@ -120,13 +121,18 @@ class HloLevel:
         return "time_s", measured_as(program.workload)
 
     def space(self, task: Task[ScoredProgram], name: str) -> Space:
-        """Make a space: "patches" of all edits, "paper" of GEVO-ML's two, "exact": answers stay."""
+        """Make a space: "patches" of all edits, "paper" of GEVO-ML's two, "exact": answers stay.
+
+        But in the paper's, edits that change nothing are drawn again, and those of a module that is not
+        trained which free nothing.
+        """
         from planish.hlo.edits import EXACT
         from planish.hlo.space import PatchSpace
 
         if name not in self.spaces:
             raise unknown("level 'hlo' has no space", name, self.spaces)
-        return PatchSpace(task.program.module, {"paper": PAPER, "exact": EXACT}.get(name, ()))
+        wants: Wants = "any" if name == "paper" else "other" if task.program.workload.training else "less"
+        return PatchSpace(task.program.module, {"paper": PAPER, "exact": EXACT}.get(name, ()), wants)
 
     def evaluator(self, task: Task[ScoredProgram], *, final: bool = False) -> HloEvaluatorSpec:
         """Make the spec for the task's evaluator; both see the search's examples alone."""

@@ -7,12 +7,21 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, FeatureSchema, ScheduleError, did_you_mean
+from planish.core import (
+    UNTAUGHT,
+    Candidate,
+    FeatureSchema,
+    ScheduleError,
+    SearchContext,
+    did_you_mean,
+)
 from planish.hlo.crossing import children
 from planish.hlo.edits import EDITS, Draft, TileBatch, propose
 from planish.hlo.patch import extended, original, replay
 from planish.hlo.patch_features import SCHEMA, Original, patch_features
 from planish.hlo.program import Program
+from planish.hlo.structure import structural
+from planish.hlo.wanted import Wants, wanted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,6 +32,9 @@ MUTATIONS = 3
 """Edits of an initial individual (section 4)."""
 
 CROSSOVER_TRIES = 10
+UNWANTED = 20
+"""Edits that are drawn again in a row; then one is taken that is not wanted: there may be no other."""
+
 REMEMBERED = 64
 
 
@@ -32,13 +44,16 @@ class PatchSpace:
     Args:
         program: what is changed.
         kinds: names of the edits that mutation draws from; all when empty. The paper has CopyOp and DeleteOp.
+        wants: of what an edit must give besides a valid module; see `planish.hlo.wanted`. The paper wants
+            nothing.
 
     Raises:
         ScheduleError: there is no such kind of edit.
     """
 
-    def __init__(self, program: Program, kinds: Sequence[str] = ()) -> None:
+    def __init__(self, program: Program, kinds: Sequence[str] = (), wants: Wants = "any") -> None:
         self.program = program
+        self._wants: Wants = wants
         for kind in kinds:
             if kind not in EDITS:
                 raise ScheduleError(f"there is no edit '{kind}'", did_you_mean(kind, EDITS))
@@ -59,16 +74,34 @@ class PatchSpace:
     def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
         """Append an edit, drawn until the module is valid; a new size of tiles takes the place of the old.
 
+        It is drawn again where it gives what is not wanted, for a while.
+
         Raises:
             ScheduleError: no valid edit is found.
         """
-        edit, draft = propose(self.draft(candidate), rng, self._kinds)
+        parent = self.draft(candidate)
+        edit, draft = propose(parent, rng, self._kinds)
+        for _ in range(UNWANTED):
+            if wanted(parent, edit, draft, self._wants):
+                break
+            edit, draft = propose(parent, rng, self._kinds)
         kept = candidate
         if isinstance(edit, TileBatch):  # the last one counts: those before it would pile up
             kept = Candidate(tuple(step for step in candidate.steps if not isinstance(step, TileBatch)))
         child = kept.then(edit)
         self._remember(child, draft)
         return child
+
+    def seeds(self, context: SearchContext = UNTAUGHT) -> Sequence[Candidate]:
+        """List each edit alone that a module's structure suggests, of the kinds that mutation draws from."""
+        del context
+        alone = (Candidate((edit,)) for edit in structural(self.draft(self.start()), self._kinds))
+        return [candidate for candidate in alone if self._is_valid(candidate)]
+
+    def focused(self, candidates: Sequence[Candidate]) -> PatchSpace:
+        """Give this space: all draws are alike."""
+        del candidates
+        return self
 
     def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
         """Exchange edits of two patches until both children are valid (section 4.2).

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hlo.workloads import INFERENCE, PREDICT, write_all
-from planish.core import Candidate, Failed, Measured, Outcome, ProgramError, evaluate
+from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, ProgramError, evaluate
 from planish.executors import InlineExecutor
 from planish.hlo.edits import DeleteOp, ReplaceConstant
 from planish.hlo.evaluator_spec import end_evaluator_spec
@@ -179,6 +179,13 @@ def test_images_have_other_metrics_too(tmp_path: Path) -> None:
     for metric, said in (("top-3", "never wrong"), ("mse", r"Add a section \[inputs\]")):
         with pytest.raises(ProgramError, match=said):
             load(module, metric=metric)
+
+
+def test_an_objective_that_the_metric_does_not_give_is_one_line(tmp_path: Path) -> None:
+    program = load(write_all(tmp_path, PREDICT, INFERENCE))
+    asked = task_of(HloLevel(), program, Settings(objectives=("time", "loss")))
+    with pytest.raises(PlanishError, match=r"gives no 'loss'. It gives --objective error"):
+        HloLevel().evaluator(asked)
 
 
 def test_a_program_without_them_keeps_its_name(tmp_path: Path) -> None:
