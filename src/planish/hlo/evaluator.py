@@ -100,8 +100,10 @@ class _Evaluator:
         self._spec = spec
         self._module = spec.program.module
         self._backend = open_backend(spec.backend, spec.cores)
-        self._scorer = _scorer(spec, self._backend)
-        self._timer = self._timed_by(spec)
+        beside = spec.timing is not None and spec.yardstick is not None
+        baseline = _compiled(spec, self._backend) if beside else None
+        self._scorer = _scorer(spec, self._backend, baseline if spec.remember else None)
+        self._timer = self._timed_by(spec, baseline)
         self._known: dict[str, Outcome] = {}
         self._scored: OrderedDict[str, tuple[Executable, Errors]] = OrderedDict()
         self.notes = _notes(spec.program.workload)
@@ -136,13 +138,12 @@ class _Evaluator:
                 return Failed("run", "out of memory", error.message)
             return Failed("run", "failed", error.message)
 
-    def _timed_by(self, spec: HloEvaluatorSpec) -> Timer | None:
+    def _timed_by(self, spec: HloEvaluatorSpec, baseline: Executable | None) -> Timer | None:
         """Give how candidates are timed: not, alone, or beside the baseline, which is compiled once."""
         if spec.timing is None:
             return None
-        if spec.yardstick is None:
+        if spec.yardstick is None or baseline is None:
             return partial(time_call, timing=spec.timing)
-        baseline = _compiled(spec, self._backend)
         beside = Beside(spec.yardstick, spec.timing, one_core=spec.cores == 1)
         # Begun anew each time: the baseline is timed on the first steps of a training, as candidates are.
         return lambda run: beside.time(run, self._scorer.runs(baseline))
@@ -188,7 +189,10 @@ def _notes(workload: Workload) -> tuple[str, ...]:
     return (_NOTES[workload.data.stand_in],) if workload.data.stand_in else ()
 
 
-def _scorer(spec: HloEvaluatorSpec, backend: Backend) -> Inference | Trainer | Calling:
+def _scorer(
+    spec: HloEvaluatorSpec, backend: Backend, rival: Executable | None
+) -> Inference | Trainer | Calling:
+    """Make what scores; in a search it races modules that answer against the unchanged one."""
     module, workload = spec.program.module, spec.program.workload
     if workload.inputs is not None:
         calls = Calls(module, workload, at_the_end=spec.at_the_end)
@@ -196,7 +200,7 @@ def _scorer(spec: HloEvaluatorSpec, backend: Backend) -> Inference | Trainer | C
     fitted = fit(module, workload)
     examples = Parts(workload, fitted, at_the_end=spec.at_the_end)
     if workload.training is None:
-        return Inference(backend, workload, fitted, examples, spec.parts)
+        return Inference(backend, workload, fitted, examples, spec.parts, rival)
     predict = _compiled(spec, backend, fitted.predict.function)
     return Trainer(backend, workload, fitted, examples, spec.parts, predict, whole=spec.at_the_end)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from planish.hlo.backend import Backend, Executable
 from planish.hlo.backend.checked_run import held_argument
 from planish.hlo.backend.protocol import Held
 from planish.hlo.scoring.metrics import Metric
+from planish.hlo.scoring.not_finite import NotFiniteError
+from planish.hlo.scoring.race import Race
 from planish.hlo.workload import Call, Labelled, Part, Workload, first_parameters
 
 Errors = Mapping[Part, float]
@@ -52,19 +55,32 @@ class Prediction:
         arguments[self._call.images] = batch
         return arguments
 
-    def error(self, predict: Executable, parameters: Mapping[str, Held]) -> float:
-        """Give the error of all examples.
+    def error(self, predict: Executable, parameters: Mapping[str, Held], race: Race | None = None) -> float:
+        """Give the error of all examples; of the first ones where a race is lost by them.
 
         Raises:
             NotFiniteError: no answer is finite.
             MetricError: the metric fails.
             BackendError: a run failed.
         """
-        answers = [
-            self._backend.get(predict.run(self.arguments(parameters, batch))[0]) for batch in self.batches
-        ]
+        answers: list[NDArray[Any]] = []
+        for batch in self.batches:
+            answers.append(self._backend.get(predict.run(self.arguments(parameters, batch))[0]))
+            # At powers of two: as few looks as can be, each of which may err.
+            if race is not None and len(answers) & (len(answers) - 1) == 0:
+                with suppress(NotFiniteError):
+                    error = self._score(answers)
+                    if race.lost(error, self._seen(answers)):
+                        return error
+        return self._score(answers)
+
+    def _seen(self, answers: Sequence[NDArray[Any]]) -> int:
         # The last batch is filled up with examples that do not count.
-        return self._metric([np.concatenate(answers)[: len(self._labels)]], [self._labels])
+        return min(len(answers) * self._call.batch, len(self._labels))
+
+    def _score(self, answers: Sequence[NDArray[Any]]) -> float:
+        seen = self._seen(answers)
+        return self._metric([np.concatenate(answers)[:seen]], [self._labels[:seen]])
 
 
 def _batches(images: NDArray[Any], size: int) -> list[NDArray[Any]]:

@@ -1,0 +1,78 @@
+"""A module that is of no use is not shown all examples, and no other one is judged by some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from planish.hlo.ir import TensorType
+from planish.hlo.scoring import Prediction, error_of
+from planish.hlo.scoring.race import Race
+from planish.hlo.workload import Call, Labelled
+
+BATCH, COUNT = 20, 1000
+
+
+class Knowing:
+    """A back end whose examples are their own answers."""
+
+    name = "knowing"
+
+    def compile(self, text: str) -> Wrong:
+        raise NotImplementedError(text)
+
+    def put(self, array: NDArray[Any]) -> NDArray[Any]:
+        return array
+
+    def get(self, held: NDArray[Any]) -> NDArray[Any]:
+        return held
+
+
+class Wrong:
+    """Answers with 1 for what is below a share, else with 0, which is right; counts its runs."""
+
+    def __init__(self, share: float) -> None:
+        self.share, self.runs = share, 0
+
+    def run(self, arguments: Sequence[NDArray[Any]]) -> Sequence[NDArray[Any]]:
+        self.runs += 1
+        wrong = arguments[0][:, 0] < self.share
+        return [np.stack([~wrong, wrong], axis=1).astype(np.float32)]
+
+
+def scored(share: float, race: Race | None) -> tuple[float, int]:
+    draws = np.random.default_rng(0).permutation(COUNT).astype(np.float32)[:, None] / COUNT
+    call = Call("main", (TensorType((BATCH, 1), "f32"),), ("images",), 0)
+    labelled = Labelled(draws, np.zeros(COUNT, np.int64))
+    module = Wrong(share)
+    prediction = Prediction(Knowing(), call, labelled, lambda a, t: error_of(a[0], t[0]))
+    return prediction.error(module, {}, race), module.runs
+
+
+def test_a_module_is_of_use_up_to_twice_the_error_or_half_the_right_answers() -> None:
+    assert Race.against(0.15).limit == pytest.approx(0.3)
+    assert Race.against(0.6).limit == pytest.approx(0.8)
+
+
+def test_what_answers_at_random_sees_few_examples() -> None:
+    error, runs = scored(0.9, Race.against(0.15))
+    assert runs <= 2
+    assert error == pytest.approx(0.9, abs=0.15)
+    assert scored(0.9, None) == (pytest.approx(0.9), COUNT // BATCH)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.15, 0.29, 0.31])
+def test_what_may_be_of_use_sees_all_of_them(share: float) -> None:
+    assert scored(share, Race.against(0.15)) == (pytest.approx(share), COUNT // BATCH)
+
+
+def test_nothing_is_given_up_by_one_look_at_a_few() -> None:
+    """By chance five of five are wrong once in 400 times, where three of ten are."""
+    race = Race.against(0.15)
+    assert not race.lost(1.0, 5)
+    assert race.lost(1.0, 20)
+    assert not race.lost(0.35, 1000)
