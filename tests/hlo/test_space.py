@@ -173,7 +173,9 @@ def test_what_the_structure_of_a_network_suggests_is_measured_first() -> None:
     edits = [seed.steps[0] for seed in space.seeds()]
     assert [edit.examples for edit in edits if isinstance(edit, TileBatch)] == [50, 20, 10, 5]
     joints = {"215", "360", "433", "578", "651", "724", "869", "942", "1087", "1160"}
-    assert {edit.op for edit in edits if isinstance(edit, DeleteOp)} == joints, "each block left out"
+    bypasses = [edit for edit in edits if isinstance(edit, DeleteOp)]
+    assert joints <= {edit.op for edit in bypasses}, "a block is kept"
+    assert len(bypasses) == 18, "others are several blocks, or a convolution that keeps its type"
     asked = make_searcher("nsga2", space, BOTH, 1).ask(100)
     assert [candidate.steps[0] for candidate in asked[: len(edits)]] == edits
     assert len(asked) == 24
