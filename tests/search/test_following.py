@@ -86,6 +86,14 @@ def test_no_step_leads_back() -> None:
     assert [word(c) for c in followed(Table(to_and_fro), Words())] == ["AX"]
 
 
+def test_the_end_is_no_way_out_of_a_loop() -> None:
+    """B leads back; of the end and X the one is more probable, but it may be unlikely all the same."""
+    to_and_fro = {"": {"A": 0.9, "X": 0.1}, "A": {"B": 0.97, ".": 0.02, "X": 0.01}}
+    assert [word(c) for c in followed(Table(to_and_fro), Words())] == ["AX"]
+    ending = {"": {"A": 0.9, "X": 0.1}, "A": {"B": 0.6, ".": 0.3, "X": 0.1}}
+    assert [word(c) for c in followed(Table(ending), Words())] == ["A"]
+
+
 def test_samples_come_as_algorithm_1_has_them() -> None:
     """Greedily XX; of what was left, Y of the root (0.4), XY (0.3), X (0.2), and of YX (0.1) its end last."""
     assert words(Table(TREE)) == ["XX", "YY", "XY", "X", "YXZ", "YX"]

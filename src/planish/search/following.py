@@ -22,6 +22,9 @@ from planish.core import (
 from planish.search.options import Option
 from planish.search.rounds import Rounds, RoundSearcher
 
+UNLIKELY = 3.0
+"""An end is so if the most probable step is e to the power of so much times as probable."""
+
 Name = Annotated[str, Option("a policy's name, a file, or auto: the first one that fits the space")]
 
 
@@ -119,11 +122,17 @@ def priority_samples(
 
 
 def _onward(policy: Policy, space: CanName, state: PolicyState, seen: Set[str]) -> PolicyState | None:
-    """Give the state after the most probable step that leads to a new one; None for the end."""
+    """Give the state after the most probable step that leads to a new one; None for the end.
+
+    The end is no way out of a loop: where it is `UNLIKELY`, it is taken only if all else leads back.
+    """
     steps = policy.log_probabilities([state])[0]
-    for step in sorted(steps, key=lambda step: -steps[step]):
+    ranked = sorted(steps, key=lambda step: -steps[step])
+    for step in ranked:
         after = None if step is None else policy.extend(state, step)
-        if after is None or space.state(after.candidate) not in seen:
+        if after is None and steps[None] >= steps[ranked[0]] - UNLIKELY:
+            return None
+        if after is not None and space.state(after.candidate) not in seen:
             return after
     return None
 

@@ -1,0 +1,65 @@
+"""Policies that learnt from matmuls, on programs of other shapes and kinds.
+
+    python experiments/looptune/unseen.py [--seconds 4] [--policy auto NAME ...]
+
+For each program: the best that anything found in GFLOPS, and as shares of it what each policy's end computes
+without a measurement, the best of 16 samples, and what searches of the same space found in so many seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from itertools import islice
+
+from cases import SAMPLES, Case, searched
+
+from planish.learn.policy import NetworkPolicy, policy_for
+from planish.loops.lang.parse import parse
+from planish.loops.lang.program import Program
+from planish.loops.workloads import convolution, matmul
+from planish.search.following import followed, priority_samples
+
+PROGRAMS: Mapping[str, Program] = {
+    "100 by 300 by 50": matmul(100, 300, 50),
+    "333 by 77 by 501": matmul(333, 77, 501),
+    "600 by 440 by 360": matmul(600, 440, 360),
+    "192, B transposed": parse("C[m,n] += A[m,k] * B[n,k]", {"m": 192, "n": 192, "k": 192}),
+    "8 times 64": parse("C[b,m,n] += A[b,m,k] * B[b,k,n]", {"b": 8, "m": 64, "n": 64, "k": 64}),
+    "3x3, 64 at 28": convolution(28, 64, 64, 3, 1),
+    "1x1, 128 to 256 at 14": convolution(14, 128, 256, 1, 1),
+}
+SEARCHES = ("greedy2", "beam-bfs", "random")
+
+
+def measured(program: Program, policies: Sequence[str], seconds: float) -> dict[str, float]:
+    """Measure a program: way to GFLOPS."""
+    case = Case(program)
+    row = {"unscheduled": case.rate(case.space.start())}
+    for name in policies:
+        walker = NetworkPolicy(policy_for(case.space, name))
+        row[name] = max(map(case.rate, followed(walker, case.space)))
+        row[f"{name}, {SAMPLES}"] = max(map(case.rate, islice(priority_samples(walker, case.space), SAMPLES)))
+    found = {name: searched(case, name, {}, (seconds, seconds))[1] for name in SEARCHES}
+    return row | {f"{name}, {seconds:g} s": rate for name, rate in found.items()}
+
+
+def main() -> None:
+    """Measure and print."""
+    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given.add_argument("--seconds", type=float, default=4.0)
+    given.add_argument("--policy", nargs="+", default=["auto"])
+    asked = given.parse_args()
+    for number, (name, program) in enumerate(PROGRAMS.items()):
+        row = measured(program, asked.policy, asked.seconds)
+        best = max(row.values())
+        if not number:
+            print(f"| program | best | {' | '.join(row)} |\n|---|--:{'|--:' * len(row)}|")
+        print(
+            f"| {name} | {best:.1f} | {' | '.join(f'{rate / best:.2f}' for rate in row.values())} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
