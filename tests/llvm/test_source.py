@@ -1,5 +1,7 @@
 """Programs as they are read: from files, from IR, and from what the store keeps of them."""
 
+import platform
+import re
 from pathlib import Path
 
 import pytest
@@ -8,9 +10,12 @@ from llvm.modules import ECHO, HARNESS, SUM, require_compiler
 from planish.core import PlanishError, ProgramError, TargetError
 from planish.llvm.backend import IRError, open_backend
 from planish.llvm.level import LlvmLevel
-from planish.llvm.program import IRProgram
+from planish.llvm.program import IRProgram, Running
+from planish.settings import Settings
+from planish.tuning.api import task_of
 from planish.tuning.batch import load_parts
 
+PROCESSOR = "x86-64-v3" if platform.machine() == "x86_64" else "generic"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "llvm"
 
 
@@ -55,6 +60,70 @@ def test_libraries_are_a_part_of_the_program(file: Path) -> None:
     assert program.running.link == ("-lz", "-pthread")
     assert load(program.text) == program
     assert "link" not in load(file, args="5").text
+
+
+def test_a_command_line_says_how_it_is_run(file: Path, tmp_path: Path) -> None:
+    given = tmp_path / "my input"
+    given.write_bytes(b"1 2")
+    program = load(file, run=f"./prog -n '4 5' < '{given}'")
+    assert program.running == Running(("-n", "4 5"), b"1 2")
+    assert program == load(file, args="-n '4 5'", stdin=str(given))
+    assert load(file, run="./prog").running == Running(asked=True) == load(file, run="yes").running
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        ("./prog | sort", "run=./prog | sort needs a shell for '|'. Write it as run='./prog 5 < input'."),
+        ("./prog < a b", "run=./prog < a b needs a shell for '<'. Write it as run='./prog 5 < input'."),
+        ("./prog 'a", "run=./prog 'a cannot be read: No closing quotation. Quote as in a shell."),
+        ("no", "run cannot be 'no'. Write run=yes, or as run='./prog 5 < input'."),
+        ("./prog < none", "cannot read 'none': No such file or directory. Check the path."),
+    ],
+)
+def test_a_command_line_that_cannot_be_followed(file: Path, run: str, message: str) -> None:
+    with pytest.raises(ProgramError) as raised:
+        load(file, run=run)
+    assert str(raised.value) == message
+
+
+def test_a_command_line_and_its_parts_are_not_both_said(file: Path) -> None:
+    with pytest.raises(ProgramError, match="run= says what --args and --stdin say"):
+        load(file, run="./prog 5", args="5")
+
+
+def _fast(text: str) -> bool:
+    """Whether clang wrote a module for the passes of -O3: with types, and no wish for small code."""
+    return "!tbaa" in text and "optsize" not in text and "optnone" not in text
+
+
+def test_c_is_compiled_for_the_objective_that_leads() -> None:
+    require_compiler()
+    level, program = LlvmLevel(), load(EXAMPLES / "words.c", args="5")
+    settings = [Settings(objectives=names) for names in (("time_s",), (), ("instructions", "time_s"))]
+    fast, small, both = (task_of(level, program, each).program for each in settings)
+    assert _fast(fast.ir)
+    assert fast.running == program.running
+    assert not _fast(small.ir)
+    assert small == both == program == load(program.text)
+    assert task_of(level, load(fast.text), settings[0]).program == fast
+
+
+def test_code_is_made_for_a_processor(file: Path) -> None:
+    require_compiler()
+    given = '"target-cpu"="x86-64" "tune-cpu"="generic"'
+    text = f"define void @f() #0 {{\n  ret void\n}}\nattributes #0 = {{ cold {given} }}\n"
+    for source in (str(file), text, str(EXAMPLES / "words.c")):
+        found = re.findall('"target-cpu"="([^"]*)"', load(source, processor=PROCESSOR).ir)
+        assert set(found) == {PROCESSOR}
+    assert load(file, processor=PROCESSOR).definitions == load(file).definitions
+
+
+@pytest.mark.parametrize("name", ["z80", "x86-64 -o /tmp/x"])
+def test_a_processor_that_clang_does_not_know(file: Path, name: str) -> None:
+    require_compiler()
+    with pytest.raises(ProgramError, match=f"knows no processor '{name}'. Write processor=native, or a name"):
+        load(file, processor=name)
 
 
 @pytest.mark.parametrize("word", ["-Wl,--version", "-l:a.o", "-l../a", "-fplugin=a.so", "@a", "a.o", "-l-a"])

@@ -27,6 +27,7 @@ from planish.core.capabilities import (
     KnowsMachine,
     KnowsPrograms,
     ShowsWinners,
+    SuitsObjectives,
 )
 from planish.core.context import UNTAUGHT, Outcomes, SearchContext, Tried
 from planish.core.cores import caches, processor, usable_cores
@@ -154,6 +155,7 @@ __all__ = [
     "StoppedError",
     "Stops",
     "StoreError",
+    "SuitsObjectives",
     "Target",
     "TargetError",
     "Task",

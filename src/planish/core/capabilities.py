@@ -17,7 +17,7 @@ from planish.core.feature_schema import FeatureSchema
 from planish.core.outcome import Outcome
 from planish.core.protocols import Evaluator, EvaluatorSpec, Executor, Level, Searcher, Space, Start
 from planish.core.step import Candidate, Step
-from planish.core.task import Program, Task
+from planish.core.task import Objective, Program, Task
 
 if TYPE_CHECKING:
     import numpy as np
@@ -327,6 +327,19 @@ class KnowsPrograms(Protocol):
         Returns:
             What a search for the task begins with, the best first; the level keeps nothing of it.
         """
+        ...
+
+
+@runtime_checkable
+class SuitsObjectives(Protocol):
+    """A level that begins with another form of a program for another objective.
+
+    Clang tells the passes of -O3 more of a C file than it tells those of -Oz. Offered by `llvm`; used by
+    `tune`, where the task is made.
+    """
+
+    def suited(self, program: Any, objectives: Sequence[Objective]) -> Any:
+        """Give the form of a program that is tuned for these objectives, the first of which leads."""
         ...
 
 

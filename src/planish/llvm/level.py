@@ -58,8 +58,9 @@ class LlvmLevel:
             source: the path of a `.ll`, `.bc` or `.c` file, IR itself, or a canonical text.
             options: `function` (tune this one alone), `args` ("-n 5"), `stdin` (a file), `harness` (a `.c`
                 or `.ll` file with the `main` that a library lacks), `run` (yes: candidates are run and their
-                answers compared, also where no objective needs it), `link` (libraries: "-lz -pthread"), and
-                `backend` (libllvm or llvmlite).
+                answers compared, also where no objective needs it; or how it is run, "./prog 5 < input"),
+                `link` (libraries: "-lz -pthread"), `processor` (native, or a name of clang's), and `backend`
+                (libllvm or llvmlite).
 
         Raises:
             ProgramError: as `read_program`.
@@ -74,6 +75,12 @@ class LlvmLevel:
                 raise unknown("level 'llvm' has no option", name, OPTIONS)
         backend = options.get("backend", "")
         return replace(read_program(source, options, open_backend(backend)), backend=backend)
+
+    def suited(self, program: IRProgram, objectives: Sequence[Objective]) -> IRProgram:
+        """Give what clang -O3 gives to its passes, where the time leads and the source is C."""
+        if program.fast is None or objectives[0].name != "time_s":
+            return program
+        return replace(program.fast, running=program.running, backend=program.backend)
 
     def read(self, text: str, target: Target) -> IRProgram:
         """Read a canonical text; raises ProgramError where it is none."""

@@ -91,12 +91,15 @@ class IRProgram:
         running: how it is run; None: never, since it is a part of a program.
         backend: which LLVM the user asked for; empty for the preferred one. It is of the target, and not of
             the text.
+        fast: the same source as clang -O3 gives it to its passes; None where the source is IR. It is what is
+            tuned where time leads, and of no other program's text.
     """
 
     ir: str
     instructions: int
     running: Running | None = field(default_factory=Running)
     backend: str = field(default="", compare=False)
+    fast: IRProgram | None = field(default=None, compare=False, repr=False)
     level: str = "llvm"
 
     @property

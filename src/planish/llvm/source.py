@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Container, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from planish.core import ProgramError, did_you_mean
 from planish.llvm.assembly import check_assembly
 from planish.llvm.backend.protocol import Backend
-from planish.llvm.program import SOURCE, Harness, IRProgram, Running, running_of
+from planish.llvm.clang import FAST
+from planish.llvm.how_run import read_bytes, running_by
+from planish.llvm.processors import aimed, compiler_of, flag_of
+from planish.llvm.program import SOURCE, IRProgram, Running, running_of
 
 SUFFIXES = (".ll", ".bc", ".c")
-OPTIONS = ("function", "args", "stdin", "harness", "run", "link", "backend")
-STDIN_MOST = 16 << 20
+OPTIONS = ("function", "args", "stdin", "harness", "run", "link", "processor", "backend")
 # What depends on where a file lies is no part of the program.
 _NAMED = re.compile(r"^; ModuleID = .*\n", re.MULTILINE)
 _FOLDER = re.compile(r'^(source_filename = ")[^"\n]*/', re.MULTILINE)
@@ -32,23 +32,23 @@ def read_program(source: str, options: Mapping[str, str], backend: Backend) -> I
     Args:
         source: the path of a `.ll`, `.bc` or `.c` file, or IR; a canonical text brings how it is run.
         options: `function` (keep this one alone), `args` (as in a shell), `stdin` (a file), `harness` (a
-            `.c` or `.ll` file with a `main`), `run` (yes: run candidates, also where no objective needs it),
-            `link` (libraries: "-lz -pthread").
+            `.c` or `.ll` file with a `main`), `run` (yes: run candidates, also where no objective needs it;
+            or how, as "./prog 5 < input"), `link` (libraries: "-lz -pthread"), `processor` (what code is made
+            for: native, or a name of clang's).
         backend: reads and prints the module.
 
     Raises:
         ProgramError: a file cannot be read or does not compile, the IR is malformed or of a newer LLVM, it
             defines no function, or there is no such function.
-        TargetError: it is C, and no compiler is found.
+        TargetError: it is C, or made for a processor, and no compiler is found.
     """
-    code, name = _code(source, backend)
-    program = _printed(code, name, backend)
+    program, name = _read(source, options.get("processor", ""), backend)
     if wanted := options.get("function"):
         program = only_function(program, wanted, backend)
     stored = running_of(source) if is_ir(source) else Running()
     if options.get("function"):
         stored = None
-    running = _running(options, stored)
+    running = running_by(options, stored)
     if running and running.harness is not None and "main" in program.definitions:
         raise ProgramError(f"{name} has a 'main', and so has the harness", "Leave one of them out.")
     return replace(program, running=running)
@@ -118,70 +118,21 @@ def _printed(code: str | bytes, name: str, backend: Backend) -> IRProgram:
     return program
 
 
-def _code(source: str, backend: Backend) -> tuple[str | bytes, str]:
-    """Give the module's text or bitcode, and what errors call it."""
-    if is_ir(source):
-        return source, "the IR"
-    data = read_bytes(source)
-    if source.endswith(".c"):
-        from planish.llvm.clang import find_compiler
-
-        return find_compiler(int(backend.version.partition(".")[0])).to_ir(source), source
-    return data, source
-
-
-def read_bytes(path: str) -> bytes:
-    """Read a file that the user named.
-
-    Raises:
-        ProgramError: it cannot be read.
-    """
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise ProgramError(f"cannot read '{path}': {error.strerror}", "Check the path.") from error
+def _read(source: str, processor: str, backend: Backend) -> tuple[IRProgram, str]:
+    """Give the program, and what errors call it."""
+    if source.endswith(".c") and not is_ir(source):
+        return _compiled(source, processor, backend), source
+    code, name = (source, "the IR") if is_ir(source) else (read_bytes(source), source)
+    program = _printed(code, name, backend)
+    if processor:
+        program = _printed(aimed(program.ir, processor, compiler_of(backend)), name, backend)
+    return program, name
 
 
-def _running(options: Mapping[str, str], stored: Running | None) -> Running | None:
-    """Give how it is run; who says how a function is run has a harness in mind, and it can be run."""
-    if not any(options.get(name) for name in ("args", "stdin", "harness", "run", "link")):
-        return stored
-    changed = stored or Running()
-    if run := options.get("run"):
-        if run != "yes":
-            raise ProgramError(f"run cannot be '{run}'", "Write run=yes, or --run.")
-        changed = replace(changed, asked=True)
-    if args := options.get("args"):
-        changed = replace(changed, args=_words(args))
-    if link := options.get("link"):
-        changed = replace(changed, link=_words(link))
-    if path := options.get("stdin"):
-        changed = replace(changed, stdin=_input(path))
-    if path := options.get("harness"):
-        changed = replace(changed, harness=_harness(path))
-    return changed
-
-
-def _words(args: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(args))
-    except ValueError as error:
-        raise ProgramError(f"the arguments cannot be read: {error}", "Quote them as in a shell.") from error
-
-
-def _input(path: str) -> bytes:
-    data = read_bytes(path)
-    if len(data) > STDIN_MOST:
-        most = STDIN_MOST >> 20
-        raise ProgramError(f"'{path}' has over {most} MiB", "Give less input: it is stored with the program.")
-    return data
-
-
-def _harness(path: str) -> Harness:
-    kind = Path(path).suffix.removeprefix(".")
-    if kind not in ("c", "ll"):
-        raise ProgramError(f"the harness '{path}' is no .c or .ll file", "Write it in C, or as LLVM IR.")
-    try:
-        return Harness(kind, read_bytes(path).decode())
-    except UnicodeDecodeError as error:
-        raise ProgramError(f"'{path}' is not a text: {error.reason}", "Write it in UTF-8.") from error
+def _compiled(path: str, processor: str, backend: Backend) -> IRProgram:
+    """Compile C for size, and once more for time: clang tells the passes of -O3 more than it tells others."""
+    read_bytes(path)
+    compiler = compiler_of(backend)
+    flags = (flag_of(processor, compiler),) if processor else ()
+    small, fast = (_printed(compiler.to_ir(path, flags, level), path, backend) for level in ("O0", FAST))
+    return replace(small, fast=fast)

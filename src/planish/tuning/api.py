@@ -17,6 +17,7 @@ from planish.core import (
     Objective,
     Program,
     Start,
+    SuitsObjectives,
     Task,
     unknown,
 )
@@ -121,6 +122,8 @@ def task_of(level: Level, program: Program, settings: Settings) -> Task:
     usual = level.usual_objectives(program) if isinstance(level, ChangesMeaning) else [*level.objectives][:1]
     names = settings.objectives or usual
     objectives = tuple(_objective(level, name) for name in names)
+    if isinstance(level, SuitsObjectives):
+        program = level.suited(program, objectives)
     return Task(program, level.target(program, settings.cores), objectives, level.version)
 
 

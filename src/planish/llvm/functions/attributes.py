@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
 from planish.llvm.functions.syntax import NAME, QUOTED, closing
 
@@ -12,6 +12,8 @@ _PLACE = re.compile(r"(?: (?:local_)?unnamed_addr\b)?(?: addrspace\(\d+\))?")
 _GROUP = re.compile(r"^attributes (#\d+) = \{(.*)\}", re.MULTILINE)
 # A number of a group, a word, or quoted text, which is none.
 _TOKEN = re.compile(rf"{QUOTED}| (#\d+|[a-z]+)\b")
+# LLVM writes quotes within texts as \22, so this matches attributes alone.
+_AIM = re.compile(r'"(target-cpu|tune-cpu|target-features)"="[^"]*"')
 _SIZE = ("minsize", "optsize")
 _UNOPTIMISED = frozenset(("optnone", "optdebug"))
 
@@ -41,6 +43,22 @@ def without_optnone(text: str) -> str:
         The module; given again, it comes back as it is. Declarations and calls keep their attributes.
     """
     return _with_attributes(text, ())
+
+
+def for_processor(text: str, aim: Mapping[str, str]) -> str:
+    """Make every definition for another processor.
+
+    Args:
+        text: a module, of any size.
+        aim: `target-cpu`, and what else clang says of the processor, as `target-features`.
+
+    Returns:
+        The module; definitions also lose `optnone`, as in `without_optnone`.
+    """
+    whole = {"tune-cpu": aim["target-cpu"], "target-features": "", **aim}
+    # A group's attribute wins over one that stands beside it: those that are there change in their place.
+    changed = _AIM.sub(lambda found: f'"{found[1]}"="{whole[found[1]]}"', text)
+    return _with_attributes(changed, [f'"{name}"="{value}"' for name, value in whole.items()])
 
 
 def _with_attributes(text: str, wanted: Sequence[str]) -> str:
