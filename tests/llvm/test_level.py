@@ -18,7 +18,7 @@ import pytest
 from llvm.modules import ASSEMBLY, ECHO, SUM, lacking, require_linker
 from planish import tune, validate
 from planish.budget import Budget
-from planish.core import Candidate, Measured, PlanishError, ProgramError, Task
+from planish.core import Candidate, Measured, PlanishError, ProgramError, Task, outcome_to_json
 from planish.executors import LocalExecutor
 from planish.levels import level_of
 from planish.llvm.backend import open_backend
@@ -202,7 +202,25 @@ def test_time_is_compared_with_the_fast_baseline(tmp_path: Path, monkeypatch: py
     assert baseline_passes(result.task) == ("default<O3>",)
     assert result.baseline is not None
     assert len(result.baseline.lead.samples) >= 3 * 3
-    assert "it was run with x" in result.describe()["verified"]
+    told = result.describe()
+    assert "it was run with x" in told["verified"]
+    assert told["size"].splitlines()[0].split() == ["instructions", ".text", "bytes", "time"]
+    assert " ms" in told["size"].splitlines()[1]
+    if result.candidate.steps:
+        assert told["passes"].splitlines()[0].startswith("time without it")
+
+
+def test_passes_that_change_nothing_are_known_where_the_time_leads() -> None:
+    level = LlvmLevel()
+    fast, small = (
+        task_of(level, level.load(ECHO, {"args": "x"}), replace(QUICK, objectives=(name,)))
+        for name in ("time_s", "instructions")
+    )
+    whole, shorter, other = (candidate_of(each) for each in (["mem2reg", "adce"], ["mem2reg"], []))
+    with level.identities(fast) as name:
+        assert name(whole) == name(shorter) != name(other)
+    with level.identities(small) as name:
+        assert len({name(whole), name(shorter), name(other)}) == 3
 
 
 def test_time_without_a_main_asks_for_a_harness(tmp_path: Path) -> None:
@@ -249,3 +267,19 @@ def test_the_back_end_is_part_of_the_target() -> None:
     task = task_of(level, level.load(SUM, {"backend": "llvmlite"}), QUICK)
     assert task.target.toolchain["backend"] == "llvmlite"
     assert task.target.toolchain["llvm"] == open_backend("llvmlite").version
+
+
+def test_times_of_passes_are_told_in_their_unit() -> None:
+    level = LlvmLevel()
+    task = task_of(level, level.load(ECHO, {"args": "x"}), replace(QUICK, objectives=("time_s",)))
+    whole = candidate_of(["mem2reg", "adce"])
+    times = {whole: 2e-3, candidate_of(["adce"]): 2.5e-3, candidate_of(["mem2reg"]): 2e-3}
+    figures = {each.hash: outcome_to_json(Measured({"time_s": time})) for each, time in times.items()}
+    told = level.describe(task, whole, {"time_s": figures})["passes"].splitlines()
+    assert told[0] == "time without it"
+    assert [line.split() for line in told[1:3]] == [
+        ["2.500", "ms", "+0.500", "ms", "mem2reg"],
+        ["2.000", "ms", "+0.000", "ms", "adce"],
+    ]
+    assert "differences of some percent are noise" in told[3]
+    assert told[4].startswith("(Without those of +0.000 ms the code is the same")

@@ -392,7 +392,7 @@ class ChangesMeaning(Protocol):
 class CanIdentify(Protocol):
     """A level that can tell, without measuring, whether two candidates make the same.
 
-    Offered by `graph`, and the example of a level; used by the end of a run, which drops steps that do
+    Offered by `graph`, `llvm` and the example of a level; used by the end of a run, which drops steps that do
     nothing.
     """
 

@@ -31,9 +31,13 @@ PATIENCE_S = 10.0
 """Seconds after which passes that are not yet left out one by one stay unmeasured."""
 _ENDS = 3  # unoptimised, the baseline, the candidate
 
-_WHAT = (_COUNT, _BYTES) = ("instructions", "text_bytes")
+_SIZES = (_COUNT, _BYTES) = ("instructions", "text_bytes")
+_TIME = "time_s"
+_TITLES = {_COUNT: "instructions", _BYTES: ".text bytes", _TIME: "time"}
 _CHECKED = "verified"
 
+_NOISY = "(Each was timed for a moment: differences of some percent are noise.)"
+_IDLE = "(Without those of +0.000 ms the code is the same: there was no time to leave them out.)"
 _MISSING = "not measured"
 _WHY = "(There was no time for it at the end of the run, or an older planish did not store it.)"
 
@@ -51,7 +55,7 @@ def described(task: Task[IRProgram], candidate: Candidate, figures: Mapping[str,
         figures: what `measured` gave for it; empty where it was not asked.
     """
     passes, base, leads = passes_of(candidate), baseline_passes(task), _leading(task)
-    found = {what: _read(figures.get(what, {})) for what in _WHAT}
+    found = {what: _read(figures.get(what, {})) for what in _asked(leads)}
     return {
         "size": _sizes(found, base, passes),
         "passes": _contributions(found[leads], passes, leads),
@@ -61,7 +65,7 @@ def described(task: Task[IRProgram], candidate: Candidate, figures: Mapping[str,
 
 
 def measured(task: Task[IRProgram], candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
-    """Measure the sizes that `described` tells, in workers: to leave a pass out may crash LLVM.
+    """Measure what `described` tells, in workers: to leave a pass out may crash LLVM.
 
     Args:
         task: the module and the objectives.
@@ -74,12 +78,12 @@ def measured(task: Task[IRProgram], candidate: Candidate, executor: Executor) ->
     """
     passes, base, leads = passes_of(candidate), baseline_passes(task), _leading(task)
     whole = evaluator_spec_of(task)
-    spec = replace(whole, running=None)
     found: dict[str, Any] = {}
-    for what in _WHAT:
+    for what in _asked(leads):
         if seconds_left() == 0:
             break
-        executor.serve(replace(spec, objectives=frozenset({what})))
+        running = whole.running if what == _TIME else None
+        executor.serve(replace(whole, running=running, objectives=frozenset({what})))
         lists = [(), base, passes, *(_shorter(passes) if what == leads else ())]
         found[what] = _measured(executor, [candidate_of(each) for each in dict.fromkeys(lists)])
     if whole.running is not None and seconds_left() > 0:
@@ -91,7 +95,12 @@ def measured(task: Task[IRProgram], candidate: Candidate, executor: Executor) ->
 
 
 def _leading(task: Task[IRProgram]) -> str:
-    return _BYTES if task.objectives[0].name == _BYTES else _COUNT
+    return task.objectives[0].name
+
+
+def _asked(leads: str) -> Sequence[str]:
+    """List what is measured: what leads first, for the time may end."""
+    return (leads, *(what for what in _SIZES if what != leads))
 
 
 def _shorter(passes: Passes) -> list[Passes]:
@@ -119,9 +128,10 @@ def _of(found: Found, passes: Passes) -> Outcome | None:
 
 
 def _sizes(found: Mapping[str, Found], base: Passes, passes: Passes) -> str:
-    rows = [["", "instructions", ".text bytes"]]
+    columns = [what for what in _TITLES if what in found]
+    rows = [["", *(_TITLES[what] for what in columns)]]
     rows += [
-        [name, *(_count(_of(found[what], each), what) for what in _WHAT)]
+        [name, *(_count(_of(found[what], each), what) for what in columns)]
         for name, each in (("unoptimised", ()), (", ".join(base), base), ("this pass list", passes))
     ]
     missing = any(_MISSING in row for row in rows)
@@ -129,16 +139,22 @@ def _sizes(found: Mapping[str, Found], base: Passes, passes: Passes) -> str:
 
 
 def _contributions(found: Found, passes: Passes, what: str) -> str:
-    """List the passes, with the leading size that the list leaves without each of them."""
+    """List the passes, with what the list leaves of the leading objective without each of them."""
     if not passes:
         return "none: the module stays as it is"
     whole = _value(_of(found, passes), what)
-    rows = [[f"{what.replace('_', ' ')} without it", "", ""]]
+    rows = [[f"{_TITLES[what].removeprefix('.')} without it", "", ""]]
     for name, rest in zip(passes, _shorter(passes), strict=True):
         value = _value(_of(found, rest), what)
-        more = "" if value is None or whole is None else f"{value - whole:+,.0f}"
+        more = "" if value is None or whole is None else _shown(value - whole, what, "+")
         rows.append([_count(_of(found, rest), what), more, name])
-    return _aligned(rows, texts=(2,))
+    return "\n".join([_aligned(rows, texts=(2,)), *(_doubts(rows) if what == _TIME else ())])
+
+
+def _doubts(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Say what times of passes do not tell. Code that is the same is timed once: then the difference is 0."""
+    idle = any(row[1] == _shown(0.0, _TIME, "+") for row in rows)
+    return [_NOISY, _IDLE] if idle else [_NOISY]
 
 
 def _verified(task: Task[IRProgram], notes: Sequence[str] | None) -> str:
@@ -172,11 +188,15 @@ def _value(outcome: Outcome | None, what: str) -> float | None:
 def _count(outcome: Outcome | None, what: str) -> str:
     match outcome:
         case Measured(values) if what in values:
-            return f"{values[what]:,.0f}"
+            return _shown(values[what], what)
         case Failed(stage, reason):
             return f"failed ({stage}: {reason})"
         case _:
             return _MISSING
+
+
+def _shown(value: float, what: str, sign: str = "") -> str:
+    return f"{value * 1e3:{sign},.3f} ms" if what == _TIME else f"{value:{sign},.0f}"
 
 
 def _aligned(rows: Sequence[Sequence[str]], texts: Collection[int]) -> str:

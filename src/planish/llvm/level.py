@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -130,6 +131,12 @@ class LlvmLevel:
         """Give the baseline where size leads: the winner then is never worse than it."""
         del candidate
         return (self.baseline(task),) if task.objectives[0].exact else ()
+
+    def identities(self, task: Task[IRProgram]) -> AbstractContextManager[Callable[[Candidate], str]]:
+        """Tell which pass lists make the same code, where the time leads; see `planish.llvm.identity`."""
+        from planish.llvm.identity import identities
+
+        return identities(task)
 
     def figures(self, task: Task[IRProgram], candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
         """Measure the sizes before and after, and without each pass; see `planish.core.HasFigures`."""
