@@ -33,6 +33,7 @@ def test_without_a_command_there_is_help(planish: Planish) -> None:
         "runs",
         "corpus",
         "models",
+        "policy",
     ]
 
 
