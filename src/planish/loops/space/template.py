@@ -223,6 +223,9 @@ class TemplateSpace:
 
     def _read_back(self, candidate: Candidate) -> tuple[tuple[str, str, Options], ...]:
         """List each knob with what is chosen and what was offered."""
+        if made := self._last.get(candidate):
+            places = ((name, self._place(made[:i])) for i, name in enumerate(made))
+            return tuple([(place.knob.name, name, place.options) for name, place in places if place.knob])
         read: list[tuple[str, str, Options]] = []
         names, left = _Names(), candidate.steps
         while knob := (place := self._place(names)).knob:
