@@ -54,8 +54,9 @@ def test_a_search_goes_on_where_nothing_is_found(name: str) -> None:
 @pytest.mark.parametrize("name", ["nsga2", "genetic", "annealing", "random"])
 def test_a_search_ends_where_nothing_is_ever_found(name: str) -> None:
     space = Steep(period=1)
-    known = list(space.seeds()) if name == "genetic" else []
-    assert list(searcher(name, space).ask(5)) == known
+    # The seeds are all that there is; NSGA-II leaves out the unchanged program among them.
+    known = {"genetic": list(space.seeds()), "nsga2": [one for one in space.seeds() if one.steps]}
+    assert list(searcher(name, space).ask(5)) == known.get(name, [])
     assert space.samples <= 4 * TRIES
 
 

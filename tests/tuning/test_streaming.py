@@ -33,6 +33,7 @@ NEEDS = {"loops": "numpy", "llvm": "llvmlite", "hlo": "jaxlib", "graph": "onnxru
 SMALL: Mapping[str, Mapping[str, int]] = {
     "genetic": {"population": 8},
     "nsga2": {"population": 8},
+    "policy": {"path": True},
     "portfolio": {"stage": 8},
     "random-minimise": {"samples": 8},
 }
