@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from itertools import islice
 import pytest
 
 from planish.core import Candidate, PolicyState, Space, Step
-from planish.search.following import followed, priority_samples
+from planish.search.following import followed, improved, priority_samples
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,18 @@ TREE = {
 
 def words(table: Table, branches: int | None = None, *, whole: bool = False) -> list[str]:
     return [word(c) for c in priority_samples(table, Words(), branches=branches, whole=whole)]
+
+
+def test_a_way_is_improved_until_leaving_it_gains_nothing() -> None:
+    cost = {"": 9.0, "X": 8.0, "XX": 7.0, "XY": 6.0, "Y": 8.0, "YY": 5.0, "YX": 4.0}
+    rounds, asked = improved(Table(TREE), Words()), list[list[str]]()
+    with contextlib.suppress(StopIteration):
+        batch = list(next(rounds))
+        while True:
+            asked.append([word(candidate) for candidate in batch])
+            batch = list(rounds.send({one.hash: cost.get(word(one)) for one in batch}))
+    # The policy's own way; all ways off it; those off the way to the best one; there nothing is better.
+    assert asked == [["", "X", "XX"], ["Y", "YY", "XY"], ["YX", "YXZ"], []]
 
 
 def test_the_most_probable_steps_are_followed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence, Set
 from heapq import heappop, heappush
 from itertools import count, islice
@@ -20,7 +21,7 @@ from planish.core import (
     Step,
 )
 from planish.search.options import Option
-from planish.search.rounds import Rounds, RoundSearcher
+from planish.search.rounds import Rounds, RoundSearcher, noted
 
 UNLIKELY = 3.0
 """An end is so if the most probable step is e to the power of so much times as probable."""
@@ -42,8 +43,11 @@ class FollowPolicy(RoundSearcher):
         *,
         policy: Name = "auto",
         path: Annotated[bool, Option("measure every state on the way, too")] = False,
+        improve: Annotated[bool, Option("then leave the best way at each of its states, and so on")] = False,
     ) -> None:
-        super().__init__(objectives, _once(followed(_policy(space, policy), space, whole=path)))
+        named = _policy(space, policy)
+        rounds = improved(named, space) if improve else _once(followed(named, space, whole=path))
+        super().__init__(objectives, rounds)
 
 
 class PrioritySampling(RoundSearcher):
@@ -64,7 +68,7 @@ class PrioritySampling(RoundSearcher):
         whole: Annotated[bool, Option("branch by the probability of all steps, not of the last")] = False,
     ) -> None:
         walk = priority_samples(_policy(space, policy), space, branches=branches or None, whole=whole)
-        new = _unlike(space, walk)
+        new = _new(space, walk, set())
         super().__init__(objectives, _once(islice(new, samples) if samples else new))
 
 
@@ -78,13 +82,57 @@ def followed(policy: Policy, space: CanName, *, whole: bool = False) -> Iterator
         space: from whose start.
         whole: whether the way counts too.
     """
-    state, seen = policy.begin(space), {space.state(space.start())}
-    while (after := _onward(policy, space, state, seen)) is not None:
-        if whole:
-            yield state.candidate
-        state = after
-        seen.add(space.state(state.candidate))
-    yield state.candidate
+    *way, end = _walked(policy, space, policy.begin(space))
+    if whole:
+        yield from (state.candidate for state in way)
+    yield end.candidate
+
+
+def improved(policy: Policy, space: CanName) -> Rounds:
+    """Search from a policy's way on: what it is worth to leave the way, the policy itself tells.
+
+    All states of the way are measured. Then the way to the best of them is left, at each of its states, by
+    each of the other steps, and the policy is followed from there; all of that is measured, too. So it goes
+    on, with the way to the best state, until a round finds no better one. No state is measured twice.
+
+    This is policy iteration by rollouts, on one program: the network stays as it is.
+
+    Args:
+        policy: is followed.
+        space: from whose start.
+    """
+    known, lowest = set[str](), math.inf
+    candidates = (state.candidate for state in _walked(policy, space, policy.begin(space)))
+    while True:
+        asked = list[Candidate]()
+        costs = yield noted(_new(space, candidates, known), asked)
+        found = {one: cost for one in asked if (cost := costs.get(one.hash)) is not None}
+        best = min(found, key=lambda one: found[one], default=None)
+        if best is None or found[best] >= lowest:
+            return
+        lowest = found[best]
+        candidates = _aside(policy, space, best)
+
+
+def _aside(policy: Policy, space: CanName, candidate: Candidate) -> Iterator[Candidate]:
+    """Leave the way to a candidate at each of its states, the end included, and follow the policy on."""
+    state = policy.begin(space)
+    for taken in (*candidate.steps, None):
+        for step in policy.log_probabilities([state])[0]:
+            if step is not None and step != taken:
+                yield from (after.candidate for after in _walked(policy, space, policy.extend(state, step)))
+        if taken is not None:
+            state = policy.extend(state, taken)
+
+
+def _walked(policy: Policy, space: CanName, state: PolicyState) -> Iterator[PolicyState]:
+    """Give a state, and those that the most probable steps lead to."""
+    seen = set[str]()
+    at: PolicyState | None = state
+    while at is not None:
+        yield at
+        seen.add(space.state(at.candidate))
+        at = _onward(policy, space, at, seen)
 
 
 def priority_samples(
@@ -137,13 +185,12 @@ def _onward(policy: Policy, space: CanName, state: PolicyState, seen: Set[str]) 
     return None
 
 
-def _unlike(space: CanObserve, candidates: Iterator[Candidate]) -> Iterator[Candidate]:
-    """Leave out what leads to a state that another way led to."""
-    seen: set[str] = set()
+def _new(space: CanName, candidates: Iterator[Candidate], known: set[str]) -> Iterator[Candidate]:
+    """Leave out what leads to a state that is known, and note the others."""
     for candidate in candidates:
         state = space.state(candidate)
-        if state not in seen:
-            seen.add(state)
+        if state not in known:
+            known.add(state)
             yield candidate
 
 
