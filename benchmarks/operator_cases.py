@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
+from planish.loops.lang.program import Access, Apply, Expr, Program
 from planish.loops.workloads import convolution, depthwise
 
 Array = NDArray[Any]
@@ -31,12 +31,14 @@ class Case:
         program: what is tuned.
         numpy: NumPy's ways.
         torch: torch's ways.
+        last: the same with the channels last, where a library is given that choice too.
     """
 
     name: str
     program: Program
     numpy: Libraries = field(default=lambda _a, _o: {})
     torch: Torch = field(default=lambda _t, _a, _o: {})
+    last: Program | None = None
 
 
 def cases() -> Iterator[Case]:
@@ -183,7 +185,8 @@ def _convolutions() -> Iterator[Case]:
     for size, inputs, outputs, kernel, stride in resnet:
         name = f"conv {kernel}x{kernel}/{stride} {inputs}-{outputs} at {size}"
         program = convolution(size, inputs, outputs, kernel, stride)
-        yield Case(name, program, torch=partial(_convolve, stride, kernel // 2, 1))
+        ways = partial(_convolve, stride, kernel // 2, 1)
+        yield Case(name, program, torch=ways, last=channels_last(program))
     for size, channels, stride in [
         (112, 32, 1),
         (112, 64, 2),
@@ -194,7 +197,8 @@ def _convolutions() -> Iterator[Case]:
     ]:
         name = f"depthwise 3x3/{stride} {channels} at {size}"
         program = depthwise(size, channels, 3, stride)
-        yield Case(name, program, torch=partial(_convolve, stride, 1, channels))
+        ways = partial(_convolve, stride, 1, channels)
+        yield Case(name, program, torch=ways, last=channels_last(program))
     yield Case(
         "conv1d 64-64 3 of 1000",
         parse(
@@ -209,6 +213,27 @@ def _convolutions() -> Iterator[Case]:
         parse(text, {}, shapes).with_constants(["W"]),
         torch=partial(_convolve, 1, 1, 1),
     )
+
+
+LAST: Mapping[int, tuple[int, ...]] = {3: (1, 2, 0), 4: (2, 3, 1, 0)}
+"""Where the dimensions of an array with so many come from once channels are last."""
+
+
+def channels_last(program: Program) -> Program:
+    """Give a convolution of two dimensions with the channels last: of the image, the result, the weights."""
+
+    def moved(access: Expr) -> Access:
+        assert isinstance(access, Access)
+        return replace(access, index=tuple(access.index[d] for d in LAST[len(access.index)]))
+
+    (statement,) = program.statements
+    value = statement.value
+    assert isinstance(value, Apply)
+    read = replace(value, args=tuple(map(moved, value.args)))
+    statement = replace(statement, target=moved(statement.target), value=read)
+    shapes = {name: tuple(kind.shape[d] for d in LAST[len(kind.shape)]) for name, kind in program.types}
+    types = tuple((name, replace(kind, shape=shapes[name])) for name, kind in program.types)
+    return replace(program, statements=(statement,), types=types)
 
 
 def _convolve(

@@ -4,7 +4,8 @@ Each program is tuned for `--seconds`, its kernel is checked against the librari
 timed by turns, by the processor's clock, so that other work on the machine counts little. `ratio` is the time
 of the best library over ours: above 1, ours is faster. Ours has its own result array, and so have the
 libraries where they take one. Weights of convolutions are constants, which ours may pack ahead; so torch also
-has them reordered ahead, and its channels-last layout, and the best of the three counts.
+has them reordered ahead. Layouts are free, too: both have the channels first and the channels last, and of
+each the best way counts. Each of our layouts is tuned for `--seconds`.
 
 `--cores 2` times the kernel tuned for two cores beside that for one, by the wall clock, in blocks of 5 ms:
 to wake a thread that sleeps takes some 0.2 ms, which a call after a pause pays, and calls in a row do not.
@@ -19,13 +20,14 @@ import json
 import tempfile
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from operator_cases import Array, Call, Case, cases
+from operator_cases import LAST, Array, Call, Case, cases
 from planish.budget import Budget
 from planish.loops.build import kernel_of, tree_of
 from planish.loops.library import library_of
@@ -83,19 +85,35 @@ def compared(case: Case, store: Store, seconds: float, cores: int) -> Row:
     """Tune a case and time it."""
     inputs = make_inputs(case.program)
     outputs = {n: aligned(case.program.type[n]) for n in case.program.outputs}
-    found, ours = tuned(case, store, seconds, 1, inputs, outputs)
-    ours()
-    calls: dict[str, Call] = {"planish": ours}
+    found, kernel = tuned(case, store, seconds, 1, inputs, outputs)
+    kernel()
     chosen = library_of(found.exported) or "kernel"
     if cores > 1:
-        calls[f"planish {cores}"] = tuned(case, store, seconds, cores, inputs, outputs)[1]
+        ours = {"planish": kernel}
+        others = {f"planish {cores}": tuned(case, store, seconds, cores, inputs, outputs)[1]}
     else:
-        calls |= libraries(case, inputs, outputs)
+        ours = {"planish": kernel} | channels_last(case, store, seconds, inputs, outputs)
+        others = libraries(case, inputs, outputs)
     clock = time.perf_counter if cores > 1 else time.process_time
-    times = interleaved(calls, 1.0, 5e-3 if cores > 1 else 3e-4, clock)
-    others = [s for name, s in times.items() if name != "planish"]
-    ratio = times["planish"] / min(others) if cores > 1 else min(others) / times["planish"]
+    times = interleaved(ours | others, 1.0, 5e-3 if cores > 1 else 3e-4, clock)
+    mine, theirs = (min(times[name] for name in calls) for calls in (ours, others))
+    ratio = mine / theirs if cores > 1 else theirs / mine
     return {"name": case.name, "ratio": ratio, "chosen": chosen, "times": times}
+
+
+def channels_last(
+    case: Case, store: Store, seconds: float, inputs: Mapping[str, Array], outputs: Mapping[str, Array]
+) -> dict[str, Call]:
+    """Tune a convolution with the channels last, checked against what the other layout left in its result."""
+    if case.last is None:
+        return {}
+    moved = {name: np.ascontiguousarray(array.transpose(LAST[array.ndim])) for name, array in inputs.items()}
+    result = aligned(case.last.type["O"])
+    other = replace(case, program=case.last)
+    call = tuned(other, store, seconds, 1, moved, {"O": result})[1]
+    call()
+    np.testing.assert_allclose(result.transpose(2, 0, 1), outputs["O"], rtol=1e-3, atol=1e-3)
+    return {"planish NHWC": call}
 
 
 def tuned(
