@@ -37,7 +37,7 @@ def measured(size: tuple[int, int, int], policy: str, moments: tuple[float, floa
     samples = list(islice(priority_samples(walker, case.space), SAMPLES))
     chosen = {"unscheduled": case.space.start(), "policy": end}
     chosen[f"policy, {SAMPLES} samples"] = max(samples, key=case.rate)
-    ways = SEARCHES | {IMPROVED: ("policy", {"policy": policy, "improve": True})}
+    ways = {**SEARCHES, IMPROVED: ("policy", {"policy": policy, "improve": True})}
     for title, (name, options) in ways.items():
         soon, late = searched(case, name, options, moments)
         chosen |= {f"{title}, {moments[0]:g} s": soon, f"{title}, {moments[1]:g} s": late}

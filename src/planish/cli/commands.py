@@ -24,6 +24,7 @@ from planish.cli.levels import levels
 from planish.cli.models import models
 from planish.cli.passes import passes
 from planish.cli.policies import policy
+from planish.cli.policy_training import train
 from planish.cli.report import report
 from planish.cli.runs import runs
 from planish.cli.searchers import searchers
@@ -98,4 +99,5 @@ app.command("c++", context_settings=AS_CLANG)(cxx)
 app.add_typer(runs, name="runs")
 app.add_typer(corpus, name="corpus")
 app.add_typer(models, name="models")
+policy.command()(train)
 app.add_typer(policy, name="policy")

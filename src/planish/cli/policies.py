@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from planish.cli import options as given
-from planish.cli.complete import level_names
 from planish.cli.errors import writing
 
 if TYPE_CHECKING:
     from planish.learn.policy import SavedPolicy
-    from planish.learn.policy.imitation import Epoch
 
 policy = typer.Typer(help="List, train, export and remove policies, which choose steps without measuring.")
 
-LevelName = Annotated[
-    str, typer.Option("--level", metavar="LEVEL", help="Whose candidates.", autocompletion=level_names)
-]
 Name = Annotated[str, typer.Argument(metavar="POLICY", help="A policy's name, as listed, or a file.")]
 
 
@@ -29,44 +24,6 @@ def front(context: typer.Context, form: given.Format = "text") -> None:
     """List, train, export and remove policies; without a command, list them."""
     if context.invoked_subcommand is None:
         _list(form)
-
-
-@policy.command()
-def train(
-    level: LevelName,
-    store: given.StorePlace = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where it goes; else your data folder."),
-    ] = None,
-    network: Annotated[
-        Literal["attention", "mlp"], typer.Option("--network", help="Sharing weights over loops, or not.")
-    ] = "mlp",
-    epochs: Annotated[int, typer.Option("--epochs", min=1, help="How often all is read.")] = 10,
-    seed: given.Seed = 0,
-    form: given.Format = "text",
-) -> None:
-    """Train a policy on what the store knows of where steps lead; Ctrl-C keeps the best so far."""
-    from planish.core import PlanishError
-    from planish.learn.policy import policies_folder, write_policy
-    from planish.learn.policy.continuations import read_lessons
-    from planish.levels import level_named
-    from planish.store import open_store
-
-    try:
-        from planish.learn.policy.imitation import imitate
-    except ImportError as error:
-        raise PlanishError("training a policy needs torch", "pip install planish[train].") from error
-    with open_store(store, read_only=True) as opened:
-        lessons = read_lessons(opened, level_named(level))
-    path = output or policies_folder() / f"{level}.safetensors"
-    with writing(path):  # told before hours are spent
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.with_name(path.name + ".part").touch()
-    found = imitate(lessons, level, path.stem, kind=network, epochs=epochs, seed=seed, told=_progress)
-    with writing(path):
-        write_policy(found, path)
-    _show(path, found, form)
 
 
 @policy.command()
@@ -98,18 +55,13 @@ def remove(policy: Annotated[str, typer.Argument(metavar="POLICY", help="One of 
     say(f"removed {path}")
 
 
-def _progress(epoch: Epoch) -> None:
-    losses = f"loss {epoch.loss:.5f}, held back {epoch.held_loss:.5f}"
-    typer.echo(f"epoch {epoch.number}: {losses}, regret {epoch.regret:.4f}", err=True)
-
-
 def _list(form: str) -> None:
     from planish.cli.output import document, table
     from planish.learn.policy import load_policy, places
 
     found = {name: (path, load_policy(path)) for name, path in places().items()}
     if form == "json":
-        document({"policies": [{"name": name, **_told(*pair)} for name, pair in found.items()]})
+        document({"policies": [{"name": name, **told(*pair)} for name, pair in found.items()]})
         return
     heads = ["policy", "level", "observes", "network", "programs", "regret", "file"]
     rows = [
@@ -124,7 +76,8 @@ def _regret(policy: SavedPolicy) -> str:
     return "" if value is None else f"{value:.4f}"
 
 
-def _told(path: Path, policy: SavedPolicy) -> dict[str, object]:
+def told(path: Path, policy: SavedPolicy) -> dict[str, object]:
+    """Give what --format json says of a policy."""
     return {
         "level": policy.level,
         "observes": f"{policy.schema.name} {policy.schema.version}",
@@ -136,16 +89,6 @@ def _told(path: Path, policy: SavedPolicy) -> dict[str, object]:
         "version": policy.version,
         "file": str(path),
     }
-
-
-def _show(path: Path, policy: SavedPolicy, form: str) -> None:
-    from planish.cli.output import document, facts
-
-    if form == "json":
-        document(_told(path, policy))
-        return
-    metrics = {name: f"{value:.3g}" for name, value in policy.metrics.items()}
-    facts({"wrote": str(path), "programs": f"{policy.programs:,}", **metrics})
 
 
 def _path(policy: str) -> Path:

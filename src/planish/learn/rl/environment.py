@@ -53,12 +53,22 @@ class StepEnvironment(gymnasium.Env[Observation, np.int64]):
         steps: int = 10,
         closing: Callable[[], None] = lambda: None,
     ) -> None:
-        self._ground, self._grounds, self._steps, self._closing = ground, grounds, steps, closing
+        self._ground, self.grounds, self._steps, self._closing = ground, grounds, steps, closing
         self._now = ground(0)
         self._candidate, self._taken = self._now.space.start(), 0
         shape = self._now.space.observe(self._candidate).shape
         self.observation_space = gymnasium.spaces.Box(0, np.iinfo(np.int64).max, shape, np.int64)
         self.action_space = gymnasium.spaces.Discrete(len(self._now.space.actions))
+
+    @property
+    def steps(self) -> int:
+        """How many actions an episode has."""
+        return self._steps
+
+    @property
+    def ground(self) -> Ground:
+        """Where this episode takes place."""
+        return self._now
 
     @property
     def candidate(self) -> Candidate:
@@ -70,7 +80,7 @@ class StepEnvironment(gymnasium.Env[Observation, np.int64]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Begin an episode."""
         super().reset(seed=seed)
-        drawn = int(self.np_random.integers(self._grounds))
+        drawn = int(self.np_random.integers(self.grounds))
         self._now = self._ground((options or {}).get("ground", drawn))
         self._candidate, self._taken = self._now.space.start(), 0
         return self._seen(), self._info()

@@ -1,0 +1,175 @@
+"""`planish policy train`."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from planish.cli import options as given
+from planish.cli.complete import level_names
+from planish.cli.errors import writing
+from planish.cli.policies import told
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from planish.learn.policy import SavedPolicy
+    from planish.learn.policy.imitation import Epoch
+    from planish.learn.rl.training import Look
+
+LevelName = Annotated[
+    str, typer.Option("--level", metavar="LEVEL", help="Whose candidates.", autocompletion=level_names)
+]
+Algorithm = Literal["imitation", "dqn", "ppo", "impala", "appo"]
+HELD, MOST_HELD = 10, 20
+"""Every tenth program is held back in training by reinforcement, up to so many: judging takes time."""
+
+
+def train(
+    level: LevelName,
+    store: given.StorePlace = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where it goes; else your data folder."),
+    ] = None,
+    algorithm: Annotated[
+        Algorithm,
+        typer.Option("--algorithm", help="From the store's best paths, or by reinforcement (RLlib)."),
+    ] = "imitation",
+    network: Annotated[
+        Literal["attention", "mlp"],
+        typer.Option("--network", help="imitation: sharing weights over loops, or not."),
+    ] = "mlp",
+    epochs: Annotated[int, typer.Option("--epochs", min=1, help="imitation: how often all is read.")] = 10,
+    programs: Annotated[
+        str,
+        typer.Option(
+            "--programs",
+            metavar="FILE",
+            help="reinforcement: lines such as C[m,n] += A[m,k] * B[k,n] | m=64,n=64,k=64; or: matmuls.",
+        ),
+    ] = "matmuls",
+    hours: Annotated[float, typer.Option("--hours", min=0, help="reinforcement: how long, in all.")] = 2.0,
+    runners: Annotated[
+        int, typer.Option("--runners", min=0, help="reinforcement: processes that collect.")
+    ] = 0,
+    seed: given.Seed = 0,
+    form: given.Format = "text",
+) -> None:
+    """Train a policy on what the store knows of where steps lead, or by trying; Ctrl-C keeps the best so far.
+
+    Reinforcement goes on where the last training of the same file was interrupted.
+    """
+    from planish.learn.policy import policies_folder, write_policy
+
+    path = output or policies_folder() / f"{level}.safetensors"
+    with writing(path):  # told before hours are spent
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.with_name(path.name + ".part").touch()
+    if algorithm == "imitation":
+        found = _imitated(level, store, path, network, epochs, seed)
+    else:
+        texts = _programs(level, programs)
+        found = _reinforced(level, store, path, algorithm, texts, hours, runners, seed)
+    with writing(path):
+        write_policy(found, path)
+    _show(path, found, form)
+
+
+def _imitated(level: str, store: str | None, path: Path, network: str, epochs: int, seed: int) -> SavedPolicy:
+    from planish.core import PlanishError
+    from planish.learn.policy.continuations import read_lessons
+    from planish.levels import level_named
+    from planish.store import open_store
+
+    try:
+        from planish.learn.policy.imitation import imitate
+    except ImportError as error:
+        raise PlanishError("training a policy needs torch", "pip install planish[train].") from error
+    with open_store(store, read_only=True) as opened:
+        lessons = read_lessons(opened, level_named(level))
+    return imitate(lessons, level, path.stem, kind=network, epochs=epochs, seed=seed, told=_epoch)
+
+
+def _reinforced(
+    level: str,
+    store: str | None,
+    path: Path,
+    algorithm: str,
+    texts: Sequence[str],
+    hours: float,
+    runners: int,
+    seed: int,
+) -> SavedPolicy:
+    from planish.core import PlanishError
+
+    try:
+        from planish.learn.rl.plot import draw_looks
+        from planish.learn.rl.training import Course, read_looks, reinforce
+        from planish.tuning.environment import make_environment
+    except ImportError as error:
+        raise PlanishError(
+            f"training by {algorithm} needs RLlib", "pip install planish[distributed]."
+        ) from error
+    held = texts[::HELD][:MOST_HELD]
+    mine = [text for text in texts if text not in held] or held
+    folder = path.with_name(path.stem + ".training")
+    environment, other = (partial(make_environment, part, store=store) for part in (mine, held))
+    with writing(folder):
+        course = Course(
+            level, path.stem, algorithm, environment, other, folder, len(mine), 3600 * hours, runners, seed
+        )
+        found = reinforce(course, partial(_look, 3600 * hours))
+        draw_looks(read_looks(folder), folder / "reward.html")
+    return found
+
+
+def _programs(level: str, named: str) -> list[str]:
+    """Read the programs to train on.
+
+    Raises:
+        PlanishError: the level has no environment; the file cannot be read, or has no line.
+    """
+    from planish.core import PlanishError
+    from planish.loops.workloads import thesis_split
+
+    if level != "loops":
+        raise PlanishError(f"the level {level} has no environment", "Use --algorithm imitation.")
+    if named == "matmuls":
+        return [f"C[m,n] += A[m,k] * B[k,n] | m={m},n={n},k={k}" for m, n, k in thesis_split()[0]]
+    try:
+        lines = [line.strip() for line in Path(named).read_text().splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanishError(
+            f"cannot read programs from {named}: {error}", "Give a file, or matmuls."
+        ) from error
+    if not (texts := [line for line in lines if line and not line.startswith("#")]):
+        raise PlanishError(
+            f"{named} has no programs", "A line each: C[m,n] += A[m,k] * B[k,n] | m=64,n=64,k=64."
+        )
+    return texts
+
+
+def _epoch(epoch: Epoch) -> None:
+    losses = f"loss {epoch.loss:.5f}, held back {epoch.held_loss:.5f}"
+    typer.echo(f"epoch {epoch.number}: {losses}, regret {epoch.regret:.4f}", err=True)
+
+
+def _look(seconds: float, look: Look) -> None:
+    rate = look.steps / look.seconds
+    gained = f"reward {look.reward:.3f}, held back at {100 * look.held:.1f} % of the peak"
+    left = max(0.0, seconds - look.seconds) / 60
+    typer.echo(f"{look.steps:,} steps, {rate:.0f} a second: {gained}; {left:.0f} minutes left", err=True)
+
+
+def _show(path: Path, policy: SavedPolicy, form: str) -> None:
+    from planish.cli.output import document, facts
+
+    if form == "json":
+        document(told(path, policy))
+        return
+    metrics = {name: f"{value:.3g}" for name, value in policy.metrics.items()}
+    facts({"wrote": str(path), "programs": f"{policy.programs:,}", **metrics})

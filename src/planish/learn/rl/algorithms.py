@@ -1,0 +1,112 @@
+"""RLlib's algorithms for spaces of numbered actions, with what suits short episodes and two cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+from planish.core import PlanishError
+
+LAYERS = [256, 256, 256]
+"""Of the network; as planish's own `mlp` has them."""
+DISCOUNT = 0.95
+"""The thesis' winner's (3.8.1)."""
+INTENSITY = 8
+"""Steps that DQN learns from for each one that it takes; by default they are 32, and 60 steps a second."""
+SCALE = 100.0
+"""Scores are values of actions in hundredths of the peak where an algorithm learns values."""
+
+NEVER = -1e4
+"""The score of the end: the thesis' agent has none, and takes all its steps."""
+
+ALGORITHMS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "dqn": (
+        "dqn.DQNConfig",
+        {
+            "train_batch_size": 256,
+            "training_intensity": INTENSITY,
+            "double_q": True,
+            "dueling": False,
+            "n_step": 3,
+            "lr": 5e-4,
+            "epsilon": [[0, 1.0], [20_000, 0.05]],
+            "replay_buffer_config": {"type": "PrioritizedEpisodeReplayBuffer", "capacity": 200_000},
+        },
+    ),
+    "ppo": ("ppo.PPOConfig", {"train_batch_size": 2000, "minibatch_size": 250, "num_epochs": 8, "lr": 3e-4}),
+    "impala": ("impala.IMPALAConfig", {"train_batch_size": 500, "lr": 5e-4}),
+    "appo": ("appo.APPOConfig", {"train_batch_size": 500, "lr": 5e-4}),
+}
+"""Name to its configuration in RLlib, and what differs from RLlib's defaults there.
+
+What was Ape-X is `dqn` with several runners, for it has prioritised replay. RLlib dropped Ape-X and A3C as
+names of their own; `impala` is what took A3C's place.
+"""
+DISTRIBUTED = frozenset({"impala", "appo"})
+"""They need a runner beside the learner."""
+
+
+def built(name: str, environment: Callable[[], Any], runners: int, seed: int) -> Any:
+    """Build an algorithm of RLlib.
+
+    Args:
+        name: one of `ALGORITHMS`.
+        environment: makes one; is pickled where there are runners.
+        runners: processes that collect; 0: this one does.
+        seed: of the first weights, and of what is explored.
+
+    Raises:
+        PlanishError: RLlib is not installed, or its torch.
+    """
+    try:
+        ray = import_module("ray")
+        import_module("torch")
+        path, options = ALGORITHMS[name]
+        module, _, kind = path.partition(".")
+        config = getattr(import_module(f"ray.rllib.algorithms.{module}"), kind)()
+        model = import_module("ray.rllib.core.rl_module.default_model_config").DefaultModelConfig
+        register = import_module("ray.tune.registry").register_env
+    except ImportError as error:
+        raise PlanishError(f"training by {name} needs RLlib", "pip install planish[distributed].") from error
+    runners = max(runners, 1) if name in DISTRIBUTED else runners
+    if not ray.is_initialized():
+        ray.init(
+            num_cpus=runners + 1, include_dashboard=False, log_to_driver=False, configure_logging=False,
+            logging_level="error",
+        )  # fmt: skip
+
+    def made(options: object) -> object:
+        del options
+        return environment()
+
+    register("planish", made)
+    config = config.environment("planish").framework("torch").debugging(seed=seed, log_level="ERROR")
+    config = config.env_runners(num_env_runners=runners).learners(num_learners=0)
+    network = model(fcnet_hiddens=LAYERS, fcnet_activation="relu", vf_share_layers=False)
+    return config.rl_module(model_config=network).training(gamma=DISCOUNT, **options).build_algo()
+
+
+def parameters(algorithm: Any) -> dict[str, Any]:
+    """Give the weights of the network that chooses, named as planish's `mlp` has them.
+
+    The end, which the thesis' agent lacks, is never taken. Values of actions are scaled, so that the best
+    ones are the probable ones.
+    """
+    import numpy as np
+
+    state = algorithm.get_module().state_dict()
+    weights = {name: tensor.detach().cpu().numpy() for name, tensor in state.items()}
+    acting = next(
+        head for head in ("encoder.actor_encoder.net", "encoder.net") if f"{head}.mlp.0.weight" in weights
+    )
+    learns_values = "af.net.mlp.0.weight" in weights
+    head, scale = ("af", SCALE) if learns_values else ("pi", 1.0)
+    found: dict[str, Any] = {}
+    for layer in range(len(LAYERS)):
+        found[f"{layer}"] = weights[f"{acting}.mlp.{2 * layer}.weight"].T
+        found[f"{layer} bias"] = weights[f"{acting}.mlp.{2 * layer}.bias"]
+    last, bias = weights[f"{head}.net.mlp.0.weight"].T * scale, weights[f"{head}.net.mlp.0.bias"] * scale
+    found[f"{len(LAYERS)}"] = np.pad(last, ((0, 0), (0, 1)))
+    found[f"{len(LAYERS)} bias"] = np.append(bias, NEVER)
+    return {name: np.ascontiguousarray(array, np.float32) for name, array in found.items()}
