@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from cli.conftest import Planish
 from planish.learn.cost import load_model, models_folder, places
 
@@ -50,6 +52,29 @@ def test_a_guided_run_tells_of_its_model(planish: Planish, tmp_path: Path) -> No
         "batches"
     ]
     assert [batch["before"] for batch in batches] == [0, 8]
+
+
+def test_a_network_is_fitted_listed_evaluated_used_and_removed(planish: Planish, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    store, own = tmp_path / "store.db", models_folder() / "loops-tree-gru.safetensors"
+    assert planish("tune", *PROGRAM, "--trials", "12", "--store", store).code == 0
+    said = planish("models", "fit", "--level", "loops", "--model", "tree-gru", "--store", store)
+    assert said.code == 0, said.err
+    try:
+        listed = json.loads(planish("models", "--format", "json").out)["models"]
+        assert {each["name"]: each["kind"] for each in listed} == {
+            "loops": "trees",
+            "loops-tree-gru": "tree-gru",
+        }
+        said = planish("models", "evaluate", "loops-tree-gru", "--store", store, "--format", "json")
+        assert json.loads(said.out)["metrics"]["rank correlation"] > 0.3  # it has seen these
+        assert planish("models", "export", "loops-tree-gru", tmp_path / "copy.safetensors").code == 0
+        for model in ("loops-tree-gru", tmp_path / "copy.safetensors"):
+            guided = ("--searcher", "model-guided", "--set", f"model={model}", "--trials", "4")
+            assert planish("tune", *PROGRAM, *guided, "--store", tmp_path / "other.db").code == 0
+    finally:
+        assert planish("models", "remove", "loops-tree-gru").code == 0
+    assert not own.exists()
 
 
 def test_errors_are_one_line(planish: Planish, tmp_path: Path) -> None:

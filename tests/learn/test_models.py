@@ -16,7 +16,6 @@ from planish.learn.cost import (
     SavedModel,
     XgboostTrees,
     acquire,
-    combined,
     dataset_of,
     load_model,
     made_model,
@@ -110,7 +109,7 @@ def test_a_global_model_helps_where_it_is_right_and_is_dropped_where_it_is_not()
 def test_without_xgboost_the_global_model_predicts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     known = XgboostTrees()
     known.fit(data(400, seed=5))
-    for module in (combined, xgboosted):
+    for module in (xgboosted,):
         monkeypatch.setattr(module, "can_grow", lambda: False)
     model = Combined(XgboostTrees(), known.trees)
     model.fit(data())
@@ -157,7 +156,7 @@ def test_a_model_is_read_as_it_was_written(saved: SavedModel, tmp_path: Path) ->
     for name in ("level", "schema", "objective", "metrics", "rows", "programs", "training", "version"):
         assert getattr(again, name) == getattr(saved, name)
     asked = data(seed=9).features
-    assert again.trees.predict(asked).mean == pytest.approx(saved.trees.predict(asked).mean, abs=0.02)
+    assert again.predicts.predict(asked).mean == pytest.approx(saved.predicts.predict(asked).mean, abs=0.02)
 
 
 def test_a_model_of_other_features_is_refused(saved: SavedModel, tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_what_it_cannot_do_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path
         made(acquisition="mena")
     with pytest.raises(PlanishError, match="cannot read a model"):
         made(model=str(tmp_path / "none.npz"))
-    monkeypatch.setattr("planish.learn.cost.can_grow", lambda: False)
+    monkeypatch.setattr("planish.learn.cost.xgboosted.can_grow", lambda: False)
     with pytest.raises(PlanishError, match="XGBoost is not installed") as error:
         made()
     assert "planish[learn]" in str(error.value)
@@ -93,7 +93,7 @@ def test_without_xgboost_a_global_model_guides_alone(
     trees.fit(dataset_of(ROUGH.features([ROUGH.sample(rng(1, i)) for i in range(50)]), list(range(50))))
     path = tmp_path / "m.npz"
     write_model(made_model("lattice", ROUGH.schema, "rank", {}, NOTHING, trees.trees), path)
-    monkeypatch.setattr("planish.learn.cost.can_grow", lambda: False)
+    monkeypatch.setattr("planish.learn.cost.xgboosted.can_grow", lambda: False)
     found("model-guided", 0, 40, model=str(path))
     assert "XGBoost is not installed" in caplog.text
 

@@ -27,6 +27,10 @@ ModelFile = Annotated[
 Learns = Annotated[
     Literal["rank", "regression"], typer.Option("--objective", help="Learn the order of costs, or costs.")
 ]
+Kind = Annotated[
+    Literal["trees", "tree-gru"],
+    typer.Option("--model", help="Boosted trees, or a network over the loops: AutoTVM's two models."),
+]
 
 
 @models.callback(invoke_without_command=True)
@@ -41,20 +45,21 @@ def fit(
     level: LevelName,
     store: given.StorePlace = None,
     output: ModelFile = None,
+    kind: Kind = "trees",
     objective: Learns = "rank",
     seed: given.Seed = 0,
     form: given.Format = "text",
 ) -> None:
     """Fit a global model on what the store knows of a level's programs; searches of the level use it then."""
-    from planish.learn.cost import models_folder, write_model
+    from planish.learn.cost import models_folder, suffix_of, write_model
     from planish.learn.cost.fitting import fit_model, read_trials
     from planish.levels import level_named
     from planish.store import open_store
 
     with open_store(store, read_only=True) as opened:
         learnt = read_trials(opened, level_named(level))
-    model = fit_model(level, learnt, objective, seed)
-    path = output or models_folder() / f"{level}.npz"
+    model = fit_model(level, learnt, objective, seed, kind)
+    path = output or models_folder() / f"{level if kind == 'trees' else f'{level}-{kind}'}{suffix_of(kind)}"
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_model(model, path)
@@ -77,7 +82,7 @@ def evaluate(model: Name, store: given.StorePlace = None, form: given.Format = "
         learnt = read_trials(opened, level_named(held.level))
     if not held.fits(learnt.schema):
         raise PlanishError(f"the model {model} is for other features than this planish has", "Fit it anew.")
-    metrics = judge(held.trees, learnt.data)
+    metrics = judge(held.predicts, learnt.data)
     if form == "json":
         document({"model": model, "metrics": metrics})
         return
@@ -125,6 +130,7 @@ def _list(form: str) -> None:
         [
             name,
             m.level,
+            m.kind,
             f"{m.schema.name} {m.schema.version}",
             f"{m.rows:,}",
             f"{m.programs:,}",
@@ -133,8 +139,8 @@ def _list(form: str) -> None:
         ]
         for name, (p, m) in found.items()
     ]
-    heads = ["model", "level", "features", "trials", "programs", "rank correlation", "file"]
-    table(heads, rows, right=heads[3:6])
+    heads = ["model", "level", "kind", "features", "trials", "programs", "rank correlation", "file"]
+    table(heads, rows, right=heads[4:7])
 
 
 def _metric(model: SavedModel) -> str:
@@ -143,8 +149,13 @@ def _metric(model: SavedModel) -> str:
 
 
 def _told(path: Path, model: SavedModel) -> dict[str, object]:
-    told = {name: value for name, value in vars(model).items() if name not in ("trees", "schema")}
-    return {**told, "features": f"{model.schema.name} {model.schema.version}", "file": str(path)}
+    told = {name: value for name, value in vars(model).items() if name not in ("predicts", "schema")}
+    return {
+        **told,
+        "kind": model.kind,
+        "features": f"{model.schema.name} {model.schema.version}",
+        "file": str(path),
+    }
 
 
 def _show(path: Path, model: SavedModel, form: str) -> None:
@@ -160,10 +171,11 @@ def _show(path: Path, model: SavedModel, form: str) -> None:
 def _path(model: str) -> Path:
     from planish.core import unknown
     from planish.learn.cost import places
+    from planish.learn.cost.files import SUFFIXES
 
     found = places()
     if model in found:
         return found[model]
-    if Path(model).suffix == ".npz":
+    if Path(model).suffix in SUFFIXES:
         return Path(model)
     raise unknown("unknown model", model, found)

@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planish.core import Candidate, CanFeaturise, PlanishError, unknown
@@ -15,13 +14,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from planish.learn.cost import CostModel, SavedModel
+    from planish.learn.cost import CostModel, LocalModel, SavedModel
 
 _log = logging.getLogger("planish")
 
 OBJECTIVES = ("rank", "regression")
+LOCAL = ("trees", "tree-gru")
 MEMBERS = 5
 """Models of an ensemble, as in the paper."""
+LOCAL_EPOCHS = 40
+LOCAL_ROWS = 32
+"""Of a local TreeGRU: for a few hundred rows, which it learns anew after each batch."""
 
 
 class Learner:
@@ -31,6 +34,7 @@ class Learner:
         space: describes candidates.
         model: predicts what they cost.
         knows: whether it predicts before it has learnt anything.
+        learns: whether the library is there by which it learns.
         acquisition: what is asked of the model: "mean", "ei" or "ucb".
         bound: deviations of the confidence bound.
 
@@ -40,9 +44,16 @@ class Learner:
     """
 
     def __init__(
-        self, space: CanFeaturise, model: CostModel, acquisition: str, bound: float, *, knows: bool
+        self,
+        space: CanFeaturise,
+        model: CostModel,
+        acquisition: str,
+        bound: float,
+        *,
+        knows: bool,
+        learns: bool,
     ) -> None:
-        self.knows = knows
+        self.knows, self._learns = knows, learns
         self.seconds = 0.0
         self._space, self._model, self._acquisition, self._bound = space, model, acquisition, bound
         self._features: list[NDArray[np.float32]] = []
@@ -57,9 +68,9 @@ class Learner:
     def _learn(self, candidates: Sequence[Candidate], costs: Sequence[float | None]) -> None:
         import numpy as np
 
-        from planish.learn.cost import can_grow, dataset_of
+        from planish.learn.cost import dataset_of
 
-        if not can_grow():
+        if not self._learns:
             return
         self._features.append(self._space.features(candidates))
         self._costs += costs
@@ -93,7 +104,13 @@ class Learner:
 
 
 def make_learner(
-    space: CanFeaturise, seed: int, model: str, objective: str, acquisition: str, bound: float
+    space: CanFeaturise,
+    seed: int,
+    model: str,
+    objective: str,
+    acquisition: str,
+    bound: float,
+    local: str = "trees",
 ) -> Learner:
     """Make the model of a search.
 
@@ -101,44 +118,65 @@ def make_learner(
         space: describes candidates.
         seed: of all randomness.
         model: the global one: "auto" (the user's own for the space's features, or the one that comes with
-            planish), "none", or a file.
+            planish), "none", or a name or file.
         objective: what local models learn.
         acquisition: what is asked of the model.
         bound: deviations of the confidence bound.
+        local: what learns from the search's own trials.
 
     Raises:
         PlanishError: an option is unknown; the file is no model of these features; or there is neither a
-            global model nor XGBoost, by which local ones are learnt.
+            global model nor the library by which local ones are learnt.
     """
-    from planish.learn.cost import ACQUISITIONS, Bootstrap, Combined, XgboostTrees, can_grow
+    from planish.learn.cost import ACQUISITIONS, Bootstrap, Combined
 
     for name, given, legal in (
         ("objective", objective, OBJECTIVES),
         ("acquisition", acquisition, ACQUISITIONS),
+        ("local", local, LOCAL),
     ):
         if given not in legal:
             raise unknown(f"model-guided has no {name}", given, legal)
     known = _global(space, model)
-    if known is None and not can_grow():
-        what = f"no model for the features {space.schema.name}, and XGBoost is not installed to learn one"
-        raise PlanishError(what, "pip install planish[learn]; or search by --searcher genetic.")
-    if not can_grow():
-        _log.warning("XGBoost is not installed: the global model guides the search alone")
-    trees = None if known is None else known.trees
     count = 1 if acquisition == "mean" else MEMBERS
-    members = [Combined(XgboostTrees(objective, seed=seed * MEMBERS + i), trees) for i in range(count)]
+    locals_ = [_local(space, local, objective, seed * MEMBERS + i) for i in range(count)]
+    learns = locals_[0].can_learn
+    if not learns:
+        _lacks(space, local, known)
+    members = [Combined(each, None if known is None else known.predicts) for each in locals_]
     predicts = members[0] if count == 1 else Bootstrap(members, seed)
-    return Learner(space, predicts, acquisition, bound, knows=known is not None)
+    return Learner(space, predicts, acquisition, bound, knows=known is not None, learns=learns)
+
+
+def _local(space: CanFeaturise, kind: str, objective: str, seed: int) -> LocalModel:
+    from planish.learn.cost import TreeGru, XgboostTrees
+
+    if kind == "trees":
+        return XgboostTrees(objective, seed=seed)
+    return TreeGru(objective, epochs=LOCAL_EPOCHS, rows=LOCAL_ROWS, seed=seed, names=space.schema.names)
+
+
+def _lacks(space: CanFeaturise, local: str, known: SavedModel | None) -> None:
+    """Tell that nothing is learnt from the search; an error where nothing is known before it either."""
+    library, extra = ("XGBoost", "learn") if local == "trees" else ("PyTorch", "train")
+    if known is None:
+        what = f"no model for the features {space.schema.name}, and {library} is not installed to learn one"
+        raise PlanishError(what, f"pip install planish[{extra}]; or search by --searcher genetic.")
+    _log.warning(
+        "%s is not installed: the global model guides the search alone (pip install planish[%s])",
+        library,
+        extra,
+    )
 
 
 def _global(space: CanFeaturise, model: str) -> SavedModel | None:
     """Find the global model; one that came by itself and cannot be read is done without."""
-    from planish.learn.cost import model_for, required
+    from planish.learn.cost import model_for, model_named
 
     if model == "none":
         return None
     if model != "auto":
-        return required(Path(model), space.schema)
+        return model_named(model, space.schema)
     try:
         return model_for(space.schema)
     except PlanishError as error:

@@ -87,7 +87,8 @@ def _space(story: ReportData, level: Level) -> CanFeaturise | None:
 def _learner(story: ReportData, space: CanFeaturise) -> Learner:
     options = story.run.options
     model, objective = str(options.get("model", "auto")), str(options.get("objective", "rank"))
-    return make_learner(space, story.run.seed, model, objective, "mean", 0.0)
+    local = str(options.get("local", "trees"))
+    return make_learner(space, story.run.seed, model, objective, "mean", 0.0, local)
 
 
 def _batches(story: ReportData, learner: Learner) -> Iterator[Batch]:

@@ -79,10 +79,11 @@ class ModelGuided(RoundSearcher):
         acquisition: Annotated[str, Option("mean, ei or ucb; the last two ask five models")] = "mean",
         bound: Annotated[float, Option("deviations of the confidence bound", least=0)] = 1.0,
         objective: Annotated[str, Option("what local models learn: rank or regression")] = "rank",
-        model: Annotated[str, Option("global model: auto, none, or a file")] = "auto",
+        model: Annotated[str, Option("global model: auto, none, or a name or file")] = "auto",
+        local: Annotated[str, Option("what learns from the trials: trees or tree-gru")] = "trees",
     ) -> None:
         plan = Plan(batch, first, chains, steps, temperature, restarts, epsilon, top, alpha)
-        self._learner = learner = make_learner(space, seed, model, objective, acquisition, bound)
+        self._learner = learner = make_learner(space, seed, model, objective, acquisition, bound, local)
         seeds = space.seeds(context) if isinstance(space, CanSeed) else ()
         # Chains walk on, so nothing is recalled; but nothing is drawn before it is asked.
         super().__init__(objectives, guided(space, seed, plan, learner, seeds), Recall())

@@ -4,18 +4,12 @@ from planish.learn.cost.allocate import Allocation
 from planish.learn.cost.combined import Combined
 from planish.learn.cost.costs import dataset_of
 from planish.learn.cost.ensemble import ACQUISITIONS, Bootstrap, acquire
+from planish.learn.cost.files import load_model, suffix_of, write_model
 from planish.learn.cost.gate import Gate, load_gate, shipped_gate, train_gate, write_gate
-from planish.learn.cost.model import CostModel, Dataset, Prediction
-from planish.learn.cost.saved import (
-    SavedModel,
-    load_model,
-    made_model,
-    model_for,
-    models_folder,
-    places,
-    required,
-    write_model,
-)
+from planish.learn.cost.model import CostModel, Dataset, LocalModel, Prediction
+from planish.learn.cost.places import model_for, model_named, models_folder, places, required
+from planish.learn.cost.saved import SavedModel, made_model
+from planish.learn.cost.tree_gru import TreeGru, can_train
 from planish.learn.cost.trees import BoostedTrees
 from planish.learn.cost.xgboosted import XgboostTrees, can_grow
 
@@ -28,20 +22,25 @@ __all__ = [
     "CostModel",
     "Dataset",
     "Gate",
+    "LocalModel",
     "Prediction",
     "SavedModel",
+    "TreeGru",
     "XgboostTrees",
     "acquire",
     "can_grow",
+    "can_train",
     "dataset_of",
     "load_gate",
     "load_model",
     "made_model",
     "model_for",
+    "model_named",
     "models_folder",
     "places",
     "required",
     "shipped_gate",
+    "suffix_of",
     "train_gate",
     "write_gate",
     "write_model",

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from planish.learn.cost.grow import Mask
 from planish.learn.cost.metrics import rank_correlation
-from planish.learn.cost.model import CostModel, Dataset, Floats, Prediction
-from planish.learn.cost.xgboosted import XgboostTrees, can_grow
+from planish.learn.cost.model import CostModel, Dataset, Floats, LocalModel, Prediction
 
 WEIGHTS = (1.0, 0.5, 0.0)
 """Of the global model; they are tried in this order, and of equally good ones the first is taken."""
@@ -20,19 +19,20 @@ LEAST = 16
 LEAST_BESIDE = 48
 """With fewer rows a global model is asked alone: on programs that were held back, fewer did not help it."""
 AGAIN = 1.5
-"""The weight and the number of trees are chosen anew when there are so many times the rows."""
+"""The weight and the size of the local model are chosen anew when there are so many times the rows."""
 
 
 @dataclass
 class Combined:
     """Predicts by a global model, by a local one, or by both.
 
-    How much the global model counts, and how many trees the local one has, is what predicts held-back rows
+    How much the global model counts, and how large the local one is, is what predicts held-back rows
     best: by rank correlation, over folds. So the weight falls as evidence shows that it should, and a
-    global model of other things than these is dropped. Without XGBoost the global model is asked alone.
+    global model of other things than these is dropped. Without the library by which the local one learns
+    the global model is asked alone.
 
     Args:
-        local: what is grown on the program's own trials; the settings alone are used.
+        local: what learns from the program's own trials; the settings alone are used.
         known: the global model; None where there is none.
 
     Attributes:
@@ -40,31 +40,33 @@ class Combined:
         correlation: with the rows held back; 0 while none were.
     """
 
-    local: XgboostTrees
+    local: LocalModel
     known: CostModel | None = None
     weight: float = field(init=False, default=1.0)
     correlation: float = field(init=False, default=0.0)
-    _grown: XgboostTrees | None = field(init=False, default=None)
-    _rounds: int = field(init=False, default=0)
+    _learnt: CostModel | None = field(init=False, default=None)
+    _size: int = field(init=False, default=0)
     _rows: int = field(init=False, default=0)
 
     def fit(self, data: Dataset) -> None:
         """Learn the local model from the program's trials, with one target, and choose the weight."""
         least = LEAST if self.known is None else LEAST_BESIDE
-        if len(data.targets) < least or not can_grow():
+        if len(data.targets) < least or not self.local.can_learn:
             return
         base = self._base(data.features)
         if len(data.targets) >= AGAIN * self._rows:
             self._choose(data, base)
             self._rows = len(data.targets)
-        self._grown = replace(self.local, rounds=self._rounds)
-        self._grown.fit(data, self.weight * base)
+        local = self.local.sized(self._size) if self._size else None
+        if local is not None:
+            local.fit(data, self.weight * base)
+        self._learnt = local
 
     def predict(self, features: Floats) -> Prediction:
         """Expect the order of the costs of (n, width) features; (n, 1)."""
         mean = self.weight * self._base(features)
-        if self._grown is not None:
-            mean = mean + self._grown.predict(features).mean[:, 0]
+        if self._learnt is not None:
+            mean = mean + self._learnt.predict(features).mean[:, 0]
         return Prediction(mean[:, None])
 
     def _base(self, features: Floats) -> Floats:
@@ -74,21 +76,20 @@ class Combined:
 
     def _choose(self, data: Dataset, base: Floats) -> None:
         fold = np.arange(len(base)) % FOLDS
-        most = self.local.rounds
-        # No trees at all, which leaves the order to the global model, are a choice too.
-        counts = [count for count in (most, most // 2, most // 4, 0) if count or self.known is not None]
+        # No local model, which leaves the order to the global one, is a choice too.
+        sizes = [*self.local.sizes, *([] if self.known is None else [0])]
         found: list[tuple[float, float, int]] = []
         for weight in WEIGHTS if self.known is not None else (0.0,):
             scores = np.mean(
-                [self._scores(data, weight * base, fold == k, counts) for k in range(FOLDS)], axis=0
+                [self._scores(data, weight * base, fold == k, sizes) for k in range(FOLDS)], axis=0
             )
-            found += [(float(score), weight, count) for score, count in zip(scores, counts, strict=True)]
-        self.correlation, self.weight, self._rounds = max(found, key=lambda each: each[0])
+            found += [(float(score), weight, size) for score, size in zip(scores, sizes, strict=True)]
+        self.correlation, self.weight, self._size = max(found, key=lambda each: each[0])
 
-    def _scores(self, data: Dataset, base: Floats, held: Mask, counts: Sequence[int]) -> list[float]:
-        """Tell how well so many trees, grown on the others, rank the rows that are held back."""
-        grown = replace(self.local)
-        grown.fit(data.rows(~held), base[~held])
+    def _scores(self, data: Dataset, base: Floats, held: Mask, sizes: Sequence[int]) -> list[float]:
+        """Tell how well a model of each size, that learnt from the others, ranks the rows held back."""
+        local = self.local.sized(max(sizes))
+        local.fit(data.rows(~held), base[~held])
         asked, measured = data.features[held], data.targets[held, 0]
-        found = (grown.trees.first(count).predict(asked).mean[:, 0] for count in counts)
+        found = (local.first(size).predict(asked).mean[:, 0] if size else np.float32(0) for size in sizes)
         return [rank_correlation(base[held] + each, measured) for each in found]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,8 @@ from planish.learn.cost.costs import dataset_of
 from planish.learn.cost.metrics import rank_correlation, top_recall
 from planish.learn.cost.model import CostModel, Dataset, Floats
 from planish.learn.cost.saved import SavedModel, made_model
+from planish.learn.cost.tree_gru import TreeGru
+from planish.learn.cost.trees import BoostedTrees
 from planish.learn.cost.xgboosted import XgboostTrees
 from planish.store import Reader, StoredTask
 
@@ -88,19 +90,38 @@ def read_trials(store: Reader, level: Level[Any], told: Callable[[str], None] = 
     return Learnt(schema, dataset_of(np.concatenate(features), costs, groups), programs)
 
 
-def fit_model(level: str, learnt: Learnt, objective: str = "rank", seed: int = 0) -> SavedModel:
+def fit_model(
+    level: str, learnt: Learnt, objective: str = "rank", seed: int = 0, kind: str = "trees"
+) -> SavedModel:
     """Fit a model on all programs; its metrics are of one that was fitted without those that are held back.
 
+    Args:
+        level: of the programs.
+        learnt: what is known of them.
+        objective: "rank" or "regression".
+        seed: of all randomness.
+        kind: "trees" or "tree-gru".
+
     Raises:
-        PlanishError: XGBoost is not installed.
+        PlanishError: XGBoost, or for a TreeGRU PyTorch, is not installed.
     """
-    model, held = XgboostTrees(objective, rounds=200, depth=5, rate=0.15, seed=seed), learnt.held
-    metrics: Mapping[str, float] = {}
+    held, metrics = learnt.held, dict[str, float]()
     if held.any() and not held.all():
-        model.fit(learnt.data.rows(~held))
-        metrics = evaluate(model, learnt.data.rows(held))
-    model.fit(learnt.data)
-    return made_model(level, learnt.schema, objective, metrics, learnt.data, model.trees)
+        metrics = evaluate(
+            _fitted(learnt, learnt.data.rows(~held), objective, seed, kind), learnt.data.rows(held)
+        )
+    predicts = _fitted(learnt, learnt.data, objective, seed, kind)
+    return made_model(level, learnt.schema, objective, metrics, learnt.data, predicts)
+
+
+def _fitted(learnt: Learnt, data: Dataset, objective: str, seed: int, kind: str) -> BoostedTrees | TreeGru:
+    if kind == "tree-gru":
+        network = TreeGru(objective, seed=seed, names=learnt.schema.names)
+        network.fit(data)
+        return network
+    grown = XgboostTrees(objective, rounds=200, depth=5, rate=0.15, seed=seed)
+    grown.fit(data)
+    return grown.trees
 
 
 def evaluate(model: CostModel, data: Dataset) -> dict[str, float]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,4 +55,30 @@ class CostModel(Protocol):
 
     def predict(self, features: Floats) -> Prediction:
         """Expect the targets of (n, width) features."""
+        ...
+
+
+class LocalModel(CostModel, Protocol):
+    """A model that learns what is to be added to another one, and can be more or less large."""
+
+    @property
+    def can_learn(self) -> bool:
+        """Whether the library is installed by which it learns."""
+        ...
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """How large it may be, as is worth trying; the largest first."""
+        ...
+
+    def sized(self, size: int) -> Self:
+        """Give one of that size that has learnt nothing."""
+        ...
+
+    def first(self, size: int) -> CostModel:
+        """Give what was learnt as a smaller model would have it."""
+        ...
+
+    def fit(self, data: Dataset, margin: Floats | None = None) -> None:
+        """Learn, in place of what was learnt before, what is to be added to a margin, (n,)."""
         ...

@@ -96,6 +96,13 @@ class BoostedTrees:
         """Give what was learnt, for a file."""
         return {name: getattr(self, name) for name in _LEARNT}
 
+    def fits(self, width: int) -> bool:
+        """Whether its trees are complete, and ask for features that there are."""
+        trees, inner = self.features.shape
+        shapes = self.thresholds.shape, self.leaves.shape
+        asked = 0 <= self.features.min(initial=0) <= self.features.max(initial=0) < width
+        return shapes == ((trees, inner), (trees, inner + 1, 1)) and not inner & (inner + 1) and bool(asked)
+
     @classmethod
     def of(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Make a model of what a file holds.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -55,6 +55,24 @@ class XgboostTrees:
     columns: float = 0.4
     seed: int = 0
     trees: BoostedTrees = field(init=False)
+
+    @property
+    def can_learn(self) -> bool:
+        """Whether XGBoost is installed."""
+        return can_grow()
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Numbers of trees that are worth trying, the greatest first."""
+        return [count for count in (self.rounds, self.rounds // 2, self.rounds // 4) if count]
+
+    def sized(self, size: int) -> Self:
+        """Give a model of so many trees that has learnt nothing."""
+        return replace(self, rounds=size)
+
+    def first(self, size: int) -> BoostedTrees:
+        """Give the first trees of what was learnt."""
+        return self.trees.first(size)
 
     def fit(self, data: Dataset, margin: Floats | None = None) -> None:
         """Learn, in place of what was learnt before.

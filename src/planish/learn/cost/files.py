@@ -1,0 +1,111 @@
+"""Cost models in files: trees as .npz, networks as safetensors; no pickles, and a checksum for each array."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.core import FeatureSchema, PlanishError
+from planish.learn.cost.saved import SavedModel
+from planish.learn.cost.tree_gru import TreeGru
+from planish.learn.cost.trees import BoostedTrees
+
+FORMAT = 1
+HINT = "Fit one: planish models fit --level LEVEL."
+OF_TREES = ".npz"
+OF_NETWORKS = ".safetensors"
+SUFFIXES = (OF_TREES, OF_NETWORKS)
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def suffix_of(kind: str) -> str:
+    """Give how the file of a kind of models ends: "trees" or "tree-gru"."""
+    return OF_TREES if kind == "trees" else OF_NETWORKS
+
+
+def write_model(model: SavedModel, path: Path) -> None:
+    """Write a model: its arrays, and of it `about`, JSON: as bytes beside them, or as metadata.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    arrays = {name: np.ascontiguousarray(array) for name, array in model.predicts.arrays().items()}
+    if isinstance(model.predicts, BoostedTrees):
+        # Leaves take half the room so, and candidates that differ by less are as good as each other.
+        arrays["leaves"] = arrays["leaves"].astype(np.float16)
+    about = {"format": FORMAT, **{name: value for name, value in vars(model).items() if name != "predicts"}}
+    about["schema"], about["sums"] = asdict(model.schema), _sums(arrays)
+    part = path.with_name(path.name + ".part")  # a full disk leaves the old one as it was
+    if isinstance(model.predicts, TreeGru):
+        from safetensors.numpy import save
+
+        part.write_bytes(save(arrays, {"planish": json.dumps(about)}))
+    else:
+        with part.open("wb") as file:
+            written = np.frombuffer(json.dumps(about).encode(), np.uint8)
+            np.savez_compressed(file, allow_pickle=False, about=written, **arrays)
+    part.replace(path)
+
+
+def load_model(path: Path) -> SavedModel:
+    """Read a model that `write_model` wrote.
+
+    Raises:
+        PlanishError: there is none, it is cut off or was changed, or it is of another format.
+    """
+    from safetensors import SafetensorError
+
+    try:
+        if path.suffix == OF_NETWORKS:
+            return _read(path, *_network(path), TreeGru.of)
+        return _read(path, *_trees(path), BoostedTrees.of)
+    except (OSError, ValueError, KeyError, TypeError, EOFError, IndexError) as error:
+        raise PlanishError(f"cannot read a model from {path}: {error}", HINT) from error
+    except (zipfile.BadZipFile, SafetensorError) as error:
+        raise PlanishError(f"cannot read a model from {path}: {error}", HINT) from error
+
+
+def _trees(path: Path) -> tuple[dict[str, Any], Arrays]:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
+        arrays = {name: held[name] for name in held.files}
+    return json.loads(arrays.pop("about").tobytes()), arrays
+
+
+def _network(path: Path) -> tuple[dict[str, Any], Arrays]:
+    from safetensors import safe_open
+
+    with safe_open(path, "numpy") as held:
+        about = json.loads((held.metadata() or {})["planish"])
+        return about, {name: held.get_tensor(name) for name in held.keys()}  # noqa: SIM118
+
+
+def _read(
+    path: Path, about: dict[str, Any], arrays: Arrays, of: Callable[[Arrays], BoostedTrees | TreeGru]
+) -> SavedModel:
+    if (found := about.pop("format")) != FORMAT:
+        raise PlanishError(f"{path} has format {found}, and this planish reads {FORMAT}", HINT)
+    sums: Mapping[str, str] = about.pop("sums")
+    changed = [name for name, found in _sums(arrays).items() if found != sums.get(name)]
+    if changed or len(arrays) != len(sums):
+        raise PlanishError(
+            f"{path} was changed since it was written: {', '.join(changed) or 'it lacks arrays'}", HINT
+        )
+    told = about.pop("schema")
+    schema = FeatureSchema(told["name"], told["version"], tuple(told["names"]))
+    predicts = of(arrays)
+    if not predicts.fits(schema.width):
+        raise PlanishError(f"{path} holds no model of its features", HINT)
+    return SavedModel(**about, schema=schema, predicts=predicts)
+
+
+def _sums(arrays: Arrays) -> dict[str, str]:
+    return {name: hashlib.sha256(array.tobytes()).hexdigest() for name, array in arrays.items()}
