@@ -8,7 +8,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from planish.core import Candidate, Measured, Stage, Trial
+from planish.core import Candidate, Measured, Space, Stage, Trial
 from planish.loops.evaluator import LoopsEvaluatorSpec
 from planish.loops.lang.program import Program
 from planish.loops.level import LoopsLevel
@@ -62,10 +62,14 @@ def rate_of(trial: Trial) -> float:
 
 
 def searched(
-    case: Case, name: str, options: Mapping[str, Any], moments: tuple[float, float]
+    case: Case,
+    name: str,
+    options: Mapping[str, Any],
+    moments: tuple[float, float],
+    space: Space | None = None,
 ) -> list[Candidate]:
-    """Search, and give the best candidate after each of two moments."""
-    searcher = make_searcher(name, case.space, [LoopsLevel.objectives["gflops"]], 0, options)
+    """Search the case's space, or another one, and give the best candidate after each of two moments."""
+    searcher = make_searcher(name, space or case.space, [LoopsLevel.objectives["gflops"]], 0, options)
     begun, place, rate = time.monotonic(), 0, 0.0
     best, found = case.space.start(), list[Candidate]()
     while time.monotonic() < begun + moments[1] and (asked := searcher.ask(8)):

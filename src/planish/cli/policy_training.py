@@ -31,6 +31,10 @@ HELD, MOST_HELD = 10, 20
 def train(
     level: LevelName,
     store: given.StorePlace = None,
+    space: Annotated[
+        str,
+        typer.Option("--space", metavar="NAME", help="A space of numbered actions; else the level's first."),
+    ] = "",
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Where it goes; else your data folder."),
@@ -70,16 +74,18 @@ def train(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.with_name(path.name + ".part").touch()
     if algorithm == "imitation":
-        found = _imitated(level, store, path, network, epochs, seed)
+        found = _imitated(level, space, store, path, network, epochs, seed)
     else:
         texts = _programs(level, programs)
-        found = _reinforced(level, store, path, algorithm, texts, hours, runners, seed)
+        found = _reinforced(level, space, store, path, algorithm, texts, hours, runners, seed)
     with writing(path):
         write_policy(found, path)
     _show(path, found, form)
 
 
-def _imitated(level: str, store: str | None, path: Path, network: str, epochs: int, seed: int) -> SavedPolicy:
+def _imitated(
+    level: str, space: str, store: str | None, path: Path, network: str, epochs: int, seed: int
+) -> SavedPolicy:
     from planish.core import PlanishError
     from planish.learn.policy.continuations import read_lessons
     from planish.levels import level_named
@@ -90,12 +96,13 @@ def _imitated(level: str, store: str | None, path: Path, network: str, epochs: i
     except ImportError as error:
         raise PlanishError("training a policy needs torch", "pip install planish[train].") from error
     with open_store(store, read_only=True) as opened:
-        lessons = read_lessons(opened, level_named(level))
+        lessons = read_lessons(opened, level_named(level), space)
     return imitate(lessons, level, path.stem, kind=network, epochs=epochs, seed=seed, told=_epoch)
 
 
 def _reinforced(
     level: str,
+    space: str,
     store: str | None,
     path: Path,
     algorithm: str,
@@ -117,7 +124,9 @@ def _reinforced(
     held = texts[::HELD][:MOST_HELD]
     mine = [text for text in texts if text not in held] or held
     folder = path.with_name(path.stem + ".training")
-    environment, other = (partial(make_environment, part, store=store) for part in (mine, held))
+    environment, other = (
+        partial(make_environment, part, space=space or "steps", store=store) for part in (mine, held)
+    )
     with writing(folder):
         course = Course(
             level, path.stem, algorithm, environment, other, folder, len(mine), 3600 * hours, runners, seed

@@ -37,7 +37,7 @@ class LoopsLevel:
         "time_s": Objective("time_s", "s"),
         "gflops": Objective("gflops", "GFLOPS", "up"),
     }
-    spaces = ("template", "steps")
+    spaces = ("template", "steps", "marked-steps")
     searchers = ("genetic", "annealing", "random")
 
     @property
@@ -94,14 +94,20 @@ class LoopsLevel:
         return False
 
     def space(self, task: Task[TensorProgram], name: str) -> Space:
-        """Make a space: "template" (AutoTVM's, by knobs) or "steps" (LoopTune's, by a cursor)."""
-        from planish.loops.space import CursorSpace, TemplateSpace
+        """Make a space.
+
+        "template" is AutoTVM's, by knobs; "steps" is LoopTune's, by a cursor; "marked-steps" has the back
+        end's decisions among the cursor's actions.
+        """
+        from planish.loops.space import CursorSpace, MarkingSpace, TemplateSpace
 
         program, target = task.program, task.target
         if name == "template":
             return TemplateSpace(program, target)
         if name == "steps":
             return CursorSpace(program)
+        if name == "marked-steps":
+            return MarkingSpace(program)
         raise unknown("level 'loops' has no space", name, self.spaces)
 
     def evaluator(self, task: Task[TensorProgram], *, final: bool = False) -> LoopsEvaluatorSpec:

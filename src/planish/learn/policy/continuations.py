@@ -52,8 +52,16 @@ class Lessons:
     space: CanObserve
 
 
-def read_lessons(store: Reader, level: Level[Any], told: Callable[[str], None] = lambda _: None) -> Lessons:
+def read_lessons(
+    store: Reader, level: Level[Any], space_name: str = "", told: Callable[[str], None] = lambda _: None
+) -> Lessons:
     """Read from a store what is known of a level's programs in a space of numbered actions.
+
+    Args:
+        store: is read.
+        level: of the programs.
+        space_name: of a space of numbered actions; empty for the level's first one.
+        told: is told of each program.
 
     Raises:
         PlanishError: it knows nothing of that kind.
@@ -62,7 +70,7 @@ def read_lessons(store: Reader, level: Level[Any], told: Callable[[str], None] =
     programs, space = list[str](), None
     for key in dict.fromkeys(run.task_key for run in reversed(store.runs())):
         stored = store.task(key)
-        mine = _space(level, stored) if stored.level == level.name else None
+        mine = _space(level, stored, space_name) if stored.level == level.name else None
         if mine is None:
             continue
         known = _Known(mine, store.trials(key, level.steps), stored)
@@ -164,12 +172,12 @@ def _state(space: CanObserve, candidate: Candidate) -> str | None:
         return None
 
 
-def _space(level: Level[Any], stored: StoredTask) -> CanObserve | None:
+def _space(level: Level[Any], stored: StoredTask, name: str) -> CanObserve | None:
     """Give a task's space of numbered actions; None where there is none, or the task cannot be read."""
     try:
         program = level.read(stored.program, stored.target)
         task = Task(program, stored.target, tuple(stored.objectives), level.version)
-        spaces = (level.space(task, name) for name in level.spaces)
+        spaces = (level.space(task, each) for each in level.spaces if name in ("", each))
         return next((space for space in spaces if isinstance(space, CanObserve)), None)
     except PlanishError:
         return None

@@ -179,6 +179,10 @@ class CursorSpace:
             candidate = candidate.then(actions[int(rng.integers(len(actions)))])
         return candidate
 
+    def reached(self, candidate: Candidate) -> State:
+        """Give the schedule, and the place of the cursor."""
+        return self._reached(candidate.steps)
+
     def _reach(self, steps: tuple[Step, ...]) -> State:
         if not steps:
             return start(self._program)

@@ -6,6 +6,7 @@ from planish.core import Candidate, ScheduleError, Step
 from planish.loops.ir.schedule import Schedule
 from planish.loops.lang.program import Program
 from planish.loops.space.cursor import CursorStep, Down, SplitBy, SwapDown, SwapUp, Up, start
+from planish.loops.space.marking import PackHere, UnrollHere, VectorizeHere
 from planish.loops.steps import (
     Fuse,
     LoopStep,
@@ -21,7 +22,7 @@ from planish.loops.steps import (
 )
 
 _LOOP_STEPS = (Fuse, Merge, Pack, Parallel, Reorder, Split, Stage, Swap, Unroll, Vectorize)
-_CURSOR_STEPS = (Down, SplitBy, SwapDown, SwapUp, Up)
+_CURSOR_STEPS = (Down, PackHere, SplitBy, SwapDown, SwapUp, UnrollHere, Up, VectorizeHere)
 STEPS: Mapping[str, type[Step]] = {step.__name__: step for step in (*_LOOP_STEPS, *_CURSOR_STEPS)}
 """Name to class of every step that a candidate of this level's spaces may have."""
 
