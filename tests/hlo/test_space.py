@@ -181,6 +181,16 @@ def test_what_the_structure_of_a_network_suggests_is_measured_first() -> None:
     assert len(asked) == 24
 
 
+def test_half_of_the_mutations_are_what_the_structure_suggests_and_the_patch_lacks() -> None:
+    space = PatchSpace(read_program(EXAMPLES / "2fcnet.mlir"))
+    suggested = {seed.steps[0] for seed in space.seeds()}
+    drawn = [space.mutate(space.start(), rng(13, index)).steps[-1] for index in range(60)]
+    assert 20 <= sum(edit in suggested for edit in drawn) <= 45
+    child = space.seeds()[0]
+    later = [space.mutate(child, rng(13, index)) for index in range(30)]
+    assert all(len(set(one.steps)) == len(one.steps) for one in later), "an edit twice"
+
+
 @pytest.mark.parametrize("kinds", [("CopyOp", "DeleteOp"), ("TileBatch",)])
 def test_the_papers_space_begins_with_nothing(kinds: tuple[str, ...]) -> None:
     seeds = PatchSpace(read_program(EXAMPLES / "mobilenet.mlir"), kinds).seeds()

@@ -16,7 +16,7 @@ from planish.core import (
     did_you_mean,
 )
 from planish.hlo.crossing import children
-from planish.hlo.edits import EDITS, Draft, TileBatch, propose
+from planish.hlo.edits import EDITS, Draft, Edit, TileBatch, propose
 from planish.hlo.patch import extended, original, replay
 from planish.hlo.patch_features import SCHEMA, Original, patch_features
 from planish.hlo.program import Program
@@ -32,6 +32,10 @@ MUTATIONS = 3
 """Edits of an initial individual (section 4)."""
 
 CROSSOVER_TRIES = 10
+SUGGESTED = 0.5
+"""How often a mutation takes an edit that the structure suggests, where the paper's kinds alone are not asked
+for: most edits that are drawn blindly destroy a network, most blocks that are left out do not."""
+
 UNWANTED = 20
 """Edits that are drawn again in a row; then one is taken that is not wanted: there may be no other."""
 
@@ -74,17 +78,14 @@ class PatchSpace:
     def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
         """Append an edit, drawn until the module is valid; a new size of tiles takes the place of the old.
 
-        It is drawn again where it gives what is not wanted, for a while.
+        It is drawn again where it gives what is not wanted, for a while. Half of them are among those that
+        the structure suggests, as far as the patch has not got them.
 
         Raises:
             ScheduleError: no valid edit is found.
         """
         parent = self.draft(candidate)
-        edit, draft = propose(parent, rng, self._kinds)
-        for _ in range(UNWANTED):
-            if wanted(parent, edit, draft, self._wants):
-                break
-            edit, draft = propose(parent, rng, self._kinds)
+        edit, draft = self._suggestion(candidate, rng) or self._drawn(parent, rng)
         kept = candidate
         if isinstance(edit, TileBatch):  # the last one counts: those before it would pile up
             kept = Candidate(tuple(step for step in candidate.steps if not isinstance(step, TileBatch)))
@@ -92,10 +93,36 @@ class PatchSpace:
         self._remember(child, draft)
         return child
 
+    def _suggestion(self, candidate: Candidate, rng: Generator) -> tuple[Edit, Draft] | None:
+        """Draw an edit that the structure suggests; None where it is another's turn, or it is of no use."""
+        if self._kinds or rng.random() >= SUGGESTED:
+            return None
+        left = [edit for edit in self._suggested if edit not in candidate.steps]
+        if not left:
+            return None
+        edit, parent = left[int(rng.integers(len(left)))], self.draft(candidate)
+        try:
+            draft = extended(parent, (edit,))
+        except ScheduleError:
+            return None
+        return (edit, draft) if wanted(parent, edit, draft, self._wants) else None
+
+    def _drawn(self, parent: Draft, rng: Generator) -> tuple[Edit, Draft]:
+        edit, draft = propose(parent, rng, self._kinds)
+        for _ in range(UNWANTED):
+            if wanted(parent, edit, draft, self._wants):
+                break
+            edit, draft = propose(parent, rng, self._kinds)
+        return edit, draft
+
+    @cached_property
+    def _suggested(self) -> Sequence[Edit]:
+        return structural(self.draft(self.start()), self._kinds)
+
     def seeds(self, context: SearchContext = UNTAUGHT) -> Sequence[Candidate]:
         """List each edit alone that a module's structure suggests, of the kinds that mutation draws from."""
         del context
-        alone = (Candidate((edit,)) for edit in structural(self.draft(self.start()), self._kinds))
+        alone = (Candidate((edit,)) for edit in self._suggested)
         return [candidate for candidate in alone if self._is_valid(candidate)]
 
     def focused(self, candidates: Sequence[Candidate]) -> PatchSpace:
