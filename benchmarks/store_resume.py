@@ -1,13 +1,14 @@
 """What a long run costs to resume, to show and to keep in memory, by its number of trials.
 
-Run `python benchmarks/store_resume.py [TRIALS ...]` (10,000 unless told). Candidates and searcher are those
-of the level `loops`; nothing is measured, a table answers. `show` is a process of its own, with its start.
-Targets for 10,000 trials: load and show under 0.5 s, resume under 1 s; memory that grows by a constant for
-each trial.
+Run `python benchmarks/store_resume.py [--searcher NAME] [TRIALS ...]` (10,000 unless told). Candidates are
+those of the level `loops`, and its searcher unless told; nothing is measured, a table answers. `show` is a
+process of its own, with its start. Targets for 10,000 trials: load and show under 0.5 s, resume under 1 s;
+memory that grows by a constant for each trial.
 """
 
 from __future__ import annotations
 
+import argparse
 import gc
 import os
 import resource
@@ -77,10 +78,10 @@ class Memory(Silent):
         return (last - first) / (self._trials - self._trials // 2)
 
 
-def tuned(store: Store, trials: int, listener: Listener | None = None) -> Result:
+def tuned(store: Store, trials: int, searcher: str, listener: Listener | None = None) -> Result:
     """Tune, or go on."""
     level, program = load_program(PROGRAM, "loops", SIZES)
-    settings = Settings(workers=1)
+    settings = Settings(workers=1, searcher=searcher)
     budget = Budget(trials=trials)
     return tune_program(
         level,
@@ -104,15 +105,15 @@ def seconds(action: Callable[[], object]) -> float:
     return min(times)
 
 
-def measure(place: Path, trials: int) -> list[tuple[str, float]]:
+def measure(place: Path, trials: int, searcher: str) -> list[tuple[str, float]]:
     """Make a run of so many trials, and give what was timed, in seconds."""
     with open_store(place) as store:
-        run_id = tuned(store, trials).run_id
+        run_id = tuned(store, trials, searcher).run_id
         level, _ = load_program(PROGRAM, "loops", SIZES)
         loading = seconds(lambda: store.run_trials(run_id, level.steps))
-        nothing_new = seconds(lambda: tuned(store, trials))
+        nothing_new = seconds(lambda: tuned(store, trials, searcher))
         begun = time.perf_counter()
-        tuned(store, trials + NEW)
+        tuned(store, trials + NEW, searcher)
         something_new = time.perf_counter() - begun
     run = "from planish.cli import main; main()"
     show = [sys.executable, "-c", run, "show", run_id, "--store", str(place)]
@@ -129,13 +130,13 @@ def measure(place: Path, trials: int) -> list[tuple[str, float]]:
     ]
 
 
-def bytes_a_trial(place: Path, trials: int) -> float:
+def bytes_a_trial(place: Path, trials: int, searcher: str) -> float:
     """Make a run of so many trials, and give the bytes that each adds to what is held."""
     memory = Memory(trials)
     tracemalloc.start()
     try:
         with open_store(place) as store:
-            tuned(store, trials, memory)
+            tuned(store, trials, searcher, memory)
     finally:
         tracemalloc.stop()
     return memory.bytes_a_trial
@@ -143,12 +144,16 @@ def bytes_a_trial(place: Path, trials: int) -> float:
 
 def main() -> None:
     """Print a table for each number of trials."""
-    for trials in [int(word) for word in sys.argv[1:]] or [10_000]:
+    given = argparse.ArgumentParser()
+    given.add_argument("trials", type=int, nargs="*", default=[10_000])
+    given.add_argument("--searcher", default="", help="in place of the level's usual one")
+    asked = given.parse_args()
+    for trials in asked.trials:
         with tempfile.TemporaryDirectory() as folder:
             print(f"{trials:,} trials: seconds")
-            for name, taken in measure(Path(folder) / "planish.db", trials):
+            for name, taken in measure(Path(folder) / "planish.db", trials, asked.searcher):
                 print(f"  {name:36}{taken:8.3f}")
-            held = bytes_a_trial(Path(folder) / "memory.db", trials)
+            held = bytes_a_trial(Path(folder) / "memory.db", trials, asked.searcher)
             print(f"  {'bytes that a trial adds to memory':36}{held:8.0f}")
         print(f"  peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB\n")
 

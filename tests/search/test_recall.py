@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from planish.core import Candidate, CanRecall, Failed, Measured, Objective, Outcome, Space, Trial
+from planish.learn.learner import Learner
 from planish.levels import load_program
 from planish.llvm.passes.catalogue import Element
 from planish.llvm.passes.space import PassSpace
@@ -23,7 +26,7 @@ from search.test_factory import OURS
 
 TIME = Objective("time_s", "s")
 FEW = [Element(text, "function", 1, "") for text in ("adce", "gvn", "sroa", "instcombine", "licm")]
-SMALL = {"population": "12", "samples": "9", "stage": "10"}
+SMALL = {"population": "12", "samples": "9", "stage": "10", "batch": "8", "first": "4", "chains": "12"}
 
 
 def loops(space: str) -> Space:
@@ -62,6 +65,9 @@ _TAKES: Mapping[str, Sequence[str]] = {
     "population": ("genetic", "nsga2"),
     "samples": ("random-minimise",),
     "stage": ("portfolio",),
+    "batch": ("model-guided",),
+    "first": ("model-guided",),
+    "chains": ("model-guided",),
 }
 
 
@@ -103,3 +109,30 @@ def test_a_search_goes_on_from_what_another_one_proposed(name: str) -> None:
     other = [trial.candidate for trial in search("llvm passes", name, 4, {}, 30, 8)]
     found = search("llvm passes", name, 5, dict(enumerate(other)), 80, 8)
     assert len({trial.candidate for trial in found}) == len(found) == 80
+
+
+@pytest.mark.parametrize("options", [{}, {"acquisition": "ei"}, {"objective": "regression"}])
+def test_a_guided_search_asks_its_model_for_the_last_batches_alone(
+    options: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    score = Learner.score
+
+    def noted(learner: Learner, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
+        asked.append(len(candidates))
+        return score(learner, candidates)
+
+    def searched(recalled: Mapping[int, Candidate]) -> list[Candidate]:
+        asked.clear()
+        space = Lattice((9, 9, 9, 9))
+        given = {"batch": 8, "first": 4, "chains": 12, "model": "none", **options}
+        searcher = make_searcher("model-guided", space, [TIME], 0, given)
+        assert isinstance(searcher, CanRecall)
+        searcher.recall(recalled.get)
+        return [trial.candidate for trial in drive(searcher, outcome, 160, 8)]
+
+    monkeypatch.setattr(Learner, "score", noted)
+    whole = searched({})
+    often = len(asked)
+    assert searched(dict(enumerate(whole[:140]))) == whole
+    assert len(asked) < often / 2

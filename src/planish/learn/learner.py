@@ -39,7 +39,6 @@ class Learner:
         bound: deviations of the confidence bound.
 
     Attributes:
-        knows: whether it predicts by now.
         seconds: that learning and predicting took so far, with describing the candidates.
     """
 
@@ -53,32 +52,50 @@ class Learner:
         knows: bool,
         learns: bool,
     ) -> None:
-        self.knows, self._learns = knows, learns
+        self._asked_first, self._learns = knows, learns
         self.seconds = 0.0
         self._space, self._model, self._acquisition, self._bound = space, model, acquisition, bound
+        self._new: list[Candidate] = []
         self._features: list[NDArray[np.float32]] = []
         self._costs: list[float | None] = []
+        self._ends: list[int] = []  # of the batches that were not yet learnt from
+        self._measured = False
         self._best = 0.0
 
+    @property
+    def knows(self) -> bool:
+        """Whether it predicts by now."""
+        return self._asked_first or self._measured
+
     def learn(self, candidates: Sequence[Candidate], costs: Sequence[float | None]) -> None:
-        """Learn from what was measured, and from all before; where all failed there is nothing to learn."""
-        with self._timed():
-            self._learn(candidates, costs)
+        """Take what was measured; it is learnt from, with all before, when the model is asked next.
 
-    def _learn(self, candidates: Sequence[Candidate], costs: Sequence[float | None]) -> None:
-        import numpy as np
-
-        from planish.learn.cost import dataset_of
-
+        Where all failed there is nothing to learn.
+        """
         if not self._learns:
             return
-        self._features.append(self._space.features(candidates))
+        self._new += candidates
         self._costs += costs
-        if all(cost is None for cost in self._costs):
+        self._measured |= any(cost is not None for cost in costs)
+        if self._measured:
+            self._ends.append(len(self._costs))
+
+    def _fit(self) -> None:
+        """Become what a fit after each batch would have made: most of these fits leave no trace."""
+        import numpy as np
+
+        from planish.learn.cost import Decides, dataset_of
+
+        if not self._ends:
             return
+        self._features.append(self._space.features(self._new))
+        self._new = []
         known = np.concatenate(self._features)
-        self._model.fit(dataset_of(known, self._costs))
-        self.knows = True
+        self._features = [known]
+        chosen = self._model.decisive(self._ends) if isinstance(self._model, Decides) else None
+        for end in dict.fromkeys(end for end in (chosen, self._ends[-1]) if end):
+            self._model.fit(dataset_of(known[:end], self._costs[:end]))
+        self._ends = []
         if self._acquisition == "ei":
             self._best = float(self._model.predict(known).mean.min())
 
@@ -87,12 +104,15 @@ class Learner:
         from planish.learn.cost import acquire
 
         with self._timed():
+            self._fit()
             found = self._model.predict(self._space.features(candidates))
             return acquire(self._acquisition, found, self._best, self._bound)
 
     def predict(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
         """Predict what candidates cost that are described by (n, width) features; less is better."""
-        return self._model.predict(features).mean[:, 0]
+        with self._timed():
+            self._fit()
+            return self._model.predict(features).mean[:, 0]
 
     @contextmanager
     def _timed(self) -> Generator[None]:

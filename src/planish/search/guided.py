@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 from planish.core import (
     UNTAUGHT,
@@ -22,12 +22,17 @@ from planish.search.diverse import choose_diverse
 from planish.search.model_annealing import Chains
 from planish.search.options import Option
 from planish.search.recall import Recall
-from planish.search.rounds import Rounds, RoundSearcher
+from planish.search.rounds import Costs, Rounds, RoundSearcher
 from planish.search.sampling import new_sample
 from planish.search.visited import Visited
 
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
 CHAINS_EACH = 4
 """Chains for each candidate of a batch: to draw all chains for a small first batch takes longer than it."""
+ERA = 8
+"""Batches after which the chains begin anew, from the best: what a resumed run has to walk again, at most."""
 
 
 class CanBeGuided(CanEvolve, CanFeaturise, Protocol):
@@ -85,8 +90,8 @@ class ModelGuided(RoundSearcher):
         plan = Plan(batch, first, chains, steps, temperature, restarts, epsilon, top, alpha)
         self._learner = learner = make_learner(space, seed, model, objective, acquisition, bound, local)
         seeds = space.seeds(context) if isinstance(space, CanSeed) else ()
-        # Chains walk on, so nothing is recalled; but nothing is drawn before it is asked.
-        super().__init__(objectives, guided(space, seed, plan, learner, seeds), Recall())
+        recall = Recall()
+        super().__init__(objectives, guided(space, seed, plan, learner, seeds, recall), recall)
 
     @property
     def model_s(self) -> float:
@@ -95,7 +100,12 @@ class ModelGuided(RoundSearcher):
 
 
 def guided(
-    space: CanBeGuided, seed: int, plan: Plan, learner: Learner, seeds: Sequence[Candidate] = ()
+    space: CanBeGuided,
+    seed: int,
+    plan: Plan,
+    learner: Learner,
+    seeds: Sequence[Candidate] = (),
+    recall: Recall | None = None,
 ) -> Rounds:
     """Measure batch after batch, no candidate twice, until nothing new is found.
 
@@ -107,36 +117,89 @@ def guided(
         plan: the constants.
         learner: the model, which learns from each batch.
         seeds: what is known to be good; the chains begin there.
+        recall: what was proposed before; whole eras of it are taken without asking the model.
     """
-    visited, chains = Visited(space), Chains(space, plan.temperature)
-    best: list[tuple[float, Candidate]] = []
+    search = _Search(space, seed, plan, learner, seeds, recall or Recall())
     for number in count():
-        generator = rng(seed, number)
-        size = min(plan.batch, plan.first << min(number, 30))
-        batch = [each for each in seeds if visited.add(each)] if number == 0 else []
-        if learner.knows:
-            chains.begin(seeds, min(plan.chains, CHAINS_EACH * size), generator)
-            chains.restart(candidate for _, candidate in best)
-            # A small batch is not worth as many moves.
-            met = chains.walk(learner.score, max(1, plan.steps * size // plan.batch), generator)
-            batch += _chosen(met, visited, plan, size)
-        # The random ones, and those that the chains did not meet.
-        while len(batch) < size and (drawn := new_sample(space, visited, generator)):
-            batch.append(drawn)
+        batch = search.batch(number)
         if not batch:
             return
-        costs = yield batch
+        search.learn(batch, (yield batch))
+
+
+class _Search:
+    """What a guided search knows; see `guided`."""
+
+    def __init__(
+        self,
+        space: CanBeGuided,
+        seed: int,
+        plan: Plan,
+        learner: Learner,
+        seeds: Sequence[Candidate],
+        recall: Recall,
+    ) -> None:
+        self._space, self._seed, self._plan, self._learner = space, seed, plan, learner
+        self._visited = Visited(space, recall)
+        self._seeds = list({self._visited.name(each): each for each in seeds}.values())
+        self._chains = Chains(space, plan.temperature)
+        self._best: list[tuple[float, Candidate]] = []
+        self._recalled: list[Candidate] = []
+
+    def batch(self, number: int) -> list[Candidate]:
+        """Choose the next candidates; none where nothing new is found."""
+        if number % ERA == 0:
+            self._chains = Chains(self._space, self._plan.temperature)
+            era = range(number, number + ERA)
+            self._recalled = self._visited.all_recalled(sum(self._size(each) for each in era))
+        size = self._size(number)
+        if self._recalled:
+            batch, self._recalled = self._recalled[:size], self._recalled[size:]
+            return batch
+        generator = rng(self._seed, number)
+        batch = [each for each in self._seeds if self._visited.add(each)] if number == 0 else []
+        if self._learner.knows:
+            batch += _chosen(self._met(size, generator), self._visited, self._plan, size, len(batch))
+        # The random ones, and those that the chains did not meet.
+        while len(batch) < size and (drawn := new_sample(self._space, self._visited, generator)):
+            batch.append(drawn)
+        return batch
+
+    def learn(self, batch: Sequence[Candidate], costs: Costs) -> None:
+        """Note what a batch cost."""
         found = [costs.get(candidate.hash) for candidate in batch]
-        learner.learn(batch, found)
-        best += [(cost, each) for cost, each in zip(found, batch, strict=True) if cost is not None]
-        best = sorted(best, key=lambda pair: pair[0])[: plan.restarts]
+        self._learner.learn(batch, found)
+        self._best += [(cost, each) for cost, each in zip(found, batch, strict=True) if cost is not None]
+        self._best = sorted(self._best, key=lambda pair: pair[0])[: self._plan.restarts]
+
+    def _size(self, number: int) -> int:
+        size = min(self._plan.batch, self._plan.first << min(number, 30))
+        return size if number else max(size, len(self._seeds))
+
+    def _met(self, size: int, generator: Generator) -> Mapping[Candidate, float]:
+        """Let the chains walk; gives all they met, with the predictions."""
+        plan, best = self._plan, [candidate for _, candidate in self._best]
+        self._chains.begin([*self._seeds, *best], min(plan.chains, CHAINS_EACH * size), generator)
+        self._chains.restart(best)
+        # A small batch is not worth as many moves.
+        return self._chains.walk(self._learner.score, max(1, plan.steps * size // plan.batch), generator)
 
 
-def _chosen(met: Mapping[Candidate, float], visited: Visited, plan: Plan, size: int) -> list[Candidate]:
-    """Choose the part of a batch that is not random from what the chains met and nobody has measured."""
+def _chosen(
+    met: Mapping[Candidate, float], visited: Visited, plan: Plan, size: int, there: int
+) -> list[Candidate]:
+    """Choose the part of a batch that is not random from what the chains met and nobody has measured.
+
+    Args:
+        met: with the predictions.
+        visited: what was proposed.
+        plan: the constants.
+        size: of the batch.
+        there: how many it has already.
+    """
     import numpy as np
 
-    wanted = size - round(plan.epsilon * size)
+    wanted = max(0, size - round(plan.epsilon * size) - there)
     known = visited.known
     ranked = sorted((pair for pair in met.items() if not known(pair[0])), key=lambda pair: pair[1])
     few = ranked[: max(wanted, round(plan.top * size))]

@@ -35,6 +35,12 @@ class Visited:
         """Note a candidate; tells whether it is new."""
         return self._note(self.name(candidate), candidate)
 
+    def all_recalled(self, count: int) -> list[Candidate]:
+        """Give the next so many proposals as an earlier session made them, and note them; or none of them."""
+        first = len(self._names)
+        found = [known for place in range(first, first + count) if (known := self._recall.at(place))]
+        return [each for each in found if self.add(each)] if len(found) == count else []
+
     def recalled(self) -> Candidate | None:
         """Give the next proposal as an earlier session made it, and note it; None where it must be drawn."""
         known = self._recall.at(len(self._names))

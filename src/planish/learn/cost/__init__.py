@@ -6,7 +6,7 @@ from planish.learn.cost.costs import dataset_of
 from planish.learn.cost.ensemble import ACQUISITIONS, Bootstrap, acquire
 from planish.learn.cost.files import load_model, suffix_of, write_model
 from planish.learn.cost.gate import Gate, load_gate, shipped_gate, train_gate, write_gate
-from planish.learn.cost.model import CostModel, Dataset, LocalModel, Prediction
+from planish.learn.cost.model import CostModel, Dataset, Decides, LocalModel, Prediction
 from planish.learn.cost.places import model_for, model_named, models_folder, places, required
 from planish.learn.cost.saved import SavedModel, made_model
 from planish.learn.cost.tree_gru import TreeGru, can_train
@@ -21,6 +21,7 @@ __all__ = [
     "Combined",
     "CostModel",
     "Dataset",
+    "Decides",
     "Gate",
     "LocalModel",
     "Prediction",

@@ -48,15 +48,27 @@ class Combined:
     _size: int = field(init=False, default=0)
     _rows: int = field(init=False, default=0)
 
+    def decisive(self, rows: Sequence[int]) -> int | None:
+        """Tell at which of these numbers of rows `fit` would choose last, if it met one after the other."""
+        known, found = self._rows, None
+        for count in rows:
+            if count >= max(self._least, AGAIN * known):
+                known = found = count
+        return found
+
+    @property
+    def _least(self) -> int:
+        return LEAST if self.known is None else LEAST_BESIDE
+
     def fit(self, data: Dataset) -> None:
         """Learn the local model from the program's trials, with one target, and choose the weight."""
-        least = LEAST if self.known is None else LEAST_BESIDE
-        if len(data.targets) < least or not self.local.can_learn:
+        rows = len(data.targets)
+        if rows < self._least or not self.local.can_learn:
             return
         base = self._base(data.features)
-        if len(data.targets) >= AGAIN * self._rows:
+        if rows >= AGAIN * self._rows:
             self._choose(data, base)
-            self._rows = len(data.targets)
+            self._rows = rows
         local = self.local.sized(self._size) if self._size else None
         if local is not None:
             local.fit(data, self.weight * base)

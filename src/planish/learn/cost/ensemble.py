@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planish.learn.cost.model import CostModel, Dataset, Floats, Prediction
+from planish.learn.cost.model import CostModel, Dataset, Decides, Floats, Prediction
 
 ACQUISITIONS = ("mean", "ei", "ucb")
 _SURE = 1e-9
@@ -25,6 +25,11 @@ class Bootstrap:
 
     members: Sequence[CostModel]
     seed: int = 0
+
+    def decisive(self, rows: Sequence[int]) -> int | None:
+        """Tell at which of these numbers of rows its members choose last; each has as many as it."""
+        first = self.members[0]
+        return first.decisive(rows) if isinstance(first, Decides) else None
 
     def fit(self, data: Dataset) -> None:
         """Learn, in place of what was learnt before."""

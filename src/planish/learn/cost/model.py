@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,15 @@ class CostModel(Protocol):
 
     def predict(self, features: Floats) -> Prediction:
         """Expect the targets of (n, width) features."""
+        ...
+
+
+@runtime_checkable
+class Decides(Protocol):
+    """A model that does not choose all its settings anew at each fit."""
+
+    def decisive(self, rows: Sequence[int]) -> int | None:
+        """Tell at which of these numbers of rows `fit` would choose last, if it met one after the other."""
         ...
 
 
