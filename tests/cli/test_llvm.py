@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +12,10 @@ import pytest
 
 from cli.conftest import Planish
 from llvm.modules import ECHO, SUM, require_linker
-from planish.core import AllFailedError, PlanishError, ProgramError
+from planish.core import AllFailedError, PlanishError, ProgramError, Ratio
+from planish.llvm.hot import Faster, Made, Share
+from planish.llvm.modules import Recipe
+from planish.llvm.program import IRProgram, Running
 from planish.store import open_store
 from planish.tuning.regressions import RegressionError
 
@@ -93,7 +97,10 @@ WRONG: dict[tuple[str, ...], tuple[int, str]] = {
     ("--option", "function=sun"): (ProgramError.exit_code, "Did you mean 'sum'?"),
     ("--args", "'a"): (ProgramError.exit_code, "Quote them as in a shell."),
     ("--objective", "time_s"): (ProgramError.exit_code, "has no 'main' that could be timed"),
-    ("--per-function", "--objective", "time_s"): (PlanishError.exit_code, "time_s has noise"),
+    ("--per-function", "--objective", "time_s"): (ProgramError.exit_code, "has no 'main' that could be"),
+    ("--run", "./prog 5 | cat"): (ProgramError.exit_code, "needs a shell for '|'"),
+    ("--run=./prog < none",): (ProgramError.exit_code, "cannot read 'none'"),
+    ("--link", "a.so"): (ProgramError.exit_code, "programs are not linked with 'a.so'"),
     ("--per-function", "--report", "out"): (PlanishError.exit_code, "out is for one run"),
     ("--space", "pases"): (PlanishError.exit_code, "Did you mean 'passes'?"),
     ("--size", "m=3"): (PlanishError.exit_code, "level 'llvm' has no option 'size'"),
@@ -111,6 +118,51 @@ def test_what_is_wrong_is_one_line(planish: Planish, module: Path, words: tuple[
 def test_what_is_no_program_is_one_line(planish: Planish, tmp_path: Path) -> None:
     assert planish("tune", tmp_path).error == f"'{tmp_path}' is a folder. Name a file."
     assert planish("tune", f"{'x' * 300}.c++").error.startswith(f"no level reads '{'x' * 300}.c++'.")
+
+
+ONE_RUN: dict[tuple[str, ...], str] = {
+    ("--run",): "run without arguments,",
+    ("--run", "./prog 5 < given"): "run with 5,",
+    ("--run=./prog 6",): "run with 6,",
+}
+
+
+@pytest.mark.parametrize("words", ONE_RUN, ids=" ".join)
+def test_how_a_program_is_run_is_said_in_one(
+    planish: Planish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    require_linker()
+    monkeypatch.chdir(tmp_path)
+    Path("given").write_text("7")
+    Path("a program.ll").write_text("define i32 @main() {\n  ret i32 0\n}\n")
+    said = planish("tune", *words, "a program.ll", "--trials", 1, "--finalists", 1, "--workers", 1)
+    assert (said.code, said.err.count("error")) == (0, 0)
+    assert ONE_RUN[words] in said.out
+
+
+def test_a_program_is_made_faster_where_it_spends_its_time(
+    planish: Planish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shares = Share("busy", 0.9, 4, "function<eager-inv>(gvn)"), Share("", 0.1)
+    made, recipe, ratio = Made(b"", b""), Recipe("default<O3>", (), ""), Ratio(0.8, 0.7, 0.9)
+    found = Faster(made, recipe, 0.002, ratio, "better", shares, 400, 4, 20.0)
+    asked = list[tuple[float, int | None]]()
+
+    def speed_up(program: IRProgram, seconds: float, trials: int | None, **_: object) -> Faster:
+        assert program.running == Running(("5",))
+        asked.append((seconds, trials))
+        return found
+
+    monkeypatch.setattr("planish.llvm.hot.speed_up", speed_up)
+    (tmp_path / "echo.ll").write_text(ECHO)
+    words = ("tune", tmp_path / "echo.ll", "--per-function", "--objective", "time", "--run", "./echo 5")
+    said = planish(*words)
+    assert said.code == 0
+    assert re.search(r"busy +90% +4 +\(gvn\)", said.out)
+    assert "2.000 ms by -O3; 1.250 times as fast (1.111 to 1.429): better" in said.out
+    read = json.loads(planish(*words, "--trials", 4, "--format", "json").out)
+    assert (read["verdict"], read["functions"][1]["name"], read["files"]) == ("better", "", [])
+    assert asked == [(20.0, None), (20.0, 4)]
 
 
 def test_results_are_recorded_and_compared(planish: Planish, module: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from planish.cli.complete import COMPLETING
 from planish.cli.corpus import corpus
 from planish.cli.errors import guarded
 from planish.cli.export import export
+from planish.cli.how_run import how_run
 from planish.cli.inspect import inspect
 from planish.cli.levels import levels
 from planish.cli.models import models
@@ -52,7 +53,7 @@ class Front(TyperGroup):
         end = words.index("--") if "--" in words else len(words)
         debug = DEBUG in words[:end]
         rest = [word for i, word in enumerate(words) if word != DEBUG or i >= end]
-        words = [DEBUG, *rest] if debug and rest else rest
+        words = how_run([DEBUG, *rest] if debug and rest else rest)
         sys.exit(guarded(lambda: self._run(words), debug=debug))
 
     def _run(self, words: list[str]) -> None:

@@ -73,8 +73,13 @@ Stdin = Annotated[
 Run = Annotated[
     bool,
     typer.Option(
-        "--run", help="llvm: run every candidate and compare its answer, also where nothing is timed."
+        "--run",
+        help="llvm: run every candidate and compare its answer, also where nothing is timed. "
+        "--run './prog 5 < input' says how.",
     ),
+]
+Link = Annotated[
+    str, typer.Option("--link", metavar="TEXT", help="llvm: libraries of the program: '-lz -pthread'.")
 ]
 Workload = Annotated[
     str,
@@ -90,7 +95,10 @@ Data = Annotated[
 ]
 Backend = Annotated[str, typer.Option("--backend", metavar="NAME", help="What makes the code; of the level.")]
 PerFunction = Annotated[
-    bool, typer.Option("--per-function", help="llvm: tune each function by itself; 1 s for each by default.")
+    bool,
+    typer.Option(
+        "--per-function", help="llvm: tune each function by itself; for the time those in which it goes."
+    ),
 ]
 LevelOption = Annotated[
     Names, typer.Option("--option", metavar="NAME=VALUE", help="Another option of the level.")

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planish.cli.hot import OF_WHOLE_S
 from planish.cli.options import Form
 from planish.cli.output import document, one_line, remark, say, table
 from planish.cli.parts import LINE_S
@@ -17,7 +18,6 @@ from planish.core import PlanishError, stoppable
 if TYPE_CHECKING:
     from planish.llvm.modules import Improved, Progress, Row
 
-_SECONDS = 20.0
 _SHOWN = 20
 _LIST = 70
 
@@ -37,7 +37,7 @@ def improve_and_export(request: Request, folder: Path, form: Form) -> None:
         improved = improve_module(
             code,
             objective,
-            request.budget.seconds or _SECONDS,
+            request.budget.seconds or OF_WHOLE_S,
             request.budget.trials,
             cores=request.settings.workers or request.settings.cores,
             progress=_teller() if form == "text" else None,

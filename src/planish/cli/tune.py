@@ -21,6 +21,7 @@ def tune(
     args: given.Args = "",
     stdin: given.Stdin = "",
     run: given.Run = False,
+    link: given.Link = "",
     workload: given.Workload = "",
     data: given.Data = "",
     backend: given.Backend = "",
@@ -49,6 +50,8 @@ def tune(
     At the end the best few are measured again beside the baseline. The same command on the same store
     goes on where the last one ended. Ctrl-C ends the search and keeps the best.
     """
+    from planish.budget import Budget
+    from planish.cli.hot import OF_WHOLE_S, leads_by_time
     from planish.cli.request import Request, budget_of, level_options, names
     from planish.search import split_settings
     from planish.settings import Settings
@@ -60,6 +63,7 @@ def tune(
         "args": args,
         "stdin": stdin,
         "run": "yes" if run else "",
+        "link": link,
         "workload": workload,
         "data": data,
         "backend": backend,
@@ -69,7 +73,8 @@ def tune(
     settings = Settings(
         level, names(objective), searcher, space, set_options, seed, cores, workers, finalists, remeasure
     )
-    usual = OF_EACH if per_function and export is None else OF_ONE
+    whole = export is not None or leads_by_time(settings.objectives)
+    usual = (Budget(seconds=OF_WHOLE_S) if whole else OF_EACH) if per_function else OF_ONE
     request = Request(program, options, settings, budget_of(trials, seconds, target_value, usual))
     if per_function:
         _for_each_function(request, store, form, report, export)
@@ -80,12 +85,17 @@ def tune(
 def _for_each_function(
     request: Request, store: str | None, form: given.Form, report: Path | None, export: Path | None
 ) -> None:
+    from planish.cli.hot import leads_by_time
     from planish.cli.parts import tune_each
     from planish.core import PlanishError
 
     if report is not None:
         raise PlanishError(f"{report} is for one run", "Leave --per-function out, or name a run afterwards.")
-    if export is None:
+    if leads_by_time(request.settings.objectives):
+        from planish.cli.hot import speed_up_and_show
+
+        speed_up_and_show(request, export, form)
+    elif export is None:
         tune_each(request, store, form)
     else:
         from planish.cli.per_function import improve_and_export

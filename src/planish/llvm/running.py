@@ -97,7 +97,7 @@ class Runner:
     def __init__(self, running: Running, backend: Backend) -> None:
         self._running = running
         self._linker = find_linker()
-        self._others = [_compiled(running.harness, self._linker, backend)] if running.harness else []
+        self._others = [compile_harness(running.harness, self._linker, backend)] if running.harness else []
 
     @contextmanager
     def executable(self, *codes: bytes) -> Generator[Path]:
@@ -215,7 +215,13 @@ def linker_folders() -> tuple[str, ...]:
     return (str(place),) if around in (Path.home(), Path("/")) else (str(place), str(around))
 
 
-def _compiled(harness: Harness, linker: Sequence[str], backend: Backend) -> bytes:
+def compile_harness(harness: Harness, linker: Sequence[str], backend: Backend) -> bytes:
+    """Compile what is linked to a program.
+
+    Raises:
+        NotRunnableError: it does not compile.
+        IRError: it is malformed.
+    """
     if harness.kind == "ll":
         module = backend.parse(harness.text, "the harness")
         try:

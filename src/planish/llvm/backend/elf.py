@@ -110,6 +110,28 @@ def function_bytes(data: bytes) -> dict[str, int]:
     return found
 
 
+@dataclass(frozen=True)
+class Range:
+    """A function's name, and where its code is, counted from where the program is loaded."""
+
+    name: str
+    start: int
+    size: int
+
+
+def function_ranges(data: bytes) -> list[Range]:
+    """List the functions that an executable defines, with names; raises as `sections` does."""
+    listed = sections(data)
+    found: list[Range] = []
+    for table in (s for s in listed if s.kind == _SYMTAB):
+        strings = data[listed[table.link].offset :][: listed[table.link].size]
+        symbols = data[table.offset : table.offset + table.size]
+        for name, kind, section, value, size in _layout(data).symbols(symbols):
+            if kind & 15 == _FUNCTION and section and size:
+                found.append(Range(_string(strings, name), value, size))
+    return found
+
+
 def functions(path: Path, wanted: Collection[str]) -> dict[str, int]:
     """Find functions in a library's table of all symbols, where local ones stand too.
 

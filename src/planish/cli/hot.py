@@ -1,0 +1,110 @@
+"""`planish tune --per-function --objective time`: a whole program, made faster where it spends its time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planish.cli.options import Form
+from planish.cli.output import document, one_line, remark, say, table
+from planish.cli.parts import LINE_S
+from planish.cli.request import Request
+from planish.core import PlanishError, stoppable
+
+if TYPE_CHECKING:
+    from planish.llvm.hot import Faster, Progress
+    from planish.llvm.program import IRProgram
+
+OF_WHOLE_S = 20.0
+"""Seconds of a search on a whole module, where the user says nothing else."""
+_LEAST = 0.01
+_LIST = 70
+_ELSEWHERE = "(libraries, the system)"
+
+
+def leads_by_time(objectives: tuple[str, ...]) -> bool:
+    """Whether time is what leads."""
+    return objectives[:1] in (("time",), ("time_s",))
+
+
+def speed_up_and_show(request: Request, folder: Path | None, form: Form) -> None:
+    """Make a program faster, show where its time goes, and write it where that is asked for."""
+    from planish.cli.errors import writing
+    from planish.cli.places import require_places
+    from planish.llvm.hot import export_faster, manifest, speed_up
+
+    require_places(None, folder)
+    program = _program(request)
+    budget = request.budget
+    with stoppable():
+        faster = speed_up(
+            program,
+            budget.seconds or OF_WHOLE_S,
+            budget.trials,
+            progress=_teller() if form == "text" else None,
+            seed=request.settings.seed,
+        )
+    files = list[Path]()
+    if folder is not None:
+        with writing(folder):
+            files += export_faster(program, faster, folder)
+    if form == "json":
+        document({**manifest(faster), "files": [str(file) for file in files]})
+        return
+    _show(program, faster)
+    for file in files:
+        say(f"wrote {file}")
+
+
+def _program(request: Request) -> IRProgram:
+    from planish.llvm.level import LlvmLevel
+
+    level = LlvmLevel()
+    if len(request.settings.objectives) > 1:
+        raise PlanishError("functions of a program are tuned by one objective", "Name time alone.")
+    if request.settings.level not in ("", level.name) or not level.accepts(request.program):
+        raise PlanishError(f"'{request.program}' has no functions to tune", "Leave --per-function out.")
+    return level.suited(level.load(request.program, request.options), [level.objectives["time_s"]])
+
+
+def _teller() -> Callable[[Progress], None]:
+    """Tell how far it is, a line in so many seconds."""
+    said = time.monotonic()
+
+    def told(progress: Progress) -> None:
+        nonlocal said
+        if time.monotonic() - said > LINE_S:
+            said = time.monotonic()
+            remark(f"{progress.seconds:5.1f} s  {progress.tried:,} lists  {1 / progress.ratio:.3f}x of -O3")
+
+    return told
+
+
+def _show(program: IRProgram, faster: Faster) -> None:
+    say(program.title)
+    rows = [
+        [
+            each.name or _ELSEWHERE,
+            f"{each.share:.0%}",
+            str(each.tried or ""),
+            _list(each.passes),
+        ]
+        for each in faster.functions
+        if each.share >= _LEAST
+    ]
+    table(["function", "time", "lists", "passes, where not as -O3"], rows, right=["time", "lists"])
+    say(f"({faster.samples:,} samples with -O3; {faster.tried:,} lists in {faster.seconds:.1f} s)\n")
+    baseline = f"{faster.baseline_s * 1e3:,.3f} ms by -O3"
+    if faster.ratio is None:
+        say(f"{baseline}; nothing faster was found, and -O3 is the result")
+        return
+    value, low, high = (1 / each for each in (faster.ratio.value, faster.ratio.high, faster.ratio.low))
+    kept = "" if faster.verdict == "better" else ", and -O3 is the result"
+    say(f"{baseline}; {value:.3f} times as fast ({low:.3f} to {high:.3f}): {faster.verdict}{kept}")
+    say("(answers compared with the unoptimised program's; measured in turns, in fresh processes)")
+
+
+def _list(passes: str) -> str:
+    return one_line(passes.removeprefix("function<eager-inv>"), _LIST)

@@ -1,0 +1,188 @@
+"""Running a program's versions: confined, in a child of its own each time."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from planish.core import Ratio
+from planish.isolation import Cage, End, ForkLimits, in_child
+from planish.isolation.cage import enter
+from planish.llvm.backend import open_backend
+from planish.llvm.hot.sampling import ENOUGH, SAMPLES, counted, sampler_source
+from planish.llvm.program import Harness, Running
+from planish.llvm.running import (
+    CLOCKS,
+    Answer,
+    EndedError,
+    NotRunnableError,
+    Runner,
+    compile_harness,
+    find_linker,
+    linker_folders,
+)
+from planish.measure import Evidence, exclusive
+from planish.measure.interval import ratio
+
+_LIMITS = ForkLimits(seconds=60.0)
+_SLOWER, _LEAST_S = 20.0, 2.0
+"""A version may run so many times longer than the baseline did, and so many seconds at least."""
+_BLOCK_S = 2e-3
+_FEWEST, _MOST = 5, 60
+_SLOW = 1.15
+"""What takes so many times as long in two looks is not looked at any more."""
+_SAMPLING_S = 3.0
+
+T = TypeVar("T")
+
+
+class Times(NamedTuple):
+    """Seconds of a run of the baseline and of a version, measured in turns, by both clocks."""
+
+    baseline: tuple[float, ...]
+    own: tuple[float, ...]
+    baseline_processor: tuple[float, ...]
+    own_processor: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Measures versions of a program beside its baseline.
+
+    Args:
+        running: how it is run.
+        baseline: its object.
+        expected: its answer.
+    """
+
+    running: Running
+    baseline: bytes
+    expected: Answer
+
+    def sampled(self) -> Counter[str]:
+        """Count samples of the baseline by function.
+
+        Raises:
+            NotRunnableError: it cannot be run with the sampler.
+        """
+        return _caged(self.running, partial(_sampled, self.running, self.baseline, self.expected))
+
+    def beside(self, code: bytes, seconds: float, *, patient: bool = False) -> Times | None:
+        """Verify a version, and measure it in turns with the baseline; None where its answer is wrong.
+
+        Args:
+            code: its object.
+            seconds: to measure.
+            patient: whether what is slow is measured as long as what is fast.
+        """
+        work = partial(_beside, self, code, seconds, patient)
+        with exclusive():
+            try:
+                return _caged(self.running, work)
+            except NotRunnableError:
+                return None
+
+
+def answer_of(running: Running, reference: bytes, baseline: bytes) -> Answer:
+    """Run an unoptimised program, and its baseline, and give the answer that both have.
+
+    Raises:
+        NotRunnableError: it cannot be run, or answers differ.
+    """
+    return _caged(running, partial(_answered, running, reference, baseline))
+
+
+def judged(all_times: list[Times]) -> Ratio:
+    """Give the ratio to the baseline; of several processes, each is one witness."""
+    wall = ratio([times.own for times in all_times], [times.baseline for times in all_times])
+    owns = [times.own_processor for times in all_times]
+    if any(not min(row) for row in owns):
+        return wall
+    return Evidence(wall, ratio(owns, [times.baseline_processor for times in all_times])).ratio
+
+
+def _caged(running: Running, work: Callable[[], T]) -> T:
+    def confined() -> T | str:
+        enter(Cage((*linker_folders(), *filter(os.path.isabs, running.args))))
+        try:
+            return work()
+        except (NotRunnableError, EndedError) as error:
+            return str(error)
+
+    found = in_child(confined, _LIMITS)
+    if isinstance(found, End):
+        raise NotRunnableError(found.cause)
+    if isinstance(found, str):
+        raise NotRunnableError(found)
+    return found
+
+
+def _answered(running: Running, reference: bytes, baseline: bytes) -> Answer:
+    runner = Runner(running, open_backend())
+    with runner.executable(reference) as path:
+        first, second = runner.answer(path), runner.answer(path)
+    if wrong := second.differs(first):
+        raise NotRunnableError(f"two runs of the unoptimised program differ: {wrong}")
+    with runner.executable(baseline) as path:
+        found = runner.answer(path)
+    if wrong := found.differs(first):
+        raise NotRunnableError(f"with -O3 it answers otherwise than without: {wrong}")
+    return found
+
+
+def _sampled(running: Running, baseline: bytes, expected: Answer) -> Counter[str]:
+    backend = open_backend()
+    runner = Runner(running, backend)
+    sampler = compile_harness(Harness("c", sampler_source()), find_linker(), backend)
+    found, end = Counter[str](), time.monotonic() + max(_SAMPLING_S, expected.seconds)
+    with runner.executable(baseline, sampler) as path:
+        while found.total() < ENOUGH and time.monotonic() < end:
+            runner.answer(path, max(_LEAST_S, _SLOWER * expected.seconds))
+            notes = path.parent / SAMPLES
+            if not notes.exists():
+                raise NotRunnableError("it cannot be sampled here")
+            found += counted(path, notes.read_bytes())
+    return found
+
+
+def _beside(bench: Bench, code: bytes, seconds: float, patient: bool) -> Times:
+    runner = Runner(bench.running, open_backend())
+    with runner.executable(bench.baseline) as before, runner.executable(code) as path:
+        given = max(_LEAST_S, _SLOWER * bench.expected.seconds)
+        if wrong := runner.answer(path, given).differs(bench.expected):
+            raise NotRunnableError(wrong)
+        return _in_turns(
+            partial(runner.repeat, before, bench.expected.code),
+            partial(runner.repeat, path, bench.expected.code),
+            max(1, round(_BLOCK_S / max(bench.expected.seconds, 1e-4))),
+            seconds,
+            patient,
+        )
+
+
+def _in_turns(
+    before: Callable[[int], None], own: Callable[[int], None], calls: int, seconds: float, patient: bool
+) -> Times:
+    rows: list[tuple[float, float, float, float]] = []
+    end = time.monotonic() + seconds
+    for block in (before, own):
+        block(1)
+    while len(rows) < _FEWEST or (len(rows) < _MOST and time.monotonic() < end):
+        (base, base_cpu), (new, new_cpu) = _took(before, calls), _took(own, calls)
+        rows.append((base, new, base_cpu, new_cpu))
+        if not patient and len(rows) > 1 and statistics.median(r[3] / max(r[2], 1e-9) for r in rows) > _SLOW:
+            break
+    return Times(*(tuple(column) for column in zip(*rows, strict=True)))
+
+
+def _took(block: Callable[[int], None], calls: int) -> tuple[float, float]:
+    processor, wall = CLOCKS.processor(), CLOCKS.wall()
+    block(calls)
+    end, after = CLOCKS.wall(), CLOCKS.processor()
+    return (end - wall) / 1e9 / calls, (after - processor) / 1e9 / calls

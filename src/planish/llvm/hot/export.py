@@ -1,0 +1,77 @@
+"""Writing a program that was made faster, and how `opt` makes it again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from planish.core import PlanishError
+from planish.isolation import End, in_child
+from planish.llvm.functions.attributes import without_optnone
+from planish.llvm.hot.faster import Faster
+from planish.llvm.modules.export import BITCODE, MANIFEST
+from planish.llvm.modules.script import REPEAT, STEPS, begun_names, write_script
+from planish.llvm.modules.work import whole_backend
+from planish.llvm.program import IRProgram
+from planish.llvm.repeat_commands import OBJECT, OPTIMISED, PREPARED
+
+Answer = TypeVar("Answer")
+
+
+def export_faster(program: IRProgram, faster: Faster, folder: Path) -> Sequence[Path]:
+    """Write a program before and after, its bitcode and object, a manifest, and a script that repeats it.
+
+    Args:
+        program: that was made faster.
+        faster: what came of it.
+        folder: made where it is missing.
+
+    Returns:
+        The files.
+
+    Raises:
+        PlanishError: LLVM does not survive it.
+        OSError: a file cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    ir = without_optnone(program.ir)
+    text, names = _survived(partial(_text, faster.made.bitcode)), partial(begun_names, ir, faster.recipe)
+    write_script(faster.recipe, _survived(names), folder)
+    (folder / PREPARED).write_text(ir, encoding="utf-8", errors="surrogateescape")
+    (folder / OPTIMISED).write_text(text, encoding="utf-8", errors="surrogateescape")
+    (folder / BITCODE).write_bytes(faster.made.bitcode)
+    (folder / OBJECT).write_bytes(faster.made.code)
+    (folder / MANIFEST).write_text(json.dumps(manifest(faster), indent=1) + "\n")
+    return [folder / name for name in (PREPARED, OPTIMISED, BITCODE, OBJECT, MANIFEST, REPEAT, STEPS)]
+
+
+def manifest(faster: Faster) -> dict[str, object]:
+    """Tell all of a result but its code, as JSON has it."""
+    return {
+        "llvm": whole_backend().version,
+        "baseline_s": faster.baseline_s,
+        "ratio": asdict(faster.ratio) if faster.ratio else None,
+        "verdict": faster.verdict,
+        "functions": [asdict(each) for each in faster.functions],
+        "samples": faster.samples,
+        "tried": faster.tried,
+        "seconds": faster.seconds,
+        "recipe": asdict(faster.recipe),
+    }
+
+
+def _survived(work: Callable[[], Answer]) -> Answer:
+    found = in_child(work)
+    if isinstance(found, End):
+        raise PlanishError(f"LLVM does not survive what it did before: {found.detail}")
+    return found
+
+
+def _text(bitcode: bytes) -> str:
+    with closing(whole_backend().parse(bitcode)) as module:
+        return module.text()

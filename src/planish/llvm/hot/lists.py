@@ -1,0 +1,111 @@
+"""What clang -O3 runs, in three parts, and what may be run on hot functions in place of the second."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+
+Parts = tuple[str, ...]
+"""Passes within a function manager."""
+
+_SIMPLE = "simplifycfg<switch-range-to-icmp>"
+_COMBINE = "instcombine<no-verify-fixpoint>"
+_LICM = "loop-mssa(licm<allowspeculation>)"
+_HOIST = (
+    "loop-mssa(loop-instsimplify,loop-simplifycfg,licm<no-allowspeculation>,loop-rotate<header-duplication>,"
+    "licm<allowspeculation>,simple-loop-unswitch<nontrivial;trivial>)"
+)
+_THOROUGH = (
+    "simplifycfg<forward-switch-cond;switch-range-to-icmp;switch-to-arithmetic;switch-to-lookup;no-keep-loops;"
+    "hoist-common-insts;sink-common-insts>"
+)
+SIMPLIFY: Parts = (
+    *("sroa<modify-cfg>", "early-cse<memssa>", "speculative-execution<only-if-divergent-target>"),
+    *("jump-threading", "correlated-propagation", _SIMPLE, _COMBINE, "aggressive-instcombine"),
+    *("libcalls-shrinkwrap", "tailcallelim", _SIMPLE, "reassociate", "constraint-elimination", _HOIST),
+    *(_SIMPLE, _COMBINE),
+    "loop(loop-idiom,indvars,extra-simple-loop-unswitch-passes,loop-deletion,loop-unroll-full)",
+    *("sroa<modify-cfg>", "vector-combine", "mldst-motion<no-split-footer-bb>", "gvn", "sccp", "bdce"),
+    *(_COMBINE, "jump-threading", "correlated-propagation", "adce", "memcpyopt", "dse"),
+    *("move-auto-init", _LICM, "coro-elide"),
+    "simplifycfg<switch-range-to-icmp;switch-to-arithmetic;hoist-common-insts;sink-common-insts>",
+    _COMBINE,
+)
+"""What -O3 runs on each function while it inlines."""
+_FIRST = "sroa<modify-cfg>,early-cse,callsite-splitting"
+BEGIN = (
+    "annotation2metadata,forceattrs,inferattrs,coro-early,"
+    f"function<eager-inv>(lower-expect,simplifycfg,{_FIRST}),"
+    "openmp-opt,ipsccp,called-value-propagation,globalopt,"
+    f"function<eager-inv>(mem2reg,{_COMBINE},{_SIMPLE}),"
+    "always-inline,require<globals-aa>,function(invalidate<aa>),require<profile-summary>,"
+    "cgscc(devirt<4>(inline,function-attrs<skip-non-recursive-function-attrs>,argpromotion,openmp-opt-cgscc,"
+    f"function<eager-inv;no-rerun>({','.join(SIMPLIFY)}),"
+    "function-attrs,function(require<should-not-run-function-passes>),coro-split,coro-annotation-elide)),"
+    "deadargelim,coro-cleanup,globalopt,globaldce,elim-avail-extern,rpo-function-attrs,recompute-globalsaa"
+)
+"""What -O3 runs on the module up to where loops become vectors."""
+VECTORISE, UNROLL, DISTRIBUTE, SLP = "loop-vectorize", "loop-unroll<O3>", "loop-distribute", "slp-vectorizer"
+USUAL: Parts = (
+    *("drop-unnecessary-assumes", "float2int", "lower-constant-intrinsics", "chr"),
+    *("loop(loop-rotate<header-duplication>,loop-deletion)", DISTRIBUTE, "inject-tli-mappings", VECTORISE),
+    *("drop-unnecessary-assumes", "infer-alignment", "loop-load-elim", _COMBINE),
+    *(_THOROUGH, SLP, "vector-combine", _COMBINE, UNROLL, "transform-warning", "sroa<preserve-cfg>"),
+    *("infer-alignment", _COMBINE, _LICM, "alignment-from-assumptions", "loop-sink", "instsimplify"),
+    *("div-rem-pairs", "tailcallelim"),
+    "simplifycfg<switch-range-to-icmp;switch-to-arithmetic;speculate-unpredictables>",
+)
+"""What -O3 then runs on each function."""
+LAST = "globaldce,constmerge,cg-profile,rel-lookup-table-converter"
+
+VERSIONS: Parts = ("loop-versioning", _LICM)
+"""Two copies of a loop, of which one knows that its pointers are apart: that is asked before it begins."""
+_MORE: tuple[Parts, ...] = (
+    *(VERSIONS, ("loop(loop-interchange)",), ("loop(loop-unroll-and-jam)",), ("loop-fusion",)),
+    *(("loop(loop-flatten)",), ("gvn",), (DISTRIBUTE,), (SLP,), (UNROLL,), ("nary-reassociate", "slsr")),
+    *(("loop(indvars)",), ("loop-mssa(simple-loop-unswitch<nontrivial;trivial>)",), ("early-cse<memssa>",)),
+    *((_COMBINE,), ("jump-threading",), ("reassociate",), ("loop-load-elim",), ("dse",), ("sink",), (_LICM,)),
+)
+_DROPPED = (0.0, 0.05, 0.15)
+_MOST_MORE = 3
+
+
+def pipeline(parts: Parts) -> str:
+    """Write passes as `opt -passes=` takes them."""
+    return f"function<eager-inv>({','.join(parts)})"
+
+
+def first_lists() -> Iterator[Parts]:
+    """Give what is worth trying on every hot function, by what it gained on kernels and programs."""
+    versions = _before(USUAL, DISTRIBUTE, VERSIONS)
+    yield versions
+    yield _without(USUAL, VECTORISE)
+    yield (*USUAL, *SIMPLIFY, *USUAL)
+    yield _without(USUAL, UNROLL)
+    yield _without(versions, UNROLL)
+    yield _before(USUAL, VECTORISE, VERSIONS)
+    yield _before(USUAL, DISTRIBUTE, ("loop(loop-interchange)",))
+    yield _without(USUAL, SLP)
+    yield (*versions, *SIMPLIFY, *versions)
+    yield _before(USUAL, UNROLL, ("loop(loop-unroll-and-jam)",))
+    yield _without(_without(USUAL, VECTORISE), UNROLL)
+    yield _before(USUAL, DISTRIBUTE, ("loop-fusion",))
+
+
+def drawn(parts: Parts, rng: random.Random) -> Parts:
+    """Leave out some passes of a list, and put others in."""
+    share = rng.choice(_DROPPED)
+    kept = [text for text in parts if rng.random() >= share]
+    for _ in range(rng.randint(0 if share else 1, _MOST_MORE)):
+        place = rng.randrange(len(kept) + 1)
+        kept[place:place] = rng.choice(_MORE)
+    return tuple(kept)
+
+
+def _without(parts: Parts, text: str) -> Parts:
+    return tuple(each for each in parts if each != text)
+
+
+def _before(parts: Parts, text: str, more: Sequence[str]) -> Parts:
+    place = parts.index(text)
+    return (*parts[:place], *more, *parts[place:])

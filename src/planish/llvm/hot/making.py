@@ -1,0 +1,88 @@
+"""Making versions of a program: in children, since LLVM may crash."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+
+from planish.core import PlanishError
+from planish.isolation import End, ForkLimits, in_child
+from planish.llvm.backend import IRError, PassError
+from planish.llvm.hot.lists import BEGIN
+from planish.llvm.modules.result import Recipe
+from planish.llvm.modules.work import begin, end, single, whole_backend
+
+_LIMITS = ForkLimits(seconds=60.0)
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a recipe makes: an object, and the module that it is made of."""
+
+    code: bytes
+    bitcode: bytes
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A module after what -O3 runs on the whole of it.
+
+    Args:
+        bitcode: it.
+        names: of the functions that it defines.
+    """
+
+    bitcode: bytes
+    names: tuple[str, ...]
+
+    @staticmethod
+    def of(ir: str) -> Begun:
+        """Begin a module.
+
+        Raises:
+            PlanishError: LLVM does not survive it.
+        """
+        made = in_child(partial(_begun, ir), _LIMITS)
+        if isinstance(made, End):
+            raise PlanishError(f"LLVM does not survive what -O3 begins with: {made.detail}")
+        return Begun(*made)
+
+    def finished(self, recipe: Recipe) -> Made | None:
+        """Do what a recipe says after the beginning; None where LLVM refuses it."""
+        made = in_child(partial(_finished, self.bitcode, recipe), _LIMITS)
+        return None if isinstance(made, End) else made
+
+
+def make(ir: str, recipe: Recipe) -> Made:
+    """Make a module by a recipe.
+
+    Raises:
+        PlanishError: LLVM does not survive it.
+    """
+    made = in_child(partial(_made, ir, recipe), _LIMITS)
+    if isinstance(made, End):
+        raise PlanishError(f"LLVM does not survive {recipe.passes or 'making code'}: {made.detail}")
+    return made
+
+
+def _begun(ir: str) -> tuple[bytes, tuple[str, ...]]:
+    with closing(single(whole_backend().parse(ir))) as module:
+        begin(module, (), BEGIN)
+        return module.bitcode(), tuple(module.definitions().by_name)
+
+
+def _finished(begun: bytes, recipe: Recipe) -> Made | None:
+    with closing(single(whole_backend().parse(begun))) as module:
+        try:
+            end(module, recipe)
+            return Made(module.object_code(), module.bitcode())
+        except (PassError, IRError):
+            return None
+
+
+def _made(ir: str, recipe: Recipe) -> Made:
+    with closing(single(whole_backend().parse(ir))) as module:
+        begin(module, (), recipe.passes)
+        end(module, recipe)
+        return Made(module.object_code(), module.bitcode())

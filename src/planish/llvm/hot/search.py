@@ -1,0 +1,193 @@
+"""The search for a faster program: a list for each function in which it spends its time."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from planish.core import Objective, ProgramError, TargetError
+from planish.llvm.functions.attributes import without_optnone
+from planish.llvm.hot.bench import Bench, Times, answer_of, judged
+from planish.llvm.hot.faster import Faster, Progress, Share
+from planish.llvm.hot.lists import BEGIN, LAST, USUAL, Parts, drawn, first_lists, pipeline
+from planish.llvm.hot.making import Begun, Made, make
+from planish.llvm.modules.result import Recipe
+from planish.llvm.modules.work import whole_backend
+from planish.llvm.program import IRProgram
+
+HOT = 0.04
+"""Functions with a smaller share of the time are left as -O3 has them."""
+_MOST_HOT = 8
+O3 = "default<O3>"
+_TIME = Objective("time_s", "s")
+_TIMED_S, _AGAIN_S, _FINAL_S = 0.4, 0.8, 1.0
+_LESS = 0.99
+"""What is to be kept takes so much of the time of the best so far, at most, in two measurements."""
+_PROCESSES = (5, 10)
+
+
+def speed_up(
+    program: IRProgram,
+    seconds: float = 20.0,
+    trials: int | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    seed: int = 0,
+) -> Faster:
+    """Make a program faster than -O3 does, on its input.
+
+    It is sampled first. Then other lists are run on each function that is hot, one at a time and hottest
+    first, in place of what -O3 runs once functions are inlined; each version's answer is compared with the
+    unoptimised program's, and the whole program is measured in turns with -O3. At the end the best is
+    measured again in fresh processes.
+
+    Args:
+        program: with a `main`, as clang gives it to the passes of -O3.
+        seconds: to search; the comparison at the end takes at most as long again, and 5 s at least.
+        trials: lists that are measured at most; None: as many as there is time for.
+        progress: is told now and then how far it has come.
+        seed: of lists that are drawn.
+
+    Returns:
+        The program; that of -O3 where nothing is clearly faster.
+
+    Raises:
+        ProgramError: it has no `main`, cannot be run, or gives different answers.
+        TargetError: no LLVM here can do it.
+    """
+    if not program.can_run or program.running is None:
+        raise ProgramError(
+            f"{program.title} has no 'main' that could be timed",
+            "Give one that calls it: --option harness=FILE.c.",
+        )
+    if not whole_backend().runs(f"{BEGIN},{pipeline(USUAL)}"):
+        version = whole_backend().version
+        raise TargetError(f"LLVM {version} lacks passes of -O3 that this needs", "Install LLVM 22.")
+    began = time.monotonic()
+    ir = without_optnone(program.ir)
+    base, reference = make(ir, Recipe(O3, (), "")), make(ir, Recipe("", (), ""))
+    bench = Bench(program.running, base.code, answer_of(program.running, reference.code, base.code))
+    counts = bench.sampled()
+    search = HotSearch(Begun.of(ir), bench, began, began + seconds, trials, progress)
+    for name in search.hot(counts):
+        search.choose(name)
+    search.go_on(random.Random(seed))
+    times = _compared(bench, search.best.code) if search.best else []
+    ratio = judged(times) if times else None
+    verdict = ratio.verdict(_TIME) if ratio else "same"
+    kept = search.best if verdict == "better" else None
+    return Faster(
+        kept or base,
+        search.recipe() if kept else Recipe(O3, (), ""),
+        statistics.median(times[0].baseline) if times else bench.expected.seconds,
+        ratio,
+        verdict,
+        tuple(search.shares(counts, kept=kept is not None)),
+        counts.total(),
+        search.tried.total(),
+        time.monotonic() - began,
+    )
+
+
+def _compared(bench: Bench, code: bytes) -> list[Times]:
+    """Measure in fresh processes: five, or twice as many where those leave it open; none where one fails."""
+    found: list[Times] = []
+    for processes in _PROCESSES:
+        while len(found) < processes:
+            times = bench.beside(code, _FINAL_S, patient=True)
+            if times is None:
+                return []
+            found.append(times)
+        if judged(found).settled:
+            break
+    return found
+
+
+@dataclass
+class HotSearch:
+    """Finds a list for each hot function.
+
+    Args:
+        begun: the module.
+        bench: measures versions of it.
+        began: when the whole began.
+        over: when it shall be over.
+        trials: lists that may be measured; None: any number.
+        progress: is told how far it has come.
+    """
+
+    begun: Begun
+    bench: Bench
+    began: float
+    over: float
+    trials: int | None
+    progress: Callable[[Progress], None] | None
+    lists: dict[str, Parts] = field(default_factory=dict[str, Parts])
+    tried: Counter[str] = field(default_factory=Counter[str])
+    best: Made | None = None
+    ratio: float = 1.0
+    _seen: set[bytes] = field(default_factory=set[bytes])
+    _names: list[str] = field(default_factory=list[str])
+
+    def hot(self, counts: Counter[str]) -> list[str]:
+        """Name the functions of the module in which it spends its time, the hottest first."""
+        least = HOT * counts.total()
+        hot = [name for name, count in counts.most_common() if count >= least and name in self.begun.names]
+        return hot[:_MOST_HOT]
+
+    def recipe(self, name: str = "", parts: Parts = ()) -> Recipe:
+        """Give the recipe of the best version, with another list for one function."""
+        lists = {**self.lists, name: parts} if name else self.lists
+        own = tuple((pipeline(each), (function,)) for function, each in lists.items())
+        others = tuple(each for each in self.begun.names if each not in lists)
+        return Recipe(BEGIN, (*own, (pipeline(USUAL), others)) if others else own, LAST)
+
+    def choose(self, name: str) -> None:
+        """Try what is worth trying on every hot function."""
+        self._names.append(name)
+        for parts in first_lists():
+            self._try(name, parts)
+
+    def go_on(self, rng: random.Random) -> None:
+        """Try what is drawn, on hotter functions more often, until the time is over."""
+        while self._names and self._has_left():
+            name = next((each for each in self._names if rng.random() < 0.5), self._names[0])
+            self._try(name, drawn(rng.choice((USUAL, self.lists.get(name, USUAL))), rng))
+
+    def shares(self, counts: Counter[str], *, kept: bool) -> Iterator[Share]:
+        """List where the time goes, and what was done about it."""
+        for name, count in counts.most_common():
+            own = pipeline(self.lists[name]) if kept and name in self.lists else ""
+            yield Share(name, count / counts.total(), self.tried[name], own)
+
+    def _try(self, name: str, parts: Parts) -> None:
+        if not self._has_left():
+            return
+        made = self.begun.finished(self.recipe(name, parts))
+        if made is None or made.code in self._seen:
+            return
+        self._seen.add(made.code)
+        self.tried[name] += 1
+        if self._is_faster(made.code):
+            self.best, self.lists[name] = made, parts
+        if self.progress:
+            self.progress(Progress(time.monotonic() - self.began, self.tried.total(), self.ratio))
+
+    def _has_left(self) -> bool:
+        tried = self.trials is None or self.tried.total() < self.trials
+        return tried and time.monotonic() < self.over
+
+    def _is_faster(self, code: bytes) -> bool:
+        """Whether it is faster than the best, in two measurements: one may have been lucky."""
+        worst = 0.0
+        for seconds in (_TIMED_S, _AGAIN_S):
+            times = self.bench.beside(code, seconds)
+            worst = max(worst, judged([times]).value if times else math.inf)
+            if worst > self.ratio * _LESS:
+                return False
+        self.ratio = worst
+        return True
