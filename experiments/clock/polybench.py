@@ -15,15 +15,12 @@ import argparse
 import math
 import subprocess
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from planish.core import PlanishError, Ratio
+from telling import HEAD, tuned
+
 from planish.llvm.backend import open_backend
-from planish.llvm.hot import speed_up
-from planish.llvm.hot.lists import USUAL, pipeline
-from planish.llvm.level import LlvmLevel
 from planish.llvm.processors import compiler_of, flag_of
 
 _PROGRAM = """\
@@ -57,15 +54,14 @@ def main() -> None:
     given.add_argument("--only", default="", help="names of kernels, with commas")
     given.add_argument("--processor", default="native")
     asked = given.parse_args()
-    print("| kernel | -O3, ms | times faster | 95 % interval | verdict | lists | functions, and how |")
-    print("|---|--:|--:|---|---|--:|---|")
+    print(HEAD)
     gains: list[float] = []
     with tempfile.TemporaryDirectory() as name:
         for kernel in kernels(asked.folder):
             if asked.only and kernel.stem not in asked.only.split(","):
                 continue
             source = one_file(asked.folder, kernel, asked.size, asked.processor, Path(name))
-            gains += tuned(kernel.stem, source, asked.seconds, asked.processor)
+            gains += tuned(kernel.stem, source, asked.seconds, {"processor": asked.processor})
     if gains:
         mean = math.exp(sum(map(math.log, gains)) / len(gains))
         print(f"| geometric mean of {len(gains)} | | {mean:.3f} | | | | |")
@@ -98,39 +94,6 @@ def one_file(folder: Path, kernel: Path, size: str, processor: str, place: Path)
     path = place / f"{kernel.stem}.c"
     path.write_text(made.stdout)
     return path
-
-
-def tuned(name: str, source: Path, seconds: float, processor: str) -> list[float]:
-    """Make a program faster, print its line, and give how many times; nothing where that failed."""
-    level = LlvmLevel()
-    try:
-        loaded = level.load(str(source), {"processor": processor})
-        found = speed_up(level.suited(loaded, [level.objectives["time_s"]]), seconds)
-    except PlanishError as error:
-        print(f"| {name} | | | | {error} | | |", flush=True)
-        return []
-    gain = found.ratio.gain(level.objectives["time_s"]) if found.ratio else Ratio(1.0, 1.0, 1.0)
-    changed = [each for each in found.functions if each.passes]
-    cells = (
-        name,
-        f"{found.baseline_s * 1e3:,.1f}",
-        f"{gain.value:.3f}",
-        f"{gain.low:.3f} to {gain.high:.3f}",
-        found.verdict if found.ratio else "nothing found",
-        str(found.tried),
-        ", ".join(f"{each.name} ({each.share:.0%}): {differs(each.passes)}" for each in changed),
-    )
-    print(f"| {' | '.join(cells)} |", flush=True)
-    # What is not better is not kept: the program is then that of -O3.
-    return [gain.value if found.verdict == "better" else 1.0]
-
-
-def differs(passes: str) -> str:
-    """Say what a list has more, and less, than that of -O3."""
-    own, usual = (Counter(text.split(",")) for text in (passes, pipeline(USUAL)))
-    more, less = own - usual, usual - own
-    said = [f"+{each}" for each in more] + [f"-{each}" for each in less]
-    return "`" + " ".join(said[:6]) + ("..." if len(said) > 6 else "") + "`"
 
 
 if __name__ == "__main__":

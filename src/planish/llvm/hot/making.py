@@ -16,6 +16,10 @@ from planish.llvm.modules.work import begin, end, single, whole_backend
 _LIMITS = ForkLimits(seconds=60.0)
 
 
+Lists = tuple[tuple[str, tuple[str, ...]], ...]
+"""Pipelines, and the functions that each is run on."""
+
+
 @dataclass(frozen=True)
 class Made:
     """What a recipe makes: an object, and the module that it is made of."""
@@ -48,6 +52,11 @@ class Begun:
             raise PlanishError(f"LLVM does not survive what -O3 begins with: {made.detail}")
         return Begun(*made)
 
+    def after(self, lists: Lists) -> Begun | None:
+        """Run lists on functions; None where LLVM refuses it."""
+        made = in_child(partial(_after, self.bitcode, Recipe("", lists, "")), _LIMITS)
+        return None if isinstance(made, End) or made is None else Begun(made, self.names)
+
     def finished(self, recipe: Recipe) -> Made | None:
         """Do what a recipe says after the beginning; None where LLVM refuses it."""
         made = in_child(partial(_finished, self.bitcode, recipe), _LIMITS)
@@ -70,6 +79,15 @@ def _begun(ir: str) -> tuple[bytes, tuple[str, ...]]:
     with closing(single(whole_backend().parse(ir))) as module:
         begin(module, (), BEGIN)
         return module.bitcode(), tuple(module.definitions().by_name)
+
+
+def _after(begun: bytes, recipe: Recipe) -> bytes | None:
+    with closing(single(whole_backend().parse(begun))) as module:
+        try:
+            end(module, recipe)
+            return module.bitcode()
+        except (PassError, IRError):
+            return None
 
 
 def _finished(begun: bytes, recipe: Recipe) -> Made | None:

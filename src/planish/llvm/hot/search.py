@@ -15,7 +15,7 @@ from planish.llvm.functions.attributes import without_optnone
 from planish.llvm.hot.bench import Bench, Times, answer_of, judged
 from planish.llvm.hot.faster import Faster, Progress, Share
 from planish.llvm.hot.lists import BEGIN, LAST, USUAL, Parts, drawn, first_lists, pipeline
-from planish.llvm.hot.making import Begun, Made, make
+from planish.llvm.hot.making import Begun, Lists, Made, make
 from planish.llvm.modules.result import Recipe
 from planish.llvm.modules.work import whole_backend
 from planish.llvm.program import IRProgram
@@ -76,10 +76,11 @@ def speed_up(
     for name in search.hot(counts):
         search.choose(name)
     search.go_on(random.Random(seed))
-    times = _compared(bench, search.best.code) if search.best else []
+    best = search.finish()
+    times = _compared(bench, best.code) if best else []
     ratio = judged(times) if times else None
     verdict = ratio.verdict(_TIME) if ratio else "same"
-    kept = search.best if verdict == "better" else None
+    kept = best if verdict == "better" else None
     return Faster(
         kept or base,
         search.recipe() if kept else Recipe(O3, (), ""),
@@ -128,9 +129,9 @@ class HotSearch:
     progress: Callable[[Progress], None] | None
     lists: dict[str, Parts] = field(default_factory=dict[str, Parts])
     tried: Counter[str] = field(default_factory=Counter[str])
-    best: Made | None = None
     ratio: float = 1.0
     _seen: set[bytes] = field(default_factory=set[bytes])
+    _ready: tuple[str, Begun | None] = ("", None)
     _names: list[str] = field(default_factory=list[str])
 
     def hot(self, counts: Counter[str]) -> list[str]:
@@ -139,12 +140,20 @@ class HotSearch:
         hot = [name for name, count in counts.most_common() if count >= least and name in self.begun.names]
         return hot[:_MOST_HOT]
 
-    def recipe(self, name: str = "", parts: Parts = ()) -> Recipe:
-        """Give the recipe of the best version, with another list for one function."""
-        lists = {**self.lists, name: parts} if name else self.lists
-        own = tuple((pipeline(each), (function,)) for function, each in lists.items())
-        others = tuple(each for each in self.begun.names if each not in lists)
-        return Recipe(BEGIN, (*own, (pipeline(USUAL), others)) if others else own, LAST)
+    def recipe(self) -> Recipe:
+        """Give the recipe of the best version."""
+        return Recipe(BEGIN, self._lists(), LAST)
+
+    def finish(self) -> Made | None:
+        """Make the best version by its recipe; None: there is none."""
+        return self.begun.finished(self.recipe()) if self.lists else None
+
+    def _lists(self, without: str = "") -> Lists:
+        """Give what is run on the functions, apart from one."""
+        lists = {name: parts for name, parts in self.lists.items() if name != without}
+        own = tuple((pipeline(parts), (name,)) for name, parts in lists.items())
+        others = tuple(name for name in self.begun.names if name not in lists and name != without)
+        return (*own, (pipeline(USUAL), others)) if others else own
 
     def choose(self, name: str) -> None:
         """Try what is worth trying on every hot function."""
@@ -167,15 +176,22 @@ class HotSearch:
     def _try(self, name: str, parts: Parts) -> None:
         if not self._has_left():
             return
-        made = self.begun.finished(self.recipe(name, parts))
+        begun = self._around(name)
+        made = begun and begun.finished(Recipe("", ((pipeline(parts), (name,)),), LAST))
         if made is None or made.code in self._seen:
             return
         self._seen.add(made.code)
         self.tried[name] += 1
         if self._is_faster(made.code):
-            self.best, self.lists[name] = made, parts
+            self.lists[name] = parts
         if self.progress:
             self.progress(Progress(time.monotonic() - self.began, self.tried.total(), self.ratio))
+
+    def _around(self, name: str) -> Begun | None:
+        """Give the module in which all other functions are done; it is kept while one function is tuned."""
+        if self._ready[0] != name:
+            self._ready = name, self.begun.after(self._lists(name))
+        return self._ready[1]
 
     def _has_left(self) -> bool:
         tried = self.trials is None or self.tried.total() < self.trials
