@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from planish.llvm.backend.capi.module import CModule
 from planish.llvm.modules.trying import keep_only
+from planish.llvm.passes.breaking import MERGES, within
 
 LEAST = 6
 """Functions of fewer instructions have nothing to choose."""
@@ -22,11 +23,13 @@ class Chunk:
         module: it.
         names: of the functions.
         instructions: that they have together.
+        breaking: passes that would break one of them.
     """
 
     module: CModule
     names: tuple[str, ...]
     instructions: int
+    breaking: frozenset[str] = frozenset()
 
 
 def cut(module: CModule, counts: Mapping[str, int], held: ExitStack) -> list[Chunk]:
@@ -65,7 +68,8 @@ def _halves(
     keep_only(part, {name for group in groups for name in group})
     if len(groups) == 1:
         (names,) = groups
-        yield Chunk(part, names, sum(counts[name] for name in names))
+        kept = within([MERGES], part.text())
+        yield Chunk(part, names, sum(counts[name] for name in names), frozenset([MERGES]).difference(kept))
         return
     middle = len(groups) // 2
     yield from _halves(part, groups[:middle], counts, held)

@@ -30,12 +30,17 @@ def jobs(chunks: Sequence[Chunk], known: Sequence[Passes] = ()) -> Iterator[Job]
     if not chunks:
         return
     lists = shipped_lists().first
-    yield from (Job(passes, chunk) for passes in known for chunk in chunks)
+    yield from (_job(passes, chunk) for passes in known for chunk in chunks)
     worth = [(saves * _share(chunk), passes, chunk) for passes, saves in lists[1:] for chunk in chunks]
     worth.sort(key=lambda each: -each[0])
-    yield from (Job(passes, chunk) for _, passes, chunk in worth)
+    yield from (_job(passes, chunk) for _, passes, chunk in worth)
     for passes in further_lists():
-        yield from (Job(passes, chunk) for chunk in chunks)
+        yield from (_job(passes, chunk) for chunk in chunks)
+
+
+def _job(passes: Passes, chunk: Chunk) -> Job:
+    """Leave out what breaks one function of a part: the list would be lost for all others too."""
+    return Job(tuple(text for text in passes if text not in chunk.breaking), chunk)
 
 
 def _share(chunk: Chunk) -> float:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from planish.core import unknown
+from planish.llvm.passes.breaking import within
 from planish.llvm.passes.catalogue import Element
 from planish.llvm.passes.coreset import load_coreset
 from planish.llvm.passes.random_lists import Shape
@@ -46,7 +47,7 @@ def pass_space(
         objective: what is to be made less; it chooses the coreset.
         longest: passes of the longest list.
         coreset: the lists to begin with, and to draw passes after; the shipped ones by default.
-        ir: the module that the lists are for.
+        ir: the module that the lists are for; what is known to break it is not in the space.
 
     Raises:
         PlanishError: there is no such space.
@@ -55,7 +56,9 @@ def pass_space(
         raise unknown("level 'llvm' has no space", name, SPACES)
     coreset = load_coreset(objective) if coreset is None else coreset
     kept = [element for element in elements if element.tier == 1 or name != "safe"]
-    seeds = _seeds(kept, coreset)
+    texts = {element.text for element in kept}
+    kept = [element for element in kept if within([element.text], ir)]
+    seeds = _seeds(kept, [within(passes, ir) for passes in coreset if texts.issuperset(passes)])
     if name == "uniform":
         return PassSpace(kept, longest=longest, seeds=seeds, ir=ir)
     weights = _weights(kept, coreset)

@@ -1,0 +1,95 @@
+"""Modules that a pass is known to break."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing
+from functools import partial
+from itertools import islice
+
+import pytest
+
+from planish.isolation import ForkLimits, in_child
+from planish.llvm.backend import open_backend
+from planish.llvm.machine import elements_of, llvm_target
+from planish.llvm.modules.chunks import cut
+from planish.llvm.modules.jobs import jobs
+from planish.llvm.modules.work import single
+from planish.llvm.passes import elements, pass_space, passes_of, print_pipeline
+
+MUSTTAIL = """\
+define i32 @even(i32 %n, ptr %p) minsize optsize {
+entry:
+  %slot = alloca i32
+  store i32 %n, ptr %slot
+  %none = icmp eq i32 %n, 0
+  br i1 %none, label %end, label %more
+more:
+  %left = load i32, ptr %slot
+  %less = sub i32 %left, 1
+  store i32 %less, ptr %p
+  %found = musttail call i32 @odd(i32 %less, ptr %p)
+  ret i32 %found
+end:
+  ret i32 1
+}
+
+define i32 @odd(i32 %n, ptr %p) minsize optsize {
+entry:
+  %none = icmp eq i32 %n, 0
+  br i1 %none, label %end, label %more
+more:
+  %less = sub i32 %n, 1
+  %found = musttail call i32 @even(i32 %less, ptr %p)
+  ret i32 %found
+end:
+  ret i32 0
+}
+"""
+PLAIN = MUSTTAIL.replace("musttail call", "call")
+
+
+def wrong_after(ir: str, lists: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Give the lists after which a module is invalid."""
+    found: list[tuple[str, ...]] = []
+    with closing(open_backend().parse(ir)) as module:
+        for passes in lists:
+            with closing(module.clone()) as copy:
+                copy.run(print_pipeline(passes))
+                found += [passes] if copy.verify() else []
+    return found
+
+
+def test_one_pass_breaks_musttail_calls() -> None:
+    backend = open_backend()
+    lists = [(text,) for text in elements() if backend.runs(print_pipeline([text]))]
+    found = in_child(partial(wrong_after, MUSTTAIL, lists), ForkLimits(seconds=60.0))
+    assert found == [("mergereturn",)]
+    assert in_child(partial(wrong_after, PLAIN, [("mergereturn",)])) == []
+
+
+@pytest.mark.parametrize("name", ["passes", "uniform", "safe"])
+def test_the_space_lacks_what_breaks_the_module(name: str) -> None:
+    offered = elements_of(llvm_target(1))
+    without, usual = (pass_space(name, offered, ir=ir) for ir in (MUSTTAIL, PLAIN))
+    texts = {element.text for element in usual.elements}
+    assert texts - {element.text for element in without.elements} == texts & {"mergereturn"}
+    assert len(without.seeds()) == len(usual.seeds())
+    assert all("mergereturn" not in passes_of(seed) for seed in without.seeds())
+    assert [passes_of(seed) for seed in usual.seeds()] == [
+        passes_of(seed) for seed in pass_space(name, offered).seeds()
+    ]
+
+
+def test_no_list_of_a_whole_module_is_lost_by_one_function() -> None:
+    if not open_backend().full:
+        pytest.skip("this back end cannot treat single functions")
+    for ir, holds in ((MUSTTAIL, False), (PLAIN, True)):
+        with ExitStack() as held:
+            module = held.enter_context(closing(single(open_backend().parse(ir))))
+            listed = list(islice(jobs(cut(module, {"even": 12, "odd": 7}, held)), 60))
+            assert {name for job in listed for name in job.chunk.names} == {"even", "odd"}
+            assert any("mergereturn" in job.passes for job in listed) == holds
+            found = in_child(
+                partial(wrong_after, ir, [job.passes for job in listed]), ForkLimits(seconds=60.0)
+            )
+            assert found == []
