@@ -9,7 +9,7 @@ import pytest
 from planish.corpus import split_of
 from planish.learn.cost import Allocation, shipped_gate
 from planish.learn.labels import CostTable, read_costs
-from planish.llvm.features.autophase import FEATURES
+from planish.llvm.features.autophase import FEATURES, VERSION
 from planish.llvm.passes import load_coreset, print_pipeline
 
 TABLE = Path(__file__).parents[2] / "experiments" / "labels" / "functions.npz"
@@ -41,6 +41,7 @@ def test_a_gate_fits_this_planish(table: CostTable, objective: str) -> None:
     assert len((files("planish.learn.cost") / f"gate-{objective}.npz").read_bytes()) < 500_000
     assert (gate.objective, gate.names, gate.objectives) == (objective, FEATURES, OBJECTIVES)
     gate.require(table.columns.features, table.columns.version)
+    gate.require(FEATURES, VERSION)
     for passes in gate.lists:
         assert print_pipeline(passes)
 
