@@ -116,7 +116,7 @@ def decision(place: Path, a: NDArray[Any], b: NDArray[Any]) -> tuple[Mapping[str
         return found.data["call"], store.runs()
 
 
-def test_what_cannot_be_tuned_in_time_is_tried_again_and_then_numpys(tmp_path: Path) -> None:
+def test_what_cannot_be_tuned_in_time_is_guessed_and_tried_again_and_then_kept(tmp_path: Path) -> None:
     a, b = arrays((24, 16), (16, 32))
     call: Mapping[str, Any] = {}
     for attempt in range(1, ATTEMPTS + 1):
@@ -129,6 +129,8 @@ def test_what_cannot_be_tuned_in_time_is_tried_again_and_then_numpys(tmp_path: P
         )
         call, _ = decision(tmp_path / "a.db", a, b)
         assert (call["attempts"], call["kernels"]) == (attempt, 0)
+        # Guesses were compared, of which nothing had been measured.
+        assert "kernel" in [each["way"] for each in call["compared"]]
     forget()
     einsum("mk,kn->mn", a, b, cores=1, store=tmp_path / "a.db")
     assert decision(tmp_path / "a.db", a, b)[0] == call

@@ -20,7 +20,7 @@ from planish.store import ResultRow, Store
 
 NUMPY = Candidate((Library("numpy"),))
 ATTEMPTS = 3
-"""Where so often no kernel could be measured within the budget, it is NumPy's for good."""
+"""Where so often no kernel could be measured within the budget, what was the fastest is kept for good."""
 COMPARISONS = 10
 """Where so many comparisons were disturbed, what the last one said is kept."""
 
@@ -35,6 +35,11 @@ def decided(known: ResultRow | None, contraction: Contraction, task: Task, ways:
     cores = min(int(call.get("cores", 1)), task.target.cores)
     compiled = compile_kernel(contraction, known.candidate, LoopsLevel().target(contraction.program, cores))
     return Way("kernel", compiled, cores, known.candidate)
+
+
+def was_measured(known: ResultRow) -> bool:
+    """Whether the kernel that was chosen is one of those that were tuned, and not a guess."""
+    return bool(known.data.get("call", {"kernels": 1}).get("kernels", 1))
 
 
 def is_final(call: Mapping[str, Any]) -> bool:
@@ -52,7 +57,7 @@ def record(store: Store, task: Task, choice: Choice, kernels: int, known: Result
         store: open.
         task: of the contraction.
         choice: what was chosen.
-        kernels: how many there were to choose from.
+        kernels: how many there were to choose from, guesses apart.
         known: what the store had.
     """
     way, samples = choice.way, choice.samples

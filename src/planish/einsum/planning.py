@@ -84,12 +84,12 @@ def plan(subscripts: str, operands: Sequence[Array], request: Request, started: 
                 return Choice(stored, {})
             if executor is not None:
                 _load_compiler(contraction, task)
-            candidates = _candidates(task, known, store, executor, request, started)
+            candidates, measured = _candidates(task, known, store, executor, request, started)
             ways += _kernels(contraction, task, candidates)
             with exclusive(patience_s=PATIENCE * request.budget_s):
                 choice = fastest(ways, contraction, operands, COMPARISON_S)
             choice = replace(choice, way=_verified(choice, ways[0]))
-            return replace(choice, sure=record(store, task, choice, len(candidates), known))
+            return replace(choice, sure=record(store, task, choice, measured, known))
 
 
 @contextmanager
@@ -111,20 +111,25 @@ def _candidates(
     executor: LocalExecutor | None,
     request: Request,
     started: float,
-) -> Sequence[Candidate]:
-    """Give the best schedules that the store knows, after tuning where it knows none."""
-    from planish.einsum.tuning import best_known, tuned
+) -> tuple[Sequence[Candidate], int]:
+    """Give the best schedules that the store knows, after tuning where it knows none; and how many of them.
 
-    if known is not None and library_of(known.candidate) is None:
-        return [known.candidate]
+    Where none could be measured in time, these are guesses, and it knows none of them.
+    """
+    from planish.einsum.decision import was_measured
+    from planish.einsum.tuning import best_known, guessed, tuned
+
+    if known is not None and library_of(known.candidate) is None and was_measured(known):
+        return [known.candidate], 1
     found = best_known(task, store)
     if found:
-        return found
+        return found, len(found)
     if executor is None:
         raise BudgetError("no kernel is known for it, and the budget allows no tuning", "Give budget_s.")
     end = _end(request.budget_s, started)
     tuned(task, store, executor, end, end + GRACE * request.budget_s)
-    return best_known(task, store)
+    found = best_known(task, store)
+    return found or guessed(task), len(found)
 
 
 def task_of(contraction: Contraction, cores: int) -> Task:

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from planish.budget import Budget
-from planish.core import AllFailedError, Candidate, Task
+from planish.core import AllFailedError, Candidate, PlanishError, Task
 from planish.executors import LocalExecutor
 from planish.loops.lang.program import Program
 from planish.loops.level import LoopsLevel
 from planish.loops.space import TemplateSpace
+from planish.search import make_searcher
 from planish.settings import Settings
 from planish.store import Store
 from planish.tuning.api import tune_program
@@ -21,6 +22,21 @@ FAR = 2.0
 """No luck of measuring makes so much."""
 KEPT = 2
 """Of the best kernels so many are compared by whole calls: the best of many was often lucky."""
+
+GUESSES = 3
+"""So many are compared where none could be measured in time."""
+
+
+def guessed(task: Task[Program]) -> Sequence[Candidate]:
+    """Give kernels that seem good, of which nothing was measured: the first guess, and what a model predicts.
+
+    On eleven kinds of einsum they took 0 to 8 % longer than what a second of tuning finds.
+    """
+    space = TemplateSpace(task.program, task.target)
+    try:
+        return make_searcher("model-guided", space, task.objectives, 0).ask(GUESSES)
+    except PlanishError:  # no model can be read, and there is no library to learn one
+        return [space.start()]
 
 
 def tuned(task: Task[Program], store: Store, executor: LocalExecutor, end: float, last: float) -> None:
