@@ -1,0 +1,88 @@
+"""AutoTVM's three representations of a candidate (figure 9): knobs, loops, and what relates them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.core import Candidate, FeatureSchema, Target
+from planish.loops.features.nest_table import LOOPS, SLOTS, NestTable
+from planish.loops.features.schedule_columns import SCHEMA
+from planish.loops.ir.graph import Graph
+from planish.loops.ir.schedule import Schedule
+from planish.loops.lang.program import Program
+from planish.loops.space import TemplateSpace
+
+AXES, EACH = 8, 3
+"""Axes that there is room for, and loops of each; the axes are in the program's order, whatever they mean."""
+KNOBS = (
+    *[
+        f"{what} {i} of axis {axis}"
+        for axis in range(AXES)
+        for what in ("step", "place")
+        for i in range(EACH)
+    ],
+    *[f"{what} of slot {slot}" for what in ("copy", "ahead") for slot in range(SLOTS)],
+    "unrolled",
+    "threads",
+)
+REPRESENTATIONS = ("configuration", "flattened", "relations", "all")
+"""Knobs; the rows of the loops one after another; relations and totals without these; all but the knobs."""
+
+
+class Represented(TemplateSpace):
+    """A template space that describes its candidates in one of these ways.
+
+    Args:
+        program: what is scheduled.
+        target: where.
+        representation: one of `REPRESENTATIONS`.
+    """
+
+    def __init__(self, program: Program, target: Target, representation: str = "all") -> None:
+        super().__init__(program, target)
+        self.representation = representation
+        of_loop = np.array([", loop " in name for name in SCHEMA.names])
+        self._columns = {"flattened": of_loop, "relations": ~of_loop}.get(representation)
+
+    @property
+    def schema(self) -> FeatureSchema:
+        """The columns of the representation."""
+        if self.representation == "configuration":
+            return FeatureSchema("loops/knobs", 1, KNOBS)
+        if self._columns is None:
+            return SCHEMA
+        names = tuple(name for name, kept in zip(SCHEMA.names, self._columns, strict=True) if kept)
+        return FeatureSchema(f"loops/{self.representation}", 1, names)
+
+    def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
+        """Describe candidates; (candidates, width of the schema)."""
+        if self.representation == "configuration":
+            return self._knobs([*map(self._schedule, candidates)])
+        found = super().features(candidates)
+        return found if self._columns is None else found[:, self._columns]
+
+    def _knobs(self, schedules: Sequence[Schedule]) -> NDArray[np.float32]:
+        found = np.zeros((len(schedules), self.schema.width), np.float32)
+        groups: dict[Graph, list[int]] = {}  # with fused axes, one program has several
+        for number, schedule in enumerate(schedules):
+            groups.setdefault(schedule.graph, []).append(number)
+        for mine in groups.values():
+            found[mine] = knobs(NestTable.of([schedules[number] for number in mine]))
+        return found
+
+
+def knobs(table: NestTable) -> NDArray[np.float32]:
+    """Read the knobs: of each axis the tiles and where their loops stand, copies, unrolling, threads."""
+    columns: list[NDArray[np.float64]] = []
+    for axis in range(AXES):
+        mine = (table.axis == axis) & (axis < len(table.size) - 1)
+        for values in (np.log2(table.step), np.broadcast_to(np.arange(LOOPS), mine.shape)):
+            columns += [-np.sort(-np.where(mine, values, -1.0), axis=1)[:, :EACH]]
+    slots = np.full((2, len(table.axis), SLOTS), -1.0)
+    slots[0, :, : table.packed.shape[1]] = table.packed
+    slots[1, :, : table.ahead.shape[1]] = table.ahead
+    last = np.stack([table.unrolled.sum(axis=1), table.parallel.any(axis=1)], axis=1)
+    return np.concatenate([*columns, *slots, last], axis=1).astype(np.float32)
