@@ -116,7 +116,13 @@ PROGRAMS = (
     ),
     Program("lua5.4", "src/*.c !src/luac.c", "./lua - < {script}", LUA, "-DLUA_USE_POSIX"),
     Program("cjson", "cJSON.c planish_main.c", "./cjson 60 < {json}", {"planish_main.c": CJSON}, "-I."),
-    Program("lz4", "lib/lz4*.c planish_main.c", "./lz4 12 < {text}", {"planish_main.c": LZ4}, "-Ilib"),
+    Program(
+        "lz4",
+        "lib/lz4.c lib/lz4hc.c planish_main.c",
+        "./lz4 12 < {text}",
+        {"planish_main.c": LZ4},
+        "-Ilib",
+    ),
 )
 
 

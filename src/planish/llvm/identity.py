@@ -1,4 +1,4 @@
-"""When two pass lists make the same code."""
+"""When two pass lists make the same: the same code, or as much of it."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ _LIMITS = ForkLimits(seconds=10.0)
 
 @contextmanager
 def identities(task: Task[IRProgram]) -> Generator[Callable[[Candidate], str]]:
-    """Give what names pass lists: by the code that they make, where the time leads.
+    """Give what names pass lists: by the code that they make, where the time leads; else by its size.
 
-    Where a size leads, each list names itself: searches shorten lists for size as they go, by the size. So
-    does a list that fails, or that makes other code from run to run.
+    A list that fails names itself, and so does one that makes other code from run to run, where the time
+    leads; of a size that is no matter: what is left is measured again.
     """
-    timed = task.objectives[0].name == "time_s"
+    leads = task.objectives[0].name
+    timed = leads == "time_s"
     ir, backend = prepared(task), task.target.toolchain["backend"]
 
     @cache
     def name(candidate: Candidate) -> str:
         passes = passes_of(candidate)
-        if not timed or vary(passes):
+        if timed and vary(passes):
             return candidate.hash
         try:
             # LLVM may crash.
-            made = in_child(partial(_made, ir, backend, print_pipeline(passes)), _LIMITS)
+            made = in_child(partial(_made, ir, backend, print_pipeline(passes), leads), _LIMITS)
         except PlanishError:
             return candidate.hash
         return made if isinstance(made, str) else candidate.hash
@@ -42,7 +43,11 @@ def identities(task: Task[IRProgram]) -> Generator[Callable[[Candidate], str]]:
     yield name
 
 
-def _made(ir: str, backend: str, pipeline: str) -> str:
+def _made(ir: str, backend: str, pipeline: str, leads: str) -> str:
     with closing(open_backend(backend).parse(ir)) as module:
         module.run(pipeline)
+        if leads == "instructions":
+            return str(module.instructions())
+        if leads == "text_bytes":
+            return str(module.text_bytes())
         return hashlib.sha256(module.object_code()).hexdigest()

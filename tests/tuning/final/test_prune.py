@@ -47,5 +47,9 @@ def test_finalists_stay_in_their_order_and_of_equals_the_first(tmp_path: Path) -
             level, task, settings, store, Progress(task, "run"), tried, {}, 9.0, stopped=False, start=Here
         )
         finalists = tuple(Finalist(candidate=Candidate(steps)) for steps in found)
-        left = prune(search, FinalState(finalists), math.inf).finalists
+        done, late = (prune(search, FinalState(finalists), end) for end in (math.inf, 0.0))
+    left = done.finalists
+    assert done.notes == ()
+    assert [each.candidate.steps for each in late.finalists] == found
+    assert "the time for it was over" in late.notes[0]
     assert [each.candidate.steps for each in left] == [(other,), (one,), (last,)]

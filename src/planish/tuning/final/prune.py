@@ -12,6 +12,8 @@ from planish.search import WillDo, shrink
 from planish.tuning.final.outcome import SearchOutcome
 from planish.tuning.final.state import FinalState
 
+_LATE = "steps that do nothing are not left out to the end: the time for it was over"
+
 
 def prune(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     """Leave out of finalists the steps without which they make the same, while there is time.
@@ -27,23 +29,29 @@ def prune(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     space, level = search.space(), search.level
     if not isinstance(space, CanShrink) or not isinstance(level, CanIdentify):
         return state
+    late = list[bool]()
     with level.identities(search.task) as name:
         left = [
-            replace(each, candidate=shrink(space, each.candidate, _same_as(each.candidate, name, end)))
+            replace(each, candidate=shrink(space, each.candidate, _same_as(each.candidate, name, end, late)))
             for each in state.finalists
         ]
     distinct: dict[Candidate, Finalist] = {}
     for each in left:
         distinct.setdefault(each.candidate, each)
-    return replace(state, finalists=tuple(distinct.values()))
+    kept = replace(state, finalists=tuple(distinct.values()))
+    return kept.noted(_LATE) if late else kept
 
 
-def _same_as(whole: Candidate, name: Callable[[Candidate], str], end: float) -> WillDo:
-    """Tell which of some shorter candidates make what the whole one makes, while there is time."""
+def _same_as(whole: Candidate, name: Callable[[Candidate], str], end: float, late: list[bool]) -> WillDo:
+    """Tell which of some shorter candidates make what the whole one makes; `late` is told of an early end."""
+
+    def is_over() -> bool:
+        over = time.monotonic() >= end
+        if over and not late:
+            late.append(True)
+        return over
 
     def will_do(shorter: Sequence[Candidate]) -> list[bool] | None:
-        if time.monotonic() >= end:
-            return None
-        return [time.monotonic() < end and name(each) == name(whole) for each in shorter]
+        return None if is_over() else [not is_over() and name(each) == name(whole) for each in shorter]
 
     return will_do
