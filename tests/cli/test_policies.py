@@ -3,10 +3,15 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cli.conftest import Planish
+from planish.corpus.reading import SAMPLE, read_corpus
+from planish.learn.cost import shipped_gate
+from planish.learn.labels import Columns, CostTable, write_costs
 from planish.learn.policy import load_policy, places, policies_folder
+from planish.llvm.backend import open_backend
 
 PROGRAM = ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=32,n=48,k=16", "--space", "steps")
 
@@ -54,6 +59,46 @@ def test_training_reads_a_store(planish: Planish, tmp_path: Path) -> None:
     assert load_policy(file).programs == 1
     used = ("--searcher", "policy", "--set", f"policy={file}", "--store", store)
     assert planish("tune", *PROGRAM, *used).code == 0
+
+
+def labelled(path: Path) -> None:
+    """Label some functions of the sample corpus: the first list of all saves a tenth."""
+    lists = shipped_gate("instructions").lists
+    rows = list(read_corpus(SAMPLE, "train"))[:12]
+    columns = Columns(open_backend().version, "x86_64", ("instructions",), lists, ())
+    costs = np.full((len(rows), len(lists), 1), 20, np.int32)
+    costs[:, 0] = 18
+    names = [np.array([getattr(row, name) for row in rows]) for name in ("identity", "package")]
+    splits = {row.package: "train" for row in rows}
+    sizes = np.full((len(rows), 1), 30, np.int32), np.full((len(rows), 1), 20, np.int32)
+    write_costs(
+        CostTable(columns, *names, splits, *sizes, costs, np.zeros((len(rows), 2, 0), np.int32)), path
+    )
+
+
+def test_a_policy_over_pass_lists_is_trained_and_followed(planish: Planish, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    labels, file, store = tmp_path / "costs.npz", tmp_path / "lists.safetensors", tmp_path / "store.db"
+    labelled(labels)
+    given = ("--level", "llvm", "--corpus", SAMPLE, "--labels", labels, "-o", file, "--epochs", "2")
+    said = planish("policy", "train", *given)
+    assert said.code == 0, said.err
+    assert "minutes left" in said.err
+    assert load_policy(file).programs == 12
+    used = ("--set", f"policy={file}", "--store", store, "--format", "json", "--finalists", "1")
+    code = Path(__file__).parents[2] / "benchmarks" / "llvm_functions" / "utf8.ll"
+    for searcher, trials in (("policy", 1), ("priority", 3)):
+        sampled = () if searcher == "policy" else ("--set", "samples=3")
+        found = planish("tune", code, "--searcher", searcher, *sampled, *used)
+        assert found.code == 0, found.err
+        assert json.loads(found.out)["trials"] == trials
+
+
+def test_pass_lists_are_learnt_from_a_corpus_and_labels(planish: Planish, tmp_path: Path) -> None:
+    file = tmp_path / "lists.safetensors"
+    error = planish("policy", "train", "--level", "llvm", "-o", file).error
+    assert "a policy over pass lists learns from a corpus and labels" in error
+    assert not file.exists()
 
 
 def test_errors_are_one_line(planish: Planish, tmp_path: Path) -> None:

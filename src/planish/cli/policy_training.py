@@ -11,6 +11,7 @@ import typer
 from planish.cli import options as given
 from planish.cli.complete import level_names
 from planish.cli.errors import writing
+from planish.cli.list_training import learnt_lists
 from planish.cli.policies import told
 
 if TYPE_CHECKING:
@@ -60,10 +61,25 @@ def train(
     runners: Annotated[
         int, typer.Option("--runners", min=0, help="reinforcement: processes that collect.")
     ] = 0,
+    corpus: Annotated[
+        Path | None, typer.Option("--corpus", metavar="CORPUS", help="llvm: whose functions are read.")
+    ] = None,
+    labels: Annotated[
+        Path | None, typer.Option("--labels", metavar="FILE", help="llvm: what planish corpus costs wrote.")
+    ] = None,
+    objective: Annotated[
+        Literal["instructions", "text_bytes"], typer.Option("--objective", help="llvm: what is made less.")
+    ] = "instructions",
+    device: Annotated[
+        Literal["cpu", "cuda"], typer.Option("--device", help="llvm: where torch computes.")
+    ] = "cpu",
     seed: given.Seed = 0,
     form: given.Format = "text",
 ) -> None:
     """Train a policy on what the store knows of where steps lead, or by trying; Ctrl-C keeps the best so far.
+
+    On the level llvm it reads functions, and learns which pass lists pay from labels. It goes on after an
+    interruption from a checkpoint beside the policy.
 
     Reinforcement goes on where the last training of the same file was interrupted.
     """
@@ -73,7 +89,9 @@ def train(
     with writing(path):  # told before hours are spent
         path.parent.mkdir(parents=True, exist_ok=True)
         path.with_name(path.name + ".part").touch()
-    if algorithm == "imitation":
+    if level == "llvm":
+        found = learnt_lists(corpus, labels, objective, path, epochs, seed, device)
+    elif algorithm == "imitation":
         found = _imitated(level, space, store, path, network, epochs, seed)
     else:
         texts = _programs(level, programs)

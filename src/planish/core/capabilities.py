@@ -185,7 +185,8 @@ class CanFeaturise(Space, Protocol):
 class CanObserve(CanStep, Protocol):
     """A space of numbered actions that describes where a candidate stands, for who chooses the next action.
 
-    Offered by the cursor space of `loops`; used by policies that are networks, and by training them.
+    Offered by the cursor space of `loops` and the spaces of `llvm`; used by policies that are networks, and
+    by training them.
     """
 
     @property

@@ -8,7 +8,7 @@ from planish.llvm.backend import open_backend
 from planish.llvm.evaluator import LAST_TIMING, TIMING, LlvmEvaluatorSpec
 from planish.llvm.functions.attributes import for_size, without_optnone
 from planish.llvm.machine import elements_of
-from planish.llvm.passes import oz_of
+from planish.llvm.passes import oz_of, print_pipeline
 from planish.llvm.program import IRProgram, Running
 
 _FAST = "default<O3>"
@@ -77,6 +77,16 @@ def baseline_passes(task: Task[IRProgram]) -> tuple[str, ...]:
     oz = oz_of({element.text for element in elements_of(task.target)})
     assert oz is not None
     return (oz,)
+
+
+def baseline_text(task: Task[IRProgram]) -> str:
+    """Print what the baseline makes of the module that every candidate starts from."""
+    module = open_backend(task.target.toolchain["backend"]).parse(prepared(task))
+    try:
+        module.run(print_pipeline(baseline_passes(task)))
+        return module.text()
+    finally:
+        module.close()
 
 
 def _leads(task: Task[IRProgram]) -> str:

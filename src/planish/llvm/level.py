@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,10 +106,13 @@ class LlvmLevel:
 
     def space(self, task: Task[IRProgram], name: str) -> Space:
         """Make a space of pass lists; see `planish.llvm.passes.pass_space`."""
+        from planish.llvm.evaluator_spec import baseline_text
         from planish.llvm.machine import elements_of
         from planish.llvm.passes import pass_space
 
-        return pass_space(name, elements_of(task.target), task.objectives[0].name, ir=task.program.ir)
+        elements, objective = elements_of(task.target), task.objectives[0].name
+        small = partial(baseline_text, task)
+        return pass_space(name, elements, objective, ir=task.program.ir, small=small)
 
     def evaluator(self, task: Task[IRProgram], *, final: bool = False) -> LlvmEvaluatorSpec:
         """Make the spec for the task's evaluator.

@@ -200,6 +200,6 @@ def _once(candidates: Iterator[Candidate]) -> Rounds:
 
 
 def _policy(space: CanObserve, name: str) -> Policy:
-    from planish.learn.policy import NetworkPolicy, policy_for
+    from planish.learn.policy import policy_for, policy_of
 
-    return NetworkPolicy(policy_for(space, name))
+    return policy_of(policy_for(space, name))

@@ -1,5 +1,6 @@
 """Policies: what gives probabilities of the next step, how they are kept, and how they are learnt."""
 
+from planish.learn.policy.listed import ListPolicy, policy_of
 from planish.learn.policy.network import KINDS, Shape
 from planish.learn.policy.saved import (
     SavedPolicy,
@@ -13,6 +14,7 @@ from planish.learn.policy.walking import NetworkPolicy
 
 __all__ = [
     "KINDS",
+    "ListPolicy",
     "NetworkPolicy",
     "SavedPolicy",
     "Shape",
@@ -20,5 +22,6 @@ __all__ = [
     "places",
     "policies_folder",
     "policy_for",
+    "policy_of",
     "write_policy",
 ]

@@ -6,18 +6,14 @@ They have the same methods here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = Any
-"""An array of NumPy, or a tensor of torch."""
-Parameters = Mapping[str, Array]
+from planish.learn.layers import Array, Parameters, mixed, normed, positive
 
 DERIVED = 5
 """Columns that `scaled` adds to those observed."""
@@ -122,43 +118,21 @@ def _attention(xp: ModuleType, shape: Shape, parameters: Parameters, rows: Array
     hidden = rows @ parameters["rows"] + parameters["rows bias"] + parameters["places"]
     for layer in range(shape.depth):
         mine = {name: parameters[f"{layer} {name}"] for name in ("query", "key", "value", "mixed")}
-        hidden = hidden + _mixed(xp, shape.heads, mine, _normed(xp, hidden), there)
-        up = _normed(xp, hidden) @ parameters[f"{layer} up"] + parameters[f"{layer} up bias"]
-        hidden = hidden + _positive(up) @ parameters[f"{layer} down"] + parameters[f"{layer} down bias"]
-    hidden = _normed(xp, hidden) * there
+        hidden = hidden + mixed(xp, shape.heads, mine, normed(xp, hidden), there)
+        up = normed(xp, hidden) @ parameters[f"{layer} up"] + parameters[f"{layer} up bias"]
+        hidden = hidden + positive(up) @ parameters[f"{layer} down"] + parameters[f"{layer} down bias"]
+    hidden = normed(xp, hidden) * there
     under, mean = (hidden * cursor).sum(axis=1), hidden.sum(axis=1) / (there.sum(axis=1) + 1e-6)
     both = xp.concatenate([under, mean], axis=-1)
     return (
-        _positive(both @ parameters["head"] + parameters["head bias"]) @ parameters["actions"]
+        positive(both @ parameters["head"] + parameters["head bias"]) @ parameters["actions"]
         + (parameters["actions bias"])
     )
-
-
-def _mixed(xp: ModuleType, heads: int, mine: Parameters, rows: Array, there: Array) -> Array:
-    """Attend to the rows that there are."""
-    many, count, width = rows.shape
-    parts = (many, count, heads, width // heads)
-    query, key, value = (
-        xp.swapaxes((rows @ mine[name]).reshape(parts), 1, 2) for name in ("query", "key", "value")
-    )
-    weight = xp.exp(xp.clip(query @ xp.swapaxes(key, 2, 3) / (width // heads) ** 0.5, -30, 30))
-    weight = weight * there.reshape((many, 1, 1, count))
-    shared = weight / (weight.sum(axis=-1, keepdims=True) + 1e-9)
-    return xp.swapaxes(shared @ value, 1, 2).reshape((many, count, width)) @ mine["mixed"]
 
 
 def _mlp(xp: ModuleType, shape: Shape, parameters: Parameters, rows: Array) -> Array:
     del xp
     hidden = rows.reshape((rows.shape[0], -1))
     for layer in range(shape.depth):
-        hidden = _positive(hidden @ parameters[f"{layer}"] + parameters[f"{layer} bias"])
+        hidden = positive(hidden @ parameters[f"{layer}"] + parameters[f"{layer} bias"])
     return hidden @ parameters[f"{shape.depth}"] + parameters[f"{shape.depth} bias"]
-
-
-def _positive(hidden: Array) -> Array:
-    return hidden * (hidden > 0)
-
-
-def _normed(xp: ModuleType, hidden: Array) -> Array:
-    """Give each row the root mean square of 1."""
-    return hidden / xp.sqrt((hidden * hidden).mean(axis=-1, keepdims=True) + 1e-5)

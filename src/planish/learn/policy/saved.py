@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from planish import __version__
 from planish.core import CanObserve, FeatureSchema, PlanishError
+from planish.learn.language.network import ReaderShape
 from planish.learn.policy.network import Shape
 
 FORMAT = 1
@@ -29,7 +30,8 @@ class SavedPolicy:
         name: of its file.
         level: whose candidates it makes.
         schema: of what it observes.
-        actions: texts of the actions, in order; the end has no text, and comes last.
+        actions: texts of the actions, in order; the end has no text, and comes last. Of a network that reads
+            instructions, lists of actions, each with commas between them.
         steps: how many it takes at most.
         shape: of the network.
         parameters: of the network, by name.
@@ -43,15 +45,27 @@ class SavedPolicy:
     schema: FeatureSchema
     actions: tuple[str, ...]
     steps: int
-    shape: Shape
+    shape: Shape | ReaderShape
     parameters: Mapping[str, NDArray[np.float32]]
     metrics: Mapping[str, float]
     programs: int
     version: str = __version__
 
     def fits(self, space: CanObserve) -> bool:
-        """Whether it can walk a space: it observes the same, and knows the same actions."""
-        return self.schema == space.observed and self.actions == tuple(map(str, space.actions))
+        """Whether it can walk a space: it observes the same, and knows its actions."""
+        return not self.unfit(space)
+
+    def unfit(self, space: CanObserve) -> str:
+        """Say why it cannot walk a space; "" where it can."""
+        ours, theirs, there = self.schema, space.observed, tuple(map(str, space.actions))
+        if ours.name == theirs.name and ours != theirs:
+            return f"has learnt from version {ours.version} of {ours.name}, and this planish observes another"
+        lists = isinstance(self.shape, ReaderShape)
+        missing = sorted({step for text in self.actions for step in text.split(",")} - {*there})
+        if ours.name == theirs.name and lists and missing:
+            return f"has steps that there are not here: {', '.join(missing[:3])}"
+        whole = ours == theirs and (lists or self.actions == there)
+        return "" if whole else f"is for the actions of {ours.name}"
 
 
 def write_policy(policy: SavedPolicy, path: Path) -> None:
@@ -99,7 +113,7 @@ def load_policy(path: Path) -> SavedPolicy:
 def _read(path: Path, about: dict[str, Any], arrays: Mapping[str, NDArray[np.float32]]) -> SavedPolicy:
     if (found := about.pop("format")) != FORMAT:
         raise PlanishError(f"{path} has format {found}, and this planish reads {FORMAT}", HINT)
-    shape, schema = Shape(**about.pop("shape")), about.pop("schema")
+    shape, schema = _shape(about.pop("shape")), about.pop("schema")
     if {name: array.shape for name, array in arrays.items()} != shape.parameters():
         raise PlanishError(f"{path} has other arrays than its network", HINT)
     return SavedPolicy(
@@ -110,6 +124,12 @@ def _read(path: Path, about: dict[str, Any], arrays: Mapping[str, NDArray[np.flo
         parameters=arrays,
         **about,
     )
+
+
+def _shape(told: dict[str, Any]) -> Shape | ReaderShape:
+    if told["kind"] != "reader":
+        return Shape(**told)
+    return ReaderShape(**{**told, "sizes": tuple(told["sizes"])})
 
 
 def policies_folder() -> Path:
@@ -144,6 +164,6 @@ def policy_for(space: CanObserve, name: str) -> SavedPolicy:
             raise PlanishError(f"no policy is for the actions of {space.observed.name}", HINT)
         return fitting
     policy = load_policy(known.get(name, Path(name)))
-    if not policy.fits(space):
-        raise PlanishError(f"the policy '{name}' is for the actions of {policy.schema.name}", HINT)
+    if why := policy.unfit(space):
+        raise PlanishError(f"the policy '{name}' {why}", HINT)
     return policy

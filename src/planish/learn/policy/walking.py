@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import Candidate, CanObserve, PlanishError, PolicyState, Space, Step
-from planish.learn.policy.network import scaled, scores
+from planish.learn.policy.network import Shape, scaled, scores
 from planish.learn.policy.saved import SavedPolicy
 
 Floats = NDArray[np.float32]
@@ -35,7 +35,8 @@ class NetworkPolicy:
     """
 
     def __init__(self, saved: SavedPolicy) -> None:
-        self._saved = saved
+        assert isinstance(saved.shape, Shape)
+        self._saved, self._shape = saved, saved.shape
 
     def begin(self, space: Space) -> Standing:
         """Stand at the start of a space.
@@ -74,7 +75,7 @@ class NetworkPolicy:
         observed = np.stack([state.space.observe(state.candidate) for state in states])
         done = np.array([len(state.candidate.steps) for state in states], np.float32)
         rows = scaled(observed, 1 - done / np.float32(self._saved.steps))
-        return scores(np, self._saved.shape, self._saved.parameters, rows)
+        return scores(np, self._shape, self._saved.parameters, rows)
 
 
 def _masked(actions: Sequence[Step], legal: Sequence[Step], row: Floats) -> Mapping[Step | None, float]:

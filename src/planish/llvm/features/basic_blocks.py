@@ -28,7 +28,7 @@ _OTHERS = frozenset((
 OPCODES = BINARY | CASTS | TERMINATORS | _OTHERS
 
 _LABEL = re.compile(rf"({NAME}):", re.ASCII)
-_HEAD = re.compile(rf"(?:%{NAME} = )?(?:(?:tail|musttail|notail) )?(\w+)", re.ASCII)
+_HEAD = re.compile(rf"(?:(%{NAME}) = )?(?:(?:tail|musttail|notail) )?(\w+)", re.ASCII)
 _COMMENT = re.compile(rf"((?:[^\";]|{QUOTED})*);.*")
 _TARGET = re.compile(rf"\blabel %({NAME})", re.ASCII)
 _TEXT = re.compile(r'(?<![%@])"[^"]*"')
@@ -41,10 +41,12 @@ class Instruction:
     Args:
         opcode: as it is written: `add`, `call` (whether tail or not).
         text: what follows the opcode, without comments, attached metadata and what quoted text says.
+        name: of its result, `%3`; "" where it has none, or none is used.
     """
 
     opcode: str
     text: str
+    name: str = ""
 
 
 @dataclass(slots=True)
@@ -85,8 +87,8 @@ def _lines(definition: str) -> Iterator[str]:
 def _read(line: str, instructions: list[Instruction]) -> None:
     """Read an instruction, or the further line of one: a switch's cases, where an invoke goes."""
     head = _HEAD.match(line)
-    if head and head[1] in OPCODES:
-        instructions.append(Instruction(head[1], _bare(line[head.end() :])))
+    if head and head[2] in OPCODES:
+        instructions.append(Instruction(head[2], _bare(line[head.end() :]), head[1] or ""))
     else:
         instructions[-1].text += " " + _bare(line)
 

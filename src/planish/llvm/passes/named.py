@@ -1,7 +1,7 @@
 """The spaces of pass lists that a user can name."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from planish.core import unknown
 from planish.llvm.passes.breaking import within
@@ -35,6 +35,7 @@ def pass_space(
     longest: int = LONGEST,
     coreset: Sequence[Sequence[str]] | None = None,
     ir: str = "",
+    small: Callable[[], str] | None = None,
 ) -> PassSpace:
     """Make a space of pass lists by name.
 
@@ -48,6 +49,7 @@ def pass_space(
         longest: passes of the longest list.
         coreset: the lists to begin with, and to draw passes after; the shipped ones by default.
         ir: the module that the lists are for; what is known to break it is not in the space.
+        small: gives what -Oz makes of it; it is asked where a policy observes.
 
     Raises:
         PlanishError: there is no such space.
@@ -60,9 +62,12 @@ def pass_space(
     kept = [element for element in kept if within([element.text], ir)]
     seeds = _seeds(kept, [within(passes, ir) for passes in coreset if texts.issuperset(passes)])
     if name == "uniform":
-        return PassSpace(kept, longest=longest, seeds=seeds, ir=ir)
+        return PassSpace(kept, longest=longest, seeds=seeds, ir=ir, small=small, objective=objective)
     weights = _weights(kept, coreset)
-    return PassSpace(kept, longest=longest, weights=weights, seeds=seeds, shapes=SHAPES, ir=ir)
+    return PassSpace(
+        kept, longest=longest, weights=weights, seeds=seeds, shapes=SHAPES, ir=ir, small=small,
+        objective=objective,
+    )  # fmt: skip
 
 
 def oz_of(texts: Collection[str]) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,8 @@ class PassSpace:
             are left out.
         shapes: patterns of sampled lists; those whose anchors are not of this space are left out.
         ir: the module that the lists are for, as LLVM prints it; features tell of it.
+        small: gives what -Oz makes of it; without, it is observed as it is.
+        objective: what is to be made less; a policy learns of one.
     """
 
     def __init__(
@@ -50,8 +52,11 @@ class PassSpace:
         seeds: Iterable[Sequence[str]] = (),
         shapes: Sequence[Shape] = ANY_LIST,
         ir: str = "",
+        small: Callable[[], str] | None = None,
+        objective: str = "instructions",
     ) -> None:
-        self._ir = ir
+        self._ir, self._small, self._objective = ir, small, objective
+        self._seen: NDArray[np.int64] | None = None
         self.elements = tuple(elements)
         self.longest = longest
         texts = tuple(element.text for element in elements)
@@ -124,6 +129,8 @@ class PassSpace:
             seeds=map(passes_of, self._seeds),
             shapes=self._shapes.items,
             ir=self._ir,
+            small=self._small,
+            objective=self._objective,
         )
 
     @property
@@ -134,6 +141,26 @@ class PassSpace:
     def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
         """Describe lists, and the module that they are for; it is read once."""
         return list_features(_autophase(self._ir), candidates)
+
+    @property
+    def actions(self) -> Sequence[Step]:
+        """List every pass."""
+        return self._steps
+
+    @property
+    def observed(self) -> FeatureSchema:
+        """What `observe` gives; see `planish.llvm.features.instructions`."""
+        from planish.llvm.features.instructions import instruction_schema
+
+        return instruction_schema(self._objective)
+
+    def observe(self, candidate: Candidate) -> NDArray[np.int64]:  # noqa: ARG002
+        """Describe the module by its instructions, before and after -Oz; the same for every list."""
+        from planish.llvm.features.instructions import observe_module
+
+        if self._seen is None:
+            self._seen = observe_module(self._ir, self._small() if self._small else self._ir)
+        return self._seen
 
     def _holds(self, passes: Sequence[str]) -> bool:
         return len(passes) <= self.longest and self._weights.keys() >= set(passes)

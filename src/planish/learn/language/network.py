@@ -1,0 +1,132 @@
+"""The encoder: rows of small numbers, one for each instruction, to what each of some lists is worth.
+
+A row is the sum of what its columns and its place are embedded as. Rows attend to each other; the mean of
+each part (the program as it is, and after the baseline) and counts of all values go to the heads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import ModuleType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.learn.layers import Array, Parameters, mixed, normed, positive
+
+PARTS = 2
+HEADS = ("gains", "choice", "saves")
+"""What each list saves beside those before it; which one is the best; which ones save anything."""
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class ReaderShape:
+    """What makes a network that reads instructions.
+
+    Args:
+        sizes: of each column, how many values there are; the first is the part, 0 for padding.
+        rows: of an observation.
+        lists: how many there are.
+        width: of a layer.
+        depth: layers.
+        heads: of attention; they divide the width.
+        kind: tells this shape from those of other policies.
+    """
+
+    sizes: tuple[int, ...]
+    rows: int
+    lists: int
+    width: int = 64
+    depth: int = 2
+    heads: int = 4
+    kind: str = "reader"
+
+    @property
+    def counted(self) -> int:
+        """How many counts of values there are, both parts together."""
+        return PARTS * sum(self.sizes)
+
+    def parameters(self) -> dict[str, tuple[int, ...]]:
+        """Name the arrays, and give their shapes; biases are called so."""
+        width, inner = self.width, 2 * self.width
+        found: dict[str, tuple[int, ...]] = {"words": (sum(self.sizes), width), "places": (self.rows, width)}
+        for layer in range(self.depth):
+            found |= {f"{layer} {name}": (width, width) for name in ("query", "key", "value", "mixed")}
+            found |= {f"{layer} up": (width, inner), f"{layer} down": (inner, width)}
+            found |= {f"{layer} up bias": (inner,), f"{layer} down bias": (width,)}
+        outputs = len(HEADS) * self.lists
+        return found | {
+            "counts": (self.counted, inner), "head": (PARTS * width, inner), "head bias": (inner,),
+            "lists": (inner, outputs), "lists bias": (outputs,),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Observations without what nobody reads.
+
+    Args:
+        words: (programs, longest, columns), the places of values among all.
+        places: (programs, longest), of rows in the observation.
+        parts: (programs, longest, 2), which part a row is of; none for padding.
+        counts: (programs, values of both parts), as logarithms.
+    """
+
+    words: NDArray[np.int64]
+    places: NDArray[np.int64]
+    parts: Floats
+    counts: Floats
+
+
+def packed(shape: ReaderShape, observed: NDArray[np.integer]) -> Packed:
+    """Leave out padding, as far as all programs have it, and count."""
+    there = observed[:, :, 0] > 0
+    longest = max(1, int(there.sum(axis=1).max()))
+    order = np.argsort(~there, axis=1, kind="stable")[:, :longest]
+    rows = np.take_along_axis(observed, order[..., None], axis=1).astype(np.int64)
+    words = rows + np.cumsum((0, *shape.sizes[:-1]))
+    parts = (rows[..., :1] == np.arange(1, PARTS + 1)).astype(np.float32)
+    counts = np.zeros((len(rows), PARTS, sum(shape.sizes)), np.float32)
+    programs, places = np.nonzero(rows[..., 0])
+    part = rows[programs, places, 0] - 1
+    np.add.at(counts, (programs[:, None], part[:, None], words[programs, places]), 1)
+    return Packed(words, order, parts, np.log1p(counts).reshape(len(rows), -1) / 4)
+
+
+def outputs(
+    xp: ModuleType, shape: ReaderShape, parameters: Parameters, given: tuple[Array, Array, Array, Array]
+) -> Array:
+    """Give what the heads say: (programs, heads, lists).
+
+    Args:
+        xp: `numpy` or `torch`.
+        shape: of the network.
+        parameters: as `ReaderShape.parameters` has them.
+        given: what `Packed` holds, in its order.
+    """
+    words, places, parts, counts = given
+    there = parts.sum(axis=-1, keepdims=True)
+    hidden = parameters["words"][words].sum(axis=-2) + parameters["places"][places]
+    for layer in range(shape.depth):
+        mine = {name: parameters[f"{layer} {name}"] for name in ("query", "key", "value", "mixed")}
+        hidden = hidden + mixed(xp, shape.heads, mine, normed(xp, hidden), there)
+        up = normed(xp, hidden) @ parameters[f"{layer} up"] + parameters[f"{layer} up bias"]
+        hidden = hidden + positive(up) @ parameters[f"{layer} down"] + parameters[f"{layer} down bias"]
+    means = xp.swapaxes(parts, 1, 2) @ normed(xp, hidden) / (parts.sum(axis=1)[..., None] + 1e-6)
+    read = means.reshape((len(means), -1)) @ parameters["head"] + counts @ parameters["counts"]
+    said = positive(read + parameters["head bias"]) @ parameters["lists"] + parameters["lists bias"]
+    return said.reshape((len(said), len(HEADS), shape.lists))
+
+
+def expected(
+    shape: ReaderShape, parameters: Parameters, observed: NDArray[np.integer], at_once: int = 16
+) -> Floats:
+    """Ask the network by NumPy: (programs, heads, lists)."""
+    said = np.zeros((len(observed), len(HEADS), shape.lists), np.float32)
+    order = np.argsort((observed[:, :, 0] > 0).sum(axis=1), kind="stable")  # the like together: less padding
+    for start in range(0, len(order), at_once):
+        rows = order[start : start + at_once]
+        one = packed(shape, observed[rows])
+        said[rows] = outputs(np, shape, parameters, (one.words, one.places, one.parts, one.counts))
+    return said

@@ -1,0 +1,244 @@
+"""Training a network that reads instructions, by torch; it goes on to the step where it was stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import safe_open
+from safetensors.torch import save
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from planish.core import PlanishError, rng
+from planish.learn.language.lessons import GAIN, Lessons
+from planish.learn.language.network import ReaderShape, outputs, packed
+
+BATCH, RATE, DECAY, WARM_UP = 32, 1.5e-3, 0.05, 0.05
+BETAS = (0.9, 0.95)
+DROPPED = 0.1
+"""So many instructions are left out of each reading: with few programs, it would learn them by heart."""
+POOL = 8
+"""Batches that are drawn together and sorted by length, so that little is padding."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """How a network is trained.
+
+    Args:
+        epochs: how often all is read.
+        seed: of the first weights and of the order.
+        width: of a layer.
+        depth: layers.
+        checkpoint: where it stands is kept there after each epoch, and taken up from there.
+        device: "cpu" or "cuda".
+    """
+
+    epochs: int
+    seed: int
+    checkpoint: Path
+    width: int = 64
+    depth: int = 2
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """How far the training is.
+
+    Args:
+        number: from 1.
+        epochs: how many there will be.
+        loss: the mean of the epoch's.
+        held: the mean squared error of gains on groups that are held back, over that of gains of 0.
+        rate: instructions that are read in a second.
+        left: seconds.
+    """
+
+    number: int
+    epochs: int
+    loss: float
+    held: float
+    rate: float
+    left: float
+
+
+def train_reader(
+    lessons: Lessons, course: Course, held: NDArray[np.bool_], told: Callable[[Epoch], None] = lambda _: None
+) -> tuple[ReaderShape, dict[str, NDArray[np.float32]], dict[str, float]]:
+    """Learn what lists save; the epoch that is best on what is held back is kept.
+
+    Args:
+        lessons: what is known.
+        course: how.
+        held: (programs,), those that tell when to stop; they are not learnt from.
+        told: is told of each epoch.
+
+    Returns:
+        The network, its parameters, and what was found of it.
+
+    Raises:
+        PlanishError: it was stopped before its first epoch was over; the checkpoint is of another training.
+    """
+    sizes = lessons.sizes
+    shape = ReaderShape(sizes, lessons.observed.shape[1], len(lessons.lists), course.width, course.depth)
+    training = _Training(lessons, shape, course, held)
+    with suppress(KeyboardInterrupt):
+        while training.number < course.epochs:
+            told(training.epoch())
+    if not training.kept:
+        raise PlanishError("the training was stopped before its first epoch was over", "Nothing was written.")
+    kept = {name: tensor.cpu().numpy().copy() for name, tensor in training.kept.items()}
+    return shape, kept, {"epoch": float(training.best[0]), "held back": training.best[1]}
+
+
+class _Training:
+    """A network, its optimiser, and what it learns from."""
+
+    def __init__(self, lessons: Lessons, shape: ReaderShape, course: Course, held: NDArray[np.bool_]) -> None:
+        self._shape, self._course, self._lessons = shape, course, lessons
+        self._mine, self._held = np.flatnonzero(~held), np.flatnonzero(held)
+        self._lengths = (lessons.observed[:, :, 0] > 0).sum(axis=1)
+        self._gains, self._best = lessons.gains() / GAIN, lessons.shares.max(axis=1, keepdims=True)
+        self._batches = math.ceil(len(self._mine) / BATCH)
+        torch.manual_seed(course.seed)
+        self._weights = {name: tensor.to(course.device) for name, tensor in _first(shape).items()}
+        for tensor in self._weights.values():
+            tensor.requires_grad_()
+        self._optimiser = torch.optim.AdamW(self._weights.values(), lr=RATE, betas=BETAS, weight_decay=DECAY)
+        self.number, self.best = 0, (0, math.inf)
+        self.kept: dict[str, torch.Tensor] = {}
+        self._about = json.dumps([asdict(shape), course.epochs, course.seed, _digest(lessons, held)])
+        if course.checkpoint.exists():
+            self._resume()
+
+    def epoch(self) -> Epoch:
+        """Read all once, judge what was learnt, and keep where it stands."""
+        started, read, losses = time.monotonic(), 0, list[float]()
+        random = rng(self._course.seed, self.number)
+        for place, rows in enumerate(self._drawn(random)):
+            losses.append(self._step(rows, random, self.number * self._batches + place))
+            read += int(self._lengths[rows].sum())
+        self.number += 1
+        held = self._judge()
+        if held < self.best[1]:
+            self.best = self.number, held
+            self.kept = {name: tensor.detach().clone() for name, tensor in self._weights.items()}
+        self._save()
+        seconds = time.monotonic() - started
+        left = seconds * (self._course.epochs - self.number)
+        return Epoch(self.number, self._course.epochs, float(np.mean(losses)), held, read / seconds, left)
+
+    def _drawn(self, random: np.random.Generator) -> list[NDArray[np.intp]]:
+        """Give batches of like lengths, in any order."""
+        order = random.permutation(self._mine)
+        pools = [order[at : at + POOL * BATCH] for at in range(0, len(order), POOL * BATCH)]
+        whole = [pool[np.argsort(self._lengths[pool], kind="stable")] for pool in pools]
+        found = [pool[at : at + BATCH] for pool in whole for at in range(0, len(pool), BATCH)]
+        return [found[place] for place in random.permutation(len(found))]
+
+    def _step(self, rows: NDArray[np.intp], random: np.random.Generator, step: int) -> float:
+        for group in self._optimiser.param_groups:
+            group["lr"] = RATE * _share(step / (self._course.epochs * self._batches))
+        observed = self._lessons.observed[rows].copy()
+        observed[random.random(observed.shape[:2]) < DROPPED] = 0
+        loss = self._loss(self._said(observed), rows)
+        self._optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self._weights.values(), 1.0)
+        self._optimiser.step()
+        return loss.item()
+
+    def _said(self, observed: NDArray[np.int16]) -> torch.Tensor:
+        one = packed(self._shape, observed)
+        arrays = (one.words, one.places, one.parts, one.counts)
+        words, places, parts, counts = (torch.from_numpy(a).to(self._course.device) for a in arrays)
+        return outputs(torch, self._shape, self._weights, (words, places, parts, counts))
+
+    def _loss(self, said: torch.Tensor, rows: NDArray[np.intp]) -> torch.Tensor:
+        """Add up: squared errors of gains, how improbable the best lists are, and which lists save."""
+        shares, best = self._lessons.shares[rows], self._best[rows]
+        gains, saves = self._on(self._gains[rows]), self._on((shares > 0).astype(np.float32))
+        worst = self._on(np.where((shares == best) & (best > 0), 0, -30).astype(np.float32))
+        improvable = self._on((best[:, 0] > 0).astype(np.float32))
+        squared = ((said[:, 0] - gains) ** 2).sum(dim=1).mean()
+        chosen = torch.logsumexp(torch.log_softmax(said[:, 1], dim=1) + worst, dim=1)
+        choice = -(chosen * improvable).sum() / (improvable.sum() + 1)
+        return squared + 0.1 * choice + binary_cross_entropy_with_logits(said[:, 2], saves)
+
+    def _on(self, array: NDArray[np.float32]) -> torch.Tensor:
+        return torch.from_numpy(array).to(self._course.device)
+
+    @torch.no_grad()
+    def _judge(self) -> float:
+        """Compare squared errors of gains, in the objective's unit, with those of expecting nothing."""
+        order = self._held[np.argsort(self._lengths[self._held], kind="stable")]
+        errors, nothing = 0.0, 1e-9
+        for at in range(0, len(order), BATCH):
+            rows = order[at : at + BATCH]
+            weight = np.sqrt(self._lessons.baseline[rows, None])
+            said = self._said(self._lessons.observed[rows])[:, 0].cpu().numpy()
+            errors += float((weight * (said - self._gains[rows]) ** 2).sum())
+            nothing += float((weight * self._gains[rows] ** 2).sum())
+        return errors / nothing
+
+    def _save(self) -> None:
+        """Keep weights, the best ones, and the optimiser's state; a kill leaves the old file or the new."""
+        tensors = dict(self._weights) | {f"best {name}": tensor for name, tensor in self.kept.items()}
+        for name, tensor in self._weights.items():
+            tensors |= {f"{key} {name}": value for key, value in self._optimiser.state[tensor].items()}
+        about = {"training": self._about, "number": str(self.number), "best": json.dumps(self.best)}
+        part = self._course.checkpoint.with_suffix(".part")
+        part.write_bytes(save({name: t.detach().contiguous().cpu() for name, t in tensors.items()}, about))
+        part.replace(self._course.checkpoint)
+
+    def _resume(self) -> None:
+        path = self._course.checkpoint
+        with safe_open(path, "pt") as held:
+            about = held.metadata()
+            if about.get("training") != self._about:
+                raise PlanishError(
+                    f"{path} is of another training", "Remove it, or name another file: -o FILE."
+                )
+            for name, tensor in self._weights.items():
+                tensor.data.copy_(held.get_tensor(name))
+                keys = ("step", "exp_avg", "exp_avg_sq")
+                self._optimiser.state[tensor] = {key: held.get_tensor(f"{key} {name}") for key in keys}
+                if self._course.device != "cpu":
+                    state = self._optimiser.state[tensor]
+                    state |= {key: state[key].to(self._course.device) for key in keys[1:]}
+            number, best = json.loads(about["best"])
+            self.number, self.best = int(about["number"]), (int(number), float(best))
+            names = [name for name in held.keys() if name.startswith("best ")]  # noqa: SIM118
+            self.kept = {name.removeprefix("best "): held.get_tensor(name) for name in names}
+
+
+def _share(done: float) -> float:
+    """Give the share of the rate: it rises, and falls as a cosine."""
+    rest = max(0.0, done - WARM_UP) / (1 - WARM_UP)
+    return min(1.0, done / WARM_UP + 0.01) * (0.5 + 0.5 * math.cos(math.pi * rest))
+
+
+def _first(shape: ReaderShape) -> dict[str, torch.Tensor]:
+    found: dict[str, torch.Tensor] = {}
+    for name, size in shape.parameters().items():
+        embedded = name in ("words", "places")
+        spread = 0.0 if name.endswith("bias") else 0.1 if embedded else size[0] ** -0.5
+        found[name] = torch.randn(size) * (0.1 * spread if name == "lists" else spread)
+    return found
+
+
+def _digest(lessons: Lessons, held: NDArray[np.bool_]) -> str:
+    whole = hashlib.sha256(lessons.shares.tobytes())
+    whole.update(lessons.observed.tobytes())
+    whole.update(held.tobytes())
+    return whole.hexdigest()

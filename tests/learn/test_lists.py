@@ -1,0 +1,194 @@
+"""Policies over lists: networks that read programs as instructions."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from planish.core import PlanishError
+from planish.learn.labels import Columns, CostTable
+from planish.learn.language import Lessons, ReaderShape, expected, packed
+from planish.learn.language.network import HEADS, outputs
+from planish.learn.policy import ListPolicy, SavedPolicy, load_policy, policy_for, policy_of, write_policy
+from planish.llvm.features.instructions import SIZES, instruction_schema, observe_module
+from planish.llvm.passes import PassSpace, elements, passes_of
+from planish.search.following import followed, priority_samples
+
+LISTS = (("sroa<modify-cfg>",), ("sroa<modify-cfg>", "gvn"), ("gvn", "adce"), ("adce",))
+CODE = "define i32 @f(i32 %0) {\n  %2 = add i32 %0, 1\n  ret i32 %2\n}\n"
+MORE = CODE.replace("%2 = add i32 %0, 1", "%3 = mul i32 %0, %0\n  %2 = add i32 %3, 9")
+SHAPE = ReaderShape(tuple(SIZES.values()), 448, len(LISTS), width=8, depth=1, heads=2)
+
+
+def made(seed: int = 0, shape: ReaderShape = SHAPE) -> SavedPolicy:
+    """A network of chance."""
+    random = np.random.default_rng(seed)
+    arrays = {
+        name: random.normal(size=size).astype(np.float32) / 4 for name, size in shape.parameters().items()
+    }
+    actions = tuple(map(",".join, LISTS))
+    return SavedPolicy("chance", "llvm", instruction_schema(), actions, 2, shape, arrays, {}, 3)
+
+
+def space(*texts: str) -> PassSpace:
+    known = elements()
+    return PassSpace([known[text] for text in texts or ("sroa<modify-cfg>", "gvn", "adce", "dce")], ir=CODE)
+
+
+def test_programs_do_not_depend_on_each_other_nor_on_padding() -> None:
+    policy = made()
+    seen = np.stack([observe_module(CODE, CODE), observe_module(MORE, CODE)])
+    together = expected(SHAPE, policy.parameters, seen)
+    alone = [expected(SHAPE, policy.parameters, seen[i : i + 1])[0] for i in range(2)]
+    np.testing.assert_allclose(together, np.stack(alone), rtol=1e-4, atol=1e-4)
+    assert not np.allclose(together[0], together[1])
+
+
+def test_torch_computes_what_numpy_does() -> None:
+    torch = pytest.importorskip("torch")
+    policy, seen = made(), np.stack([observe_module(CODE, CODE), observe_module(MORE, CODE)])
+    one = packed(SHAPE, seen)
+    given = tuple(torch.from_numpy(array) for array in (one.words, one.places, one.parts, one.counts))
+    tensors = {name: torch.from_numpy(array) for name, array in policy.parameters.items()}
+    found = outputs(torch, SHAPE, tensors, given).numpy()
+    np.testing.assert_allclose(found, expected(SHAPE, policy.parameters, seen), rtol=1e-3, atol=1e-3)
+
+
+def test_every_list_is_as_probable_as_the_network_has_it() -> None:
+    policy, here = made(), space()
+    chosen = expected(SHAPE, policy.parameters, here.observe(here.start())[None])[0, HEADS.index("choice")]
+    listing = policy_of(policy)
+    assert isinstance(listing, ListPolicy)
+    for passes, sure in zip(LISTS, chosen - np.logaddexp.reduce(chosen), strict=True):
+        state, found = listing.begin(here), 0.0
+        for step in [next(one for one in here.actions if str(one) == text) for text in passes]:
+            (steps,) = listing.log_probabilities([state])
+            assert sum(map(math.exp, steps.values())) == pytest.approx(1)
+            found += steps[step]
+            state = listing.extend(state, step)
+        found += listing.log_probabilities([state])[0][None]
+        assert found == pytest.approx(float(sure), abs=1e-4)
+
+
+def test_samples_are_the_lists_each_once_and_the_greedy_one_is_first() -> None:
+    policy, here = policy_of(made(1)), space()
+    samples = [passes_of(one) for one in islice(priority_samples(policy, here), 10)]
+    assert sorted(samples) == sorted(LISTS)
+    assert passes_of(next(followed(policy, here))) == samples[0]
+
+
+def test_it_is_kept_as_it_is(tmp_path: Path) -> None:
+    policy, path = made(), tmp_path / "policy-some.safetensors"
+    write_policy(policy, path)
+    held = load_policy(path)
+    assert replace(held, parameters={}) == replace(policy, name="some", parameters={})
+    assert policy_for(space(), str(path)).shape == SHAPE
+
+
+def test_what_does_not_fit_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "some.safetensors"
+    write_policy(made(), path)
+    with pytest.raises(PlanishError, match="has steps that there are not here: adce"):
+        policy_for(space("sroa<modify-cfg>", "gvn"), str(path))
+    older = replace(made(), schema=replace(instruction_schema(), version=0))
+    write_policy(older, path)
+    with pytest.raises(PlanishError, match="has learnt from version 0 of llvm/instructions"):
+        policy_for(space(), str(path))
+    with pytest.raises(PlanishError, match="has learnt from version 0"):
+        policy_of(older).begin(space())
+
+
+def lessons() -> Lessons:
+    """Where a program multiplies, the second list saves; else none."""
+    seen = np.stack([observe_module(*[MORE if n % 2 else CODE] * 2) for n in range(64)]).astype(np.int16)
+    shares = np.zeros((64, len(LISTS)), np.float32)
+    shares[1::2, 1] = 0.1
+    groups = np.array([f"p{n // 8}" for n in range(64)])
+    whole = instruction_schema(), tuple(SIZES.values()), LISTS
+    return Lessons(seen, shares, np.full(64, 20, np.float32), groups, *whole)
+
+
+def test_training_learns_which_list_saves_where(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from planish.learn.language.training import Course, train_reader
+
+    known = lessons()
+    held = known.groups == "p3"
+    course = Course(30, 0, tmp_path / "c.checkpoint", width=16, depth=1)
+    shape, arrays, _ = train_reader(known, course, held)
+    said = expected(shape, arrays, known.observed[:2])
+    assert said[1, HEADS.index("choice")].argmax() == 1
+    assert said[1, 0, 1] > 0.5 > said[0, 0, 1]
+
+
+def test_an_interrupted_training_goes_on_to_the_same_network(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from planish.learn.language.training import Course, Epoch, train_reader
+
+    known, ends = lessons(), []
+    held = known.groups == "p3"
+
+    def stop(epoch: Epoch) -> None:
+        if epoch.number == 2:
+            raise KeyboardInterrupt
+
+    for name, stops in (("whole", (None,)), ("parts", (stop, None))):
+        course = Course(4, 0, tmp_path / f"{name}.checkpoint", width=8, depth=1)
+        for each in stops:
+            _, arrays, metrics = train_reader(known, course, held, each or (lambda _: None))
+        ends.append((arrays, metrics))
+    assert ends[0][1] == ends[1][1]
+    for name, array in ends[0][0].items():
+        np.testing.assert_array_equal(array, ends[1][0][name])
+    with pytest.raises(PlanishError, match="is of another training"):
+        train_reader(known, Course(5, 0, tmp_path / "whole.checkpoint", width=8, depth=1), held)
+
+
+def test_labels_must_be_of_this_llvm_and_of_the_corpus() -> None:
+    from planish.corpus.lessons import read_list_lessons
+    from planish.corpus.reading import SAMPLE, read_corpus
+    from planish.llvm.backend import open_backend
+
+    rows = list(read_corpus(SAMPLE, "train"))[:3]
+    columns = Columns(open_backend().version, "x86_64", ("instructions",), LISTS, ())
+    count = len(rows)
+    table = CostTable(
+        columns,
+        np.array([row.identity for row in rows]),
+        np.array([row.package for row in rows]),
+        {row.package: "train" for row in rows},
+        np.full((count, 1), 20, np.int32),
+        np.full((count, 1), 10, np.int32),
+        np.tile(np.array([[[9], [12], [-1], [10]]], np.int32), (count, 1, 1)),
+        np.zeros((count, 2, 0), np.int32),
+    )
+    found = read_list_lessons(SAMPLE, table, "instructions", LISTS)
+    assert len(found) == count
+    np.testing.assert_allclose(found.shares, np.tile([[0.1, 0, 0, 0]], (count, 1)), atol=1e-6)
+    assert (found.observed[:, 0, 0] == 1).all()
+    other = replace(table, columns=replace(columns, llvm="3.8.0"))
+    with pytest.raises(PlanishError, match=r"the labels are of LLVM 3.8.0"):
+        read_list_lessons(SAMPLE, other, "instructions", LISTS)
+    strangers = replace(table, identities=np.array([f"{n:032x}" for n in range(count)]))
+    with pytest.raises(PlanishError, match="the labels are of no function"):
+        read_list_lessons(SAMPLE, strangers, "instructions", LISTS)
+    with pytest.raises(PlanishError, match="the labels lack text_bytes"):
+        read_list_lessons(SAMPLE, table, "text_bytes", LISTS)
+
+
+def test_a_file_that_is_none_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.safetensors"
+    write_policy(made(), path)
+    whole = path.read_bytes()
+    head = json.loads(whole[8 : 8 + int.from_bytes(whole[:8], "little")])
+    about = json.loads(head["__metadata__"]["planish"])
+    assert about["shape"]["kind"] == "reader"
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(PlanishError, match="cannot read a policy"):
+        load_policy(path)
