@@ -13,11 +13,13 @@ from planish.learn.labels import Columns, CostTable, write_costs
 from planish.learn.policy import load_policy, places, policies_folder
 from planish.llvm.backend import open_backend
 
+CODE = Path(__file__).parents[2] / "benchmarks" / "llvm_functions" / "utf8.ll"
 PROGRAM = ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=32,n=48,k=16", "--space", "steps")
 
 
 def test_the_shipped_policy_is_listed(planish: Planish) -> None:
-    (policy,) = json.loads(planish("policy", "--format", "json").out)["policies"]
+    policies = json.loads(planish("policy", "--format", "json").out)["policies"]
+    (policy,) = [each for each in policies if each["level"] == "loops"]
     assert (policy["name"], policy["level"], policy["observes"]) == ("loops", "loops", "loops/cursor 1")
     assert policy["programs"] >= 500
     assert "loops/cursor" in planish("policy").out
@@ -61,6 +63,23 @@ def test_training_reads_a_store(planish: Planish, tmp_path: Path) -> None:
     assert planish("tune", *PROGRAM, *used).code == 0
 
 
+def test_the_shipped_policy_over_pass_lists_is_found_and_followed(planish: Planish, tmp_path: Path) -> None:
+    assert "llvm/instructions" in planish("policy").out
+    said = planish("tune", CODE, "--searcher", "priority", "--set", "samples=2", *_told(tmp_path))
+    assert said.code == 0, said.err
+    assert json.loads(said.out)["trials"] == 2
+    bytes_ = planish("tune", CODE, "--objective", "text_bytes", "--searcher", "policy", *_told(tmp_path))
+    assert "no policy is for the actions of llvm/text_bytes" in bytes_.err
+    safe = planish(
+        "tune", CODE, "--space", "safe", "--searcher", "policy", "--set", "policy=llvm", *_told(tmp_path)
+    )
+    assert "has steps that there are not here" in safe.err
+
+
+def _told(folder: Path) -> tuple[str | Path, ...]:
+    return ("--store", folder / "store.db", "--format", "json", "--finalists", "1")
+
+
 def labelled(path: Path) -> None:
     """Label some functions of the sample corpus: the first list of all saves a tenth."""
     lists = shipped_gate("instructions").lists
@@ -68,12 +87,17 @@ def labelled(path: Path) -> None:
     columns = Columns(open_backend().version, "x86_64", ("instructions",), lists, ())
     costs = np.full((len(rows), len(lists), 1), 20, np.int32)
     costs[:, 0] = 18
-    names = [np.array([getattr(row, name) for row in rows]) for name in ("identity", "package")]
-    splits = {row.package: "train" for row in rows}
-    sizes = np.full((len(rows), 1), 30, np.int32), np.full((len(rows), 1), 20, np.int32)
-    write_costs(
-        CostTable(columns, *names, splits, *sizes, costs, np.zeros((len(rows), 2, 0), np.int32)), path
+    table = CostTable(
+        columns,
+        np.array([row.identity for row in rows]),
+        np.array([row.package for row in rows]),
+        {row.package: "train" for row in rows},
+        np.full((len(rows), 1), 30, np.int32),
+        np.full((len(rows), 1), 20, np.int32),
+        costs,
+        np.zeros((len(rows), 2, 0), np.int32),
     )
+    write_costs(table, path)
 
 
 def test_a_policy_over_pass_lists_is_trained_and_followed(planish: Planish, tmp_path: Path) -> None:
@@ -86,10 +110,9 @@ def test_a_policy_over_pass_lists_is_trained_and_followed(planish: Planish, tmp_
     assert "minutes left" in said.err
     assert load_policy(file).programs == 12
     used = ("--set", f"policy={file}", "--store", store, "--format", "json", "--finalists", "1")
-    code = Path(__file__).parents[2] / "benchmarks" / "llvm_functions" / "utf8.ll"
     for searcher, trials in (("policy", 1), ("priority", 3)):
         sampled = () if searcher == "policy" else ("--set", "samples=3")
-        found = planish("tune", code, "--searcher", searcher, *sampled, *used)
+        found = planish("tune", CODE, "--searcher", searcher, *sampled, *used)
         assert found.code == 0, found.err
         assert json.loads(found.out)["trials"] == trials
 

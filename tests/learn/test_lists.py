@@ -29,9 +29,8 @@ SHAPE = ReaderShape(tuple(SIZES.values()), 448, len(LISTS), width=8, depth=1, he
 def made(seed: int = 0, shape: ReaderShape = SHAPE) -> SavedPolicy:
     """A network of chance."""
     random = np.random.default_rng(seed)
-    arrays = {
-        name: random.normal(size=size).astype(np.float32) / 4 for name, size in shape.parameters().items()
-    }
+    sizes = shape.parameters().items()
+    arrays = {name: (random.normal(size=size) / 4).astype(np.float32) for name, size in sizes}
     actions = tuple(map(",".join, LISTS))
     return SavedPolicy("chance", "llvm", instruction_schema(), actions, 2, shape, arrays, {}, 3)
 
@@ -111,7 +110,7 @@ def lessons() -> Lessons:
     shares[1::2, 1] = 0.1
     groups = np.array([f"p{n // 8}" for n in range(64)])
     whole = instruction_schema(), tuple(SIZES.values()), LISTS
-    return Lessons(seen, shares, np.full(64, 20, np.float32), groups, *whole)
+    return Lessons([str(n) for n in range(64)], seen, shares, np.full(64, 20, np.float32), groups, *whole)
 
 
 def test_training_learns_which_list_saves_where(tmp_path: Path) -> None:
@@ -131,23 +130,22 @@ def test_an_interrupted_training_goes_on_to_the_same_network(tmp_path: Path) -> 
     pytest.importorskip("torch")
     from planish.learn.language.training import Course, Epoch, train_reader
 
-    known, ends = lessons(), []
+    known = lessons()
     held = known.groups == "p3"
 
     def stop(epoch: Epoch) -> None:
         if epoch.number == 2:
             raise KeyboardInterrupt
 
-    for name, stops in (("whole", (None,)), ("parts", (stop, None))):
-        course = Course(4, 0, tmp_path / f"{name}.checkpoint", width=8, depth=1)
-        for each in stops:
-            _, arrays, metrics = train_reader(known, course, held, each or (lambda _: None))
-        ends.append((arrays, metrics))
-    assert ends[0][1] == ends[1][1]
-    for name, array in ends[0][0].items():
-        np.testing.assert_array_equal(array, ends[1][0][name])
+    whole, parts = (Course(4, 0, tmp_path / f"{name}.checkpoint", width=8, depth=1) for name in "ab")
+    _, arrays, metrics = train_reader(known, whole, held)
+    train_reader(known, parts, held, stop)
+    _, resumed, same = train_reader(known, parts, held)
+    assert metrics == same
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, resumed[name])
     with pytest.raises(PlanishError, match="is of another training"):
-        train_reader(known, Course(5, 0, tmp_path / "whole.checkpoint", width=8, depth=1), held)
+        train_reader(known, Course(5, 0, tmp_path / "a.checkpoint", width=8, depth=1), held)
 
 
 def test_labels_must_be_of_this_llvm_and_of_the_corpus() -> None:
@@ -168,18 +166,19 @@ def test_labels_must_be_of_this_llvm_and_of_the_corpus() -> None:
         np.tile(np.array([[[9], [12], [-1], [10]]], np.int32), (count, 1, 1)),
         np.zeros((count, 2, 0), np.int32),
     )
-    found = read_list_lessons(SAMPLE, table, "instructions", LISTS)
+    first, others = table.take(np.array([0])), table.take(np.array([1, 2]))
+    found = read_list_lessons(SAMPLE, [first, others], "instructions", LISTS)
     assert len(found) == count
     np.testing.assert_allclose(found.shares, np.tile([[0.1, 0, 0, 0]], (count, 1)), atol=1e-6)
     assert (found.observed[:, 0, 0] == 1).all()
     other = replace(table, columns=replace(columns, llvm="3.8.0"))
     with pytest.raises(PlanishError, match=r"the labels are of LLVM 3.8.0"):
-        read_list_lessons(SAMPLE, other, "instructions", LISTS)
+        read_list_lessons(SAMPLE, [other], "instructions", LISTS)
     strangers = replace(table, identities=np.array([f"{n:032x}" for n in range(count)]))
     with pytest.raises(PlanishError, match="the labels are of no function"):
-        read_list_lessons(SAMPLE, strangers, "instructions", LISTS)
+        read_list_lessons(SAMPLE, [strangers], "instructions", LISTS)
     with pytest.raises(PlanishError, match="the labels lack text_bytes"):
-        read_list_lessons(SAMPLE, table, "text_bytes", LISTS)
+        read_list_lessons(SAMPLE, [table], "text_bytes", LISTS)
 
 
 def test_a_file_that_is_none_is_told(tmp_path: Path) -> None:

@@ -41,6 +41,12 @@ def made(kind: str, seed: int = 0, steps: int = STEPS) -> SavedPolicy:
     return SavedPolicy("chance", "loops", SPACE.observed, actions, steps, shape, arrays, {"regret": 0.5}, 3)
 
 
+def shape_of(policy: SavedPolicy) -> Shape:
+    """Its network's, which walks."""
+    assert isinstance(policy.shape, Shape)
+    return policy.shape
+
+
 def observed(count: int) -> NDArray[np.float32]:
     """What a network reads of some candidates."""
     seen = np.stack([SPACE.observe(SPACE.sample(rng(0, number))) for number in range(count)])
@@ -50,8 +56,8 @@ def observed(count: int) -> NDArray[np.float32]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_candidates_do_not_depend_on_each_other(kind: str) -> None:
     policy, rows = made(kind), observed(6)
-    together = scores(np, policy.shape, policy.parameters, rows)
-    alone = [scores(np, policy.shape, policy.parameters, rows[i : i + 1])[0] for i in range(6)]
+    together = scores(np, shape_of(policy), policy.parameters, rows)
+    alone = [scores(np, shape_of(policy), policy.parameters, rows[i : i + 1])[0] for i in range(6)]
     np.testing.assert_allclose(together, np.stack(alone), rtol=1e-4, atol=1e-4)
 
 
@@ -59,10 +65,10 @@ def test_rows_that_are_no_loops_change_nothing() -> None:
     """Attention of a nest in ten rows is attention of the same nest in as many rows as it has loops."""
     policy, rows = made("attention"), observed(1)[:, :, :]
     loops = int(rows[0, :, -2].sum())
-    short = replace(policy.shape, rows=loops)
+    short = replace(shape_of(policy), rows=loops)
     places_ = {**policy.parameters, "places": policy.parameters["places"][:loops]}
     np.testing.assert_allclose(
-        scores(np, policy.shape, policy.parameters, rows),
+        scores(np, shape_of(policy), policy.parameters, rows),
         scores(np, short, places_, rows[:, :loops]),
         rtol=1e-4,
         atol=1e-4,
@@ -77,7 +83,7 @@ def test_fully_connected_layers_are_sums_of_products() -> None:
         sums = [sum(h * float(w) for h, w in zip(hidden, column, strict=True)) for column in weights.T]
         hidden = [total + float(b) for total, b in zip(sums, bias, strict=True)]
         hidden = hidden if layer == 2 else [max(0.0, value) for value in hidden]
-    found = scores(np, policy.shape, policy.parameters, rows)[1]
+    found = scores(np, shape_of(policy), policy.parameters, rows)[1]
     np.testing.assert_allclose(found, hidden, rtol=1e-3, atol=1e-3)
 
 
@@ -86,8 +92,10 @@ def test_torch_computes_what_numpy_does(kind: str) -> None:
     torch = pytest.importorskip("torch")
     policy, rows = made(kind), observed(5)
     tensors = {name: torch.from_numpy(array) for name, array in policy.parameters.items()}
-    found = scores(torch, policy.shape, tensors, torch.from_numpy(rows)).numpy()
-    np.testing.assert_allclose(found, scores(np, policy.shape, policy.parameters, rows), rtol=1e-3, atol=1e-3)
+    found = scores(torch, shape_of(policy), tensors, torch.from_numpy(rows)).numpy()
+    np.testing.assert_allclose(
+        found, scores(np, shape_of(policy), policy.parameters, rows), rtol=1e-3, atol=1e-3
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)

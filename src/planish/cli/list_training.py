@@ -8,18 +8,26 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from planish.learn.language.training import Epoch
     from planish.learn.policy import SavedPolicy
 
 
 def learnt_lists(
-    corpus: Path | None, labels: Path | None, objective: str, path: Path, epochs: int, seed: int, device: str
+    corpus: Path | None,
+    labels: Sequence[Path],
+    objective: str,
+    path: Path,
+    epochs: int,
+    seed: int,
+    device: str,
 ) -> SavedPolicy:
     """Train a policy over pass lists on functions of a corpus and what lists cost on them.
 
     Args:
         corpus: a corpus.
-        labels: what `planish corpus costs` wrote.
+        labels: files that `planish corpus costs` wrote.
         objective: what is to be made less.
         path: where the policy will go; the checkpoint lies beside it.
         epochs: how often all is read.
@@ -32,7 +40,7 @@ def learnt_lists(
     from planish.core import PlanishError
     from planish.learn.policy import SavedPolicy
 
-    if corpus is None or labels is None:
+    if corpus is None or not labels:
         raise PlanishError(
             "a policy over pass lists learns from a corpus and labels",
             "Give --corpus and --labels: planish corpus build, planish corpus costs.",
@@ -46,7 +54,7 @@ def learnt_lists(
     from planish.learn.labels import read_costs
 
     lists = shipped_gate(objective).lists
-    lessons = read_list_lessons(corpus, read_costs(labels), objective, lists)
+    lessons = read_list_lessons(corpus, [read_costs(file) for file in labels], objective, lists)
     held = held_back(lessons.groups)
     typer.echo(f"{len(lessons):,} functions, {held.sum():,} of them tell when to stop", err=True)
     checkpoint = path.with_name(path.stem + ".checkpoint")

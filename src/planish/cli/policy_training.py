@@ -65,7 +65,8 @@ def train(
         Path | None, typer.Option("--corpus", metavar="CORPUS", help="llvm: whose functions are read.")
     ] = None,
     labels: Annotated[
-        Path | None, typer.Option("--labels", metavar="FILE", help="llvm: what planish corpus costs wrote.")
+        list[Path] | None,
+        typer.Option("--labels", metavar="FILE", help="llvm: what planish corpus costs wrote; repeatable."),
     ] = None,
     objective: Annotated[
         Literal["instructions", "text_bytes"], typer.Option("--objective", help="llvm: what is made less.")
@@ -90,7 +91,7 @@ def train(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.with_name(path.name + ".part").touch()
     if level == "llvm":
-        found = learnt_lists(corpus, labels, objective, path, epochs, seed, device)
+        found = learnt_lists(corpus, labels or [], objective, path, epochs, seed, device)
     elif algorithm == "imitation":
         found = _imitated(level, space, store, path, network, epochs, seed)
     else:

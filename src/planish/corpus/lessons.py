@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from planish.core import PlanishError
 from planish.corpus.reading import read_corpus
+from planish.corpus.row import Row
 from planish.learn.labels import CostTable
 from planish.learn.language import Lessons
 from planish.llvm.backend import Backend, IRError, open_backend
@@ -23,52 +24,71 @@ HELD = 8
 
 
 def read_list_lessons(
-    corpus: Path, table: CostTable, objective: str, lists: Sequence[tuple[str, ...]], split: str = "train"
+    corpus: Path,
+    tables: Sequence[CostTable],
+    objective: str,
+    lists: Sequence[tuple[str, ...]],
+    split: str = "train",
 ) -> Lessons:
     """Read functions before and after -Oz, with what each list saves on them.
 
     Args:
         corpus: the folder of a corpus, or a file of JSON lines.
-        table: what lists cost on functions.
+        tables: what lists cost on functions; no function is in two of them.
         objective: what is to be made less.
-        lists: some of the table's, in the order in which all are run.
+        lists: some of each table's, in the order in which all are run.
         split: of the packages to be read.
 
     Raises:
-        PlanishError: there is no corpus; the table is of another LLVM, lacks a list or an objective, or has
-            none of the corpus' functions.
+        PlanishError: there is no corpus; a table is of another LLVM, lacks a list or the objective, or they
+            have none of the corpus' functions.
     """
-    columns, backend = table.columns, open_backend()
-    if backend.version != columns.llvm:
-        what = f"the labels are of LLVM {columns.llvm}, and this is {backend.version}"
-        raise PlanishError(what, "Make others: planish corpus costs CORPUS FILE.")
-    if objective not in columns.objectives or not {*lists} <= {*columns.lists}:
-        what = f"the labels lack {objective if objective not in columns.objectives else 'some lists'}"
-        raise PlanishError(what, "Make others: planish corpus costs CORPUS FILE.")
-    place = {name: row for row, name in enumerate(table.identities.tolist())}
-    rows, observed = list[int](), list[NDArray[np.int16]]()
+    backend = open_backend()
+    known: dict[str, tuple[NDArray[np.float32], float]] = {}
+    for table in tables:
+        known |= _labels(table, objective, lists, backend.version)
+    rows, observed = list[Row](), list[NDArray[np.int16]]()
     for row in read_corpus(corpus, split):
-        found = _observed(backend, row.ir) if row.identity in place else None
+        found = _observed(backend, row.ir) if row.identity in known else None
         if found is not None:
-            rows.append(place[row.identity])
+            rows.append(row)
             observed.append(found)
     if not rows:
-        raise PlanishError(
-            f"the labels are of no function of {corpus}", "planish corpus costs CORPUS FILE makes them."
-        )
-    some = table.take(np.array(rows))
-    baseline = some.baseline[:, columns.objectives.index(objective)].astype(np.float32)
-    saved = some.saved(objective)[:, [columns.lists.index(passes) for passes in lists]]
-    shares = (saved / np.maximum(baseline, 1)[:, None]).astype(np.float32)
-    schema = instruction_schema(objective)
+        what = f"the labels are of no function of {corpus}"
+        raise PlanishError(what, "planish corpus costs CORPUS FILE makes them.")
+    labels = [known[row.identity] for row in rows]
     return Lessons(
-        np.stack(observed), shares, baseline, some.packages, schema, tuple(SIZES.values()), tuple(lists)
+        [row.identity for row in rows],
+        np.stack(observed),
+        np.stack([shares for shares, _ in labels]),
+        np.array([baseline for _, baseline in labels], np.float32),
+        np.array([row.package for row in rows]),
+        instruction_schema(objective),
+        tuple(SIZES.values()),
+        tuple(lists),
     )
 
 
+def _labels(
+    table: CostTable, objective: str, lists: Sequence[tuple[str, ...]], llvm: str
+) -> Mapping[str, tuple[NDArray[np.float32], float]]:
+    """Give what each list saves on each function, as a share of what it costs after -Oz, and that cost."""
+    columns, hint = table.columns, "Make others: planish corpus costs CORPUS FILE."
+    if columns.llvm != llvm:
+        raise PlanishError(f"the labels are of LLVM {columns.llvm}, and this is {llvm}", hint)
+    if objective not in columns.objectives or not {*lists} <= {*columns.lists}:
+        lacks = "some lists" if objective in columns.objectives else objective
+        raise PlanishError(f"the labels lack {lacks}", hint)
+    baseline = table.baseline[:, columns.objectives.index(objective)]
+    saved = table.saved(objective)[:, [columns.lists.index(passes) for passes in lists]]
+    shares = (saved / np.maximum(baseline, 1)[:, None]).astype(np.float32)
+    return dict(zip(table.identities.tolist(), zip(shares, baseline.tolist(), strict=True), strict=True))
+
+
 def held_back(packages: NDArray[np.str_]) -> NDArray[np.bool_]:
-    """Tell which functions are of a package that tells when to stop."""
-    return np.isin(packages, np.unique(packages)[::HELD])
+    """Tell which functions are of a package that tells when to stop; none where there is but one package."""
+    names = np.unique(packages)
+    return np.isin(packages, names[::HELD] if len(names) > 1 else [])
 
 
 def _observed(backend: Backend, ir: str) -> NDArray[np.int16] | None:

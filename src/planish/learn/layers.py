@@ -11,16 +11,28 @@ Array = Any
 Parameters = Mapping[str, Array]
 
 
-def mixed(xp: ModuleType, heads: int, mine: Parameters, rows: Array, there: Array) -> Array:
-    """Attend to the rows that there are."""
+def mixed(
+    xp: ModuleType, heads: int, mine: Parameters, rows: Array, there: Array, *, fused: bool = False
+) -> Array:
+    """Attend to the rows that there are.
+
+    Args:
+        xp: `numpy` or `torch`.
+        heads: of attention.
+        mine: the layer's matrices.
+        rows: (programs, rows, width).
+        there: which rows there are, as 1 and 0.
+        fused: by torch's own operator, which never has all weights in memory, and is four times as fast for
+            long programs; it does not bound them.
+    """
     many, count, width = rows.shape
     parts = (many, count, heads, width // heads)
     query, key, value = (
         xp.swapaxes((rows @ mine[name]).reshape(parts), 1, 2) for name in ("query", "key", "value")
     )
     here = there.reshape((many, 1, 1, count))
-    if hasattr(xp, "nn"):  # torch never has all weights in memory: four times as fast for long programs
-        shared = xp.nn.functional.scaled_dot_product_attention(query, key, value, 30 * (here - 1))
+    if fused:
+        shared = xp.nn.functional.scaled_dot_product_attention(query, key, value, 1e9 * (here - 1))
     else:
         weight = xp.exp(xp.clip(query @ xp.swapaxes(key, 2, 3) / (width // heads) ** 0.5, -30, 30)) * here
         shared = weight / (weight.sum(axis=-1, keepdims=True) + 1e-9) @ value

@@ -20,6 +20,7 @@ class Lessons:
     """Programs, and what each of some lists saves on them.
 
     Args:
+        identities: of programs.
         observed: (programs, rows, columns), as the level's space gives it.
         shares: (programs, lists), what each saves over the baseline, as a share of it; not below 0.
         baseline: (programs,), what the baseline costs.
@@ -29,6 +30,7 @@ class Lessons:
         lists: texts of the steps of each list, in the order in which all are run.
     """
 
+    identities: Sequence[str]
     observed: NDArray[np.int16]
     shares: Floats
     baseline: Floats

@@ -91,7 +91,8 @@ def packed(shape: ReaderShape, observed: NDArray[np.integer]) -> Packed:
     programs, places = np.nonzero(rows[..., 0])
     part = rows[programs, places, 0] - 1
     np.add.at(counts, (programs[:, None], part[:, None], words[programs, places]), 1)
-    return Packed(words, order, parts, np.log1p(counts).reshape(len(rows), -1) / 4)
+    shares = (np.log1p(counts) / 4).reshape(len(rows), -1)
+    return Packed(words, order, parts, shares.astype(np.float32))
 
 
 def outputs(
@@ -110,7 +111,7 @@ def outputs(
     hidden = parameters["words"][words].sum(axis=-2) + parameters["places"][places]
     for layer in range(shape.depth):
         mine = {name: parameters[f"{layer} {name}"] for name in ("query", "key", "value", "mixed")}
-        hidden = hidden + mixed(xp, shape.heads, mine, normed(xp, hidden), there)
+        hidden = hidden + mixed(xp, shape.heads, mine, normed(xp, hidden), there, fused=xp is not np)
         up = normed(xp, hidden) @ parameters[f"{layer} up"] + parameters[f"{layer} up bias"]
         hidden = hidden + positive(up) @ parameters[f"{layer} down"] + parameters[f"{layer} down bias"]
     means = xp.swapaxes(parts, 1, 2) @ normed(xp, hidden) / (parts.sum(axis=1)[..., None] + 1e-6)

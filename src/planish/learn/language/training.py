@@ -80,7 +80,7 @@ def train_reader(
     Args:
         lessons: what is known.
         course: how.
-        held: (programs,), those that tell when to stop; they are not learnt from.
+        held: (programs,), those that tell when to stop, and are not learnt from; with none, all do.
         told: is told of each epoch.
 
     Returns:
@@ -106,7 +106,8 @@ class _Training:
 
     def __init__(self, lessons: Lessons, shape: ReaderShape, course: Course, held: NDArray[np.bool_]) -> None:
         self._shape, self._course, self._lessons = shape, course, lessons
-        self._mine, self._held = np.flatnonzero(~held), np.flatnonzero(held)
+        self._mine = np.flatnonzero(~held)
+        self._held = np.flatnonzero(held) if held.any() else self._mine
         self._lengths = (lessons.observed[:, :, 0] > 0).sum(axis=1)
         self._gains, self._best = lessons.gains() / GAIN, lessons.shares.max(axis=1, keepdims=True)
         self._batches = math.ceil(len(self._mine) / BATCH)

@@ -129,7 +129,7 @@ def _read(path: Path, about: dict[str, Any], arrays: Mapping[str, NDArray[np.flo
 def _shape(told: dict[str, Any]) -> Shape | ReaderShape:
     if told["kind"] != "reader":
         return Shape(**told)
-    return ReaderShape(**{**told, "sizes": tuple(told["sizes"])})
+    return ReaderShape(tuple(told.pop("sizes")), **told)
 
 
 def policies_folder() -> Path:

@@ -1,0 +1,78 @@
+"""What a policy over pass lists saves on functions of packages that it has not learnt from, beside the gate.
+
+    python experiments/pass_lists.py CORPUS [--table experiments/labels/functions.npz] [--policy FILE]
+
+Costs are those of the table: nothing is run but -Oz, whose code the policy reads. -Oz stands behind all rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from gate import EVALUATIONS, LABELS, auc, interval, matrix, row, spend, static
+from planish.corpus.lessons import read_list_lessons
+from planish.learn.cost import shipped_gate
+from planish.learn.labels import CostTable, read_costs
+from planish.learn.language import GAIN, ReaderShape, expected
+from planish.learn.language.network import HEADS
+from planish.learn.policy import SavedPolicy, load_policy, places
+from planish.llvm.passes import load_coreset
+
+
+def main() -> None:
+    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given.add_argument("corpus", type=Path)
+    given.add_argument("--table", type=Path, default=LABELS)
+    given.add_argument("--policy", type=Path, default=places().get("llvm"))
+    asked = given.parse_args()
+    show(load_policy(asked.policy), asked.corpus, read_costs(asked.table))
+
+
+def show(policy: SavedPolicy, corpus: Path, table: CostTable) -> None:
+    assert isinstance(policy.shape, ReaderShape)
+    objective, lists = policy.schema.name.rpartition("/")[2], [tuple(a.split(",")) for a in policy.actions]
+    parts = [read_list_lessons(corpus, [table], objective, lists, split) for split in ("validation", "test")]
+    names = [name for part in parts for name in part.identities]
+    place = {name: number for number, name in enumerate(table.identities.tolist())}
+    held = table.take(np.array([place[name] for name in names]))
+    observed = np.concatenate([part.observed for part in parts])
+    said = expected(policy.shape, policy.parameters, observed)
+    baseline = held.baseline[:, held.columns.objectives.index(objective)]
+    saved, best = matrix(held, objective, lists), held.saved(objective).max(axis=1)
+    gate, coreset = shipped_gate(objective), matrix(held, objective, load_coreset(objective))
+    trees = gate.gains(held.features, held.unoptimised, held.baseline)
+    mine = (np.maximum(said[:, 0], 0) * GAIN * baseline[:, None]).astype(np.float32)
+    packages, learnt = len(set(held.packages.tolist())), policy.programs
+    told, gates = auc(mine.sum(axis=1), best > 0), auc(trees.sum(axis=1), best > 0)
+    print(
+        f"## {objective}: {len(held):,} functions of {packages} packages, learnt from {learnt:,} of others\n"
+    )
+    print(
+        f"Whether one can be improved is told with AUC {told:.3f} by the policy, {gates:.3f} by the gate.\n"
+    )
+    print(f"| % saved over -Oz, evaluations a function | {' | '.join(map(str, EVALUATIONS))} |")
+    print("|---" * (len(EVALUATIONS) + 1) + "|")
+    probable = np.argsort(-said[:, HEADS.index("choice")], axis=1, kind="stable")
+    gated, read = spend(trees, matrix(held, objective, gate.lists)), spend(mine, saved)
+    shown = {
+        "each alike: coreset, in its order": static(coreset),
+        "each alike: the policy's lists, the most probable first": static(
+            np.take_along_axis(saved, probable, axis=1)
+        ),
+        "spent over all: the gate": gated,
+        "spent over all: the policy": read,
+    }
+    if tuple(lists) == gate.lists:
+        shown["spent over all: the mean of both"] = spend((mine + trees) / 2, saved)
+    for name, spent in shown.items():
+        row(name, [f"{each.sum() / baseline.sum():.2%}" for each in spent])
+    for name, spent in list(shown.items())[3:]:
+        pairs = zip(spent, gated, strict=True)
+        row(f"{name}, less the gate", [interval(a - b, baseline, held.packages) for a, b in pairs])
+
+
+if __name__ == "__main__":
+    main()
