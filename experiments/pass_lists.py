@@ -66,7 +66,7 @@ def show(policy: SavedPolicy, corpus: Path, table: CostTable) -> None:
         "spent over all: the policy": read,
     }
     if tuple(lists) == gate.lists:
-        shown["spent over all: the mean of both"] = spend((mine + trees) / 2, saved)
+        shown["spent over all: the mean of both"] = spend(((mine + trees) / 2).astype(np.float32), saved)
     for name, spent in shown.items():
         row(name, [f"{each.sum() / baseline.sum():.2%}" for each in spent])
     for name, spent in list(shown.items())[3:]:

@@ -82,6 +82,12 @@ def test_samples_are_the_lists_each_once_and_the_greedy_one_is_first() -> None:
     assert passes_of(next(followed(policy, here))) == samples[0]
 
 
+def test_lists_of_what_the_space_lacks_are_left_out() -> None:
+    here = space("sroa<modify-cfg>", "gvn")
+    samples = {passes_of(one) for one in priority_samples(policy_of(made()), here)}
+    assert samples == set(LISTS[:2])
+
+
 def test_it_is_kept_as_it_is(tmp_path: Path) -> None:
     policy, path = made(), tmp_path / "policy-some.safetensors"
     write_policy(policy, path)
@@ -93,8 +99,8 @@ def test_it_is_kept_as_it_is(tmp_path: Path) -> None:
 def test_what_does_not_fit_is_told(tmp_path: Path) -> None:
     path = tmp_path / "some.safetensors"
     write_policy(made(), path)
-    with pytest.raises(PlanishError, match="has steps that there are not here: adce"):
-        policy_for(space("sroa<modify-cfg>", "gvn"), str(path))
+    with pytest.raises(PlanishError, match="writes lists of steps that there are not here: adce"):
+        policy_for(space("gvn"), str(path))
     older = replace(made(), schema=replace(instruction_schema(), version=0))
     write_policy(older, path)
     with pytest.raises(PlanishError, match="has learnt from version 0 of llvm/instructions"):

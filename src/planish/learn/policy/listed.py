@@ -28,7 +28,7 @@ class ListPolicy:
     """Writes one of the lists that its network knows, a step at a time.
 
     The probability of a step is that of all lists which go on so; thus the lists are as probable as the
-    network has them.
+    network has them. Lists with a step that the space lacks, as where a pass breaks the module, are left out.
 
     Args:
         saved: the network, and what it is for.
@@ -50,8 +50,11 @@ class ListPolicy:
         observed = space.observe(space.start())[None]
         said = expected(self._shape, self._saved.parameters, observed)[0, HEADS.index("choice")]
         steps = {str(step): step for step in space.actions}
-        lists = [tuple(steps[text] for text in actions.split(",")) for actions in self._saved.actions]
-        return Reading(space.start(), tuple(zip(lists, said.astype(float).tolist(), strict=True)))
+        ways = [
+            (tuple(steps[text] for text in self._saved.actions[place].split(",")), float(said[place]))
+            for place in self._saved.written(steps)
+        ]
+        return Reading(space.start(), tuple(ways))
 
     def extend(self, state: PolicyState, step: Step) -> Reading:
         """Keep the lists that go on with a step."""
