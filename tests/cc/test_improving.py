@@ -114,6 +114,7 @@ def test_fast_code_is_clangs_and_that_is_said(place: Place) -> None:
     assert done.returncode == 0
     assert done.stderr.count("\n") == 1
     assert "only smaller" in done.stderr
+    assert "planish tune --per-function --objective time" in done.stderr
     assert (place.folder / "mixed.o").exists()
 
 

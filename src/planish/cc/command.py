@@ -11,6 +11,10 @@ from planish.cc.response import ResponseError, expand
 from planish.cc.settings import Settings, UsageError, read_settings, say
 
 NO_CLANG = 5
+_FASTER = (
+    "planish cc makes code only smaller (-Oz, -Os): to be faster a program has to be run, which "
+    "'planish tune --per-function --objective time' does"
+)
 _USAGE = 2
 # What build systems compile to learn of the compiler: nobody keeps it, and there is much of it.
 _PROBES = (
@@ -92,7 +96,7 @@ def _is_ours(invocation: Invocation, settings: Settings) -> bool:
     if invocation.asks or not any(source.language for source in invocation.sources) or _is_probe(invocation):
         return False
     if settings.for_time and invocation.is_fast:
-        settings.fall_back("planish cc cannot make code faster yet, only smaller (-Oz, -Os)")
+        settings.fall_back(_FASTER)
     return invocation.is_small
 
 
