@@ -17,6 +17,7 @@ from planish.hlo.edits import (
     ReplaceOperand,
     ScaleConstant,
     SetAttribute,
+    Shrink,
     TileBatch,
     propose,
 )
@@ -76,7 +77,9 @@ def test_an_unknown_kind_of_edit_is_named() -> None:
 def test_every_kind_of_edit_is_drawn() -> None:
     draft = original(read_program(EXAMPLES / "2fcnet.mlir"))
     drawn = {type(propose(draft, rng(3, i))[0]).__name__ for i in range(300)}
-    assert drawn == set(EDITS) - {"TileBatch"}, "a training step mixes its examples"
+    assert drawn == set(EDITS) - {"TileBatch", "Shrink"}, (
+        "a training step mixes its examples, and has no pictures"
+    )
 
 
 def test_a_bypass_has_users_take_an_operand_of_what_is_deleted() -> None:
@@ -170,15 +173,19 @@ def test_what_is_remembered_does_not_matter() -> None:
 
 def test_what_the_structure_of_a_network_suggests_is_measured_first() -> None:
     space = PatchSpace(read_program(EXAMPLES / "mobilenet.mlir"))
-    edits = [seed.steps[0] for seed in space.seeds()]
+    seeds = space.seeds()
+    edits = [seed.steps[0] for seed in seeds if len(seed.steps) == 1]
     assert [edit.examples for edit in edits if isinstance(edit, TileBatch)] == [50, 20, 10, 5]
     joints = {"215", "360", "433", "578", "651", "724", "869", "942", "1087", "1160"}
     bypasses = [edit for edit in edits if isinstance(edit, DeleteOp)]
     assert joints <= {edit.op for edit in bypasses}, "a block is kept"
     assert len(bypasses) == 18, "others are several blocks, or a convolution that keeps its type"
+    assert [edit.pixels for edit in edits if isinstance(edit, Shrink)] == [30, 28, 26, 24]
+    together = [set(seed.steps) for seed in seeds if len(seed.steps) == 3]
+    assert all({TileBatch(10), Shrink("arg158", 30)} < found for found in together)
+    assert {edit for found in together for edit in found} >= set(bypasses), "each block, with both"
     asked = make_searcher("nsga2", space, BOTH, 1).ask(100)
-    assert [candidate.steps[0] for candidate in asked[: len(edits)]] == edits
-    assert len(asked) == 24
+    assert asked == seeds[: len(asked)]
 
 
 def test_half_of_the_mutations_are_what_the_structure_suggests_and_the_patch_lacks() -> None:

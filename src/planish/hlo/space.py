@@ -20,7 +20,7 @@ from planish.hlo.edits import EDITS, Draft, Edit, TileBatch, propose
 from planish.hlo.patch import extended, original, replay
 from planish.hlo.patch_features import SCHEMA, Original, patch_features
 from planish.hlo.program import Program
-from planish.hlo.structure import structural
+from planish.hlo.structure import combined, structural
 from planish.hlo.wanted import Wants, wanted
 
 if TYPE_CHECKING:
@@ -120,10 +120,17 @@ class PatchSpace:
         return structural(self.draft(self.start()), self._kinds)
 
     def seeds(self, context: SearchContext = UNTAUGHT) -> Sequence[Candidate]:
-        """List each edit alone that a module's structure suggests, of the kinds that mutation draws from."""
+        """List what a module's structure suggests, of the kinds that mutation draws from.
+
+        Tiles alone come first, then what is combined with them, then all other edits alone.
+        """
         del context
-        alone = (Candidate((edit,)) for edit in self._suggested)
-        return [candidate for candidate in alone if self._is_valid(candidate)]
+        together = () if self._kinds else combined(self.draft(self.start()))
+        tiles = [edit for edit in self._suggested if isinstance(edit, TileBatch)]
+        others = [edit for edit in self._suggested if not isinstance(edit, TileBatch)]
+        ordered = (*((edit,) for edit in tiles), *together, *((edit,) for edit in others))
+        patches = dict.fromkeys(Candidate(tuple(edits)) for edits in ordered)
+        return [candidate for candidate in patches if self._is_valid(candidate)]
 
     def focused(self, candidates: Sequence[Candidate]) -> PatchSpace:
         """Give this space: all draws are alike."""

@@ -7,6 +7,7 @@ from planish.hlo.edits.module_draft import Draft
 from planish.hlo.edits.operation_edits import CopyOp, DeleteOp, MoveOp, SwapOps
 from planish.hlo.edits.propose import EXACT, applied, propose
 from planish.hlo.edits.rules import fixed_operations
+from planish.hlo.edits.shrink import Shrink, shrinks
 from planish.hlo.edits.steps import EDITS
 from planish.hlo.edits.tile_batch import TileBatch
 
@@ -23,9 +24,11 @@ __all__ = [
     "ReplaceOperand",
     "ScaleConstant",
     "SetAttribute",
+    "Shrink",
     "SwapOps",
     "TileBatch",
     "applied",
     "fixed_operations",
     "propose",
+    "shrinks",
 ]

@@ -13,6 +13,7 @@ from planish.core import ScheduleError
 from planish.hlo.edits.mirror import Mirror, holder
 from planish.hlo.edits.resize import Resize, build_resize, check_resize
 from planish.hlo.ir import (
+    UID,
     canonical_hash,
     first_line,
     functions,
@@ -24,6 +25,7 @@ from planish.hlo.ir import (
     uid_of,
     walk,
 )
+from planish.hlo.shrinking import Smaller, shrunk
 from planish.hlo.tiling import batch_of, tiled
 
 Source = tuple[str, Resize]
@@ -42,6 +44,7 @@ class Draft:
 
     Attributes:
         examples: of a batch that are computed at a time, once all is edited; 0: all of them.
+        smaller: values, by name, whose pictures keep a part of their pixels, once all is edited.
     """
 
     def __init__(self, root: ir.Operation, function: str, fixed: frozenset[str]) -> None:
@@ -52,7 +55,7 @@ class Draft:
         """Copy the draft."""
         copy = Draft.__new__(Draft)
         copy._take(self.root, self.function, self.fixed, self.mirror.copy())
-        copy.examples = self.examples
+        copy.examples, copy.smaller = self.examples, dict(self.smaller)
         return copy
 
     def _take(self, root: ir.Operation, function: str, fixed: frozenset[str], mirror: Mirror) -> None:
@@ -62,23 +65,37 @@ class Draft:
         self._live: frozenset[str] | None = None
         self._identity = ""
         self.examples = 0
+        self.smaller: dict[str, Smaller] = {}
 
     def verify(self) -> None:
-        """Raise ScheduleError where the module is not valid, or cannot be tiled as it should be."""
+        """Raise ScheduleError where the module is not valid, or cannot be tiled or shrunk as it should be."""
         self._identity = ""
         _verify(self.root)
-        if self.examples:
+        if self.examples or self.smaller:
             _verify(self.finished())
 
     def finished(self) -> ir.Operation:
-        """Give the module that is run, not to be changed: the draft's own, or a new one in tiles."""
-        return tiled(self.root, self.function, self.examples) if self.examples else self.root
+        """Give the module that is run, not to be changed: the draft's own, or a new one."""
+        root = self._shrunk() if self.smaller else self.root
+        return tiled(root, self.function, self.examples) if self.examples else root
+
+    def _shrunk(self) -> ir.Operation:
+        copy = self.clone()
+        # All values are found before anything is put between them.
+        found = [(copy.value(name), smaller) for name, smaller in sorted(self.smaller.items())]
+        for value, smaller in found:
+            shrunk(copy._body, value, smaller)
+        for number, op in enumerate(walk(copy._body.owner.operation)[1:]):
+            set_uid(op, f"{uid_of(op)}.{number}" if UID in op.attributes else f"small.{number}")
+        _verify(copy.root)
+        return copy.root
 
     def identity(self) -> str:
         """Name what the verified module computes, and in what tiles."""
         if not self._identity:
             tiles = f" in tiles of {self.examples}" if self.examples else ""
-            self._identity = canonical_hash(self.root) + tiles
+            root = self._shrunk() if self.smaller else self.root
+            self._identity = canonical_hash(root) + tiles
         return self._identity
 
     def batch(self) -> int:

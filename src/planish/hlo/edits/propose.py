@@ -16,6 +16,7 @@ from planish.hlo.edits.other_attributes import CHANGEABLE, other_attributes
 from planish.hlo.edits.other_constants import can_scale, splat_value
 from planish.hlo.edits.random_choices import Visible, free_operands, pick, repairs, replacement, targets
 from planish.hlo.edits.resize import Resize, plan_resize
+from planish.hlo.edits.shrink import Shrink, shrinks
 from planish.hlo.edits.tile_batch import TileBatch, sizes
 from planish.hlo.ir import TensorType
 
@@ -167,6 +168,10 @@ def _tile_batch(draft: Draft, rng: Generator) -> TileBatch:
     return TileBatch(pick([size for size in found if size != draft.examples], rng))
 
 
+def _shrink(draft: Draft, rng: Generator) -> Shrink:
+    return pick(shrinks(draft), rng)
+
+
 PROPOSALS: Mapping[str, Callable[[Draft, Generator], Edit]] = {
     "CopyOp": _copy,
     "DeleteOp": _delete,
@@ -178,6 +183,7 @@ PROPOSALS: Mapping[str, Callable[[Draft, Generator], Edit]] = {
     "ScaleConstant": _scale_constant,
     "ReplaceConstant": _replace_constant,
     "TileBatch": _tile_batch,
+    "Shrink": _shrink,
 }
 """Name of an edit, or of a way to draw one, to what draws it; they raise ScheduleError where they find none.
 

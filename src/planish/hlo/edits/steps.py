@@ -1,8 +1,8 @@
 """The edits of GEVO-ML, as steps: each carries its repair, so that a patch replays to the same module.
 
 `CopyOp` and `DeleteOp` are those of the paper (section 4.1); `ReplaceOperand`, `SwapOps` and `MoveOp` are of
-its predecessor GEVO; `TileBatch` is ours, and changes no answer; the others are what its section 7 leaves
-to the future. Operations are named by their
+its predecessor GEVO; `TileBatch` is ours, and changes no answer, and so is `Shrink`, which does; the others
+are what its section 7 leaves to the future. Operations are named by their
 ids, values as `planish.hlo.edits.module_draft` says. What an edit makes has ids that begin with the edit's
 content hash, the same in every patch, so that other edits may refer to them.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 from planish.hlo.edits.changing import ReplaceConstant, ReplaceOperand, ScaleConstant, SetAttribute
 from planish.hlo.edits.edit import Edit
 from planish.hlo.edits.operation_edits import CopyOp, DeleteOp, MoveOp, SwapOps
+from planish.hlo.edits.shrink import Shrink
 from planish.hlo.edits.tile_batch import TileBatch
 
 EDITS: dict[str, type[Edit]] = {
@@ -26,6 +27,7 @@ EDITS: dict[str, type[Edit]] = {
         ScaleConstant,
         ReplaceConstant,
         TileBatch,
+        Shrink,
     )
 }
 """Name to class of every edit."""

@@ -1,0 +1,158 @@
+"""Fewer pixels: what is left is what the network computes of smaller pictures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from hlo.modules import evaluate
+from planish.core import Candidate, ScheduleError, candidate_from_json, rng
+from planish.hlo import Program, program_from
+from planish.hlo.edits import EDITS, Shrink, TileBatch, propose
+from planish.hlo.patch import original, replay
+from planish.hlo.space import PatchSpace
+
+
+def network(side: int) -> str:
+    """A convolution, one by slices and products with a stride of 2, a product, and the mean of all pixels."""
+    half, big, pixels = (side + 1) // 2, side + 2, ((side + 1) // 2) ** 2
+    ends = [big - 3 + k - (big - 3) % 2 + 1 for k in range(3)]
+    return f"""
+func.func public @main(%x: tensor<4x{side}x{side}x2xf32>, %k: tensor<3x3x2x4xf32>, %w: tensor<4x3xf32>,
+                       %b: tensor<4xf32>) -> tensor<4x3xf32> {{
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %six = stablehlo.constant dense<6.0> : tensor<f32>
+  %c = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+    window = {{stride = [1, 1], pad = [[1, 1], [1, 1]]}}
+    {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}}
+    : (tensor<4x{side}x{side}x2xf32>, tensor<3x3x2x4xf32>) -> tensor<4x{side}x{side}x4xf32>
+  %shift = stablehlo.broadcast_in_dim %b, dims = [3] : (tensor<4xf32>) -> tensor<4x{side}x{side}x4xf32>
+  %d = stablehlo.add %c, %shift : tensor<4x{side}x{side}x4xf32>
+  %r = stablehlo.clamp %zero, %d, %six : (tensor<f32>, tensor<4x{side}x{side}x4xf32>, tensor<f32>)
+    -> tensor<4x{side}x{side}x4xf32>
+  %p = stablehlo.pad %r, %zero, low = [0, 1, 1, 0], high = [0, 1, 1, 0], interior = [0, 0, 0, 0]
+    : (tensor<4x{side}x{side}x4xf32>, tensor<f32>) -> tensor<4x{big}x{big}x4xf32>
+  %s0 = stablehlo.slice %p [0:4, 0:{ends[0]}:2, 2:{ends[2]}:2, 0:4]
+    : (tensor<4x{big}x{big}x4xf32>) -> tensor<4x{half}x{half}x4xf32>
+  %s1 = stablehlo.slice %p [0:4, 1:{ends[1]}:2, 1:{ends[1]}:2, 0:4]
+    : (tensor<4x{big}x{big}x4xf32>) -> tensor<4x{half}x{half}x4xf32>
+  %s = stablehlo.subtract %s0, %s1 : tensor<4x{half}x{half}x4xf32>
+  %y = stablehlo.dot_general %s, %w, contracting_dims = [3] x [0]
+    : (tensor<4x{half}x{half}x4xf32>, tensor<4x3xf32>) -> tensor<4x{half}x{half}x3xf32>
+  %sum = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [1, 2]
+    : (tensor<4x{half}x{half}x3xf32>, tensor<f32>) -> tensor<4x3xf32>
+  %n = stablehlo.constant dense<{pixels}.0> : tensor<4x3xf32>
+  %m = stablehlo.divide %sum, %n : tensor<4x3xf32>
+  return %m : tensor<4x3xf32>
+}}
+"""
+
+
+def given(side: int) -> list[NDArray[np.float32]]:
+    shapes = [(4, side, side, 2), (3, 3, 2, 4), (4, 3), (4,)]
+    return [rng(0, place).normal(size=shape).astype(np.float32) for place, shape in enumerate(shapes)]
+
+
+def results(side: int, *edits: Shrink | TileBatch) -> NDArray[np.float32]:
+    draft = replay(program_from(network(side)), Candidate(edits))
+    (result,) = evaluate(draft.finished(), *given(side))
+    return np.asarray(result)
+
+
+@pytest.mark.parametrize("pixels", [4, 5, 6, 7])
+def test_a_crop_computes_what_a_network_for_smaller_pictures_does(pixels: int) -> None:
+    """The other network is written for that size, and its pictures are cut by NumPy: means stay means."""
+    pictures, *weights = given(8)
+    low = (8 - pixels) // 2
+    part = pictures[:, low : low + pixels, low : low + pixels]
+    (wanted,) = evaluate(original(program_from(network(pixels))).root, part, *weights)
+    np.testing.assert_allclose(results(8, Shrink("arg0", pixels)), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_each_second_pixel_is_kept() -> None:
+    pictures, *weights = given(8)
+    (wanted,) = evaluate(original(program_from(network(4))).root, pictures[:, :7:2, :7:2], *weights)
+    np.testing.assert_allclose(results(8, Shrink("arg0", 4, 2)), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_pixels_can_be_left_out_further_on_and_the_batch_be_tiled() -> None:
+    """Of the operations, 11 is the product; what it reads, 10, keeps each second of four pixels.
+
+    A mean over fewer pixels of a product is the product of the mean over these.
+    """
+    names = [draft_op.name for draft_op in original(program_from(network(8))).mirror.facts.values()]
+    product = names.index("stablehlo.dot_general")
+    edits = Shrink(f"{product - 1}#0", 2, 2), TileBatch(3)
+    cut = network(8).replace("return %m : tensor<4x3xf32>", "return %s : tensor<4x4x4x4xf32>")
+    cut = cut.replace("-> tensor<4x3xf32> {", "-> tensor<4x4x4x4xf32> {", 1)
+    (before,) = evaluate(original(program_from(cut)).root, *given(8))
+    wanted = np.asarray(before)[:, :3:2, :3:2].mean(axis=(1, 2)) @ given(8)[2]
+    np.testing.assert_allclose(results(8, *edits), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_of_several_for_a_value_the_last_counts_and_the_order_of_edits_does_not() -> None:
+    assert np.array_equal(results(8, Shrink("arg0", 4), Shrink("arg0", 6)), results(8, Shrink("arg0", 6)))
+    space = PatchSpace(program_from(network(8)))
+    one, other = (Shrink("arg0", 6), TileBatch(2)), (TileBatch(2), Shrink("arg0", 6))
+    assert space.state(Candidate(one)) == space.state(Candidate(other)) != space.state(Candidate())
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        Shrink("arg0", 9),
+        Shrink("arg0", 8, 2),
+        Shrink("arg0", 0),
+        Shrink("arg0", 4, 0),
+        Shrink("arg0", -3, -1),
+        Shrink("arg1", 1),
+        Shrink("arg2", 1),
+        Shrink("arg9", 4),
+        Shrink("nothing", 4),
+        Shrink("11#0", 1, 99),
+    ],
+)
+def test_what_cannot_be_shrunk_is_refused(edit: Shrink) -> None:
+    with pytest.raises(ScheduleError):
+        replay(program_from(network(8)), Candidate((edit,)))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "%y = stablehlo.negate %x : tensor<2x8x8x1xf32>",
+        "%y = stablehlo.add %x, %each : tensor<2x8x8x1xf32>",
+        "%y = stablehlo.reverse %x, dims = [1] : tensor<2x8x8x1xf32>",
+    ],
+)
+def test_where_each_pixel_is_needed_none_is_left_out(body: str) -> None:
+    """As a result, at its own place beside another value, or by an operation that is not known."""
+    text = f"""func.func public @main(%x: tensor<2x8x8x1xf32>,
+                                     %each: tensor<2x8x8x1xf32>) -> tensor<2x8x8x1xf32> {{
+      {body}
+      return %y : tensor<2x8x8x1xf32>
+    }}"""
+    with pytest.raises(ScheduleError):
+        replay(program_from(text), Candidate((Shrink("arg0", 6),)))
+
+
+def test_it_is_read_back_from_its_json() -> None:
+    candidate = Candidate((Shrink("arg0", 6), Shrink("10#0", 2, 2)))
+    assert candidate_from_json([step.to_json() for step in candidate.steps], EDITS) == candidate
+
+
+def test_crops_are_among_the_seeds_alone_and_with_tiles() -> None:
+    steps = [seed.steps for seed in PatchSpace(Program(network(8))).seeds()]
+    assert (Shrink("arg0", 6),) in steps
+    assert any(Shrink("arg0", 6) in edits and len(edits) > 1 for edits in steps)
+
+
+def test_random_ones_give_modules_that_answer() -> None:
+    draft = original(program_from(network(8)))
+    for number in range(10):
+        edit, shrunk = propose(draft, rng(number), ("Shrink",))
+        assert isinstance(edit, Shrink)
+        (result,) = evaluate(shrunk.finished(), *given(8))
+        assert result.shape == (4, 3)
+        assert np.isfinite(result).all()
