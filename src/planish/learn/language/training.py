@@ -6,8 +6,8 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -92,7 +92,7 @@ def train_reader(
     sizes = lessons.sizes
     shape = ReaderShape(sizes, lessons.observed.shape[1], len(lessons.lists), course.width, course.depth)
     training = _Training(lessons, shape, course, held)
-    with suppress(KeyboardInterrupt):
+    with suppress(KeyboardInterrupt), _exact(course.device):
         while training.number < course.epochs:
             told(training.epoch())
     if not training.kept:
@@ -221,6 +221,17 @@ class _Training:
             self.number, self.best = int(about["number"]), (int(number), float(best))
             names = [name for name in held.keys() if name.startswith("best ")]  # noqa: SIM118
             self.kept = {name.removeprefix("best "): held.get_tensor(name) for name in names}
+
+
+@contextmanager
+def _exact(device: str) -> Iterator[None]:
+    """Have a processor's threads add up gradients in one order, so that a resumed training is the same."""
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(before or device == "cpu")
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before)
 
 
 def _share(done: float) -> float:
