@@ -5,7 +5,8 @@
 
 Searches go to build/autotvm-figures.jsonl, each once: a later call goes on. Variants of one program and seed
 follow each other, so that what disturbs the machine disturbs all of them, and who is first differs. After
-`--budget` seconds no further program is begun. Where PyTorch is missing, what needs it is left out.
+`--budget` seconds no further program is begun; histories, of figures 8 and 9, do not count. Where PyTorch is
+missing, what needs it is left out.
 """
 
 from __future__ import annotations
@@ -132,10 +133,11 @@ FIGURES: Mapping[str, Figure] = {
 
 def run(figure: str, path: Path, seeds: Sequence[int], budget: float) -> None:
     """Make the searches that the file lacks."""
-    plan, end = FIGURES[figure], time.monotonic() + budget
+    plan = FIGURES[figure]
     done = {(line.program, line.variant, line.seed) for line in read(path) if line.figure == figure}
     variants = {name: variant for name, variant in plan.variants.items() if variant.can_run}
-    with _models(variants.values()) as models:
+    with _models(variants.values(), path.with_suffix(".histories.jsonl")) as models:
+        end = time.monotonic() + budget
         for seed in seeds:
             for number, (program, cores) in enumerate(plan.programs.items()):
                 missing = [name for name in variants if (program, name, seed) not in done]
@@ -160,14 +162,14 @@ def _search(here: Machine, figure: str, name: str, seed: int, models: Mapping[st
 
 
 @contextmanager
-def _models(variants: Iterable[Variant]) -> Generator[Mapping[str, Path]]:
+def _models(variants: Iterable[Variant], histories: Path) -> Generator[Mapping[str, Path]]:
     """Learn global models of the sources' trials, for each representation that a variant wants."""
     wanted = dict.fromkeys(each.representation for each in variants if each.source)
     with tempfile.TemporaryDirectory() as folder:
         if not wanted:
             yield {}
             return
-        known = history(SOURCES)
+        known = history(SOURCES, histories)
         yield {name: transferred(known, name, Path(folder) / f"{name}.npz") for name in wanted}
 
 
