@@ -30,7 +30,7 @@ GUESSES = 3
 def guessed(task: Task[Program]) -> Sequence[Candidate]:
     """Give kernels that seem good, of which nothing was measured: the first guess, and what a model predicts.
 
-    On eleven kinds of einsum they took 0 to 8 % longer than what a second of tuning finds.
+    On six kinds of einsum the best of them took 1 to 6 % longer than what a second of tuning found.
     """
     space = TemplateSpace(task.program, task.target)
     try:
