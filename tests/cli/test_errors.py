@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import PROGRAM, Kept, Planish
+from planish.cli.errors import guarded
 from planish.core import PlanishError, ProgramError, StoreError, TargetError
 from planish.store import open_store
 from store.mounts import write_protected
@@ -189,3 +191,10 @@ def test_a_run_that_another_process_writes_is_left_to_it(kept: Kept, planish: Pl
         found = json.loads(planish("tune", PROGRAM, "--trials", 3, "--finalists", 1, "--format", "json").out)
     assert found["run"]["id"] != kept.run
     assert found["cached"] == 3
+
+
+def test_a_warning_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert guarded(lambda: warnings.warn("the first\n256 are read", stacklevel=1), debug=False) == 0
+    assert capsys.readouterr().err == "planish: warning: the first 256 are read\n"

@@ -18,6 +18,21 @@ def test_the_shipped_model_is_listed(planish: Planish) -> None:
     assert "loops/schedule 1" in planish("models").out
 
 
+def test_a_file_that_cannot_be_read_hides_no_other_model(planish: Planish) -> None:
+    broken = models_folder() / "broken.npz"
+    broken.parent.mkdir(parents=True, exist_ok=True)
+    broken.write_bytes(b"no model")
+    try:
+        said = planish("models", "--format", "json")
+        assert said.code == 0
+        assert [model["name"] for model in json.loads(said.out)["models"]] == ["loops"]
+        assert said.err.startswith("planish: warning: broken is left out: cannot read")
+        assert planish("models", "remove", "broken").code == 0
+    finally:
+        broken.unlink(missing_ok=True)
+    assert not planish("models").err
+
+
 def test_a_model_is_fitted_evaluated_exported_and_removed(planish: Planish, tmp_path: Path) -> None:
     store = tmp_path / "store.db"
     assert planish("tune", *PROGRAM, "--trials", "20", "--store", store).code == 0

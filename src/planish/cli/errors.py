@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -30,7 +31,8 @@ def guarded(action: Callable[[], None], *, debug: bool) -> int:
         The exit code.
     """
     try:
-        action()
+        with _warning_plainly():
+            action()
     except typer.Exit as done:
         return done.exit_code
     except BrokenPipeError:
@@ -56,6 +58,19 @@ def writing(path: Path, hint: str = "Name another place, or make room there.") -
 
         what = f"cannot write {path}: {error.strerror or error}"
         raise PlanishError(what, hint) from error
+
+
+@contextmanager
+def _warning_plainly() -> Generator[None]:
+    """Write warnings as one line, without the line of code that gave them."""
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        with suppress(BrokenPipeError):
+            typer.echo(f"planish: warning: {' '.join(str(message).split())}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 def _told(error: BaseException) -> int:

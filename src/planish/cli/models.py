@@ -11,6 +11,7 @@ import typer
 from planish.cli import options as given
 from planish.cli.complete import level_names
 from planish.cli.errors import writing
+from planish.cli.readable import readable
 
 if TYPE_CHECKING:
     from planish.learn.cost import SavedModel
@@ -122,7 +123,7 @@ def _list(form: str) -> None:
     from planish.cli.output import document, table
     from planish.learn.cost import load_model, places
 
-    found = {name: (path, load_model(path)) for name, path in places().items()}
+    found = readable(places(), load_model)
     if form == "json":
         document({"models": [{"name": name, **_told(*pair)} for name, pair in found.items()]})
         return

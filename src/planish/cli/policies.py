@@ -10,6 +10,7 @@ import typer
 
 from planish.cli import options as given
 from planish.cli.errors import writing
+from planish.cli.readable import readable
 
 if TYPE_CHECKING:
     from planish.learn.policy import SavedPolicy
@@ -59,7 +60,7 @@ def _list(form: str) -> None:
     from planish.cli.output import document, table
     from planish.learn.policy import load_policy, places
 
-    found = {name: (path, load_policy(path)) for name, path in places().items()}
+    found = readable(places(), load_policy)
     if form == "json":
         document({"policies": [{"name": name, **told(*pair)} for name, pair in found.items()]})
         return
