@@ -1,7 +1,8 @@
 """Microseconds from candidate to features, in batches of 128: of schedules alone, and of annotated trees.
 
 `python benchmarks/features.py`. Processor time, the median of several rounds. "new" are neighbours of the
-last round's candidates, as a search makes them; "again" the same once more; "mutate" is the making.
+last round's candidates, as a search makes them; "again" the same once more; "mutate" is the making; "predict"
+is what the shipped model takes for one.
 "replay" to "read" are parts of the longer way, by the annotated tree.
 """
 
@@ -13,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from planish.core import Candidate, rng
+from planish.learn.cost.places import model_for
 from planish.loops.build import schedule_of
 from planish.loops.features.fixed_width import row_of
 from planish.loops.ir.annotated import Vectors
@@ -36,7 +38,7 @@ PROGRAMS = {
         {"r": 512, "c": 1000},
     ),
 }
-TITLES = ("mutate", "new", "again", "replay", "lower", "annotate", "read")
+TITLES = ("mutate", "new", "again", "predict", "replay", "lower", "annotate", "read")
 
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -65,6 +67,8 @@ def _rounds(program: Program) -> list[Sequence[float]]:
     space = TemplateSpace(program, target)
     candidates = [space.sample(rng(1, index)) for index in range(BATCH)]
     space.features(candidates)
+    model = model_for(space.schema)
+    assert model is not None
     found: list[Sequence[float]] = []
     draw = rng(2)
 
@@ -73,12 +77,13 @@ def _rounds(program: Program) -> list[Sequence[float]]:
 
     for _ in range(ROUNDS):
         mutate, candidates = timed(mutated, candidates)
-        new, again = (timed(space.features, candidates)[0] for _ in range(2))
+        (new, _), (again, rows) = (timed(space.features, candidates) for _ in range(2))
+        predict, _ = timed(model.predicts.predict, rows)
         replay, schedules = timed(lambda all_: [schedule_of(program, one) for one in all_], candidates)
         lowering, trees = timed(lambda all_: [*map(lower, all_)], schedules)
         annotating, annotated = timed(lambda all_: [annotate(one, VECTORS) for one in all_], trees)
         read, _ = timed(lambda all_: [row_of(one, machine) for one in all_], annotated)
-        found.append((mutate, new, again, replay, lowering, annotating, read))
+        found.append((mutate, new, again, predict, replay, lowering, annotating, read))
     return found
 
 

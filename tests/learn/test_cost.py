@@ -80,6 +80,48 @@ def test_too_few_rows_are_not_split() -> None:
     assert model.predict(data.features[:0]).mean.shape == (0, 2)
 
 
+@given(
+    arrays.arrays(
+        np.float32,
+        st.tuples(st.integers(0, 300), st.just(4)),
+        elements=st.sampled_from((-1, -0.0, 0, 2, np.nan)),
+    ),
+    st.integers(0, 4),
+    st.sampled_from((1, 3)),
+    st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=60)
+def test_trees_predict_what_a_walk_down_each_of_them_finds(
+    rows: np.ndarray[tuple[int, ...], np.dtype[np.float32]], depth: int, outputs: int, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    inner = 2**depth - 1
+    model = BoostedTrees.of(
+        {
+            "start": random.normal(size=outputs).astype(np.float32),
+            "features": random.integers(0, 4, (5, inner), np.int16),
+            "thresholds": random.choice([-1, 0, 1, np.inf], (5, inner)).astype(np.float32),
+            "leaves": random.normal(size=(5, inner + 1, outputs)).astype(np.float16),
+        }
+    )
+
+    expected = [_walked(model, row) for row in rows]
+
+    assert np.array_equal(model.predict(rows).mean, np.reshape(expected, (-1, outputs)))
+
+
+def _walked(
+    model: BoostedTrees, row: np.ndarray[tuple[int], np.dtype[np.float32]]
+) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+    found = model.start.copy()
+    for features, thresholds, leaves in zip(model.features, model.thresholds, model.leaves, strict=True):
+        node = 0
+        while node < len(features):
+            node = 2 * node + 1 + int(row[features[node]] > thresholds[node])
+        found += leaves[node - len(features)]
+    return found
+
+
 def test_a_gate_knows_where_lists_save() -> None:
     other = _table(1)
     gains = _gains(_table(), other)

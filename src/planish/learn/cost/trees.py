@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from planish.learn.cost.grow import Grower, Ints, Mask
 from planish.learn.cost.model import Dataset, Floats, Prediction
+from planish.learn.cost.walk import Walk
 
 _LEARNT = ("start", "features", "thresholds", "leaves")
 
@@ -47,6 +48,7 @@ class BoostedTrees:
     features: NDArray[np.int16] = field(init=False)
     thresholds: Floats = field(init=False)
     leaves: NDArray[np.float16] | Floats = field(init=False)
+    _walk: Walk | None = field(init=False, default=None, repr=False, compare=False)
 
     def fit(self, data: Dataset) -> None:
         """Learn, in place of what was learnt before."""
@@ -63,26 +65,25 @@ class BoostedTrees:
             left -= leaves[tree.leaf]
             grown.append((tree.features, tree.thresholds, leaves))
         self.features, self.thresholds, self.leaves = (np.stack(each) for each in zip(*grown, strict=True))
+        self._walk = None
 
     def predict(self, features: Floats) -> Prediction:
         """Expect the targets of (n, width) features."""
-        mean = np.tile(self.start, (len(features), 1))
-        inner = self.features.shape[1]
-        for leaves, places in zip(self.leaves, self._walk(features) - inner, strict=True):
-            mean += leaves[places]
-        return Prediction(mean)
+        if self._walk is None:
+            self._walk = Walk(self.features, self.thresholds)
+        parts = [self._sum(leaf) for leaf in self._walk.leaves(features)]
+        return Prediction(np.concatenate(parts) if parts else np.empty((0, len(self.start)), np.float32))
 
-    def _walk(self, features: Floats) -> Ints:
-        """Give the node where each row ends, (trees, n); all trees go a level down at once."""
-        trees, inner = self.features.shape
-        flat, asked, thresholds = features.ravel(), self.features.ravel(), self.thresholds.ravel()
-        rows = np.arange(len(features)) * features.shape[1]
-        first = np.arange(trees)[:, None] * inner
-        node = np.zeros((trees, len(features)), np.intp)
-        for _ in range(inner.bit_length()):
-            place = node + first
-            node = 2 * node + 1 + (flat.take(rows + asked.take(place)) > thresholds.take(place))
-        return node
+    def _sum(self, leaf: Ints) -> Floats:
+        """Add the leaves up where rows ended, (trees, n), to the start; one tree after the other."""
+        if len(self.start) == 1:  # all look-ups at once
+            count = self.leaves.shape[1]
+            found = self.leaves.ravel().take(leaf + count * np.arange(len(leaf))[:, None])
+            return np.add.reduce(found, axis=0, dtype=np.float32, initial=self.start[0])[:, None]
+        mean = np.tile(self.start, (leaf.shape[1], 1))
+        for leaves, places in zip(self.leaves, leaf, strict=True):
+            mean += leaves[places]
+        return mean
 
     def first(self, rounds: int) -> Self:
         """Give the model as it was after so many rounds."""
