@@ -40,6 +40,8 @@ GRACE = 0.4
 """The share of the budget that the first candidate is waited for beyond it."""
 PATIENCE = 0.25
 """The share of the budget that others who time something are waited for; then calls are timed beside them."""
+SEARCH_S = 0.25
+"""A budget below it is used up before workers have measured much: what a model predicts is taken then."""
 END_S = 0.4
 """Seconds that compiling, verifying and comparing take at most."""
 COMPARISON_S = 0.12
@@ -82,7 +84,7 @@ def plan(subscripts: str, operands: Sequence[Array], request: Request, started: 
             stored = decided(known, contraction, task, ways)
             if stored is not None:
                 return Choice(stored, {})
-            if executor is not None:
+            if request.budget_s > 0:
                 _load_compiler(contraction, task)
             candidates, measured = _candidates(task, known, store, executor, request, started)
             ways += _kernels(contraction, task, candidates)
@@ -94,8 +96,8 @@ def plan(subscripts: str, operands: Sequence[Array], request: Request, started: 
 
 @contextmanager
 def _workers(task: Task, request: Request) -> Generator[LocalExecutor | None]:
-    """Start workers, in case that there is something to tune; None where nothing may be tuned."""
-    if request.budget_s <= 0:
+    """Start workers, in case that there is something to tune; None where there is no time to search."""
+    if request.budget_s < SEARCH_S:
         yield None
         return
     count = max(1, min(8, usable_cores() - task.target.cores + 1))
@@ -124,8 +126,10 @@ def _candidates(
     found = best_known(task, store)
     if found:
         return found, len(found)
-    if executor is None:
+    if request.budget_s <= 0:
         raise BudgetError("no kernel is known for it, and the budget allows no tuning", "Give budget_s.")
+    if executor is None:
+        return guessed(task), 0
     end = _end(request.budget_s, started)
     tuned(task, store, executor, end, end + GRACE * request.budget_s)
     found = best_known(task, store)
