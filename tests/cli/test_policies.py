@@ -59,6 +59,14 @@ def test_training_reads_a_store(planish: Planish, tmp_path: Path) -> None:
     said = planish("policy", "train", "--level", "loops", "--store", store, "-o", file, "--epochs", "2")
     assert said.code == 0, said.err
     assert load_policy(file).programs == 1
+    judged = {
+        name: json.loads(planish("policy", "evaluate", name, "--store", store, "--format", "json").out)
+        for name in (file, "loops")
+    }
+    for found in judged.values():
+        assert found["programs"] == 1
+        assert 0 <= found["metrics"]["regret"] <= 0.25
+        assert 0 <= found["metrics"]["best"] <= 1
     used = ("--searcher", "policy", "--set", f"policy={file}", "--store", store)
     assert planish("tune", *PROGRAM, *used).code == 0
 
@@ -105,6 +113,12 @@ def test_a_policy_over_pass_lists_is_trained_and_followed(planish: Planish, tmp_
     assert said.code == 0, said.err
     assert "minutes left" in said.err
     assert load_policy(file).programs == 12
+    known = ("--corpus", SAMPLE, "--labels", labels, "--split", "train", "--format", "json")
+    judged = json.loads(planish("policy", "evaluate", file, *known).out)
+    assert judged["programs"] == 12
+    saved = [judged["metrics"][f"saved at {n}"] for n in (1, 3, 5, 10)]
+    assert saved == sorted(saved)
+    assert saved[-1] <= 0.1 + 1e-6  # what the best of all lists saves
     used = ("--set", f"policy={file}", "--store", store, "--format", "json", "--finalists", "1")
     for searcher, trials in (("policy", 1), ("priority", 3)):
         sampled = () if searcher == "policy" else ("--set", "samples=3")
@@ -121,6 +135,8 @@ def test_pass_lists_are_learnt_from_a_corpus_and_labels(planish: Planish, tmp_pa
 
 
 def test_errors_are_one_line(planish: Planish, tmp_path: Path) -> None:
+    assert "judged by a corpus and labels" in planish("policy", "evaluate", "llvm").error
+    assert planish("policy", "evaluate", "loops", "--store", tmp_path / "none.db").code == 4
     assert "none of your own" in planish("policy", "remove", "loops").error
     assert "unknown policy 'lops'" in planish("policy", "export", "lops", tmp_path / "x").error
     (tmp_path / "cut.safetensors").write_bytes(places()["loops"].read_bytes()[:5000])

@@ -25,6 +25,7 @@ from planish.cli.levels import levels
 from planish.cli.models import models
 from planish.cli.passes import passes
 from planish.cli.policies import policy
+from planish.cli.policy_judging import evaluate
 from planish.cli.policy_training import train
 from planish.cli.report import report
 from planish.cli.runs import runs
@@ -101,4 +102,5 @@ app.add_typer(runs, name="runs")
 app.add_typer(corpus, name="corpus")
 app.add_typer(models, name="models")
 policy.command()(train)
+policy.command()(evaluate)
 app.add_typer(policy, name="policy")

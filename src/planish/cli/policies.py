@@ -15,14 +15,16 @@ from planish.cli.readable import readable
 if TYPE_CHECKING:
     from planish.learn.policy import SavedPolicy
 
-policy = typer.Typer(help="List, train, export and remove policies, which choose steps without measuring.")
+policy = typer.Typer(
+    help="List, train, evaluate, export and remove policies, which choose steps without measuring."
+)
 
 Name = Annotated[str, typer.Argument(metavar="POLICY", help="A policy's name, as listed, or a file.")]
 
 
 @policy.callback(invoke_without_command=True)
 def front(context: typer.Context, form: given.Format = "text") -> None:
-    """List, train, export and remove policies; without a command, list them."""
+    """List, train, evaluate, export and remove policies; without a command, list them."""
     if context.invoked_subcommand is None:
         _list(form)
 
@@ -35,7 +37,7 @@ def export(
     from planish.cli.output import say
     from planish.learn.policy import load_policy
 
-    path = _path(policy)
+    path = path_of(policy)
     load_policy(path)
     with writing(file):
         shutil.copyfile(path, file)
@@ -49,7 +51,7 @@ def remove(policy: Annotated[str, typer.Argument(metavar="POLICY", help="One of 
     from planish.core import PlanishError
     from planish.learn.policy import policies_folder
 
-    path = _path(policy)
+    path = path_of(policy)
     if path.parent != policies_folder():
         raise PlanishError(f"the policy {policy} is none of your own", "planish policy lists them.")
     path.unlink()
@@ -92,7 +94,12 @@ def told(path: Path, policy: SavedPolicy) -> dict[str, object]:
     }
 
 
-def _path(policy: str) -> Path:
+def path_of(policy: str) -> Path:
+    """Find a policy's file.
+
+    Raises:
+        PlanishError: there is none of that name.
+    """
     from planish.core import unknown
     from planish.learn.policy import places
 

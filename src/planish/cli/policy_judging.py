@@ -1,0 +1,88 @@
+"""`planish policy evaluate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from planish.cli import options as given
+from planish.cli.policies import Name, path_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from planish.learn.policy import SavedPolicy
+
+
+def evaluate(
+    policy: Name,
+    store: given.StorePlace = None,
+    corpus: Annotated[
+        Path | None, typer.Option("--corpus", metavar="CORPUS", help="llvm: whose functions are read.")
+    ] = None,
+    labels: Annotated[
+        list[Path] | None,
+        typer.Option("--labels", metavar="FILE", help="llvm: what planish corpus costs wrote; repeatable."),
+    ] = None,
+    split: Annotated[
+        str, typer.Option("--split", metavar="NAME", help="llvm: packages of the corpus that are read.")
+    ] = "validation",
+    form: given.Format = "text",
+) -> None:
+    """Tell what a policy's choices are worth, by what is known; programs it learnt from count too.
+
+    On the level llvm that is what its most probable lists save over -Oz, on functions of a corpus.
+    On others it is how far the step that it prefers is behind the best one that the store knows.
+    """
+    from planish.cli.output import document, facts
+    from planish.learn.policy import load_policy
+
+    held = load_policy(path_of(policy))
+    lists = held.shape.kind == "reader"
+    programs, metrics = _by_labels(held, corpus, labels or [], split) if lists else _by_store(held, store)
+    if form == "json":
+        document({"policy": policy, "programs": programs, "metrics": dict(metrics)})
+        return
+    facts({"programs": f"{programs:,}", **{name: f"{value:.2%}" for name, value in metrics.items()}})
+
+
+def _by_store(policy: SavedPolicy, store: str | None) -> tuple[int, Mapping[str, float]]:
+    from planish.core import PlanishError
+    from planish.learn.policy.continuations import read_lessons
+    from planish.learn.policy.judging import judge_steps
+    from planish.levels import level_named
+    from planish.store import open_store
+
+    level, why = level_named(policy.level), ""
+    with open_store(store, read_only=True) as opened:
+        for space in level.spaces:
+            try:
+                lessons = read_lessons(opened, level, space)
+            except PlanishError as error:
+                why = why or str(error)
+                continue
+            if not (why := policy.unfit(lessons.space)):
+                return len(lessons.programs), judge_steps(policy, lessons)
+            why = f"the policy {policy.name} {why}"
+    raise PlanishError(why, "Search in its space first: --searcher beam-bfs.")
+
+
+def _by_labels(
+    policy: SavedPolicy, corpus: Path | None, labels: Sequence[Path], split: str
+) -> tuple[int, Mapping[str, float]]:
+    from planish.core import PlanishError
+    from planish.corpus.lessons import read_list_lessons
+    from planish.learn.labels import read_costs
+    from planish.learn.policy.judging import judge_lists
+
+    if corpus is None or not labels:
+        raise PlanishError(
+            "a policy over pass lists is judged by a corpus and labels",
+            "Give --corpus and --labels: planish corpus build, planish corpus costs.",
+        )
+    lists = [tuple(text.split(",")) for text in policy.actions]
+    objective = policy.schema.name.rpartition("/")[2]
+    lessons = read_list_lessons(corpus, [read_costs(file) for file in labels], objective, lists, split)
+    return len(lessons), judge_lists(policy, lessons)

@@ -1,0 +1,43 @@
+"""What is told of a policy's choices, beside a count by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from planish.core import FeatureSchema
+from planish.learn.language import Lessons as ListLessons
+from planish.learn.language import ReaderShape, expected
+from planish.learn.language.network import HEADS
+from planish.learn.policy import SavedPolicy
+from planish.learn.policy.judging import judge_lists
+
+LISTS = (("a",), ("a", "b"), ("c",))
+SCHEMA = FeatureSchema("llvm/instructions", 1, ("part", "opcode"))
+
+
+def test_lists_are_tried_by_their_probability() -> None:
+    random = np.random.default_rng(0)
+    shape = ReaderShape((3, 5), 4, len(LISTS), width=8, depth=1, heads=2)
+    sizes = shape.parameters().items()
+    parameters = {name: random.normal(size=size).astype(np.float32) for name, size in sizes}
+    policy = SavedPolicy("x", "llvm", SCHEMA, tuple(map(",".join, LISTS)), 2, shape, parameters, {}, 1)
+    observed = random.integers(1, 3, (6, 4, 2)).astype(np.int16)
+    shares = random.random((6, len(LISTS))).astype(np.float32)
+    baseline = np.array([10, 20, 30, 40, 50, 60], np.float32)
+    groups = np.full(6, "p")
+    lessons = ListLessons(["f"] * 6, observed, shares, baseline, groups, SCHEMA, shape.sizes, LISTS)
+
+    found = judge_lists(policy, lessons)
+
+    said = expected(shape, parameters, observed)[:, HEADS.index("choice")]
+    for count in (1, 3):
+        tried = [sorted(range(len(LISTS)), key=lambda n: -row[n])[:count] for row in said]
+        saved = sum(
+            c * max(row[n] for n in places) for c, row, places in zip(baseline, shares, tried, strict=True)
+        )
+        assert np.isclose(found[f"saved at {count}"], saved / baseline.sum())
+    assert found.keys() == {"saved at 1", "saved at 3"}
+    worse = replace(lessons, shares=np.zeros_like(shares))
+    assert set(judge_lists(policy, worse).values()) == {0.0}
