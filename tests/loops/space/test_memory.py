@@ -25,6 +25,27 @@ def test_a_target_that_does_not_tell_has_usual_caches() -> None:
     assert streamed(Facts.of(ROW, Target("", WIDE)), "n") == "k"
 
 
+@pytest.mark.parametrize(
+    ("text", "size", "third", "expected"),
+    [
+        ("C[m,n] += A[m,k] * B[k,n]", 4096, 32 << 20, "k:1024"),
+        ("C[m,n] += A[m,k] * B[k,n]", 4096, 8 << 20, "k:256"),
+        ("C[m,n] += A[m,k] * B[k,n]", 4096, 0, None),  # a machine without a third cache
+        ("C[m,n] += A[m,k] * B[k,n]", 2048, 32 << 20, None),  # all of A stays
+        ("C[b,m,n] += A[b,m,k] * B[b,k,n]", 512, 8 << 20, None),  # A of each b stays
+    ],
+)
+def test_a_reduction_is_split_outside_all_else_where_a_matrix_read_again_does_not_stay_in_the_third_cache(
+    text: str, size: int, third: int, expected: str | None
+) -> None:
+    caches = Cache(1, 32 << 10), Cache(2, 1 << 20), *([Cache(3, third)] if third else [])
+    program = parse(text, dict.fromkeys("bmnk" if "b" in text else "mnk", size))
+    space = TemplateSpace(program, Target("", WIDE, machine=Machine(64, 32, caches)))
+    chosen = space.choices(space.start())
+    assert chosen["reduce"] == (expected.removeprefix("k:") if expected else "none")
+    assert (chosen["order"].split()[0] == expected) == (expected is not None)
+
+
 def test_an_image_read_by_every_second_element_is_walked_by_vectors_where_lanes_can_be_permuted() -> None:
     image = "O[c,y,x] += pad(I[c,2*y+r-1,2*x+s-1],0) * W[c,r,s]"
     program = parse(image, {}, {"O": (64, 56, 56), "I": (64, 112, 112), "W": (64, 3, 3)})

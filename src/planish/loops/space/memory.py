@@ -20,6 +20,8 @@ SHARE = 1 / 6
 REUSES = 192
 """An operand that is used less often is not worth a copy."""
 
+REDUCE_TILES = (64, 128, 256, 512, 1024)
+"""Steps of a reduction that is split for a cache."""
 SECOND_CACHE = 1 << 20
 """A usual size, in bytes, for a target that does not tell its own."""
 
@@ -88,6 +90,32 @@ def streamed(facts: Facts, vector: str) -> str | None:
         axis = facts.reduced_axes[0]
         if axis != vector and operand.strides.get(axis, 0) * item_bytes(facts) >= PAGE // 4:
             return axis
+    return None
+
+
+def slab(facts: Facts, vector: str) -> tuple[str, int] | None:
+    """Find the split of a reduction that goes outside all else, where what all panels read is too large.
+
+    Each panel of a tensor that vectors are loaded from is multiplied by all of another tensor. If that does
+    not stay in the third cache, it comes from memory for each panel; its columns of one split do stay.
+
+    Returns:
+        A reduced axis and a step; None where everything stays, or nothing would.
+    """
+    cache, axes = facts.machine.cache(3), [axis for axis in facts.reduced_axes if axis != vector]
+    if cache is None or not axes:
+        return None
+    axis, most = max(axes, key=lambda each: facts.size[each]), cache.size / 2
+    panels = {each for m in facts.operands if vector in m.strides for each in m.strides}
+    for operand in facts.operands:
+        if vector not in operand.strides and axis in operand.strides:
+            # What moves both, as the number of a batch, is outside, and counts for neither.
+            moved = [each for each in operand.strides if each in facts.reduced or each not in panels]
+            elements = min(operand.elements, prod(facts.size.get(each, 1) for each in moved))
+            whole = elements * item_bytes(facts)
+            steps = [n for n in REDUCE_TILES if whole * n <= most * facts.size[axis] and facts.fits(axis, n)]
+            if whole > most and steps:
+                return axis, steps[-1]
     return None
 
 

@@ -12,7 +12,7 @@ from planish.loops.lang.scattering import is_spread
 from planish.loops.space.estimate import COPY, cycles, is_copied
 from planish.loops.space.facts import Facts, Moves
 from planish.loops.space.knob import Context, Knob, Option, Options
-from planish.loops.space.memory import is_beyond, is_scattered, streamed
+from planish.loops.space.memory import is_beyond, is_scattered, slab, streamed
 from planish.loops.steps import Pack, Parallel, Reorder
 
 ORDERS_MAX = 24
@@ -37,8 +37,8 @@ def _order(context: Context) -> Options:
     """Offer orders of the loops around the register tile.
 
     The first guess has outside what moves the tensor that vectors are loaded from, so that its tile is used
-    again by the loops inside; and splits of a reduction inside. What is streamed is read row by row: there
-    the split of the reduction is outside.
+    again by the loops inside; and splits of a reduction inside. The split of a reduction is outside where
+    what is streamed is read row by row, and where only a part of what is read again stays in a cache.
     """
     outer = context.outer
     options: dict[str, Option] = {}
@@ -59,11 +59,11 @@ def _by_use(context: Context, loops: Order) -> Order:
     facts = context.facts
     loaded = [m for m in facts.operands if context.tile.vector in m.strides]
     leader = max(loaded, key=lambda m: m.elements, default=facts.output)
-    rows = streamed(facts, context.tile.vector)
+    rows, outside = streamed(facts, context.tile.vector), slab(facts, context.tile.vector)
     tile = {context.tile.vector, *(axis for axis, _ in context.tile.rows)}
 
     def rank(loop: tuple[str, int]) -> int:
-        if loop[0] == rows:
+        if loop[0] == rows or loop == outside:
             return -1
         if loop[0] in facts.reduced:
             return 4

@@ -9,7 +9,7 @@ from planish.loops.ir.schedule import loop_text
 from planish.loops.space.estimate import Tile, cycles, tiles
 from planish.loops.space.facts import Facts
 from planish.loops.space.knob import Context, Knob, Option, Options
-from planish.loops.space.memory import streamed
+from planish.loops.space.memory import REDUCE_TILES, slab, streamed
 from planish.loops.steps import LoopStep, Reorder, Split, Unroll, Vectorize
 
 TILES_MAX = 80
@@ -18,7 +18,6 @@ MEETS = 4.0
 """How many times as long a nest takes whose vectors meet those of the next iteration in elements."""
 UNROLLS = (2, 4, 8)
 CACHE_TILES = (2, 4, 8, 16)
-REDUCE_TILES = (64, 128, 256, 512, 1024)
 STREAM_ROWS = 16
 """Rows that are read side by side where a matrix is streamed."""
 
@@ -131,12 +130,13 @@ def reduce(context: Context) -> Options:
         axis = max(axes, key=lambda a: facts.size[a])
         inner = [loop for loop in context.order if loop[0] in axes]
         rows = (STREAM_ROWS,) if streamed(facts, context.tile.vector) == axis else ()
+        good = {(axis, STREAM_ROWS), slab(facts, context.tile.vector)}
         for factor in (*rows, *REDUCE_TILES):
             if facts.fits(axis, factor):
                 # A nest inside loops of another one may have larger steps of the axis around it: they stay.
                 rest = [loop_text(loop) for loop in inner if loop[0] != axis or loop[1] < factor]
                 order, nest = (loop_text((axis, factor)), *rest), facts.nest_name
-                weight = 2.0 if factor in rows else 0.15
+                weight = 2.0 if (axis, factor) in good else 0.15
                 options[str(factor)] = Option((Split(axis, factor, nest), Reorder(order, nest)), weight)
     return options
 
