@@ -107,13 +107,13 @@ def test_trees_predict_what_a_walk_down_each_of_them_finds(
 
     expected = [_walked(model, row) for row in rows]
 
-    assert np.array_equal(model.predict(rows).mean, np.reshape(expected, (-1, outputs)))
+    assert np.array_equal(model.predict(rows).mean, np.array(expected, np.float32).reshape(-1, outputs))
 
 
 def _walked(
     model: BoostedTrees, row: np.ndarray[tuple[int], np.dtype[np.float32]]
-) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
-    found = model.start.copy()
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    found = model.start.astype(np.float64)
     for features, thresholds, leaves in zip(model.features, model.thresholds, model.leaves, strict=True):
         node = 0
         while node < len(features):

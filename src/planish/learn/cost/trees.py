@@ -75,15 +75,17 @@ class BoostedTrees:
         return Prediction(np.concatenate(parts) if parts else np.empty((0, len(self.start)), np.float32))
 
     def _sum(self, leaf: Ints) -> Floats:
-        """Add the leaves up where rows ended, (trees, n), to the start; one tree after the other."""
+        """Add the leaves up where rows ended, (trees, n), to the start; their order shows in no digit."""
         if len(self.start) == 1:  # all look-ups at once
             count = self.leaves.shape[1]
             found = self.leaves.ravel().take(leaf + count * np.arange(len(leaf))[:, None])
-            return np.add.reduce(found, axis=0, dtype=np.float32, initial=self.start[0])[:, None]
-        mean = np.tile(self.start, (leaf.shape[1], 1))
+            return np.add.reduce(found, axis=0, dtype=np.float64, initial=self.start[0]).astype(np.float32)[
+                :, None
+            ]
+        mean = np.tile(self.start.astype(np.float64), (leaf.shape[1], 1))
         for leaves, places in zip(self.leaves, leaf, strict=True):
             mean += leaves[places]
-        return mean
+        return mean.astype(np.float32)
 
     def first(self, rounds: int) -> Self:
         """Give the model as it was after so many rounds."""
