@@ -23,6 +23,8 @@ FAR = 2.0
 KEPT = 2
 """Of the best kernels so many are compared by whole calls: the best of many was often lucky."""
 
+GUESSER = "model-guided"
+"""The searcher that has a model."""
 GUESSES = 3
 """So many are compared where none could be measured in time."""
 
@@ -34,7 +36,7 @@ def guessed(task: Task[Program]) -> Sequence[Candidate]:
     """
     space = TemplateSpace(task.program, task.target)
     try:
-        return make_searcher("model-guided", space, task.objectives, 0).ask(GUESSES)
+        return make_searcher(GUESSER, space, task.objectives, 0).ask(GUESSES)
     except PlanishError:  # no model can be read, and there is no library to learn one
         return [space.start()]
 
