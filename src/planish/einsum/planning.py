@@ -46,6 +46,8 @@ END_S = 0.4
 """Seconds that compiling, verifying and comparing take at most."""
 COMPARISON_S = 0.12
 """Seconds that the comparison of whole calls takes at most, unless the calls are long."""
+COMPARED = 0.25
+"""The share of the budget that it takes at most."""
 WORTH_CORES_S = 30e-6
 """Work of fewer seconds on one core is not shared: handing it over takes some microseconds."""
 FLOPS, BYTES = 5e10, 1e10
@@ -84,12 +86,12 @@ def plan(subscripts: str, operands: Sequence[Array], request: Request, started: 
             stored = decided(known, contraction, task, ways)
             if stored is not None:
                 return Choice(stored, {})
-            if request.budget_s > 0:
+            if executor is not None:
                 _load_compiler(contraction, task)
             candidates, measured = _candidates(task, known, store, executor, request, started)
             ways += _kernels(contraction, task, candidates)
             with exclusive(patience_s=PATIENCE * request.budget_s):
-                choice = fastest(ways, contraction, operands, COMPARISON_S)
+                choice = fastest(ways, contraction, operands, min(COMPARISON_S, COMPARED * request.budget_s))
             choice = replace(choice, way=_verified(choice, ways[0]))
             return replace(choice, sure=record(store, task, choice, measured, known))
 

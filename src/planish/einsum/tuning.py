@@ -75,6 +75,8 @@ def best_known(task: Task[Program], store: Store) -> Sequence[Candidate]:
         if cost is not None:
             costs[trial.candidate] = cost
     best = sorted(costs, key=lambda candidate: costs[candidate])[:KEPT]
+    if not best:
+        return []
     guess = TemplateSpace(program, task.target).start()
-    near = best and costs.get(guess, math.inf) <= FAR * costs[best[0]]
+    near = costs.get(guess, math.inf) <= FAR * costs[best[0]]
     return list(dict.fromkeys((*best, guess))) if near else best
