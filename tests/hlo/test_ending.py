@@ -10,9 +10,8 @@ import pytest
 from hlo.workloads import INFERENCE, PREDICT, STEP, TRAINING, task, write_all
 from planish.core import (
     Candidate,
-    ChangesMeaning,
     Failed,
-    HasReference,
+    HasReview,
     Measured,
     Opinion,
     Outcome,
@@ -35,13 +34,14 @@ WORSE = Candidate((ScaleConstant("3", 0.0),))
 
 
 def test_the_level_has_all_that_there_is() -> None:
-    assert isinstance(LEVEL, ChangesMeaning)
-    assert isinstance(LEVEL, HasReference)
+    assert isinstance(LEVEL, HasReview)
 
 
 def test_scores_are_of_every_part(tmp_path: Path) -> None:
     of = task(write_all(tmp_path, STEP, TRAINING))
-    good, bad = LEVEL.scores(of, [NOTHING, WORSE], LocalExecutor)
+    scores = LEVEL.review(of).scores
+    assert scores is not None
+    good, bad = scores([NOTHING, WORSE], LocalExecutor)
     assert isinstance(good, Measured)
     assert isinstance(bad, Measured)
     assert set(good.values) == {"error", "error_validation", "error_final"}
@@ -60,7 +60,9 @@ def test_opinions_tell_apart_who_differs_and_who_has_none(
 
     monkeypatch.setattr(cross, "cross_check", found)
     of = task(write_all(tmp_path, PREDICT, INFERENCE))
-    assert LEVEL.second_opinion(of, [NOTHING] * 3, LocalExecutor) == [
+    asks = LEVEL.review(of).second_opinion
+    assert asks is not None
+    assert asks([NOTHING] * 3, LocalExecutor) == [
         Opinion(True, 1e-6),
         Opinion(False, None, "the back ends disagree: result 0 differs"),
         Opinion(None, None, "timeout"),
@@ -71,8 +73,9 @@ def test_the_original_form_is_measured_as_the_module_is(tmp_path: Path) -> None:
     module = write_all(tmp_path, PREDICT, f'original = "old.mlir"\n{INFERENCE}')
     (tmp_path / "old.mlir").write_text(PREDICT)
     of = task(module)
-    reference = LEVEL.reference(of)
-    assert reference is not None
+    find = LEVEL.review(of).reference
+    assert find is not None
+    reference = find()
     assert (reference.name, reference.candidate) == ("old.mlir", NOTHING)
     assert reference.factory is not None
     (answer,) = evaluate(InlineExecutor(reference.factory(), lock=tmp_path / "lock"), [NOTHING])
@@ -81,10 +84,10 @@ def test_the_original_form_is_measured_as_the_module_is(tmp_path: Path) -> None:
     assert LEVEL.load(of.program.text, {}) == of.program
     (tmp_path / "old.mlir").write_text(PREDICT + "\n")
     with pytest.raises(PlanishError, match="is not what it was"):
-        LEVEL.reference(of)
+        find()
     (tmp_path / "old.mlir").unlink()
     with pytest.raises(PlanishError, match="cannot read"):
-        LEVEL.reference(of)
+        find()
 
 
 def test_an_original_form_must_be_there(tmp_path: Path) -> None:
@@ -94,7 +97,7 @@ def test_an_original_form_must_be_there(tmp_path: Path) -> None:
 
 
 def test_most_modules_have_no_other_form(tmp_path: Path) -> None:
-    assert LEVEL.reference(task(write_all(tmp_path, PREDICT, INFERENCE))) is None
+    assert LEVEL.review(task(write_all(tmp_path, PREDICT, INFERENCE))).reference is None
 
 
 def test_at_the_end_a_module_is_compiled_once_and_timed_each_time(

@@ -12,6 +12,7 @@ import pytest
 
 from planish.core import Candidate, PolicyState, Space, Step
 from planish.search.following import followed, improved, priority_samples
+from planish.search.timed_policy import TimedPolicy
 
 
 @dataclass(frozen=True)
@@ -132,3 +133,10 @@ def test_as_many_inferences_as_the_tree_has_nodes(samples: int) -> None:
     table = Table(TREE)
     list(islice(priority_samples(table, Words()), samples))
     assert len(table.asked) == len(set(table.asked)), "a prefix was asked for twice"
+
+
+def test_a_policy_that_is_timed_answers_alike() -> None:
+    timed = TimedPolicy(Table(TREE))
+    assert timed.seconds == 0
+    assert [word(c) for c in priority_samples(timed, Words())] == words(Table(TREE))
+    assert timed.seconds > 0

@@ -16,14 +16,13 @@ from planish.core.capabilities import (
     CanSeed,
     CanShrink,
     CanStep,
-    ChangesMeaning,
     HasCage,
     HasFigures,
     HasFiles,
     HasLimits,
     HasModel,
     HasNotes,
-    HasReference,
+    HasReview,
     KnowsMachine,
     KnowsPrograms,
     ShowsWinners,
@@ -32,7 +31,7 @@ from planish.core.capabilities import (
 from planish.core.context import UNTAUGHT, Outcomes, SearchContext, Tried
 from planish.core.cores import caches, processor, usable_cores
 from planish.core.describing import describe
-from planish.core.ending import HELD_BACK, Effect, Opinion, Reference, held_back
+from planish.core.ending import HELD_BACK, Effect, Opinion, Reference, Review, held_back
 from planish.core.errors import (
     AllFailedError,
     MismatchError,
@@ -108,7 +107,6 @@ __all__ = [
     "CanShrink",
     "CanStep",
     "Candidate",
-    "ChangesMeaning",
     "Costs",
     "Effect",
     "Evaluation",
@@ -124,7 +122,7 @@ __all__ = [
     "HasLimits",
     "HasModel",
     "HasNotes",
-    "HasReference",
+    "HasReview",
     "KnowsMachine",
     "KnowsPrograms",
     "Level",
@@ -143,6 +141,7 @@ __all__ = [
     "ProgramError",
     "Ratio",
     "Reference",
+    "Review",
     "ScheduleError",
     "SearchContext",
     "Searcher",

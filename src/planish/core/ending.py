@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from planish.core.protocols import EvaluatorSpec
+from planish.core.outcome import Outcome
+from planish.core.protocols import EvaluatorSpec, Start
 from planish.core.step import Candidate
 
 
@@ -56,6 +57,26 @@ class Reference:
     name: str
     candidate: Candidate
     factory: EvaluatorSpec | None = None
+
+
+@dataclass(frozen=True)
+class Review:
+    """What is done for finalists at the end, besides measuring them again; None where nothing is.
+
+    Scores and opinions are of candidates, in their order, and are evaluated by executors that the second
+    argument starts. What cannot be done raises PlanishError, which is a note beside the result.
+
+    Args:
+        reference: finds what is measured beside the baseline, to be told and not to be judged by.
+        scores: scores candidates on examples that no search sees. A score named after an objective and
+            `HELD_BACK` is that objective on examples that may decide who is the best of a front; whatever
+            else is scored is only reported. One that is `Lost`, as for want of time, is held against nobody.
+        second_opinion: runs candidates in another way, and compares the answers.
+    """
+
+    reference: Callable[[], Reference] | None = None
+    scores: Callable[[Sequence[Candidate], Start], Sequence[Outcome]] | None = None
+    second_opinion: Callable[[Sequence[Candidate], Start], Sequence[Opinion]] | None = None
 
 
 HELD_BACK = "validation"

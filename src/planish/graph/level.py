@@ -13,7 +13,7 @@ from planish.core import (
     Candidate,
     Executor,
     Objective,
-    Reference,
+    Review,
     Space,
     Step,
     Target,
@@ -159,12 +159,12 @@ class GraphLevel:
 
         return identities(task)
 
-    def reference(self, task: Task[GraphProgram]) -> Reference:
-        """Give no optimisation at all: what is measured beside the baseline at the end."""
+    def review(self, task: Task[GraphProgram]) -> Review:
+        """Measure no optimisation at all beside the baseline at the end."""
         from planish.graph.evaluator_spec import no_optimisation
 
         del task
-        return no_optimisation()
+        return Review(no_optimisation)
 
     def introduction(self, task: Task[GraphProgram]) -> Sequence[str]:
         """Tell the class and why; and how many passes are relevant, once the search has found that out."""

@@ -92,15 +92,14 @@ def scores_at_the_end(
     return found
 
 
-def original_of(task: Task[ScoredProgram]) -> Reference | None:
-    """Give another form of the module, to be measured as the module is; None where the workload has none.
+def original_of(task: Task[ScoredProgram]) -> Reference:
+    """Give another form of the module, which the workload names, to be measured as the module is.
 
     Raises:
         ProgramError: it is not there, is another one than when the task was made, or does not fit.
     """
     workload = task.program.workload
-    if workload.original is None:
-        return None
+    assert workload.original is not None
     if not workload.original.path:
         raise unnamed("the workload's original module and its data")
     path = Path(workload.original.path)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planish.core import (
     Candidate,
     Objective,
-    Opinion,
-    Outcome,
     ProgramError,
-    Reference,
+    Review,
     Space,
-    Start,
     Step,
     Target,
     Task,
@@ -120,6 +118,11 @@ class HloLevel:
 
         return "time_s", measured_as(program.workload)
 
+    def suited(self, program: ScoredProgram, objectives: Sequence[Objective]) -> ScoredProgram:
+        """Give the program as it is: one form serves all objectives."""
+        del objectives
+        return program
+
     def space(self, task: Task[ScoredProgram], name: str) -> Space:
         """Make a space: "patches" of all edits, "paper" of GEVO-ML's two, "exact": answers stay.
 
@@ -150,27 +153,13 @@ class HloLevel:
         del task, candidate
         return ()
 
-    def scores(
-        self, task: Task[ScoredProgram], candidates: Sequence[Candidate], start: Start
-    ) -> Sequence[Outcome]:
-        """Measure the errors on all parts of the data, the final one too; trainings are whole."""
-        from planish.hlo.evaluator_spec import scores_at_the_end
-
-        return scores_at_the_end(task, candidates, start)
-
-    def second_opinion(
-        self, task: Task[ScoredProgram], candidates: Sequence[Candidate], start: Start
-    ) -> Sequence[Opinion]:
-        """Compare what both back ends compute."""
+    def review(self, task: Task[ScoredProgram]) -> Review:
+        """Score finalists on all parts of the data, compare both back ends, and measure the original form."""
         from planish.hlo.cross import opinions
+        from planish.hlo.evaluator_spec import original_of, scores_at_the_end
 
-        return opinions(task, candidates, start)
-
-    def reference(self, task: Task[ScoredProgram]) -> Reference | None:
-        """Give the original form of the module, where the workload names one."""
-        from planish.hlo.evaluator_spec import original_of
-
-        return original_of(task)
+        original = partial(original_of, task) if task.program.workload.original else None
+        return Review(original, partial(scores_at_the_end, task), partial(opinions, task))
 
     def describe(self, task: Task[ScoredProgram], candidate: Candidate) -> Mapping[str, str]:
         """Show the edits one by one, and the module before and after."""

@@ -78,6 +78,11 @@ class LlvmLevel:
         backend = options.get("backend", "")
         return replace(read_program(source, options, open_backend(backend)), backend=backend)
 
+    def usual_objectives(self, program: IRProgram) -> Sequence[str]:
+        """Name the instructions, which every module has."""
+        del program
+        return ("instructions",)
+
     def suited(self, program: IRProgram, objectives: Sequence[Objective]) -> IRProgram:
         """Give what clang -O3 gives to its passes, where the time leads and the source is C."""
         if program.fast is None or objectives[0].name != "time_s":

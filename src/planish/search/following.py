@@ -22,6 +22,7 @@ from planish.core import (
 )
 from planish.search.options import Option
 from planish.search.rounds import Rounds, RoundSearcher, noted
+from planish.search.timed_policy import TimedPolicy
 
 UNLIKELY = 3.0
 """An end is so if the most probable step is e to the power of so much times as probable."""
@@ -29,10 +30,21 @@ UNLIKELY = 3.0
 Name = Annotated[str, Option("a policy's name, a file, or auto: the first one that fits the space")]
 
 
-class FollowPolicy(RoundSearcher):
-    """Follows a policy greedily, and measures where it ends (LoopTune, thesis 3.6)."""
-
+class _Following(RoundSearcher):
     needs = CanObserve
+
+    def __init__(self, objectives: Sequence[Objective], policy: TimedPolicy, rounds: Rounds) -> None:
+        super().__init__(objectives, rounds)
+        self._policy = policy
+
+    @property
+    def model_s(self) -> float:
+        """Seconds that the policy took; see `planish.core.HasModel`."""
+        return self._policy.seconds
+
+
+class FollowPolicy(_Following):
+    """Follows a policy greedily, and measures where it ends (LoopTune, thesis 3.6)."""
 
     def __init__(
         self,
@@ -47,13 +59,11 @@ class FollowPolicy(RoundSearcher):
     ) -> None:
         named = _policy(space, policy)
         rounds = improved(named, space) if improve else _once(followed(named, space, whole=path))
-        super().__init__(objectives, rounds)
+        super().__init__(objectives, named, rounds)
 
 
-class PrioritySampling(RoundSearcher):
+class PrioritySampling(_Following):
     """Priority Sampling: the most probable candidates of a policy, each once (thesis chapter 6)."""
-
-    needs = CanObserve
 
     def __init__(
         self,
@@ -67,9 +77,10 @@ class PrioritySampling(RoundSearcher):
         branches: Annotated[int, Option("next steps that are kept of each state; 0: all", least=0)] = 0,
         whole: Annotated[bool, Option("branch by the probability of all steps, not of the last")] = False,
     ) -> None:
-        walk = priority_samples(_policy(space, policy), space, branches=branches or None, whole=whole)
+        named = _policy(space, policy)
+        walk = priority_samples(named, space, branches=branches or None, whole=whole)
         new = _new(space, walk, set())
-        super().__init__(objectives, _once(islice(new, samples) if samples else new))
+        super().__init__(objectives, named, _once(islice(new, samples) if samples else new))
 
 
 def followed(policy: Policy, space: CanName, *, whole: bool = False) -> Iterator[Candidate]:
@@ -199,7 +210,7 @@ def _once(candidates: Iterator[Candidate]) -> Rounds:
     yield candidates
 
 
-def _policy(space: CanObserve, name: str) -> Policy:
+def _policy(space: CanObserve, name: str) -> TimedPolicy:
     from planish.learn.policy import policy_for, policy_of
 
-    return policy_of(policy_for(space, name))
+    return TimedPolicy(policy_of(policy_for(space, name)))

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from planish.budget import Budget
 from planish.core import (
-    ChangesMeaning,
     Executor,
     Growth,
     Level,
@@ -119,7 +118,7 @@ def task_of(level: Level, program: Program, settings: Settings) -> Task:
     Raises:
         PlanishError: the level has no such objective, or the machine lacks what is asked of it.
     """
-    usual = level.usual_objectives(program) if isinstance(level, ChangesMeaning) else [*level.objectives][:1]
+    usual = level.usual_objectives(program) if isinstance(level, SuitsObjectives) else [*level.objectives][:1]
     names = settings.objectives or usual
     objectives = tuple(_objective(level, name) for name in names)
     if isinstance(level, SuitsObjectives):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from planish.core import (
@@ -22,6 +23,7 @@ from planish.core import (
     PlanishError,
     Program,
     Reference,
+    Review,
     Space,
     StageClock,
     Start,
@@ -155,10 +157,11 @@ class Full(Plain):
     trouble: str = ""
     error: BaseException = field(default_factory=lambda: PlanishError("there is trouble"))
 
-    def usual_objectives(self, program: object) -> Sequence[str]:
-        """Name the first."""
-        del program
-        return ("time_s",)
+    def review(self, task: Task) -> Review:
+        """Do all that there is."""
+        return Review(
+            partial(self.reference, task), partial(self.scores, task), partial(self.second_opinion, task)
+        )
 
     def scores(self, task: Task, candidates: Sequence[Candidate], start: Start) -> Sequence[Outcome]:
         """Add 0.01 to the error; with knob 0 at 2 it fails."""
@@ -180,7 +183,7 @@ class Full(Plain):
         wrong = Opinion(agrees=False, why="far apart")
         return [wrong if first(c) == SIZES[0] - 1 else Opinion(True, 1e-6) for c in candidates]
 
-    def reference(self, task: Task) -> Reference | None:
+    def reference(self, task: Task) -> Reference:
         """Give one of twice the time."""
         del task
         self._check("reference")

@@ -1,4 +1,4 @@
-"""What else is to be known of the finalists: what a level has methods for (`planish.core.capabilities`)."""
+"""What else is to be known of the finalists: a level's review (`planish.core.Review`)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from dataclasses import replace
 
 from planish.core import (
     Candidate,
-    ChangesMeaning,
     Failed,
-    HasReference,
     Lost,
     Measured,
     Opinion,
@@ -26,11 +24,11 @@ from planish.tuning.final.state import FinalState
 def doubt(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     """Ask for a second opinion on each finalist, and on the baseline."""
     del end
-    level, base = search.level, state.baseline
-    assert isinstance(level, ChangesMeaning)
+    asks, base = search.review().second_opinion, state.baseline
+    assert asks is not None
     assert base is not None
     try:
-        own, *opinions = level.second_opinion(search.task, _with_baseline(search, state), search.start)
+        own, *opinions = asks(_with_baseline(search, state), search.start)
     except PlanishError as error:
         why = f"no second opinion: {error}".rstrip(".")
         silent = tuple(replace(each, opinion=Opinion(why=why)) for each in state.finalists)
@@ -44,10 +42,10 @@ def doubt(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
 def score(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     """Score each finalist, and the baseline, on what no search has seen."""
     del end
-    level, base = search.level, state.baseline
-    assert isinstance(level, ChangesMeaning)
+    scores, base = search.review().scores, state.baseline
+    assert scores is not None
     assert base is not None
-    own, *outcomes = level.scores(search.task, _with_baseline(search, state), search.start)
+    own, *outcomes = scores(_with_baseline(search, state), search.start)
     pairs = list(zip(state.finalists, outcomes, strict=True))
     scored = replace(state, finalists=tuple(_scored(each, outcome) for each, outcome in pairs))
     if not isinstance(own, Measured):
@@ -74,14 +72,11 @@ def _why(failed: Failed | Lost) -> str:
 def refer(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     """Measure another baseline, where there is one."""
     del end
-    level, base = search.level, state.baseline
-    assert isinstance(level, HasReference)
+    find, base = search.review().reference, state.baseline
+    assert find is not None
     assert base is not None
     try:
-        reference = level.reference(search.task)
-        if reference is None:
-            return state
-        return replace(state, reference=compare_reference(search, reference, base))
+        return replace(state, reference=compare_reference(search, find(), base))
     except CutShortError:
         return state.noted("nothing to refer to: the time for it was over")
     except PlanishError as error:

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 
 from planish.core import (
     CanIdentify,
-    ChangesMeaning,
     HasFigures,
-    HasReference,
     PlanishError,
     StoreError,
     best_harmless,
@@ -54,21 +52,21 @@ class Stage:
 
 def stages(search: SearchOutcome) -> Iterator[Stage]:
     """List the stages that the end of a run has."""
-    level, several = search.level, len(search.task.objectives) > 1
+    level, several, review = search.level, len(search.task.objectives) > 1, search.review()
     yield Stage("", select)
     if several:
         yield Stage("minimise", minimise, "minimising {count} of the front")
     elif isinstance(level, CanIdentify):
         yield Stage("minimise", prune, "leaving out what does nothing")
     yield Stage("compare", compare, "measuring the best {count} again beside the baseline: {time}")
-    if isinstance(level, ChangesMeaning):
+    if review.second_opinion:
         yield Stage("doubt", doubt, "asking for a second opinion", "no second opinion")
     yield Stage("", settle)
-    if isinstance(level, ChangesMeaning):
+    if review.scores:
         said = "scoring on data that the search did not see"
         yield Stage("score", score, said, "no scores on unseen data")
         yield Stage("", order)
-    if isinstance(level, HasReference):
+    if review.reference:
         yield Stage("refer", refer, "", "nothing to refer to")
     if several:
         yield Stage("effects", ablate, "measuring what each step does", "no effects of single steps")

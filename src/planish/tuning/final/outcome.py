@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from planish.core import Candidate, Executor, Level, Space, Start, Task, Trial
+from planish.core import Candidate, Executor, HasReview, Level, Review, Space, Start, Task, Trial
 from planish.settings import Settings
 from planish.store import Store
 from planish.tuning.progress import Progress
@@ -61,3 +61,7 @@ class SearchOutcome:
     def space(self) -> Space:
         """Make the space that was searched."""
         return self.level.space(self.task, self.settings.space or self.level.spaces[0])
+
+    def review(self) -> Review:
+        """Give what the level does for finalists besides."""
+        return self.level.review(self.task) if isinstance(self.level, HasReview) else Review()

@@ -1,0 +1,56 @@
+"""What spaces, searchers, evaluators and levels may offer beyond what is asked of each of them.
+
+Whoever wants a capability asks by `isinstance`; a plug-in has the methods of those that make sense for it.
+Each is offered by at least two, or says why it stands alone.
+"""
+
+from planish.core.capabilities.of_evaluators import CanAnchor, HasCage, HasLimits, HasNotes
+from planish.core.capabilities.of_levels import (
+    NO_FIGURES,
+    CanIdentify,
+    HasFigures,
+    HasReview,
+    KnowsPrograms,
+    SuitsObjectives,
+)
+from planish.core.capabilities.of_results import CanCall, HasFiles, KnowsMachine, ShowsWinners
+from planish.core.capabilities.of_searchers import CanRecall, HasModel
+from planish.core.capabilities.of_spaces import (
+    CanEnumerate,
+    CanEvolve,
+    CanFeaturise,
+    CanName,
+    CanObserve,
+    CanSample,
+    CanSeed,
+    CanShrink,
+    CanStep,
+)
+
+__all__ = [
+    "NO_FIGURES",
+    "CanAnchor",
+    "CanCall",
+    "CanEnumerate",
+    "CanEvolve",
+    "CanFeaturise",
+    "CanIdentify",
+    "CanName",
+    "CanObserve",
+    "CanRecall",
+    "CanSample",
+    "CanSeed",
+    "CanShrink",
+    "CanStep",
+    "HasCage",
+    "HasFigures",
+    "HasFiles",
+    "HasLimits",
+    "HasModel",
+    "HasNotes",
+    "HasReview",
+    "KnowsMachine",
+    "KnowsPrograms",
+    "ShowsWinners",
+    "SuitsObjectives",
+]

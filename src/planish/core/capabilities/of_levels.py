@@ -1,0 +1,119 @@
+"""What levels may offer to a run, from its task to the figures at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from types import MappingProxyType
+from typing import Any, Protocol, runtime_checkable
+
+from planish.core.context import Tried
+from planish.core.ending import Review
+from planish.core.protocols import Executor, Level
+from planish.core.step import Candidate
+from planish.core.task import Objective, Task
+
+NO_FIGURES: Mapping[str, Any] = MappingProxyType({})
+"""What was measured for a description where nothing was."""
+
+
+@runtime_checkable
+class SuitsObjectives(Protocol):
+    """A level whose programs and objectives depend on each other.
+
+    Clang tells the passes of -O3 more of a C file than it tells those of -Oz; and where a module may answer
+    otherwise than before, its error is an objective. Offered by `llvm` and `hlo`; used by `tune`, where the
+    task is made.
+    """
+
+    def usual_objectives(self, program: Any) -> Sequence[str]:
+        """Name the objectives of a program where none is asked for, the first of which leads."""
+        ...
+
+    def suited(self, program: Any, objectives: Sequence[Objective]) -> Any:
+        """Give the form of a program that is tuned for these objectives, the first of which leads."""
+        ...
+
+
+@runtime_checkable
+class KnowsPrograms(Protocol):
+    """A level that knows what kind of program it has, and what did well on others like it.
+
+    One level alone has classes of programs, and what it learns is stored with the run: a space, which is made
+    anew when the run goes on, could not. Offered by `graph`; used by the loop and its display, and by
+    `planish.learn.transfer`, at the beginning of a run.
+    """
+
+    def introduction(self, task: Task) -> Sequence[str]:
+        """List what is known of a task's program by now, in lines; it finds out nothing that takes time.
+
+        It is asked when a run begins, and again while the search goes on: lines are added, and none changes.
+        """
+        ...
+
+    def learn(self, task: Task, tried: Tried) -> Sequence[Candidate]:
+        """Learn for a task from other programs.
+
+        Args:
+            task: what is to be tuned.
+            tried: canonical text of another program to what was tried on it.
+
+        Returns:
+            What a search for the task begins with, the best first; the level keeps nothing of it.
+        """
+        ...
+
+
+@runtime_checkable
+class CanIdentify(Protocol):
+    """A level that can tell, without measuring, whether two candidates make the same.
+
+    Offered by `graph`, `llvm` and the example of a level; used by the end of a run, which drops steps that do
+    nothing.
+    """
+
+    def identities(self, task: Task) -> AbstractContextManager[Callable[[Candidate], str]]:
+        """Give what names a candidate by what it makes of a task's program; it is used within the block.
+
+        Equal names mean that the task's objectives cannot tell the two apart.
+        """
+        ...
+
+
+@runtime_checkable
+class HasReview(Protocol):
+    """A level that looks at finalists once more than by measuring them again.
+
+    Offered by `hlo`, whose candidates may change what a program means, and `graph`; used by the end of a run.
+    """
+
+    def review(self, task: Task) -> Review:
+        """Give what is done for a task's finalists; it does nothing of it yet."""
+        ...
+
+
+@runtime_checkable
+class HasFigures(Level, Protocol):
+    """A level that measures what the parts of a candidate do, so that `describe` need not.
+
+    Offered by `llvm` and `graph`; used by the end of a run, which stores the figures, and `planish passes`.
+    """
+
+    def figures(self, task: Task, candidate: Candidate, executor: Executor) -> Mapping[str, Any]:
+        """Measure, as long as there is patience, and by the deadline in any case.
+
+        Args:
+            task: what was tuned, on this machine.
+            candidate: what is to be described.
+            executor: has nothing under way; it is served other evaluators than it had.
+
+        Returns:
+            What `describe` takes, as JSON.
+        """
+        ...
+
+    def describe(
+        self, task: Task, candidate: Candidate, figures: Mapping[str, Any] = NO_FIGURES
+    ) -> Mapping[str, str]:
+        """Do as `Level.describe`, with figures; where there are none, a word says so."""
+        ...
