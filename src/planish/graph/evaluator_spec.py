@@ -12,7 +12,7 @@ from planish.graph.evaluator import LAST_TIMING, TIMING, GraphEvaluatorSpec, lac
 from planish.graph.first_lists import GOOD_LISTS, class_lists, recognition_of
 from planish.graph.installed import SETTINGS
 from planish.graph.model_cache import ModelCache
-from planish.graph.passes import SETTABLE, Selection, Set, passes_of_kind, selection_of
+from planish.graph.passes import EXACT, SETTABLE, Selection, Set, passes_of_kind, selection_of
 from planish.graph.program import GraphProgram
 from planish.graph.relevance import Examiner, analyse, remembered
 from planish.graph.running import Settings
@@ -86,7 +86,7 @@ def space_of(task: Task[GraphProgram], name: str) -> SelectionSpace:
     examiner = Examiner(program, settings)
 
     def every() -> Letters:
-        rewrites = [each.name for each in passes_of_kind("onnxoptimizer", "onnxscript")]
+        rewrites = [each.name for each in passes_of_kind(*EXACT)]
         out = [each.name for each in passes_of_kind("rule", "transformer")]
         return Letters((*rewrites, *program.allow), tuple(out), offline, changes)
 

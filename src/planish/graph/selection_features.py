@@ -39,7 +39,7 @@ def selection_schema() -> FeatureSchema:
     """Name the columns: of the selection, each pass, each setting, and the model as it came."""
     rewrites = [f"{name} {each.name}" for each in passes_of_kind(*REWRITING) for name in OF_REWRITE]
     out = [f"without {each.name}" for each in passes_of_kind(*RUNTIME)]
-    return FeatureSchema("graph/selection", 1, (*OF_SELECTION, *rewrites, *out, *_valued(), *COUNTS, *SHARES))
+    return FeatureSchema("graph/selection", 2, (*OF_SELECTION, *rewrites, *out, *_valued(), *COUNTS, *SHARES))
 
 
 def selection_features(model: Features | None, candidates: Sequence[Candidate]) -> NDArray[np.float32]:

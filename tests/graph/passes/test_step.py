@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from planish.core import Candidate, PlanishError, ScheduleError, candidate_from_json
 from planish.graph.passes import (
+    EXACT,
     STEPS,
     Disable,
     Offline,
@@ -18,7 +19,7 @@ from planish.graph.passes import (
     selection_of,
 )
 
-REWRITES = [each.name for each in passes_of_kind("onnxoptimizer", "onnxscript", "intent")]
+REWRITES = [each.name for each in passes_of_kind(*EXACT, "intent")]
 RUNTIME = [each.name for each in passes_of_kind("rule", "transformer")]
 
 

@@ -14,14 +14,14 @@ from onnx import helper
 from graph.models import convolutions, model, one_node, tokens, weight, write
 from planish.graph import rewrite_cache
 from planish.graph.model_cache import ModelCache
-from planish.graph.passes import passes, passes_of_kind
+from planish.graph.passes import EXACT, passes, passes_of_kind
 from planish.graph.program import GraphProgram
 from planish.graph.rewrite_cache import RewriteCache
 from planish.graph.rewriting import RewriteError, apply_pass, identity, node_counts, rewrite
 from planish.graph.rewriting.onnxscript import rule_names
 from planish.graph.source import read_model
 
-REWRITES = [each.name for each in passes_of_kind("onnxoptimizer", "onnxscript")]
+REWRITES = [each.name for each in passes_of_kind(*EXACT)]
 
 
 @pytest.fixture

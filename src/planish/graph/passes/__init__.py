@@ -1,6 +1,7 @@
 """Graph passes as data, and selections of them."""
 
 from planish.graph.passes.catalogue import (
+    EXACT,
     GraphPass,
     Kind,
     exclusions,
@@ -21,6 +22,7 @@ from planish.graph.passes.step import (
 )
 
 __all__ = [
+    "EXACT",
     "SETTABLE",
     "STEPS",
     "Disable",

@@ -9,10 +9,12 @@ from typing import Any, Literal
 
 from planish.core import ProgramError, did_you_mean
 
-Kind = Literal["onnxoptimizer", "onnxscript", "intent", "rule", "transformer"]
+Kind = Literal["onnxoptimizer", "onnxscript", "planish", "intent", "rule", "transformer"]
 """Whose pass it is; `rule` and `transformer` are ONNX Runtime's. What a user must intend changes results."""
 
-REWRITING = ("onnxoptimizer", "onnxscript", "intent")
+EXACT: tuple[Kind, ...] = ("onnxoptimizer", "onnxscript", "planish")
+"""Those that make a model which computes the same."""
+REWRITING: tuple[Kind, ...] = (*EXACT, "intent")
 RUNTIME = ("rule", "transformer")
 
 

@@ -17,7 +17,7 @@ class Rewrite(Step):
     """Make another model by a rewriting pass.
 
     Args:
-        name: a pass of onnxoptimizer or onnxscript, or one that a user must intend.
+        name: a pass of onnxoptimizer, of onnxscript or of ours, or one that a user must intend.
     """
 
     name: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planish.graph.passes import passes_of_kind
+from planish.graph.passes import EXACT, passes_of_kind
 from planish.graph.relevance.examiner import Examiner
 from planish.graph.relevance.findings import Rewriting, Runtime
 from planish.graph.relevance.patience import Clock
@@ -34,7 +34,7 @@ def analyse(examiner: Examiner, patience_s: float = PATIENCE_S) -> Relevance:
     runtime.look(())
     rules = [each.name for each in passes_of_kind("rule") if found.may_matter(each.name)]
     looked = until(_RULES, rules, runtime.try_rule)
-    names = [each.name for each in passes_of_kind("onnxscript", "onnxoptimizer")]
+    names = [each.name for each in passes_of_kind(*EXACT)]
     tried = until(_ALONE, names, found.try_alone)
     until(1, found.strongest()[:_AFTER], lambda name: runtime.look((name,)))
     # Only those that were tried alone: of the others nothing is known yet.

@@ -54,6 +54,10 @@ def _applied(model: ModelProto, name: str) -> ModelProto:
         from planish.graph.rewriting.onnxscript import apply_onnxscript
 
         return apply_onnxscript(model, own)
+    if kind == "planish":
+        from planish.graph.rewriting.parallel import PASSES, join
+
+        return join(model, PASSES[own])
     from planish.graph.rewriting.intent import apply_intent
 
     return apply_intent(model, own)
