@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from planish.core import Candidate, rng
-from planish.learn.cost.places import model_for
+from planish.learn.cost.model_folder import model_for
 from planish.loops.build import schedule_of
 from planish.loops.features.fixed_width import row_of
 from planish.loops.ir.annotated import Vectors

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from planish.llvm.features.autophase import FEATURES, autophase
 from planish.llvm.functions.attributes import for_size
-from planish.llvm.functions.identity import identity
+from planish.llvm.functions.function_identity import identity
 from planish.llvm.functions.normalise import normalise
 from planish.llvm.functions.split import Function, split_module
 

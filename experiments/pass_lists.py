@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from gate import EVALUATIONS, LABELS, auc, interval, matrix, row, spend, static
-from planish.corpus.lessons import read_list_lessons
+from planish.corpus.policy_lessons import read_list_lessons
 from planish.learn.cost import shipped_gate
 from planish.learn.labels import CostTable, read_costs
 from planish.learn.language import GAIN, ReaderShape, expected

@@ -12,7 +12,7 @@ from planish.graph.relevance import ExaminerError
 from planish.graph.rewriting import RewriteError
 from planish.graph.running import RefusedError
 from planish.isolation.losses import LostError
-from planish.llvm import running
+from planish.llvm import execution
 from planish.loops.codegen.x86.registers import NoRegisterError
 from planish.store.failures import LostConnectionError
 from planish.tuning import regressions
@@ -45,7 +45,7 @@ def test_every_error_is_documented_with_its_exit_code() -> None:
 def test_errors_of_modules_that_load_late_are_known() -> None:
     late: set[type[PlanishError]] = {
         regressions.RegressionError,
-        running.NotRunnableError,
+        execution.NotRunnableError,
         ExaminerError,
         RefusedError,
     }

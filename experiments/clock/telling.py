@@ -8,7 +8,7 @@ from pathlib import Path
 
 from planish.core import PlanishError, Ratio
 from planish.llvm.hot import Faster, speed_up
-from planish.llvm.hot.lists import USUAL, pipeline
+from planish.llvm.hot.o3_lists import USUAL, pipeline
 from planish.llvm.level import LlvmLevel
 
 HEAD = (

@@ -20,10 +20,10 @@ from pathlib import Path
 
 from planish.corpus import Row, read_corpus
 from planish.corpus.labelling import Bench, Budget, Effect, Plan, bench, summarise
-from planish.corpus.labelling.costs import FunctionCosts
+from planish.corpus.labelling.function_costs import FunctionCosts
+from planish.corpus.labelling.function_search import search
 from planish.corpus.labelling.label_card import HEADS, cells
 from planish.corpus.labelling.ranking import Passes
-from planish.corpus.labelling.search import search
 from planish.isolation import Watchdog, forked
 from planish.llvm.passes import load_coreset
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from planish.corpus import Row, read_corpus
 from planish.corpus.labelling import Bench, Budget, Plan, bench
-from planish.corpus.labelling.search import search
+from planish.corpus.labelling.function_search import search
 from planish.isolation import Watchdog, forked
 
 AT = (1, 3, 10, 20, 40, 100, 200, 400, 1000)

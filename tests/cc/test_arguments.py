@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from planish.cc.arguments import Invocation, code_options
+from planish.cc.cc_settings import UsageError, read_settings
 from planish.cc.response import ResponseError, expand, split
-from planish.cc.settings import UsageError, read_settings
 
 
 def read(text: str) -> Invocation:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cli.conftest import Planish
-from planish.corpus.reading import SAMPLE, read_corpus
+from planish.corpus.corpus_reader import SAMPLE, read_corpus
 from planish.learn.cost import shipped_gate
 from planish.learn.labels import Columns, CostTable, write_costs
 from planish.learn.policy import load_policy, places, policies_folder

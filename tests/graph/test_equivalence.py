@@ -16,9 +16,9 @@ from planish.results.comparison import Finalist
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import task_of
-from planish.tuning.final.outcome import SearchOutcome
+from planish.tuning.final.final_state import FinalState
 from planish.tuning.final.prune import prune
-from planish.tuning.final.state import FinalState
+from planish.tuning.final.search_outcome import SearchOutcome
 from planish.tuning.progress import Progress
 from planish.tuning.trials import Trials
 

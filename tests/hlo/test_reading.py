@@ -24,7 +24,7 @@ from planish.hlo.ir import (
     walk,
 )
 from planish.hlo.ir.bytecode import MAGIC
-from planish.hlo.ir.context import stablehlo
+from planish.hlo.ir.mlir_context import stablehlo
 from planish.hlo.joining import with_function
 from planish.hlo.level import HloLevel
 from planish.hlo.signature import signature

@@ -15,7 +15,7 @@ import pytest
 from planish.core import PlanishError
 from planish.isolation import landlock, seccomp
 from planish.isolation.cage import told
-from planish.llvm.running import find_linker
+from planish.llvm.execution import find_linker
 
 PROBES = """
 #define _GNU_SOURCE

@@ -155,8 +155,8 @@ def test_an_interrupted_training_goes_on_to_the_same_network(tmp_path: Path) -> 
 
 
 def test_labels_must_be_of_this_llvm_and_of_the_corpus() -> None:
-    from planish.corpus.lessons import read_list_lessons
-    from planish.corpus.reading import SAMPLE, read_corpus
+    from planish.corpus.corpus_reader import SAMPLE, read_corpus
+    from planish.corpus.policy_lessons import read_list_lessons
     from planish.llvm.backend import open_backend
 
     rows = list(read_corpus(SAMPLE, "train"))[:3]

@@ -24,7 +24,7 @@ from planish.learn.cost import (
     write_model,
     xgboosted,
 )
-from planish.learn.cost.metrics import rank_correlation, top_recall
+from planish.learn.cost.model_quality import rank_correlation, top_recall
 
 SCHEMA = FeatureSchema("letters", 1, ("a", "b", "c", "d", "e"))
 

@@ -23,7 +23,7 @@ from planish.learn.cost import (
     tree_gru,
     write_model,
 )
-from planish.learn.cost.metrics import rank_correlation
+from planish.learn.cost.model_quality import rank_correlation
 from planish.learn.learner import make_learner
 from planish.search import make_searcher
 from planish.testing.driving import best_so_far, drive

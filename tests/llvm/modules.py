@@ -10,7 +10,7 @@ import pytest
 from planish.core import TargetError
 from planish.llvm.backend import open_backend
 from planish.llvm.clang import find_compiler
-from planish.llvm.running import find_linker
+from planish.llvm.execution import find_linker
 
 SUM = """\
 source_filename = "sum.c"

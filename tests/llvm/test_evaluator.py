@@ -14,13 +14,13 @@ from llvm.modules import ASSEMBLY, COUNTED, ECHO, HARNESS, SUM, require_linker
 from llvm.unguarded import Unguarded
 from planish.core import Candidate, Failed, Lost, Measured, Outcome, Stage, TargetError, Task, evaluate
 from planish.executors import InlineExecutor, LocalExecutor
-from planish.llvm import running
+from planish.llvm import execution
 from planish.llvm.backend import open_backend
 from planish.llvm.backend.elf import code_bytes
 from planish.llvm.evaluator_spec import evaluator_spec_of, prepared
+from planish.llvm.execution import Answer, NotRunnableError, Runner
 from planish.llvm.level import LlvmLevel
 from planish.llvm.passes import candidate_of
-from planish.llvm.running import Answer, NotRunnableError, Runner
 from planish.measure import Timing
 from planish.settings import Settings
 from planish.tuning.api import task_of
@@ -136,7 +136,7 @@ def test_without_a_compiler_sizes_are_measured_all_the_same(monkeypatch: pytest.
     def none() -> tuple[str, ...]:
         raise TargetError("no C compiler")
 
-    monkeypatch.setattr(running, "find_linker", none)
+    monkeypatch.setattr(execution, "find_linker", none)
     evaluator = evaluator_spec_of(make(ECHO, run="yes"))()
     assert evaluator.notes == ("not run, and checked by LLVM's verifier alone: no C compiler",)
     with pytest.raises(TargetError, match="no C compiler"):

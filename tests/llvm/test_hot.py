@@ -16,11 +16,11 @@ from planish.core import Objective, ProgramError
 from planish.llvm.backend import open_backend
 from planish.llvm.hot import Faster, export_faster, speed_up
 from planish.llvm.hot.bench import Bench, Times, answer_of, judged
-from planish.llvm.hot.lists import BEGIN, LAST, USUAL, drawn, first_lists, pipeline
+from planish.llvm.hot.hot_search import O3
 from planish.llvm.hot.making import Begun, make
-from planish.llvm.hot.search import O3
+from planish.llvm.hot.o3_lists import BEGIN, LAST, USUAL, drawn, first_lists, pipeline
 from planish.llvm.level import LlvmLevel
-from planish.llvm.modules.result import Recipe
+from planish.llvm.modules.module_result import Recipe
 from planish.llvm.program import IRProgram
 
 SOURCE = r"""

@@ -8,14 +8,14 @@ from types import SimpleNamespace
 import pytest
 
 from planish.isolation import Done, Watchdog
-from planish.llvm.modules import spending
-from planish.llvm.modules.spending import Spending
+from planish.llvm.modules import evaluation_budget
+from planish.llvm.modules.evaluation_budget import Spending
 
 
 def test_waiting_costs_a_quarter_where_seconds_are_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     by_clock, by_processor = Spending(2.0, None, 1), Spending(2.0, None, 1, of_processor=True)
     later = time.monotonic() + 1000
-    monkeypatch.setattr(spending, "time", SimpleNamespace(monotonic=lambda: later))
+    monkeypatch.setattr(evaluation_budget, "time", SimpleNamespace(monotonic=lambda: later))
     assert by_clock.passed >= 1000
     assert 250 <= by_processor.passed < 500
 

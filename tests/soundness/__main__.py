@@ -25,9 +25,9 @@ from planish.corpus.apt import open_apt
 from planish.llvm.backend import Backend, open_backend
 from planish.llvm.clang import Compiler, find_compiler
 from planish.llvm.csmith import find_csmith
+from planish.llvm.execution import NotRunnableError
 from planish.llvm.passes import Element, available
 from planish.llvm.program import Running
-from planish.llvm.running import NotRunnableError
 from soundness.campaign import Tally, try_cases
 from soundness.cases import Case, coreset_lists, in_contexts, random_lists
 from soundness.csmith import csmith_program

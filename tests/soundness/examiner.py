@@ -12,7 +12,7 @@ from typing import Literal
 from planish.isolation import End, ForkLimits, in_child
 from planish.llvm.backend import Backend, Module, PassError
 from planish.llvm.backend.protocol import IRError
-from planish.llvm.running import Answer, NotRunnableError, Runner
+from planish.llvm.execution import Answer, NotRunnableError, Runner
 from soundness.subject import Subject
 
 Kind = Literal["right", "refused", "crashed", "hung", "invalid", "wrong"]

@@ -7,8 +7,8 @@ from typing import cast
 import pytest
 
 from planish.llvm.backend import Backend
+from planish.llvm.execution import find_linker
 from planish.llvm.passes import elements
-from planish.llvm.running import find_linker
 from soundness.broken import BrokenBackend
 from soundness.campaign import Tally, try_cases
 from soundness.cases import Case, in_contexts

@@ -9,7 +9,7 @@ import pytest
 
 from planish.llvm.backend import Backend
 from planish.llvm.clang import Compiler
-from planish.llvm.running import NotRunnableError
+from planish.llvm.execution import NotRunnableError
 from soundness.broken import BrokenBackend
 from soundness.examiner import Examiner
 from soundness.subject import Form, Subject, compile_subject, samples

@@ -8,7 +8,7 @@ import pytest
 
 from planish.llvm.backend import Backend
 from planish.llvm.clang import Compiler
-from planish.llvm.running import find_linker
+from planish.llvm.execution import find_linker
 from soundness.examiner import Examiner
 from soundness.subject import SAMPLES, Form, samples
 

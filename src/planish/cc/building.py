@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 
 from planish.cc.arguments import Invocation, Source
-from planish.cc.cache import Cache, open_cache
+from planish.cc.cc_settings import Settings, say
 from planish.cc.compiler import Compiler
 from planish.cc.compiling import compile_unit
 from planish.cc.frontend import Unit
 from planish.cc.noting import note, refused
-from planish.cc.settings import Settings, say
+from planish.cc.object_cache import Cache, open_cache
 
 
 def compile_all(compiler: Compiler, invocation: Invocation, settings: Settings) -> int | None:

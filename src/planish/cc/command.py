@@ -6,9 +6,9 @@ import os
 import sys
 
 from planish.cc.arguments import Invocation
+from planish.cc.cc_settings import Settings, UsageError, read_settings, say
 from planish.cc.compiler import VARIABLE, Compiler, find_compiler
 from planish.cc.response import ResponseError, expand
-from planish.cc.settings import Settings, UsageError, read_settings, say
 
 NO_CLANG = 5
 _FASTER = (
@@ -60,7 +60,7 @@ def main(words: list[str], *, plus: bool) -> int:
         say(f"error: {error}")
         return _USAGE
     except KeyboardInterrupt:
-        from planish.cc.signals import die_of_interrupt
+        from planish.cc.interrupts import die_of_interrupt
 
         die_of_interrupt()
         return 130

@@ -6,11 +6,11 @@ import os
 from time import monotonic, time_ns
 
 from planish.cc.arguments import code_options
-from planish.cc.cache import Cache, Entry, digest, write_whole
+from planish.cc.cc_settings import Settings
 from planish.cc.direct import Direct
 from planish.cc.frontend import Ended, Unit, run
 from planish.cc.noting import note
-from planish.cc.settings import Settings
+from planish.cc.object_cache import Cache, Entry, digest, write_whole
 
 
 def compile_unit(unit: Unit, settings: Settings, cache: Cache) -> bool:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 
-from planish.cc.cache import Cache, digest
 from planish.cc.frontend import Unit, run
+from planish.cc.object_cache import Cache, digest
 
 _MAGIC = b"planish-direct-1"
 _READ = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "SOURCE_DATE_EPOCH", "CCC_OVERRIDE_OPTIONS", "PWD")

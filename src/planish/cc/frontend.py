@@ -101,7 +101,7 @@ def run(command: list[str], given: bytes = b"") -> Ended:
             _fill(read, given)
         moves = [(os.POSIX_SPAWN_DUP2, mine, its) for its, mine in enumerate((read, out, err))]
         pid = os.posix_spawn(command[0], command, os.environ, file_actions=moves)
-        from planish.cc.signals import Stoppable  # here: clang is at work meanwhile
+        from planish.cc.interrupts import Stoppable  # here: clang is at work meanwhile
 
         with Stoppable():
             code = wait(pid)

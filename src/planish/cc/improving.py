@@ -10,12 +10,12 @@ from pathlib import Path
 from time import monotonic
 
 from planish.cc.arguments import code_options
-from planish.cc.cache import Cache, Entry, write_whole
+from planish.cc.cc_settings import Settings, UsageError
 from planish.cc.frontend import Ended, Unit, run
+from planish.cc.interrupts import Stoppable
 from planish.cc.noting import note
+from planish.cc.object_cache import Cache, Entry, write_whole
 from planish.cc.searching import Asked, Found, SearchError, search
-from planish.cc.settings import Settings, UsageError
-from planish.cc.signals import Stoppable
 from planish.core import PlanishError
 from planish.isolation.scratch import Scratch
 from planish.llvm.backend.elf import code_bytes, function_bytes, loaded_bytes

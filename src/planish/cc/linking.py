@@ -6,12 +6,12 @@ import os
 import tempfile
 
 from planish.cc.arguments import Invocation
-from planish.cc.cache import Cache
+from planish.cc.cc_settings import Settings
 from planish.cc.compiler import Compiler
 from planish.cc.compiling import compile_unit
 from planish.cc.frontend import Unit, wait
-from planish.cc.settings import Settings
-from planish.cc.signals import Stoppable
+from planish.cc.interrupts import Stoppable
+from planish.cc.object_cache import Cache
 
 
 def compile_and_link(

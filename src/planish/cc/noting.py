@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planish.cc.cache import Cache
-from planish.cc.settings import Settings
+from planish.cc.cc_settings import Settings
+from planish.cc.object_cache import Cache
 
 
 def note(

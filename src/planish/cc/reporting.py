@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from planish.cc.cache import Cache
-from planish.cc.settings import say
+from planish.cc.cc_settings import say
+from planish.cc.object_cache import Cache
 
 _FUNCTIONS = 5
 

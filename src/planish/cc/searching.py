@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection, wait
 
-from planish.cc.cache import Cache
-from planish.cc.memory import FunctionMemory
+from planish.cc.function_cache import FunctionMemory
+from planish.cc.object_cache import Cache
 from planish.core import PlanishError
 from planish.isolation.fork import ForkedChild
 from planish.isolation.scratch import Scratch

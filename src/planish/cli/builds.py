@@ -18,7 +18,7 @@ def show_build(folder: Path, form: Form) -> None:
     Raises:
         PlanishError: nothing there was compiled by `planish cc`, as far as the cache knows.
     """
-    from planish.cc.cache import open_cache
+    from planish.cc.object_cache import open_cache
     from planish.cc.reporting import builds, lines
     from planish.cli.output import document, say
     from planish.core import PlanishError

@@ -19,7 +19,6 @@ from planish.cli.complete import COMPLETING
 from planish.cli.corpus import corpus
 from planish.cli.errors import guarded
 from planish.cli.export import export
-from planish.cli.how_run import how_run
 from planish.cli.inspect import inspect
 from planish.cli.levels import levels
 from planish.cli.models import models
@@ -28,6 +27,7 @@ from planish.cli.policies import policy
 from planish.cli.policy_judging import evaluate
 from planish.cli.policy_training import train
 from planish.cli.report import report
+from planish.cli.run_option import how_run
 from planish.cli.runs import runs
 from planish.cli.searchers import searchers
 from planish.cli.show import show

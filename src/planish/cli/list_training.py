@@ -49,7 +49,7 @@ def learnt_lists(
         from planish.learn.language.training import Course, train_reader
     except ImportError as error:
         raise PlanishError("training a policy needs torch", "pip install planish[train].") from error
-    from planish.corpus.lessons import held_back, read_list_lessons
+    from planish.corpus.policy_lessons import held_back, read_list_lessons
     from planish.learn.cost import shipped_gate
     from planish.learn.labels import read_costs
 

@@ -172,7 +172,7 @@ def _show(path: Path, model: SavedModel, form: str) -> None:
 def _path(model: str) -> Path:
     from planish.core import unknown
     from planish.learn.cost import places
-    from planish.learn.cost.files import SUFFIXES
+    from planish.learn.cost.model_files import SUFFIXES
 
     found = places()
     if model in found:

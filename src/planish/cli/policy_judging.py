@@ -73,7 +73,7 @@ def _by_labels(
     policy: SavedPolicy, corpus: Path | None, labels: Sequence[Path], split: str
 ) -> tuple[int, Mapping[str, float]]:
     from planish.core import PlanishError
-    from planish.corpus.lessons import read_list_lessons
+    from planish.corpus.policy_lessons import read_list_lessons
     from planish.learn.labels import read_costs
     from planish.learn.policy.judging import judge_lists
 

@@ -28,7 +28,6 @@ from planish.core.capabilities import (
     ShowsWinners,
     SuitsObjectives,
 )
-from planish.core.context import UNTAUGHT, Outcomes, SearchContext, Tried
 from planish.core.cores import caches, processor, usable_cores
 from planish.core.describing import describe
 from planish.core.ending import HELD_BACK, Effect, Opinion, Reference, Review, held_back
@@ -49,7 +48,7 @@ from planish.core.feature_schema import FeatureSchema
 from planish.core.front import best_harmless, dominates, front_of, hypervolume, pareto_front
 from planish.core.growth import Costs, Growth, bounds, growth_of, reference_point
 from planish.core.locked import is_locked
-from planish.core.named import place_of, remember, unnamed
+from planish.core.named_files import place_of, remember, unnamed
 from planish.core.outcome import (
     STAGES,
     Failed,
@@ -75,6 +74,7 @@ from planish.core.protocols import (
     Start,
 )
 from planish.core.ratio import EQUAL, NOTICED, VERDICTS, Ratio, Verdict
+from planish.core.search_context import UNTAUGHT, Outcomes, SearchContext, Tried
 from planish.core.seeds import rng
 from planish.core.step import Candidate, Step, candidate_from_json, step_from_json, stored_candidate
 from planish.core.stopping import STOPPING, Stops, stoppable, stopped_by

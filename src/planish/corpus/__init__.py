@@ -1,9 +1,9 @@
 """Corpora of LLVM IR functions: the programs that pass lists are tuned for and policies learn from."""
 
-from planish.corpus.build import Listener, Plan, Tally, build_corpus
 from planish.corpus.card import page, read_card
-from planish.corpus.reading import SAMPLE, read_arrow, read_corpus, shards_of
-from planish.corpus.request import Request, packages_of, standard_packages
+from planish.corpus.corpus_build import Listener, Plan, Tally, build_corpus
+from planish.corpus.corpus_reader import SAMPLE, read_arrow, read_corpus, shards_of
+from planish.corpus.corpus_request import Request, packages_of, standard_packages
 from planish.corpus.row import SPLITS, Row, split_of
 from planish.corpus.unit import Recipe
 

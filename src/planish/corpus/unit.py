@@ -13,7 +13,7 @@ from planish.isolation.disk import is_no_room
 from planish.llvm.backend import Backend, IRError, open_backend
 from planish.llvm.clang import Compiler
 from planish.llvm.csmith import random_program
-from planish.llvm.functions.identity import identity
+from planish.llvm.functions.function_identity import identity
 from planish.llvm.functions.normalise import normalise
 from planish.llvm.functions.split import split_module
 

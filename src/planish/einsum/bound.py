@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from planish.einsum.contraction import contraction_of
-from planish.einsum.request import PLANNING, Request
+from planish.einsum.einsum_request import PLANNING, Request
 from planish.einsum.ways import Way, enter
 from planish.loops.compiled import check_operands
 from planish.loops.runtime.arrayspec import ArraySpec

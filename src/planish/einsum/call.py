@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planish.core import PlanishError, ProgramError
-from planish.einsum.request import PLANNING, Request
+from planish.einsum.einsum_request import PLANNING, Request
 from planish.einsum.ways import Way, enter
 from planish.loops.runtime.dispatch import Table
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from planish.core import rng
 from planish.einsum.ways import Way
 from planish.measure import Clocks, delayed_since, repeated, rest
-from planish.measure.blocks import Took, timed
+from planish.measure.timed_blocks import Took, timed
 
 Array = NDArray[Any]
 Block = Callable[[int], Took]

@@ -25,8 +25,8 @@ from planish.einsum.comparing import (
 from planish.einsum.contraction import Contraction
 from planish.einsum.ways import Way
 from planish.measure import delayed_since, rest
-from planish.measure.blocks import Took
 from planish.measure.interval import ratio
+from planish.measure.timed_blocks import Took
 
 Array = NDArray[Any]
 SAMPLE = 1 << 20

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from planish.core import Candidate, PlanishError, Task, usable_cores
 from planish.einsum.contraction import Contraction, contraction_of
 from planish.einsum.deciding import Choice, fastest
-from planish.einsum.request import Request
+from planish.einsum.einsum_request import Request
 from planish.einsum.ways import Way, compile_kernel, numpy_ways
 from planish.executors import LocalExecutor
 from planish.loops.compiled import CompiledKernel

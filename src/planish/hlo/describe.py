@@ -8,7 +8,7 @@ from difflib import unified_diff
 from planish.core import Candidate, Task
 from planish.hlo.edits import Draft, Edit
 from planish.hlo.ir import functions, ir, named_location, uid_of, walk
-from planish.hlo.ir.context import context
+from planish.hlo.ir.mlir_context import context
 from planish.hlo.ir.uids import strip_uids
 from planish.hlo.patch import extended, original, replay
 from planish.hlo.scored import ScoredProgram

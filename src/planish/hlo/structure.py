@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from planish.core import ScheduleError
-from planish.hlo.blocks import blocks
 from planish.hlo.edits import Draft, Edit, Shrink, TileBatch, shrinks
+from planish.hlo.network_blocks import blocks
 
 TILES = (2, 5, 10, 20)
 """Numbers of tiles; what lies between is for mutations."""

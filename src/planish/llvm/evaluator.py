@@ -16,10 +16,7 @@ from planish.isolation import Limits, ending_of, is_from_outside
 from planish.isolation.cage import Cage
 from planish.llvm.backend import Backend, IRError, Module, PassError, open_backend
 from planish.llvm.backend.elf import code_bytes
-from planish.llvm.passes import passes_of, print_pipeline, vary
-from planish.llvm.program import Running
-from planish.llvm.repeating import fingerprint, reproduces
-from planish.llvm.running import (
+from planish.llvm.execution import (
     CLOCKS,
     Answer,
     EndedError,
@@ -28,6 +25,9 @@ from planish.llvm.running import (
     linker_folders,
     reference_answer,
 )
+from planish.llvm.passes import passes_of, print_pipeline, vary
+from planish.llvm.program import Running
+from planish.llvm.repeating import fingerprint, reproduces
 from planish.measure import Timing, time_call
 
 TIMING = Timing(budget_s=0.2, block_s=2e-3, fewest=3, most=30, slow_factor=2.0)

@@ -142,8 +142,8 @@ class LlvmLevel:
         return (self.baseline(task),) if task.objectives[0].exact else ()
 
     def identities(self, task: Task[IRProgram]) -> AbstractContextManager[Callable[[Candidate], str]]:
-        """Tell which pass lists make the same code, where the time leads; see `planish.llvm.identity`."""
-        from planish.llvm.identity import identities
+        """Tell which pass lists make the same code, where the time leads; see `llvm.list_identity`."""
+        from planish.llvm.list_identity import identities
 
         return identities(task)
 

@@ -9,8 +9,8 @@ from planish.core import PlanishError, Target, TargetError, processor, usable_co
 from planish.isolation.cage import told
 from planish.llvm.backend import facts, open_backend
 from planish.llvm.clang import find_compiler
+from planish.llvm.execution import find_linker
 from planish.llvm.passes import Element, available, elements
-from planish.llvm.running import find_linker
 
 
 def llvm_target(cores: int, backend: str = "") -> Target:

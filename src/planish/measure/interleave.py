@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 
 from planish.core import Start
-from planish.measure.plan import Plan, Round, Variant
-from planish.measure.rounds import CutShortError, Losses, Turns, measured
+from planish.measure.comparison_rounds import CutShortError, Losses, Turns, measured
+from planish.measure.measuring_plan import Plan, Round, Variant
 
 
 def in_turns(everybody: Sequence[Variant], plan: Plan, start: Start, least: int = 2) -> list[list[Round]]:

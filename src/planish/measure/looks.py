@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from planish.core import Start
 from planish.measure.interleave import in_turns
-from planish.measure.plan import Plan, Round, Variant
+from planish.measure.measuring_plan import Plan, Round, Variant
 
 Table = list[list[Round]]
 """Outcomes by variant, process and round. A variant that is settled early has only the first processes."""

@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Sequence
 
 from planish.isolation.scratch import share, write_whole
-from planish.measure.blocks import CLOCKS, Clocks, Runs, calls_of, timed
 from planish.measure.samples import Samples, error
+from planish.measure.timed_blocks import CLOCKS, Clocks, Runs, calls_of, timed
 from planish.measure.timing import Timing
 
 PRECISE = 0.01

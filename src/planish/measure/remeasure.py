@@ -18,8 +18,8 @@ from dataclasses import replace
 
 from planish.core import Objective, Outcome, PlanishError, Start
 from planish.measure.looks import Table, until_settled
+from planish.measure.measuring_plan import Plan, Variant
 from planish.measure.paired_samples import PairedSamples, judged, tally
-from planish.measure.plan import Plan, Variant
 
 
 def remeasure(

@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from planish.measure.blocks import CLOCKS, Clocks, Runs, Took, filled, timed
 from planish.measure.samples import Samples
+from planish.measure.timed_blocks import CLOCKS, Clocks, Runs, Took, filled, timed
 
 _LONG = 10  # a first call of so many blocks is as telling as a later one
 

@@ -23,7 +23,7 @@ from planish.results.result import read_comparison
 from planish.store.records import Run, StoredTask
 
 if TYPE_CHECKING:
-    from planish.store.reading import Reader
+    from planish.store.store_reader import Reader
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ def _batches(story: ReportData, learner: Learner) -> Iterator[Batch]:
 def _batch(story: ReportData, learner: Learner, before: int, trials: Sequence[Trial]) -> Batch:
     import numpy as np
 
-    from planish.learn.cost.metrics import rank_correlation
+    from planish.learn.cost.model_quality import rank_correlation
 
     measured = [trial for trial in trials if value_of(trial, story.objective) is not None]
     values = [value for trial in measured if (value := value_of(trial, story.objective)) is not None]

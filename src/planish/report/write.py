@@ -24,7 +24,7 @@ from planish.report.verdict import verdict_of
 from planish.report.work import work_of
 
 if TYPE_CHECKING:
-    from planish.store.reading import Reader
+    from planish.store.store_reader import Reader
 
 _TEXT_MAX = 200_000
 _DETAIL_MAX = 4_000

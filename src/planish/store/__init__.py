@@ -2,9 +2,9 @@
 
 from planish.store.failures import HeldError
 from planish.store.opening import open_store, store_at
-from planish.store.reading import Reader
 from planish.store.records import ResultRow, Run, RunStatus, StoredTask
 from planish.store.store import Store
+from planish.store.store_reader import Reader
 
 __all__ = [
     "HeldError",

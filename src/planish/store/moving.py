@@ -12,7 +12,7 @@ from planish.store.checksums import COVERED, checksum, damaged, total
 from planish.store.failures import HeldError
 from planish.store.inserting import insert_new
 from planish.store.schema import claims, results, runs, tasks, trials
-from planish.store.session import Session
+from planish.store.store_session import Session
 
 _Row = RowMapping
 

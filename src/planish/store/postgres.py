@@ -6,7 +6,7 @@ from sqlalchemy.pool import NullPool
 from planish.core import StoreError
 from planish.store.failures import explained
 from planish.store.locks import AdvisoryLocks
-from planish.store.session import Session, persist
+from planish.store.store_session import Session, persist
 
 # The server ends a connection, with the locks that it holds, soon after the other side is gone.
 _KEEPALIVE = "-c tcp_keepalives_idle=15 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"

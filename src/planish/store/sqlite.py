@@ -15,7 +15,7 @@ from sqlalchemy.pool import NullPool
 from planish.core import StoreError
 from planish.store.failures import explained
 from planish.store.locks import FileLocks
-from planish.store.session import Session
+from planish.store.store_session import Session
 from planish.store.wal import check_log
 
 # A text that is damaged is read all the same, so that its row can be named: the checksum tells.

@@ -15,11 +15,11 @@ from planish.store.failures import HeldError, LostConnectionError
 from planish.store.inserting import insert_new
 from planish.store.interrupts import uninterrupted
 from planish.store.moving import drop, unpack
-from planish.store.reading import Reader
 from planish.store.records import ResultRow
 from planish.store.rows import result_row, task_row, to_json, trial_row
 from planish.store.schema import claims, results, runs, tasks, trials
-from planish.store.session import Session
+from planish.store.store_reader import Reader
+from planish.store.store_session import Session
 
 _ADD = insert(trials)
 _CHANGING = (*RUN[RUN.index("ended") :], "checksum")

@@ -8,7 +8,7 @@ from sqlalchemy import Column, Connection, MetaData, String, Table, inspect, tex
 from planish.core import StoreError
 from planish.store.checksums import damaged
 from planish.store.schema import SCHEMA, VERSION_TABLE, metadata
-from planish.store.session import Session
+from planish.store.store_session import Session
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 _MIGRATING = 0x706C616F  # a lock beside those of the runs

@@ -20,13 +20,13 @@ from planish.corpus import SAMPLE, Row
 from planish.corpus.labelling import Label, Plan, build_coreset, label_corpus, most_saving, read_labels
 from planish.corpus.labelling.jobs import Broadcasting
 from planish.corpus.labelling.label_shards import LABELS, read_shard
-from planish.corpus.labelling.run import LISTS, SEARCHED, Draw
+from planish.corpus.labelling.labelling_run import LISTS, SEARCHED, Draw
 from planish.isolation import LostError
 from planish.llvm.backend import open_backend
 from planish.llvm.functions.attributes import for_size
-from planish.llvm.functions.identity import identity
+from planish.llvm.functions.function_identity import identity
 from planish.llvm.functions.normalise import normalise
-from planish.llvm.passes import named, print_pipeline
+from planish.llvm.passes import named_spaces, print_pipeline
 
 # -Oz leaves a return in each arm; a list with mergereturn has one.
 SWITCH = """
@@ -198,7 +198,7 @@ def test_labels_of_another_coreset_are_not_mixed(
     def other(_: str) -> tuple[tuple[str, ...], ...]:
         return (("sroa<modify-cfg>",),)
 
-    monkeypatch.setattr(named, "load_coreset", other)
+    monkeypatch.setattr(named_spaces, "load_coreset", other)
 
     with pytest.raises(PlanishError, match="made with catalogue_and_coreset"):
         _label(corpus, tmp_path, plan)

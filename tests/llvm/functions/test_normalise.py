@@ -6,7 +6,7 @@ import pytest
 
 from llvm.functions.reference import definitions, printed
 from llvm.functions.samples import ODD
-from planish.llvm.functions.identity import identity
+from planish.llvm.functions.function_identity import identity
 from planish.llvm.functions.normalise import normalise
 from planish.llvm.functions.split import split_module
 

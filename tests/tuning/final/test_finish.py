@@ -24,7 +24,7 @@ from planish.store import ResultRow, open_store
 from planish.testing.lattice import Set
 from planish.tuning.api import tune_program
 from planish.tuning.final import ablate, allowance, compare, minimise
-from planish.tuning.final.state import FinalState
+from planish.tuning.final.final_state import FinalState
 from scripted import Here
 from tuning.final.trading import Full, Plain, Text, Trade, first
 

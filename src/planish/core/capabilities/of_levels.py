@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
-from planish.core.context import Tried
 from planish.core.ending import Review
 from planish.core.protocols import Executor, Level
+from planish.core.search_context import Tried
 from planish.core.step import Candidate
 from planish.core.task import Objective, Task
 

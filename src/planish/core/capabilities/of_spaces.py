@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from planish.core.context import UNTAUGHT, SearchContext
 from planish.core.feature_schema import FeatureSchema
 from planish.core.protocols import Space
+from planish.core.search_context import UNTAUGHT, SearchContext
 from planish.core.step import Candidate, Step
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planish.core import PlanishError
+from planish.corpus.corpus_reader import read_corpus
 from planish.corpus.labelling.cover import greedy_cover
 from planish.corpus.labelling.jobs import Costing
 from planish.corpus.labelling.label import Label
+from planish.corpus.labelling.label_plan import Bench, Plan, bench
 from planish.corpus.labelling.label_shards import read_labels
-from planish.corpus.labelling.plan import Bench, Plan, bench
 from planish.corpus.labelling.ranking import Passes
-from planish.corpus.reading import read_corpus
 from planish.corpus.row import Row
 from planish.isolation import forked
 from planish.learn.labels import CostTable

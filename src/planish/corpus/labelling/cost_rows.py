@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import Executor, Outcome, evaluate
-from planish.corpus.labelling.costs import candidates_of, charge
 from planish.corpus.labelling.evaluator import FunctionEvaluator, Values
-from planish.corpus.labelling.plan import OBJECTIVES, Bench
+from planish.corpus.labelling.function_costs import candidates_of, charge
+from planish.corpus.labelling.label_plan import OBJECTIVES, Bench
 from planish.corpus.labelling.ranking import Passes
 from planish.corpus.row import Row
 from planish.isolation import Watchdog

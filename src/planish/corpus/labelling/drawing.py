@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence, Set
 from fnmatch import fnmatch
 from pathlib import Path
 
-from planish.corpus.reading import read_corpus
+from planish.corpus.corpus_reader import read_corpus
 from planish.corpus.row import Row
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from planish.core import Candidate
-from planish.corpus.labelling.costs import FunctionCosts, candidates_of
+from planish.corpus.labelling.function_costs import FunctionCosts, candidates_of
+from planish.corpus.labelling.function_search import Budget, search, shorten
 from planish.corpus.labelling.label import Label
-from planish.corpus.labelling.plan import Bench
+from planish.corpus.labelling.label_plan import Bench
 from planish.corpus.labelling.ranking import Passes
-from planish.corpus.labelling.search import Budget, search, shorten
 from planish.corpus.row import Row
 from planish.isolation import Watchdog
 

@@ -12,9 +12,9 @@ from typing import Any
 from planish.core import PlanishError
 from planish.corpus.card import CARD, PAGE, card_in
 from planish.corpus.labelling.label import Label
+from planish.corpus.labelling.label_plan import Bench
 from planish.corpus.labelling.label_shards import read_labels
-from planish.corpus.labelling.plan import Bench
-from planish.corpus.labelling.summary import Effect, Summary, summarise
+from planish.corpus.labelling.savings import Effect, Summary, summarise
 from planish.corpus.manifest import replace_text
 from planish.corpus.markdown import table
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from planish.corpus.labelling.label import Label
-from planish.corpus.labelling.plan import Progress
+from planish.corpus.labelling.label_plan import Progress
 
 
 @dataclass

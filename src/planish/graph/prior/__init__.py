@@ -1,6 +1,6 @@
 """Which passes helped which class of networks: learnt from trials, and used before the first measurement."""
 
-from planish.graph.prior.lists import ClassList, learn_lists, learned_list
+from planish.graph.prior.class_lists import ClassList, learn_lists, learned_list
 from planish.graph.prior.past_records import Tried, known_list, records_of
 from planish.graph.prior.ridge import Effect, Record
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from planish.core import Candidate, ProgramError, cache_folder
 from planish.graph.architecture import recognise_file
 from planish.graph.passes import Rewrite, Set, find_pass
-from planish.graph.prior.lists import ClassList, learn_lists, learned_list
+from planish.graph.prior.class_lists import ClassList, learn_lists, learned_list
 from planish.graph.prior.ridge import Record
 from planish.graph.program import with_own_files
 

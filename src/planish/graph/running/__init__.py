@@ -2,7 +2,14 @@
 
 from planish.graph.running.answers import Tolerance, difference, not_finite, tolerance
 from planish.graph.running.feeds import Feed, labelled, make_feeds
-from planish.graph.running.session import PROVIDERS, RefusedError, Session, Settings, open_session, weights_of
+from planish.graph.running.ort_session import (
+    PROVIDERS,
+    RefusedError,
+    Session,
+    Settings,
+    open_session,
+    weights_of,
+)
 
 __all__ = [
     "PROVIDERS",

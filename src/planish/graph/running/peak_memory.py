@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 from planish.graph.running.feeds import Feed
-from planish.graph.running.session import RefusedError, Settings, open_session
+from planish.graph.running.ort_session import RefusedError, Settings, open_session
 
 _KIB = 1024
 _CALLS = 2

@@ -2,11 +2,11 @@
 
 from planish.hlo.edits.changing import ReplaceConstant, ReplaceOperand, ScaleConstant, SetAttribute
 from planish.hlo.edits.edit import Edit
+from planish.hlo.edits.exclusions import fixed_operations
 from planish.hlo.edits.mirror import Fact
 from planish.hlo.edits.module_draft import Draft
 from planish.hlo.edits.operation_edits import CopyOp, DeleteOp, MoveOp, SwapOps
 from planish.hlo.edits.propose import EXACT, applied, propose
-from planish.hlo.edits.rules import fixed_operations
 from planish.hlo.edits.shrink import Shrink, shrinks
 from planish.hlo.edits.steps import EDITS
 from planish.hlo.edits.tile_batch import TileBatch

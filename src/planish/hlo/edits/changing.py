@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planish.core import ScheduleError
-from planish.hlo.edits import rules
+from planish.hlo.edits import exclusions
 from planish.hlo.edits.edit import Edit
 from planish.hlo.edits.module_draft import Draft
 from planish.hlo.edits.other_constants import replaced, scaled
@@ -34,7 +34,7 @@ class ReplaceOperand(Edit):
     resize: Resize = ()
 
     def apply(self, draft: Draft) -> None:
-        rules.use(draft, self.op, self.index)
+        exclusions.use(draft, self.op, self.index)
         draft.set_operand(self.op, self.index, draft.resized((self.value, self.resize), self.op, self.mark))
 
 
@@ -55,7 +55,7 @@ class SetAttribute(Edit):
     attributes: tuple[tuple[str, str], ...]
 
     def apply(self, draft: Draft) -> None:
-        rules.target(draft, self.op)
+        exclusions.target(draft, self.op)
         op = draft.op(self.op)
         for name, text in self.attributes:
             # Any other name would be taken, and mean nothing.
@@ -84,7 +84,7 @@ class ScaleConstant(Edit):
     factor: float
 
     def apply(self, draft: Draft) -> None:
-        rules.target(draft, self.op)
+        exclusions.target(draft, self.op)
         scaled(draft.op(self.op), self.factor)
 
 
@@ -105,5 +105,5 @@ class ReplaceConstant(Edit):
     value: float
 
     def apply(self, draft: Draft) -> None:
-        rules.target(draft, self.op)
+        exclusions.target(draft, self.op)
         replaced(draft.op(self.op), self.value)

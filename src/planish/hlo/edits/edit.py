@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from planish.core import ScheduleError, Step, canonical_json, content_hash
-from planish.hlo.edits import rules
+from planish.hlo.edits import exclusions
 from planish.hlo.edits.module_draft import Draft, Source
 from planish.hlo.edits.resize import Resize
 
@@ -35,7 +35,7 @@ class Edit(Step):
 def repair(draft: Draft, uid: str, name: str, repairs: tuple[Repair, ...], mark: str) -> None:
     """Let operands take the recorded values."""
     for index, value, resize in repairs:
-        if index in rules.starts(name, len(draft.mirror.facts[uid].operands)):
+        if index in exclusions.starts(name, len(draft.mirror.facts[uid].operands)):
             raise ScheduleError(f"operand {index} of operation '{uid}' ({name}) is what it starts from")
         draft.set_operand(uid, index, draft.resized((value, resize), uid, f"{mark}.{index}"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planish.core import ScheduleError
-from planish.hlo.edits import rules
+from planish.hlo.edits import exclusions
 from planish.hlo.edits.edit import Edit, Repair, repair, replace_uses
 from planish.hlo.edits.module_draft import Draft, Source
 from planish.hlo.edits.resize import Resize
@@ -37,12 +37,12 @@ class CopyOp(Edit):
     resize: Resize = ()
 
     def apply(self, draft: Draft) -> None:
-        fact = rules.target(draft, self.op)
-        rules.place(draft, self.before)
+        fact = exclusions.target(draft, self.op)
+        exclusions.place(draft, self.before)
         draft.copy(self.op, self.mark, self.before)
         repair(draft, self.mark, fact.name, self.operands, self.mark)
         if self.user:
-            rules.use(draft, self.user, self.index)
+            exclusions.use(draft, self.user, self.index)
             block = draft.mirror.fact(self.before).block
             # The user may be inside another operation of the block: the value must be there before that one.
             value = draft.resized(
@@ -68,7 +68,7 @@ class DeleteOp(Edit):
     values: tuple[Source, ...]
 
     def apply(self, draft: Draft) -> None:
-        rules.target(draft, self.op)
+        exclusions.target(draft, self.op)
         replace_uses(draft, self.op, self.values, draft.users(self.op), self.mark)
         draft.erase(self.op)
 
@@ -94,8 +94,8 @@ class MoveOp(Edit):
     values: tuple[Source, ...] = ()
 
     def apply(self, draft: Draft) -> None:
-        fact = rules.target(draft, self.op)
-        if rules.place(draft, self.before).block != fact.block:
+        fact = exclusions.target(draft, self.op)
+        if exclusions.place(draft, self.before).block != fact.block:
             raise ScheduleError(
                 f"cannot move operation '{self.op}' before '{self.before}'", "Both are of one block."
             )
@@ -136,7 +136,7 @@ class SwapOps(Edit):
     to_b: Resize = ()
 
     def apply(self, draft: Draft) -> None:
-        a, b = rules.target(draft, self.a), rules.target(draft, self.b)
+        a, b = exclusions.target(draft, self.a), exclusions.target(draft, self.b)
         if a.block != b.block or draft.mirror.position(self.a) >= draft.mirror.position(self.b):
             raise ScheduleError(f"cannot swap operations '{self.a}' and '{self.b}'", "The first comes first.")
         if len(a.results) != 1 or len(b.results) != 1:

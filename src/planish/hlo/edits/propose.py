@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from planish.core import ScheduleError
-from planish.hlo.edits import rules
+from planish.hlo.edits import exclusions
 from planish.hlo.edits.changing import ReplaceConstant, ReplaceOperand, ScaleConstant, SetAttribute
 from planish.hlo.edits.edit import Edit
 from planish.hlo.edits.module_draft import Draft
@@ -61,7 +61,7 @@ def applied(draft: Draft, edit: Edit) -> Draft:
 
 
 def _copy(draft: Draft, rng: Generator) -> CopyOp:
-    sources = [uid for uid in draft.mirror.facts if rules.is_target(draft, uid)]
+    sources = [uid for uid in draft.mirror.facts if exclusions.is_target(draft, uid)]
     uid, before = pick(sources, rng), pick(_places(draft), rng)
     fact, visible = draft.mirror.facts[uid], list(draft.mirror.visible(before))
     operands = repairs(fact, free_operands(fact), visible, rng, free=True)
@@ -130,7 +130,7 @@ def _move(draft: Draft, rng: Generator) -> MoveOp:
 def _swap(draft: Draft, rng: Generator) -> SwapOps:
     one, mirror = pick(targets(draft), rng), draft.mirror
     block = mirror.blocks[mirror.facts[one].block]
-    other = pick([uid for uid in block if uid != one and rules.is_target(draft, uid)], rng)
+    other = pick([uid for uid in block if uid != one and exclusions.is_target(draft, uid)], rng)
     a, b = sorted((one, other), key=mirror.position)
     results = [mirror.facts[uid].results for uid in (a, b)]
     of_a, of_b = (types[0] if len(types) == 1 else None for types in results)
@@ -197,7 +197,7 @@ EXACT = ("TileBatch",)
 
 
 def _places(draft: Draft) -> list[str]:
-    return [uid for uid, fact in draft.mirror.facts.items() if rules.is_open(draft, fact)]
+    return [uid for uid, fact in draft.mirror.facts.items() if exclusions.is_open(draft, fact)]
 
 
 def _constants(draft: Draft) -> list[str]:

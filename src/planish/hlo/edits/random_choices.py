@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from planish.core import ScheduleError
-from planish.hlo.edits import rules
+from planish.hlo.edits import exclusions
 from planish.hlo.edits.edit import Repair
 from planish.hlo.edits.mirror import Fact
 from planish.hlo.edits.module_draft import Draft, Source
@@ -34,7 +34,7 @@ def pick(items: Sequence[T], rng: Generator) -> T:
 def targets(draft: Draft) -> list[str]:
     """List the operations that may be changed, without those that nothing needs: it would change nothing."""
     live = draft.live()
-    return [uid for uid in draft.mirror.facts if uid in live and rules.is_target(draft, uid)]
+    return [uid for uid in draft.mirror.facts if uid in live and exclusions.is_target(draft, uid)]
 
 
 def replacement(visible: Visible, wanted: TensorType | None, rng: Generator, *, free: bool = False) -> Source:
@@ -75,5 +75,5 @@ def repairs(
 
 def free_operands(fact: Fact) -> list[int]:
     """List the operands that edits may replace."""
-    kept = rules.starts(fact.name, len(fact.operands))
+    kept = exclusions.starts(fact.name, len(fact.operands))
     return [i for i, type_ in enumerate(fact.operands) if i not in kept and type_ is not None]

@@ -35,7 +35,7 @@ def _unreadable(name: str, reason: str) -> ProgramError:
 
 def main() -> None:
     """Translate the standard input."""
-    from planish.hlo.ir.context import context, ir, stablehlo
+    from planish.hlo.ir.mlir_context import context, ir, stablehlo
 
     messages: list[str] = []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planish.core import ProgramError, did_you_mean
-from planish.hlo.ir.context import context, ir
+from planish.hlo.ir.mlir_context import context, ir
 from planish.hlo.ir.normal import FUNCTION
 from planish.hlo.ir.printing import printed
 from planish.hlo.ir.uids import functions, strip_uids

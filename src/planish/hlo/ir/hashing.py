@@ -7,7 +7,7 @@ from functools import cache
 from jaxlib.mlir import passmanager
 
 from planish.core import content_hash
-from planish.hlo.ir.context import context, ir
+from planish.hlo.ir.mlir_context import context, ir
 from planish.hlo.ir.printing import printed
 from planish.hlo.ir.uids import functions, strip_uids, uid_of, walk
 

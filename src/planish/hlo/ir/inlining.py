@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from jaxlib.mlir._mlir_libs._jax_mlir_ext import inlined_func_call
 
 from planish.core import ProgramError, did_you_mean
-from planish.hlo.ir.context import ir
+from planish.hlo.ir.mlir_context import ir
 from planish.hlo.ir.uids import functions, walk
 
 CALL = "func.call"

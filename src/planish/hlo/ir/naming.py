@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from planish.hlo.ir.context import context, ir
+from planish.hlo.ir.mlir_context import context, ir
 from planish.hlo.ir.normal import named_location
 from planish.hlo.ir.uids import functions
 

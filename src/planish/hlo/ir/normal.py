@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from planish.core import ProgramError, did_you_mean
-from planish.hlo.ir.context import context, ir
 from planish.hlo.ir.inlining import inline_calls
-from planish.hlo.ir.reading import parse
+from planish.hlo.ir.mlir_context import context, ir
+from planish.hlo.ir.parsing import parse
 from planish.hlo.ir.uids import functions, strip_uids, walk
 
 FUNCTION = "planish.function"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planish.hlo.ir.context import ir
+from planish.hlo.ir.mlir_context import ir
 
 
 def printed(root: ir.Operation | ir.OpView) -> str:

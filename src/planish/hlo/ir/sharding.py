@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planish.hlo.ir.context import ir
+from planish.hlo.ir.mlir_context import ir
 from planish.hlo.ir.uids import walk
 
 _PASSED_ON = ("sdy.sharding_constraint", "sdy.reshard")

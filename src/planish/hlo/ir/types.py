@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from planish.hlo.ir.context import context, ir
+from planish.hlo.ir.mlir_context import context, ir
 
 _PLAIN = re.compile(r"(bf|f|u?i)\d+")
 

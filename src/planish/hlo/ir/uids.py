@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from planish.hlo.ir.context import ir
+from planish.hlo.ir.mlir_context import ir
 
 UID = "planish.uid"
 

@@ -6,7 +6,7 @@ from planish.hlo.scoring.not_finite import MetricError, NotFiniteError
 from planish.hlo.scoring.predicting import Inference
 from planish.hlo.scoring.prediction import Errors, Prediction
 from planish.hlo.scoring.suiting import check_suits, first_call
-from planish.hlo.scoring.training import Course, Trainer
+from planish.hlo.scoring.train_steps import Course, Trainer
 
 __all__ = [
     "Calling",

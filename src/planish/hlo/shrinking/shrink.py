@@ -9,7 +9,7 @@ from typing import Any
 
 from planish.core import ScheduleError
 from planish.hlo.ir import TensorType, ir, mlir_type
-from planish.hlo.ir.context import stablehlo
+from planish.hlo.ir.mlir_context import stablehlo
 from planish.hlo.ir.uids import UID
 from planish.hlo.shrinking.sizes import Shape, smaller_result
 from planish.hlo.tiling.axes import SAME_PLACE, integers, shape_of, type_of

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from planish.hlo.ir import TensorType, ir, mlir_type
-from planish.hlo.ir.context import stablehlo
+from planish.hlo.ir.mlir_context import stablehlo
 from planish.hlo.ir.uids import UID
 from planish.hlo.tiling.axes import Axes, integers, type_of
-from planish.hlo.tiling.batch import Batch, Value
+from planish.hlo.tiling.batch_axes import Batch, Value
 
 
 class Tile:

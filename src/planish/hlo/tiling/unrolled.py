@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from planish.core import ScheduleError
 from planish.hlo.ir import UID, functions, ir, set_uid, uid_of, walk
-from planish.hlo.ir.context import stablehlo
-from planish.hlo.tiling.batch import Batch, Value, batch_of
+from planish.hlo.ir.mlir_context import stablehlo
+from planish.hlo.tiling.batch_axes import Batch, Value, batch_of
 from planish.hlo.tiling.tile import Tile
 
 

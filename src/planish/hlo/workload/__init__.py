@@ -1,7 +1,7 @@
 """Workloads: with which data a module is run, and how its answers are scored."""
 
-from planish.hlo.workload.calls import Calls
-from planish.hlo.workload.fitting import Call, Fitted, fit
+from planish.hlo.workload.argument_roles import Call, Fitted, fit
+from planish.hlo.workload.module_calls import Calls
 from planish.hlo.workload.shaping import first_parameters, labels_as
 from planish.hlo.workload.spec import Data, File, Images, Inputs, Split, Training, Workload
 from planish.hlo.workload.split_examples import Labelled, Part, Parts

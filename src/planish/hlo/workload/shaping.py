@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from planish.core import ProgramError, TargetError, did_you_mean, unnamed
 from planish.hlo.backend.element_types import numpy_type
 from planish.hlo.ir import TensorType
+from planish.hlo.workload.argument_roles import Call
 from planish.hlo.workload.data import digest_of
-from planish.hlo.workload.fitting import Call
 from planish.hlo.workload.spec import File, Images, Workload
 
 _BLACK = 255.0

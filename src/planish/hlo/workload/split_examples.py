@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import PlanishError, ProgramError, unnamed
+from planish.hlo.workload.argument_roles import Call, Fitted
 from planish.hlo.workload.data import Examples, Group, digest_of, digits, made, open_data
-from planish.hlo.workload.fitting import Call, Fitted
 from planish.hlo.workload.shaping import shaped
 from planish.hlo.workload.spec import Data, Split, Workload
 

@@ -1,13 +1,13 @@
 """Models that predict what candidates cost, and what is spent by their word."""
 
-from planish.learn.cost.allocate import Allocation
 from planish.learn.cost.combined import Combined
-from planish.learn.cost.costs import dataset_of
+from planish.learn.cost.cost_rows import dataset_of
 from planish.learn.cost.ensemble import ACQUISITIONS, Bootstrap, acquire
-from planish.learn.cost.files import load_model, suffix_of, write_model
+from planish.learn.cost.evaluation_shares import Allocation
 from planish.learn.cost.gate import Gate, load_gate, shipped_gate, train_gate, write_gate
 from planish.learn.cost.model import CostModel, Dataset, Decides, LocalModel, Prediction
-from planish.learn.cost.places import model_for, model_named, models_folder, places, required
+from planish.learn.cost.model_files import load_model, suffix_of, write_model
+from planish.learn.cost.model_folder import model_for, model_named, models_folder, places, required
 from planish.learn.cost.saved import SavedModel, made_model
 from planish.learn.cost.tree_gru import TreeGru, can_train
 from planish.learn.cost.trees import BoostedTrees

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from planish.learn.cost.grow import Mask
-from planish.learn.cost.metrics import rank_correlation
 from planish.learn.cost.model import CostModel, Dataset, Floats, LocalModel, Prediction
+from planish.learn.cost.model_quality import rank_correlation
 
 WEIGHTS = (1.0, 0.5, 0.0)
 """Of the global model; they are tried in this order, and of equally good ones the first is taken."""

@@ -19,9 +19,9 @@ from planish.core import (
     Task,
     Trial,
 )
-from planish.learn.cost.costs import dataset_of
-from planish.learn.cost.metrics import rank_correlation, top_recall
+from planish.learn.cost.cost_rows import dataset_of
 from planish.learn.cost.model import CostModel, Dataset, Floats
+from planish.learn.cost.model_quality import rank_correlation, top_recall
 from planish.learn.cost.saved import SavedModel, made_model
 from planish.learn.cost.tree_gru import TreeGru
 from planish.learn.cost.trees import BoostedTrees

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from planish.llvm.features.basic_blocks import BINARY, CASTS, Block, Instruction, read_blocks
 from planish.llvm.features.operand_constants import binary_operands, constants
+from planish.llvm.functions.ir_syntax import NAME
 from planish.llvm.functions.statements import statements
-from planish.llvm.functions.syntax import NAME
 
 FEATURES = (
     "BBNumArgsHi", "BBNumArgsLo", "onePred", "onePredOneSuc", "onePredTwoSuc", "oneSuccessor", "twoPred",

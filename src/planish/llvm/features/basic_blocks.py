@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from planish.llvm.functions.syntax import NAME, QUOTED
+from planish.llvm.functions.ir_syntax import NAME, QUOTED
 
 BINARY = frozenset((
     "add", "fadd", "sub", "fsub", "mul", "fmul", "udiv", "sdiv", "fdiv", "urem", "srem", "frem", "shl",

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from planish.core import FeatureSchema
 from planish.llvm.features.basic_blocks import BINARY, OPCODES, Block, Instruction, read_blocks
+from planish.llvm.functions.ir_syntax import NAME
 from planish.llvm.functions.statements import statements
-from planish.llvm.functions.syntax import NAME
 
 _OPCODES = ("", *sorted(OPCODES))
 _TYPES = (

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from planish.llvm.features.basic_blocks import BINARY, Instruction
-from planish.llvm.functions.syntax import NAME, closing
+from planish.llvm.functions.ir_syntax import NAME, closing
 
 _LITERAL = r"(-?\d+|true|false)(?![\w.])"
 _TYPED = re.compile(rf"\bi(\d+) {_LITERAL}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from planish.llvm.functions.syntax import QUOTED
+from planish.llvm.functions.ir_syntax import QUOTED
 
 # Without these an optimisation may change what the program does, or code cannot be made for it.
 _BINDING = frozenset(

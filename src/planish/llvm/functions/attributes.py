@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence, Set
 
-from planish.llvm.functions.syntax import NAME, QUOTED, closing
+from planish.llvm.functions.ir_syntax import NAME, QUOTED, closing
 
 _DEFINITION = re.compile(rf'^define (?:[^"@\n]|{QUOTED})*@{NAME}(?=\()', re.MULTILINE | re.ASCII)
 _PLACE = re.compile(r"(?: (?:local_)?unnamed_addr\b)?(?: addrspace\(\d+\))?")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from planish.llvm.backend.protocol import IRError
+from planish.llvm.functions.ir_syntax import NAME, PRINT_FIRST, QUOTED, closing, items, type_end
 from planish.llvm.functions.statements import Statement
-from planish.llvm.functions.syntax import NAME, PRINT_FIRST, QUOTED, closing, items, type_end
 
 LINKAGES = (
     "private|internal|available_externally|linkonce|weak|common|appending|extern_weak|linkonce_odr|weak_odr"

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from planish.llvm.functions.attached import binding
 from planish.llvm.functions.debug import without_debug
 from planish.llvm.functions.declare import COMDAT, VISIBILITIES, global_head, without_home
+from planish.llvm.functions.ir_syntax import NAME, QUOTED, reachable, references
 from planish.llvm.functions.statements import Statement, statements
-from planish.llvm.functions.syntax import NAME, QUOTED, reachable, references
 
 _LINKED = "private|internal|available_externally|linkonce_odr|weak_odr|linkonce|weak|common"
 _HEAD = re.compile(

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from planish.llvm.functions.debug import without_debug
 from planish.llvm.functions.declare import COMDAT, LINKAGES, declaration, taken
+from planish.llvm.functions.ir_syntax import QUOTED, reachable, references
 from planish.llvm.functions.statements import Kind, Statement, statements
-from planish.llvm.functions.syntax import QUOTED, reachable, references
 
 _ORDER: tuple[Kind, ...] = ("type", "global", "declare", "define", "attributes", "metadata")
 _LINKAGE = re.compile(rf"^define (?:{LINKAGES}) ")

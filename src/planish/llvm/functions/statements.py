@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from planish.llvm.backend.protocol import IRError
-from planish.llvm.functions.syntax import NAME, PRINT_FIRST, QUOTED
+from planish.llvm.functions.ir_syntax import NAME, PRINT_FIRST, QUOTED
 
 Kind = Literal["target", "type", "global", "declare", "define", "attributes", "metadata", "other"]
 

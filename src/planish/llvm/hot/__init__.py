@@ -2,7 +2,7 @@
 
 from planish.llvm.hot.export import export_faster, manifest
 from planish.llvm.hot.faster import Faster, Progress, Share
+from planish.llvm.hot.hot_search import speed_up
 from planish.llvm.hot.making import Made
-from planish.llvm.hot.search import speed_up
 
 __all__ = ["Faster", "Made", "Progress", "Share", "export_faster", "manifest", "speed_up"]

@@ -15,9 +15,7 @@ from planish.core import Ratio
 from planish.isolation import Cage, End, ForkLimits, in_child
 from planish.isolation.cage import enter
 from planish.llvm.backend import open_backend
-from planish.llvm.hot.sampling import ENOUGH, SAMPLES, counted, sampler_source
-from planish.llvm.program import Harness, Running
-from planish.llvm.running import (
+from planish.llvm.execution import (
     CLOCKS,
     Answer,
     EndedError,
@@ -27,6 +25,8 @@ from planish.llvm.running import (
     find_linker,
     linker_folders,
 )
+from planish.llvm.hot.profiling import ENOUGH, SAMPLES, counted, sampler_source
+from planish.llvm.program import Harness, Running
 from planish.measure import Evidence, exclusive
 from planish.measure.interval import ratio
 

@@ -15,8 +15,8 @@ from planish.isolation import End, in_child
 from planish.llvm.functions.attributes import without_optnone
 from planish.llvm.hot.faster import Faster
 from planish.llvm.modules.export import BITCODE, MANIFEST
+from planish.llvm.modules.forked_work import whole_backend
 from planish.llvm.modules.script import REPEAT, STEPS, begun_names, write_script
-from planish.llvm.modules.work import whole_backend
 from planish.llvm.program import IRProgram
 from planish.llvm.repeat_commands import OBJECT, OPTIMISED, PREPARED
 

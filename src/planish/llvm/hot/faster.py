@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from planish.core import Ratio, Verdict
 from planish.llvm.hot.making import Made
-from planish.llvm.modules.result import Recipe
+from planish.llvm.modules.module_result import Recipe
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from functools import partial
 from planish.core import PlanishError
 from planish.isolation import End, ForkLimits, in_child
 from planish.llvm.backend import IRError, PassError
-from planish.llvm.hot.lists import BEGIN
-from planish.llvm.modules.result import Recipe
-from planish.llvm.modules.work import begin, end, single, whole_backend
+from planish.llvm.hot.o3_lists import BEGIN
+from planish.llvm.modules.forked_work import begin, end, single, whole_backend
+from planish.llvm.modules.module_result import Recipe
 
 _LIMITS = ForkLimits(seconds=60.0)
 

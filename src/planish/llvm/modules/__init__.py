@@ -2,8 +2,8 @@
 
 from planish.llvm.modules.export import Row, compare_measures, export_improved
 from planish.llvm.modules.improve import Smaller, improve_module, make_smaller
-from planish.llvm.modules.reading import read_for_size
-from planish.llvm.modules.result import FunctionGain, Improved, Memory, Progress, Recipe
+from planish.llvm.modules.module_result import FunctionGain, Improved, Memory, Progress, Recipe
+from planish.llvm.modules.unoptimised import read_for_size
 
 __all__ = [
     "FunctionGain",

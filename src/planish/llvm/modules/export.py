@@ -12,12 +12,12 @@ from typing import TypeVar
 
 from planish.core import PlanishError
 from planish.isolation import Watchdog, forked
-from planish.llvm.modules.result import Improved, Recipe
+from planish.llvm.modules.evaluation_budget import LIMITS
+from planish.llvm.modules.forked_work import measured, remake, whole_backend
+from planish.llvm.modules.module_result import Improved, Recipe
 from planish.llvm.modules.script import REPEAT, STEPS, begun_names, write_script
-from planish.llvm.modules.spending import LIMITS
 from planish.llvm.modules.start import LAST, OZ
 from planish.llvm.modules.trying import Sizes
-from planish.llvm.modules.work import measured, remake, whole_backend
 from planish.llvm.repeat_commands import OBJECT, OPTIMISED, PREPARED
 
 MANIFEST, BITCODE = "manifest.json", "optimised.bc"

@@ -8,13 +8,13 @@ from functools import partial
 
 from planish.core import PlanishError, unknown
 from planish.isolation import End, in_child
-from planish.llvm.modules.lists import Passes
+from planish.llvm.modules.evaluation_budget import LIMITS, Spending
+from planish.llvm.modules.forked_work import Made, measured, remake, whole_backend
+from planish.llvm.modules.function_lists import Passes
+from planish.llvm.modules.module_result import FunctionGain, Improved, Memory, Progress, Recipe
+from planish.llvm.modules.module_search import ModuleSearch
 from planish.llvm.modules.remembered import Known, key_of, read_known
-from planish.llvm.modules.result import FunctionGain, Improved, Memory, Progress, Recipe
-from planish.llvm.modules.search import ModuleSearch
-from planish.llvm.modules.spending import LIMITS, Spending
 from planish.llvm.modules.start import LAST, OZ, loose_start
-from planish.llvm.modules.work import Made, measured, remake, whole_backend
 from planish.llvm.passes import parse_pipeline
 
 OBJECTIVES = ("text_bytes", "instructions")

@@ -7,8 +7,8 @@ import json
 from dataclasses import asdict, dataclass
 
 from planish.core.canonical import content_hash
-from planish.llvm.modules.result import Recipe, read_recipe
-from planish.llvm.modules.spending import Spending
+from planish.llvm.modules.evaluation_budget import Spending
+from planish.llvm.modules.module_result import Recipe, read_recipe
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from planish.core import PlanishError
-from planish.llvm.modules.result import Recipe
-from planish.llvm.modules.work import begin, single, whole_backend
+from planish.llvm.modules.forked_work import begin, single, whole_backend
+from planish.llvm.modules.module_result import Recipe
 from planish.llvm.repeat_commands import OBJECT, OPTIMISED, PREPARED
 
 REPEAT, STEPS = "repeat.sh", "steps"

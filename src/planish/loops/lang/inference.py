@@ -21,7 +21,7 @@ from planish.loops.lang.program import (
     accesses,
 )
 from planish.loops.lang.scattering import is_spread
-from planish.loops.lang.storage import read_types, rounded_last, stored_types
+from planish.loops.lang.storage_types import read_types, rounded_last, stored_types
 from planish.loops.lang.unfolding import unfold
 
 
@@ -40,7 +40,7 @@ def infer(
             all that is read; where that is padded before the tensor, as much is taken to be padded
             behind it.
         dtype: the element type of inputs and outputs, or tensor to type, or both as in "float16,C=float32";
-            see `planish.loops.lang.storage`.
+            see `planish.loops.lang.storage_types`.
 
     Raises:
         ProgramError: the statements make no program; the message names the tensor and the axis.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from planish.core.errors import ProgramError
-from planish.loops.lang.choosing import chosen, compared
+from planish.loops.lang.comparisons import chosen, compared
 from planish.loops.lang.draft import Draft, Linear
 from planish.loops.lang.gathering import gather
 from planish.loops.lang.program import Access, Apply, Const, Expr
@@ -176,7 +176,7 @@ def apply(function: str, *values: Expression | float) -> Expression:
 
 
 def compare(test: str, left: Expression | float, right: Expression | float) -> Comparison:
-    """Compare two values by one of `planish.loops.lang.choosing.TESTS`."""
+    """Compare two values by one of `planish.loops.lang.comparisons.TESTS`."""
     a, b = _expression(left), _expression(right)
     return Comparison(compared(test, a.expr, b.expr), a.tensors + b.tensors, a.sizes + b.sizes)
 

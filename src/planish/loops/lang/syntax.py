@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from planish.core.errors import ProgramError, did_you_mean
-from planish.loops.lang.choosing import TESTS, chosen, compared
+from planish.loops.lang.comparisons import TESTS, chosen, compared
 from planish.loops.lang.draft import FOLDS, RESERVED, Draft, Linear, position
 from planish.loops.lang.gathering import gather
 from planish.loops.lang.program import COMPARISONS, FUNCTIONS, Access, Apply, Const, Expr

@@ -13,7 +13,7 @@ from itertools import product
 from math import prod
 
 from planish.loops.space.facts import Facts, Moves
-from planish.loops.space.memory import conflicts, flows, is_large, spilled
+from planish.loops.space.memory_costs import conflicts, flows, is_large, spilled
 
 COPY = 1.5
 """Cycles to copy an element where reading or writing is not in sequence."""

@@ -15,8 +15,8 @@ from planish.loops.space.estimate import Tile
 from planish.loops.space.facts import Facts
 from planish.loops.space.fusing import FUSED, fusing
 from planish.loops.space.knob import Context, Knob, Option, Options
-from planish.loops.space.nests import nest_knobs
-from planish.loops.space.placing import placing_knobs
+from planish.loops.space.nest_knobs import nest_knobs
+from planish.loops.space.placement_knobs import placing_knobs
 from planish.loops.space.resolve import resolve
 from planish.loops.space.tiling import Tiling
 

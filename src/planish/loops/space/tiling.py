@@ -9,7 +9,7 @@ from planish.loops.ir.schedule import loop_text
 from planish.loops.space.estimate import Tile, cycles, tiles
 from planish.loops.space.facts import Facts
 from planish.loops.space.knob import Context, Knob, Option, Options
-from planish.loops.space.memory import REDUCE_TILES, slab, streamed
+from planish.loops.space.memory_costs import REDUCE_TILES, slab, streamed
 from planish.loops.steps import LoopStep, Reorder, Split, Unroll, Vectorize
 
 TILES_MAX = 80

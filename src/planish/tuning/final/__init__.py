@@ -2,6 +2,6 @@
 
 from planish.tuning.final.allowance import LEAST_S
 from planish.tuning.final.finish import finish
-from planish.tuning.final.outcome import SearchOutcome
+from planish.tuning.final.search_outcome import SearchOutcome
 
 __all__ = ["LEAST_S", "SearchOutcome", "finish"]

@@ -11,9 +11,9 @@ from itertools import combinations
 from planish.core import Candidate, CanShrink, Effect, Measured, Objective, Outcome, Task
 from planish.measure import deadline
 from planish.results.comparison import Compared, Finalist
-from planish.tuning.final.outcome import SearchOutcome
+from planish.tuning.final.final_state import FinalState
 from planish.tuning.final.paired import OutOfTimeError, PairedMeasurement, known_rounds, open_bench
-from planish.tuning.final.state import FinalState
+from planish.tuning.final.search_outcome import SearchOutcome
 
 MOST_STEPS = 6
 """Of longer candidates nothing is measured: there would be too many pairs."""

@@ -16,9 +16,9 @@ from planish.core import (
 from planish.measure import CutShortError
 from planish.results.comparison import Finalist
 from planish.tuning.final.compare import compare_reference
+from planish.tuning.final.final_state import FinalState
 from planish.tuning.final.front import dispute, judge_by_held_back
-from planish.tuning.final.outcome import SearchOutcome
-from planish.tuning.final.state import FinalState
+from planish.tuning.final.search_outcome import SearchOutcome
 
 
 def doubt(search: SearchOutcome, state: FinalState, end: float) -> FinalState:

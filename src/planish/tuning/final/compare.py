@@ -13,9 +13,9 @@ from planish.core import EQUAL, EvaluatorSpec, Executor, Objective, PlanishError
 from planish.isolation import LostError
 from planish.measure import CutShortError, PairedSamples, Plan, Variant, remeasure_all, seconds_left
 from planish.results.comparison import Clocks, Compared, Finalist, Measurement
+from planish.tuning.final.final_state import FinalState
 from planish.tuning.final.front import order
-from planish.tuning.final.outcome import SearchOutcome
-from planish.tuning.final.state import FinalState
+from planish.tuning.final.search_outcome import SearchOutcome
 
 REFERENCE_S = 10.0
 """Another baseline is measured so long at most."""

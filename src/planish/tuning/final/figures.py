@@ -8,8 +8,8 @@ from typing import Any
 
 from planish.core import Candidate, HasFigures
 from planish.measure import seconds_left
-from planish.tuning.final.outcome import SearchOutcome
-from planish.tuning.final.state import FinalState
+from planish.tuning.final.final_state import FinalState
+from planish.tuning.final.search_outcome import SearchOutcome
 
 
 def measure_figures(search: SearchOutcome, state: FinalState, end: float) -> FinalState:

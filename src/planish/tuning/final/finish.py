@@ -24,12 +24,12 @@ from planish.tuning.final.allowance import Allowance
 from planish.tuning.final.check import doubt, refer, score
 from planish.tuning.final.compare import compare
 from planish.tuning.final.figures import measure_figures
+from planish.tuning.final.final_state import FinalState
 from planish.tuning.final.front import order, settle
 from planish.tuning.final.minimise import minimise
-from planish.tuning.final.outcome import SearchOutcome
 from planish.tuning.final.prune import prune
+from planish.tuning.final.search_outcome import SearchOutcome
 from planish.tuning.final.select import select
-from planish.tuning.final.state import FinalState
 from planish.tuning.progress import Listener
 
 

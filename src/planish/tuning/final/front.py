@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from planish.core import Candidate, Measured, Objective, Verdict
 from planish.results.comparison import Compared, Finalist
-from planish.tuning.final.outcome import SearchOutcome
+from planish.tuning.final.final_state import FinalState
 from planish.tuning.final.paired import times_worse
-from planish.tuning.final.state import FinalState
+from planish.tuning.final.search_outcome import SearchOutcome
 
 
 def settle(search: SearchOutcome, state: FinalState, end: float) -> FinalState:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from planish.core import Candidate, CanName, CanShrink, Objective, Outcome, Space
 from planish.results.comparison import Finalist
 from planish.search import shrink
-from planish.tuning.final.outcome import SearchOutcome
+from planish.tuning.final.final_state import FinalState
 from planish.tuning.final.paired import OutOfTimeError, PairedMeasurement, open_bench, times_worse
-from planish.tuning.final.state import FinalState
+from planish.tuning.final.search_outcome import SearchOutcome
 
 _ROUNDS = 3
 _CLEARLY = 3

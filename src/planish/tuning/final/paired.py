@@ -21,7 +21,7 @@ from planish.core import (
     rng,
 )
 from planish.measure import noise
-from planish.tuning.final.outcome import SearchOutcome
+from planish.tuning.final.search_outcome import SearchOutcome
 
 LEAST_NOISE = NOTICED
 _AGAIN = 7

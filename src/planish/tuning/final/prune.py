@@ -9,8 +9,8 @@ from dataclasses import replace
 from planish.core import Candidate, CanIdentify, CanShrink
 from planish.results.comparison import Finalist
 from planish.search import WillDo, shrink
-from planish.tuning.final.outcome import SearchOutcome
-from planish.tuning.final.state import FinalState
+from planish.tuning.final.final_state import FinalState
+from planish.tuning.final.search_outcome import SearchOutcome
 
 _LATE = "steps that do nothing are not left out to the end: the time for it was over"
 

@@ -20,8 +20,8 @@ from planish.core import (
     pareto_front,
 )
 from planish.results.comparison import Finalist
-from planish.tuning.final.outcome import SearchOutcome, SearchTrials
-from planish.tuning.final.state import FinalState
+from planish.tuning.final.final_state import FinalState
+from planish.tuning.final.search_outcome import SearchOutcome, SearchTrials
 from planish.tuning.final.telling import telling
 
 FEW = 3

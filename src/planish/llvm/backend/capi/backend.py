@@ -6,11 +6,11 @@ from ctypes import byref, c_void_p
 
 from planish.core import PlanishError
 from planish.llvm.backend.capi.context import Context
-from planish.llvm.backend.capi.machine import Machine
+from planish.llvm.backend.capi.llvm_session import Session
 from planish.llvm.backend.capi.module import CModule
-from planish.llvm.backend.capi.session import Session
+from planish.llvm.backend.capi.target_machine import Machine
 from planish.llvm.backend.protocol import PassError
-from planish.llvm.backend.reading import invalid, unreadable
+from planish.llvm.backend.reader_errors import invalid, unreadable
 from planish.llvm.backend.target_line import target_line
 
 

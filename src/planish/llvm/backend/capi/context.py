@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctypes import CFUNCTYPE, c_void_p, cast
 
-from planish.llvm.backend.capi.functions import Functions
+from planish.llvm.backend.capi.bindings import Functions
 
 _ERROR = 0  # LLVMDSError
 _Handler = CFUNCTYPE(None, c_void_p, c_void_p)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from ctypes import c_uint, c_void_p
 
-from planish.llvm.backend.capi.functions import Functions
+from planish.llvm.backend.capi.bindings import Functions
 from planish.llvm.backend.capi.signatures import COUNT, COUNT_OF_ONE
 
 _UNCOUNTED = (

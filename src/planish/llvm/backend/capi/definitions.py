@@ -8,8 +8,8 @@ from ctypes import byref, c_size_t, string_at
 from dataclasses import dataclass
 from functools import cached_property
 
+from planish.llvm.backend.capi.bindings import Functions
 from planish.llvm.backend.capi.counting import Counter
-from planish.llvm.backend.capi.functions import Functions
 
 WITHOUT = "elim-avail-extern"
 """The pass that makes declarations of what was left out."""

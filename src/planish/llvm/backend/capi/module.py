@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from planish.llvm.backend.capi.context import Context
 from planish.llvm.backend.capi.definitions import Definitions
-from planish.llvm.backend.capi.machine import Machine
+from planish.llvm.backend.capi.target_machine import Machine
 from planish.llvm.backend.elf import code_bytes
 from planish.llvm.backend.protocol import IRError, PassError
 
 if TYPE_CHECKING:
-    from planish.llvm.backend.capi.session import Session
+    from planish.llvm.backend.capi.llvm_session import Session
 
 _RETURN_STATUS = 2  # LLVMReturnStatusAction
 _OBJECT_FILE = 1  # LLVMObjectFile

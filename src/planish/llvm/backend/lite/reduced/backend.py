@@ -13,7 +13,7 @@ from planish.llvm.backend.lite.reduced.context import Context
 from planish.llvm.backend.lite.reduced.elements import elements
 from planish.llvm.backend.lite.reduced.module import ReducedModule
 from planish.llvm.backend.protocol import IRError, PassError
-from planish.llvm.backend.reading import invalid, unreadable
+from planish.llvm.backend.reader_errors import invalid, unreadable
 from planish.llvm.backend.target_line import is_bitcode, processor, target_line
 
 _HEADLINE = "parsing error\n"

@@ -8,7 +8,7 @@ from planish.llvm.backend.elf import code_bytes
 from planish.llvm.backend.lite.reduced.context import Context
 from planish.llvm.backend.lite.reduced.counting import count
 from planish.llvm.backend.lite.reduced.elements import elements
-from planish.llvm.backend.lite.reduced.run import run
+from planish.llvm.backend.lite.reduced.reduced_run import run
 from planish.llvm.backend.protocol import IRError
 
 

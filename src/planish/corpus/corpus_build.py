@@ -15,7 +15,7 @@ from planish.corpus.card import CARD, write_card
 from planish.corpus.deduplicate import deduplicate
 from planish.corpus.folder import ours
 from planish.corpus.manifest import Entry, Manifest, key_of, read_manifest, write_manifest
-from planish.corpus.pipeline import Passage, Pipeline
+from planish.corpus.package_pipeline import Passage, Pipeline
 from planish.corpus.row import Row, split_of
 from planish.corpus.shards import RAW, arrow, write_rows
 from planish.corpus.source import Package

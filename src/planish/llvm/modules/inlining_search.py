@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from planish.llvm.modules.module_result import Inlining
 from planish.llvm.modules.regions import Regions
-from planish.llvm.modules.result import Inlining
 from planish.llvm.modules.trying import Sizes
 
 _ROUNDS = 3

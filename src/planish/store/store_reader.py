@@ -26,7 +26,7 @@ from planish.store.rows import (
     trials_from_rows,
 )
 from planish.store.schema import results, runs, tasks, trials
-from planish.store.session import Session
+from planish.store.store_session import Session
 
 _Query = Select[*tuple[Any, ...]]
 _RUN, _INDEX, _HASH = (1 + TRIAL.index(name) for name in ("run_id", "index", "candidate_hash"))

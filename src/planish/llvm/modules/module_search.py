@@ -12,14 +12,14 @@ from planish.isolation import Done, End, Watchdog, in_child
 from planish.llvm.backend.capi.calls import Calls
 from planish.llvm.backend.capi.module import CModule
 from planish.llvm.modules.chunks import cut
-from planish.llvm.modules.inlining import Flip, InliningSearch
-from planish.llvm.modules.jobs import Job, jobs
-from planish.llvm.modules.lists import Passes, shipped_lists
-from planish.llvm.modules.result import Inlining, Recipe
-from planish.llvm.modules.spending import LIMITS, Spending
+from planish.llvm.modules.evaluation_budget import LIMITS, Spending
+from planish.llvm.modules.forked_work import Begun, begin_and_try, finish, single, whole_backend
+from planish.llvm.modules.function_lists import Passes, shipped_lists
+from planish.llvm.modules.inlining_search import Flip, InliningSearch
+from planish.llvm.modules.module_result import Inlining, Recipe
+from planish.llvm.modules.next_jobs import Job, jobs
 from planish.llvm.modules.start import LAST
 from planish.llvm.modules.trying import Tried, Trier
-from planish.llvm.modules.work import Begun, begin_and_try, finish, single, whole_backend
 from planish.llvm.passes import parse_pipeline, print_pipeline
 
 _ON_INLINING = 0.45

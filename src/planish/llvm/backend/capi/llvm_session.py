@@ -5,10 +5,10 @@ from __future__ import annotations
 from ctypes import byref, c_uint
 from typing import Protocol
 
+from planish.llvm.backend.capi.bindings import Functions
 from planish.llvm.backend.capi.context import Diagnostics
 from planish.llvm.backend.capi.counting import Counter
-from planish.llvm.backend.capi.functions import Functions
-from planish.llvm.backend.capi.machine import Machines
+from planish.llvm.backend.capi.target_machine import Machines
 
 
 class Pipelines(Protocol):

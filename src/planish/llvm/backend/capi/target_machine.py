@@ -7,7 +7,7 @@ from ctypes import byref, c_void_p
 from dataclasses import dataclass
 
 from planish.core import TargetError
-from planish.llvm.backend.capi.functions import Functions
+from planish.llvm.backend.capi.bindings import Functions
 from planish.llvm.backend.capi.signatures import TARGETS, initialisers
 from planish.llvm.backend.target_line import processor
 

@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from planish.core import FeatureSchema, PlanishError
-from planish.learn.cost.files import SUFFIXES, load_model
+from planish.learn.cost.model_files import SUFFIXES, load_model
 from planish.learn.cost.saved import SavedModel
 
 

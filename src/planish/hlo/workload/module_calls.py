@@ -12,10 +12,10 @@ from planish.hlo.ir import chosen_function, load
 from planish.hlo.program import Program
 from planish.hlo.signature import signature
 from planish.hlo.workload.given_arrays import TARGETS, check_names, drawn, given_arrays, rows_of, taken_as
-from planish.hlo.workload.look_ups import smallest_table
 from planish.hlo.workload.shaping import read_weights
 from planish.hlo.workload.spec import Workload
 from planish.hlo.workload.split_examples import Part
+from planish.hlo.workload.table_sizes import smallest_table
 
 _ORDER: tuple[Part, ...] = ("search", "validation", "final")
 

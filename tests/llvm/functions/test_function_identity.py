@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from llvm.functions.reference import definitions
 from llvm.functions.samples import ODD
-from planish.llvm.functions.identity import identity
+from planish.llvm.functions.function_identity import identity
 from planish.llvm.functions.normalise import normalise
 from planish.llvm.functions.split import split_module
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import PlanishError
-from planish.corpus.reading import read_corpus
+from planish.corpus.corpus_reader import read_corpus
 from planish.corpus.row import Row
 from planish.learn.labels import CostTable
 from planish.learn.language import Lessons

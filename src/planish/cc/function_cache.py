@@ -7,7 +7,7 @@ import glob
 import json
 import os
 
-from planish.cc.cache import Cache, digest
+from planish.cc.object_cache import Cache, digest
 
 _LARGEST = 1 << 20
 """Bytes of one of the 256 files of each user."""

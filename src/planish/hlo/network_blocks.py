@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from planish.hlo.edits import DeleteOp, Draft, rules
+from planish.hlo.edits import DeleteOp, Draft, exclusions
 from planish.hlo.flops import HEAVY, flops_of, group
 from planish.hlo.ir import TensorType, walk
 
@@ -87,7 +87,7 @@ class _Stream:
     def entries(self, uid: str) -> Iterator[str]:
         """List what dominates an operation and gives its type, the nearest first."""
         type_ = self._type(uid)
-        if type_ is None or not rules.is_target(self._draft, uid):
+        if type_ is None or not exclusions.is_target(self._draft, uid):
             return
         while uid != _INPUT:
             uid = self._above[uid]

@@ -12,8 +12,8 @@ from functools import partial
 from planish.core import Candidate, Executor, Lost, Outcome, Start, evaluate, rng
 from planish.isolation.losses import LostError
 from planish.measure.deadline import deadline
+from planish.measure.measuring_plan import Plan, Round, Variant
 from planish.measure.multiplex import Panel, Turn
-from planish.measure.plan import Plan, Round, Variant
 
 _LEAST = 2
 """The baseline and the first variant are never left out."""

@@ -3,8 +3,8 @@
 import pytest
 
 from planish.core import PlanishError
-from planish.corpus.labelling.costs import FunctionCosts
 from planish.corpus.labelling.evaluator import FunctionEvaluator
+from planish.corpus.labelling.function_costs import FunctionCosts
 from planish.corpus.labelling.ranking import Ranking
 from planish.executors import InlineExecutor
 from planish.isolation import Watchdog

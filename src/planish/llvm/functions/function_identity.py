@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from planish.core.canonical import content_hash
+from planish.llvm.functions.ir_syntax import NAME, QUOTED, reachable, references
 from planish.llvm.functions.statements import Statement, statements
-from planish.llvm.functions.syntax import NAME, QUOTED, reachable, references
 
 _TOKEN = re.compile(rf"^(?P<label>{NAME}):|[@%]{NAME}|[#!]\d+|{QUOTED}", re.MULTILINE | re.ASCII)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from planish.llvm.modules.chunks import Chunk
-from planish.llvm.modules.lists import Passes, further_lists, shipped_lists
+from planish.llvm.modules.function_lists import Passes, further_lists, shipped_lists
 
 _OVERHEAD = 20.0
 """Instructions for which trying takes as long as it takes for a function at all."""

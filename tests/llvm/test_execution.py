@@ -9,10 +9,10 @@ import pytest
 
 from llvm.modules import require_linker
 from planish.core import TargetError
-from planish.llvm import running
+from planish.llvm import execution
 from planish.llvm.backend import open_backend
+from planish.llvm.execution import Answer, NotRunnableError, Runner, find_linker, reference_answer
 from planish.llvm.program import Harness, Running
-from planish.llvm.running import Answer, NotRunnableError, Runner, find_linker, reference_answer
 
 pytestmark = pytest.mark.usefixtures("linker")
 HEAD = "declare i32 @putchar(i32)\ndeclare i32 @getchar()\ndeclare i64 @clock()\ndeclare void @abort()\n"
@@ -70,7 +70,7 @@ def test_a_program_that_does_not_end_is_ended() -> None:
 
 
 def test_a_program_that_writes_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "OUTPUT_MOST", 1 << 20)
+    monkeypatch.setattr(execution, "OUTPUT_MOST", 1 << 20)
     with pytest.raises(NotRunnableError, match="more than 1 MiB"):
         answer(FLOOD)
 
@@ -110,7 +110,7 @@ def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_without_a_compiler_nothing_links(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("CC", raising=False)
-    monkeypatch.setattr(running, "find_spec", lambda _: None)  # pyright: ignore[reportUnknownLambdaType]
+    monkeypatch.setattr(execution, "find_spec", lambda _: None)  # pyright: ignore[reportUnknownLambdaType]
     find_linker.cache_clear()
     try:
         with pytest.raises(TargetError, match="Install one"):

@@ -12,7 +12,7 @@ from planish.loops.lang.scattering import is_spread
 from planish.loops.space.estimate import COPY, cycles, is_copied
 from planish.loops.space.facts import Facts, Moves
 from planish.loops.space.knob import Context, Knob, Option, Options
-from planish.loops.space.memory import is_beyond, is_scattered, slab, streamed
+from planish.loops.space.memory_costs import is_beyond, is_scattered, slab, streamed
 from planish.loops.steps import Pack, Parallel, Reorder
 
 ORDERS_MAX = 24

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from planish.core import Candidate, Objective, Searcher
-from planish.corpus.labelling.costs import FunctionCosts
+from planish.corpus.labelling.function_costs import FunctionCosts
 from planish.corpus.labelling.ranking import Ranking
 from planish.llvm.passes import PassSpace, candidate_of
 from planish.search import Portfolio, RandomMinimise, Rounds, RoundSearcher

@@ -11,7 +11,7 @@ from planish.core import TargetError
 from planish.llvm.backend import Backend, IRError, Module, PassError, open_backend
 from planish.llvm.backend.capi.module import CModule
 from planish.llvm.backend.elf import code_bytes, function_bytes
-from planish.llvm.modules.result import Inlining, Recipe
+from planish.llvm.modules.module_result import Inlining, Recipe
 from planish.llvm.modules.trying import Sizes, Tried, Trier
 
 

@@ -1,8 +1,8 @@
 import os
 from pathlib import Path
 
-from planish.cc.cache import Cache, Entry, digest
-from planish.cc.memory import FunctionMemory
+from planish.cc.function_cache import FunctionMemory
+from planish.cc.object_cache import Cache, Entry, digest
 from store.mounts import small_disk, write_protected
 
 KEY = digest(b"a key")

@@ -6,7 +6,7 @@ import numpy as np
 
 from hlo.modules import evaluate
 from planish.core import Candidate, rng
-from planish.hlo.blocks import blocks
+from planish.hlo.network_blocks import blocks
 from planish.hlo.patch import original, replay
 from planish.hlo.program import Program
 from planish.hlo.space import PatchSpace

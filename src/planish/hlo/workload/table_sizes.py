@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planish.hlo.ir import ir, load, walk
-from planish.hlo.ir.context import stablehlo
+from planish.hlo.ir.mlir_context import stablehlo
 from planish.hlo.program import Program
 
 WITHOUT = 100

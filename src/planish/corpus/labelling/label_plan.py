@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from planish.core import Evaluator, Executor, Objective, unknown, usable_cores
-from planish.corpus.labelling.costs import FunctionCosts
 from planish.corpus.labelling.evaluator import FunctionEvaluator, Values
+from planish.corpus.labelling.function_costs import FunctionCosts
+from planish.corpus.labelling.function_search import Budget
 from planish.corpus.labelling.ranking import Passes, Ranking
-from planish.corpus.labelling.search import Budget
 from planish.corpus.row import SPLITS, Row
 from planish.executors import InlineExecutor
 from planish.isolation import Watchdog

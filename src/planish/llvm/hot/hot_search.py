@@ -14,10 +14,10 @@ from planish.core import Objective, ProgramError, TargetError
 from planish.llvm.functions.attributes import without_optnone
 from planish.llvm.hot.bench import Bench, Times, answer_of, judged
 from planish.llvm.hot.faster import Faster, Progress, Share
-from planish.llvm.hot.lists import BEGIN, LAST, USUAL, Parts, drawn, first_lists, pipeline
 from planish.llvm.hot.making import Begun, Lists, Made, make
-from planish.llvm.modules.result import Recipe
-from planish.llvm.modules.work import whole_backend
+from planish.llvm.hot.o3_lists import BEGIN, LAST, USUAL, Parts, drawn, first_lists, pipeline
+from planish.llvm.modules.forked_work import whole_backend
+from planish.llvm.modules.module_result import Recipe
 from planish.llvm.program import IRProgram
 
 HOT = 0.04

@@ -13,17 +13,17 @@ from typing import Any, TypeVar
 
 from planish.core import PlanishError, canonical_json, content_hash
 from planish.corpus.card import read_card
+from planish.corpus.corpus_reader import read_corpus
 from planish.corpus.folder import ours
 from planish.corpus.labelling.choice import choose, drawn, most_saving
 from planish.corpus.labelling.jobs import Broadcasting, Searching
 from planish.corpus.labelling.label import Label
 from planish.corpus.labelling.label_card import write_label_card
+from planish.corpus.labelling.label_plan import Bench, Listener, Plan, bench
 from planish.corpus.labelling.label_shards import LABELS, read_shard, write_labels
-from planish.corpus.labelling.plan import Bench, Listener, Plan, bench
 from planish.corpus.labelling.ranking import Passes
 from planish.corpus.labelling.tally import Tally
 from planish.corpus.manifest import MANIFEST, replace_text
-from planish.corpus.reading import read_corpus
 from planish.corpus.row import SPLITS, Row
 from planish.isolation import Watchdog, forked
 

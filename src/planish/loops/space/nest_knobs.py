@@ -17,8 +17,8 @@ from planish.loops.ir.schedule import Order, loop_text
 from planish.loops.space.estimate import Tile
 from planish.loops.space.facts import Facts
 from planish.loops.space.knob import Context, Knob, Option, Options, knob_name
-from planish.loops.space.memory import REDUCE_TILES
-from planish.loops.space.placing import can_be_packed, pack, pack_most, parallel
+from planish.loops.space.memory_costs import REDUCE_TILES
+from planish.loops.space.placement_knobs import can_be_packed, pack, pack_most, parallel
 from planish.loops.space.tiling import TILES_MAX, UNROLLS, Tiling, reduce, unroll
 from planish.loops.steps import LoopStep, Merge, Reorder
 

@@ -6,7 +6,7 @@ import re
 
 from planish.core import ProgramError
 from planish.hlo.ir.bytecode import MAGIC, text_of
-from planish.hlo.ir.context import context, ir
+from planish.hlo.ir.mlir_context import context, ir
 from planish.hlo.ir.sharding import drop_sharding
 from planish.hlo.ir.types import tensor_type
 from planish.hlo.ir.uids import walk
