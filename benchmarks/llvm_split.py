@@ -18,7 +18,7 @@ from planish.llvm.features.autophase import FEATURES, autophase
 from planish.llvm.functions.attributes import for_size
 from planish.llvm.functions.function_identity import identity
 from planish.llvm.functions.normalise import normalise
-from planish.llvm.functions.split import Function, split_module
+from planish.llvm.functions.split import SplitFunction, split_module
 
 T = TypeVar("T")
 EXTRACTED = 20
@@ -31,7 +31,7 @@ def measure(action: Callable[[str], T], texts: Iterable[str]) -> tuple[list[T], 
     return results, (time.process_time() - begun) * 1e3
 
 
-def extract(program: str, file: Path, functions: Iterable[Function]) -> float:
+def extract(program: str, file: Path, functions: Iterable[SplitFunction]) -> float:
     """Extract functions from a file by LLVM's tool; gives milliseconds a function."""
     begun = time.perf_counter()
     names = [function.name for function in functions]

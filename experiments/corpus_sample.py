@@ -15,7 +15,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from planish.corpus import Plan, Recipe, Request, Row, Tally, build_corpus, packages_of, read_corpus
+from planish.corpus import (
+    BuildPlan,
+    BuildTally,
+    CorpusRecipe,
+    CorpusRequest,
+    Row,
+    build_corpus,
+    packages_of,
+    read_corpus,
+)
 from planish.llvm.backend import open_backend
 from planish.llvm.clang import find_compiler
 
@@ -52,7 +61,7 @@ it. Functions of random programs (csmith) belong to nobody.
 class Loud:
     """Says what could not be done."""
 
-    def progress(self, tally: Tally) -> None:
+    def progress(self, tally: BuildTally) -> None:
         """Say nothing."""
 
     def note(self, text: str) -> None:
@@ -65,8 +74,10 @@ def main() -> None:
     compiler = find_compiler(int(llvm.partition(".")[0]))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "corpus"
-        packages = packages_of(Request(debian=PACKAGES, csmith=RANDOM), print)
-        build_corpus(folder, Plan(packages, Recipe(compiler, MOST_CHARS), llvm, keep_sources=True), Loud())
+        packages = packages_of(CorpusRequest(debian=PACKAGES, csmith=RANDOM), print)
+        build_corpus(
+            folder, BuildPlan(packages, CorpusRecipe(compiler, MOST_CHARS), llvm, keep_sources=True), Loud()
+        )
         rows = chosen(read_corpus(folder))
         notices = {name: copyright_of(folder, name) for name in PACKAGES}
     OUT.mkdir(exist_ok=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.learn.cost import Allocation, Gate, load_gate, shipped_gate
+from planish.learn.cost import EvaluationShares, Gate, load_gate, shipped_gate
 from planish.learn.labels import CostTable, read_costs
 from planish.llvm.passes import load_coreset
 
@@ -86,7 +86,7 @@ def static(saved: NDArray[np.int32]) -> Spent:
 
 def spend(gains: NDArray[np.float32], saved: NDArray[np.int32]) -> Spent:
     """Let the gate spend all, as on one module."""
-    allocation, after = Allocation(gains), list[NDArray[np.floating]]()
+    allocation, after = EvaluationShares(gains), list[NDArray[np.floating]]()
     for done in range(1, max(EVALUATIONS) * len(saved) + 1):
         if (given := allocation.next()) is not None:
             allocation.tell(given[0], saved[given])

@@ -27,7 +27,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim import SGD, Optimizer
 
 from planish.core import usable_cores
-from planish.hlo.workload import Call, Part, Parts, fit, read_workload
+from planish.hlo.workload import Part, Parts, RoleCall, fit, read_workload
 
 HERE = Path(__file__).parent
 BATCH, PEAK_RATE, RISE, DECAY, SMOOTHING = 128, 0.2, 0.15, 5e-4, 0.1
@@ -43,7 +43,7 @@ class Images:
     labels: Tensor
 
 
-def read(parts: Parts, call: Call, part: Part, device: str) -> Images:
+def read(parts: Parts, call: RoleCall, part: Part, device: str) -> Images:
     """Read a part of the workload's examples."""
     found = parts.read(part, call)
     images = torch.from_numpy(found.images).permute(0, 3, 1, 2)

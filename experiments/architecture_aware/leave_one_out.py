@@ -27,7 +27,7 @@ from planish.core import Candidate, Measured, Stage, Task, rng
 from planish.graph.architecture import starting_list
 from planish.graph.first_lists import recognition_of
 from planish.graph.level import GraphLevel
-from planish.graph.prior import ClassList, Tried, learn_lists, learned_list, records_of
+from planish.graph.prior import ClassList, ModelTrials, learn_lists, learned_list, records_of
 from planish.graph.program import GraphProgram, program_from
 from planish.learn.transfer import past
 from planish.settings import Settings
@@ -96,11 +96,11 @@ def _searched(task: Task[GraphProgram], asked: argparse.Namespace) -> Candidate:
     return result.candidate
 
 
-def _tried(level: GraphLevel, store: Reader, task: Task[GraphProgram]) -> Sequence[Tried]:
+def _tried(level: GraphLevel, store: Reader, task: Task[GraphProgram]) -> Sequence[ModelTrials]:
     """Give what was tried on this task's model."""
     known = past(store, "graph", task.target, task.objectives[0], level.baseline(task), level.steps)
     return [
-        Tried(each.program, [(trial.candidate, each.ratio(trial)) for trial in each.trials])
+        ModelTrials(each.program, [(trial.candidate, each.ratio(trial)) for trial in each.trials])
         for each in known
         if each.program == task.program.text
     ]
@@ -110,7 +110,7 @@ def _left(
     level: GraphLevel,
     task: Task[GraphProgram],
     winner: Candidate,
-    known: Mapping[str, Tried],
+    known: Mapping[str, ModelTrials],
     asked: argparse.Namespace,
 ) -> Left:
     """Leave a model out, and measure what the others taught."""

@@ -22,7 +22,7 @@ from planish.graph.installed import SETTINGS
 from planish.graph.passes import passes_of_kind
 from planish.graph.relevance import Examiner
 from planish.graph.rewriting import identity
-from planish.graph.running import Settings, open_session
+from planish.graph.running import SessionSettings, open_session
 from planish.graph.source import read_model
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "graph"))
@@ -59,7 +59,7 @@ def _made(path: Path, level: str) -> tuple[str, int]:
 
     with tempfile.TemporaryDirectory() as folder:
         kept = Path(folder) / "kept.onnx"
-        open_session(path, Settings(optimization=level), keep=kept)
+        open_session(path, SessionSettings(optimization=level), keep=kept)
         model = onnx.load(kept)
     return identity(model), len(model.graph.node)
 
@@ -72,7 +72,7 @@ def _same(made: Mapping[str, tuple[str, int]]) -> str:
 
 def _idle(path: Path) -> str:
     """Tell how many of the transformers change nothing."""
-    with closing(Examiner(read_model(path, {}), Settings())) as examiner:
+    with closing(Examiner(read_model(path, {}), SessionSettings())) as examiner:
         fired = examiner.fired(())
     known: Sequence[str] = [each.name for each in passes_of_kind("transformer")]
     return f"{sum(not fired.get(name, False) for name in known)} of {len(known)} transformers"

@@ -23,7 +23,7 @@ from planish.graph.passes import Selection
 from planish.graph.program import GraphProgram
 from planish.graph.rewrite_cache import RewriteCache
 from planish.graph.rewriting import rewrite
-from planish.graph.running import Settings, difference, make_feeds, open_session, tolerance
+from planish.graph.running import SessionSettings, difference, make_feeds, open_session, tolerance
 from planish.graph.running.peak_memory import peak_memory
 from planish.graph.source import read_model
 
@@ -83,7 +83,7 @@ def measure(path: Path, effort: Effort) -> dict[str, Any]:
         process), and `readings` of what counters there are; or `failed`.
     """
     program = read_model(path, {})
-    recognition, settings = recognition_of(program), Settings(cores=effort.cores)
+    recognition, settings = recognition_of(program), SessionSettings(cores=effort.cores)
     with tempfile.TemporaryDirectory() as folder:
         workshop = RewriteCache(program, Path(folder))
         made: dict[str, dict[str, Any]] = {}
@@ -105,7 +105,7 @@ def measure(path: Path, effort: Effort) -> dict[str, Any]:
 
 
 def _fastest(
-    configuration: Configuration, workshop: RewriteCache, program: GraphProgram, settings: Settings
+    configuration: Configuration, workshop: RewriteCache, program: GraphProgram, settings: SessionSettings
 ) -> Selection:
     """Take the fastest order of a random list, by a few runs of each; the first where all fail."""
     feed = make_feeds(program, workshop.original)[0]
@@ -124,7 +124,7 @@ def _prepared(
     chosen: Selection,
     workshop: RewriteCache,
     program: GraphProgram,
-    settings: Settings,
+    settings: SessionSettings,
     processes: int,
 ) -> tuple[dict[str, Any], Ready | None]:
     """Make a configuration's files, make sure that its answers are right, and see what memory they take."""
@@ -153,7 +153,7 @@ def _measured(
     made: dict[str, dict[str, Any]],
     ready: Sequence[Ready],
     program: GraphProgram,
-    settings: Settings,
+    settings: SessionSettings,
     effort: Effort,
 ) -> None:
     """Measure in fresh processes one after the other, and add what was found."""
@@ -169,7 +169,7 @@ def _measured(
 
 
 def _in_process(
-    program: GraphProgram, ready: Sequence[Ready], settings: Settings, effort: Effort, process: int
+    program: GraphProgram, ready: Sequence[Ready], settings: SessionSettings, effort: Effort, process: int
 ) -> dict[str, dict[str, Any]]:
     """Measure all configurations in turns, in this process."""
     import onnx

@@ -24,7 +24,15 @@ from planish.graph.first_lists import GOOD_LISTS, class_lists
 from planish.graph.passes import Selection
 from planish.graph.program import GraphProgram
 from planish.graph.rewrite_cache import RewriteCache
-from planish.graph.running import Feed, Session, Settings, difference, make_feeds, open_session, tolerance
+from planish.graph.running import (
+    Feed,
+    ModelSession,
+    SessionSettings,
+    difference,
+    make_feeds,
+    open_session,
+    tolerance,
+)
 from planish.graph.source import read_model
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "graph"))
@@ -35,7 +43,7 @@ MODELS = (
     *("ssd-resnet50:dynamo-raw", "mobilenetv2:dynamo-raw"),
     *("resnet50:torchscript", "bert-4x256:torchscript"),
 )
-Open = Callable[[], Session]
+Open = Callable[[], ModelSession]
 
 
 @dataclass(frozen=True)
@@ -83,7 +91,7 @@ def measured(path: Path, rounds: int) -> None:
 
 def _opens(program: GraphProgram, workshop: RewriteCache, feed: Feed) -> Mapping[str, Open]:
     """Give what makes a session of each selection whose answers are right."""
-    settings = Settings()
+    settings = SessionSettings()
     expected = open_session(program.file, settings, as_it_is=True).run(feed)
     lists = dict(zip(("AS-0",), class_lists(program), strict=False))
     chosen = {"BL": Selection(), **lists, **{each.rewrites[0]: each for each in GOOD_LISTS}}

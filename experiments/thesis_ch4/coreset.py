@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from planish.core import rng
 from planish.corpus import Row, read_corpus
-from planish.corpus.labelling import Bench, Plan, bench, greedy_cover, most_saving, read_labels
+from planish.corpus.labelling import LabelBench, LabelPlan, bench, greedy_cover, most_saving, read_labels
 from planish.corpus.labelling.jobs import Costing
 from planish.isolation import forked
 from planish.llvm.passes import available, candidate_of, load_coreset, pass_space, passes_of
@@ -36,7 +36,7 @@ VARIED = 20
 
 def main() -> None:
     asked = options()
-    made = bench(Plan(asked.objective, seed=asked.seed, jobs=asked.jobs))
+    made = bench(LabelPlan(asked.objective, seed=asked.seed, jobs=asked.jobs))
     labels = [label for folder in asked.labels for label in read_labels(folder) if label.split == "train"]
     shipped = [*load_coreset(asked.objective), *load_coreset()]
     lists = list(dict.fromkeys([*shipped, *most_saving(labels, asked.candidates)]))
@@ -80,7 +80,7 @@ def drawn(rows: Sequence[Row], count: int, draws: random.Random) -> list[Row]:
     return draws.sample(rows, min(count, len(rows)))
 
 
-def costs_of(made: Bench, rows: Sequence[Row], lists: Sequence[Passes]) -> tuple[Costs, Costs]:
+def costs_of(made: LabelBench, rows: Sequence[Row], lists: Sequence[Passes]) -> tuple[Costs, Costs]:
     """Run each list on each function.
 
     Returns:
@@ -103,7 +103,7 @@ def saved(costs: Costs, baseline: Costs) -> Costs:
 
 
 def grown(
-    made: Bench, rows: Sequence[Row], lists: Sequence[Passes], asked: argparse.Namespace
+    made: LabelBench, rows: Sequence[Row], lists: Sequence[Passes], asked: argparse.Namespace
 ) -> Iterator[list[Passes]]:
     """Choose among lists, then again and again among them and variations of those chosen."""
     pool = list(lists)
@@ -121,7 +121,7 @@ def grown(
 
 
 def variations(
-    chosen: Sequence[Passes], known: set[Passes], made: Bench, number: int, asked: argparse.Namespace
+    chosen: Sequence[Passes], known: set[Passes], made: LabelBench, number: int, asked: argparse.Namespace
 ) -> list[Passes]:
     """Vary lists, by passes that are frequent in them; each is as likely."""
     space = pass_space("passes", available(made.backend), asked.objective, coreset=chosen)

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from planish.corpus import Row, read_corpus
-from planish.corpus.labelling import Bench, Budget, Effect, Plan, bench, summarise
+from planish.corpus.labelling import FunctionBudget, LabelBench, LabelPlan, Saving, bench, summarise
 from planish.corpus.labelling.function_costs import FunctionCosts
 from planish.corpus.labelling.function_search import search
 from planish.corpus.labelling.label_card import HEADS, cells
@@ -46,7 +46,7 @@ class Tried:
 class Trying:
     """Tries the coreset's lists and a search on a function, within a child."""
 
-    bench: Bench
+    bench: LabelBench
     lists: Sequence[Passes]
     seconds: float
 
@@ -62,7 +62,7 @@ class Trying:
         unoptimised = found.unoptimised or baseline  # what is left where a list is refused
         known = [unoptimised if cost is None else cost for cost in costs]
         after = [min(known[:size], default=baseline) for size in SIZES]
-        search(found, made.space, made.objective, Budget(10**9, self.seconds), made.seed_of(row))
+        search(found, made.space, made.objective, FunctionBudget(10**9, self.seconds), made.seed_of(row))
         best = found.ranking.best()
         searched = baseline if best is None else best[0]
         other = found.ranking.other() or baseline
@@ -81,7 +81,7 @@ def main() -> None:
     given.add_argument("--jobs", type=int, default=0)
     asked = given.parse_args()
     rows = [row for split in asked.split for row in drawn(asked, split)]
-    made = bench(Plan(asked.objective, seed=asked.seed, jobs=asked.jobs))
+    made = bench(LabelPlan(asked.objective, seed=asked.seed, jobs=asked.jobs))
     held = json.loads(asked.coreset.read_text())["lists"] if asked.coreset else load_coreset(asked.objective)
     lists = [tuple(each) for each in held][: max(SIZES)]
     show(made, rows, Trying(made, lists, asked.seconds), asked)
@@ -92,7 +92,7 @@ def drawn(asked: argparse.Namespace, split: str) -> list[Row]:
     return random.Random(asked.seed).sample(rows, min(asked.functions, len(rows)))
 
 
-def show(made: Bench, rows: Sequence[Row], trying: Trying, asked: argparse.Namespace) -> None:
+def show(made: LabelBench, rows: Sequence[Row], trying: Trying, asked: argparse.Namespace) -> None:
     began = time.monotonic()
     done = forked(rows, trying, made.plan.processes, at_once=made.at_once(2000))
     tried = [one.answer for one in done if one.answer]
@@ -106,14 +106,14 @@ def show(made: Bench, rows: Sequence[Row], trying: Trying, asked: argparse.Names
     print(f"| | -Oz backup | {' | '.join(HEADS)} |")
     print("|---" * (len(HEADS) + 2) + "|")
     for place, size in enumerate(SIZES):
-        effects = [Effect(one.package, one.baseline, one.after[place]) for one in tried]
+        effects = [Saving(one.package, one.baseline, one.after[place]) for one in tried]
         row(f"coreset, {size}", effects)
     name = f"search, {asked.seconds:g} s of processor time"
-    row(name, [Effect(one.package, one.baseline, one.other) for one in tried], "no")
-    row(name, [Effect(one.package, one.baseline, one.searched) for one in tried], "yes")
+    row(name, [Saving(one.package, one.baseline, one.other) for one in tried], "no")
+    row(name, [Saving(one.package, one.baseline, one.searched) for one in tried], "yes")
 
 
-def row(name: str, effects: Sequence[Effect], kinds: str = "no yes") -> None:
+def row(name: str, effects: Sequence[Saving], kinds: str = "no yes") -> None:
     for kind in kinds.split():
         summary = summarise(effects, backup=kind == "yes")
         print(f"| {name} | {kind} | {' | '.join(cells({**asdict(summary), 'overall': summary.overall}))} |")

@@ -16,7 +16,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from planish.corpus import Row, read_corpus
-from planish.corpus.labelling import Bench, Budget, Plan, bench
+from planish.corpus.labelling import FunctionBudget, LabelBench, LabelPlan, bench
 from planish.corpus.labelling.function_search import search
 from planish.isolation import Watchdog, forked
 
@@ -28,7 +28,7 @@ NAMES = {"portfolio": "ours (portfolio)", "random-minimise": "the thesis's (rand
 class Tracing:
     """Follows the best cost of a search on a function, within a child."""
 
-    bench: Bench
+    bench: LabelBench
     evaluations: int
 
     def __call__(self, row: Row, watchdog: Watchdog) -> list[int] | None:
@@ -37,7 +37,7 @@ class Tracing:
             baseline = costs.cost(made.baseline) if costs else None
             if costs is None or baseline is None:
                 return None
-            budget, seed = Budget(self.evaluations), made.seed_of(row)
+            budget, seed = FunctionBudget(self.evaluations), made.seed_of(row)
             search(costs, made.space, made.objective, budget, seed, made.plan.searcher)
             trace = list(costs.ranking.costs.values())[1:]  # as it is comes first
         known = [baseline if cost is None else cost for cost in trace]
@@ -63,7 +63,9 @@ def main() -> None:
 
 def curve(rows: Sequence[Row], asked: argparse.Namespace, searcher: str) -> list[float]:
     """Give the overall improvement after each number of compilations."""
-    made = bench(Plan(evaluations=asked.evaluations, searcher=searcher, seed=asked.seed, jobs=asked.jobs))
+    made = bench(
+        LabelPlan(evaluations=asked.evaluations, searcher=searcher, seed=asked.seed, jobs=asked.jobs)
+    )
     tracing = Tracing(made, asked.evaluations)
     done = forked(rows, tracing, made.plan.processes, at_once=made.at_once(asked.evaluations))
     sums = [sum(costs) for costs in zip(*(one.answer for one in done if one.answer), strict=True)]

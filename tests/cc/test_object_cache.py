@@ -2,19 +2,19 @@ import os
 from pathlib import Path
 
 from planish.cc.function_cache import FunctionMemory
-from planish.cc.object_cache import Cache, Entry, digest
+from planish.cc.object_cache import CachedObject, ObjectCache, digest
 from store.mounts import small_disk, write_protected
 
 KEY = digest(b"a key")
 
 
-def entry(seconds: float = 2.0, evaluations: int = 0) -> Entry:
-    return Entry(seconds, evaluations, b'{"text": [2, 1]}', b"\x7fELF code", speaks=True)
+def entry(seconds: float = 2.0, evaluations: int = 0) -> CachedObject:
+    return CachedObject(seconds, evaluations, b'{"text": [2, 1]}', b"\x7fELF code", speaks=True)
 
 
 def test_what_is_put_is_there(tmp_path: Path) -> None:
-    Cache(str(tmp_path / "new")).put(KEY, entry())
-    found = Cache(str(tmp_path / "new")).get(KEY)
+    ObjectCache(str(tmp_path / "new")).put(KEY, entry())
+    found = ObjectCache(str(tmp_path / "new")).get(KEY)
     assert found is not None
     assert (found.seconds, found.evaluations, found.about, found.code, found.speaks) == (
         *(2.0, 0, b'{"text": [2, 1]}', b"\x7fELF code"),
@@ -31,7 +31,7 @@ def test_what_cost_less_than_is_asked_for_is_not_enough() -> None:
 
 
 def test_a_new_folder_is_the_users_alone(tmp_path: Path) -> None:
-    Cache(str(tmp_path / "new")).put(KEY, entry())
+    ObjectCache(str(tmp_path / "new")).put(KEY, entry())
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
 
 
@@ -39,17 +39,17 @@ def test_a_folder_that_is_open_to_others_stays_so(tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o777)
-    Cache(str(shared)).put(KEY, entry())
+    ObjectCache(str(shared)).put(KEY, entry())
     assert {path.stat().st_mode & 0o777 for path in shared.rglob("*") if path.is_dir()} == {0o777}
 
 
 def test_damage_is_noticed_and_mended(tmp_path: Path) -> None:
-    cache = Cache(str(tmp_path))
+    cache = ObjectCache(str(tmp_path))
     cache.put(KEY, entry())
     (path,) = tmp_path.glob("objects/*/*")
     for damage in (b"", b"nonsense\n", path.read_bytes()[:-1], path.read_bytes()[:-1] + b"X"):
         path.write_bytes(damage)
-        again = Cache(str(tmp_path))
+        again = ObjectCache(str(tmp_path))
         assert again.get(KEY) is None
         assert "damaged" in again.trouble
     cache.put(KEY, entry())
@@ -58,7 +58,7 @@ def test_damage_is_noticed_and_mended(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     with write_protected(tmp_path):
-        cache = Cache(str(tmp_path / "cache"))
+        cache = ObjectCache(str(tmp_path / "cache"))
         cache.put(KEY, entry())
         FunctionMemory(cache).put("f", "1")
     assert "cannot be written" in cache.trouble
@@ -66,33 +66,33 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", 64):
-        cache = Cache(str(tmp_path / "disk"))
-        cache.put(KEY, Entry(1.0, 0, b"{}", bytes(1 << 20), speaks=False))
+        cache = ObjectCache(str(tmp_path / "disk"))
+        cache.put(KEY, CachedObject(1.0, 0, b"{}", bytes(1 << 20), speaks=False))
         assert "No space left" in cache.trouble
         assert not [path for path in (tmp_path / "disk").rglob("*") if path.is_file()]
 
 
 def test_functions_are_remembered(tmp_path: Path) -> None:
-    FunctionMemory(Cache(str(tmp_path))).put("key", '{"a": [1, "\\n"]}')
-    again = FunctionMemory(Cache(str(tmp_path)))
+    FunctionMemory(ObjectCache(str(tmp_path))).put("key", '{"a": [1, "\\n"]}')
+    again = FunctionMemory(ObjectCache(str(tmp_path)))
     assert again.get("key") == '{"a": [1, "\\n"]}'
     assert again.get("other") is None
 
 
 def test_a_line_that_was_cut_short_is_passed_over(tmp_path: Path) -> None:
-    memory = FunctionMemory(Cache(str(tmp_path)))
+    memory = FunctionMemory(ObjectCache(str(tmp_path)))
     memory.put("key", "first")
     (path,) = tmp_path.glob("functions/*")
     whole = path.read_bytes()
     path.write_bytes(whole[:-8])
-    assert FunctionMemory(Cache(str(tmp_path))).get("key") is None
-    FunctionMemory(Cache(str(tmp_path))).put("key", "second")
-    assert FunctionMemory(Cache(str(tmp_path))).get("key") == "second"
+    assert FunctionMemory(ObjectCache(str(tmp_path))).get("key") is None
+    FunctionMemory(ObjectCache(str(tmp_path))).put("key", "second")
+    assert FunctionMemory(ObjectCache(str(tmp_path))).get("key") == "second"
 
 
 def test_what_another_user_remembers_is_read(tmp_path: Path) -> None:
-    memory = FunctionMemory(Cache(str(tmp_path)))
+    memory = FunctionMemory(ObjectCache(str(tmp_path)))
     memory.put("key", "theirs")
     (path,) = tmp_path.glob("functions/*")
     path.rename(path.with_name(path.name.replace(f"-{os.geteuid()}", "-4711")))
-    assert FunctionMemory(Cache(str(tmp_path))).get("key") == "theirs"
+    assert FunctionMemory(ObjectCache(str(tmp_path))).get("key") == "theirs"

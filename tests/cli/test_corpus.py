@@ -8,8 +8,8 @@ import pytest
 from cli.conftest import Planish
 from planish.cli.corpus_watching import Lines
 from planish.cli.label_watching import Teller
-from planish.corpus import SAMPLE, Tally
-from planish.corpus.labelling import Progress
+from planish.corpus import SAMPLE, BuildTally
+from planish.corpus.labelling import LabelProgress
 from planish.learn.cost import load_gate
 
 IR = "define i32 @f{0}(i32 %x) {{\n  %y = add i32 %x, {0}\n  ret i32 %y\n}}\n"
@@ -93,11 +93,11 @@ def test_a_gate_is_trained_from_costs(planish: Planish, tmp_path: Path) -> None:
 def test_lines_tell_the_pace(capsys: pytest.CaptureFixture[str]) -> None:
     clock = [100.0]
     lines = Lines(10.0, lambda: clock[0])
-    lines.progress(Tally(packages=5, done=1, known=1, functions=500))
+    lines.progress(BuildTally(packages=5, done=1, known=1, functions=500))
     clock[0] = 110.0
-    lines.progress(Tally(packages=5, done=3, known=1, functions=700, failed=1))
+    lines.progress(BuildTally(packages=5, done=3, known=1, functions=700, failed=1))
     clock[0] = 111.0
-    lines.progress(Tally(packages=5, done=4, known=1, functions=800))
+    lines.progress(BuildTally(packages=5, done=4, known=1, functions=800))
     assert capsys.readouterr().err.splitlines() == [
         "3 of 5 packages; 700 functions, 20/s; 1 packages failed; 10.0 s left"
     ]
@@ -124,11 +124,11 @@ def test_labels_that_are_no_better_than_oz_make_no_coreset(planish: Planish, tmp
 def test_a_line_tells_how_far_labelling_is() -> None:
     clock, said = [100.0], list[str]()
     tell = Teller(said.append, 10.0, lambda: clock[0])
-    tell(Progress("searching", done=1, total=100, known=0, saved=1, baseline=100, refused=0))
+    tell(LabelProgress("searching", done=1, total=100, known=0, saved=1, baseline=100, refused=0))
     clock[0] = 105.0
-    tell(Progress("searching", done=10, total=100, known=0, saved=1, baseline=100, refused=0))
+    tell(LabelProgress("searching", done=10, total=100, known=0, saved=1, baseline=100, refused=0))
     clock[0] = 110.0
-    tell(Progress("searching", done=50, total=100, known=0, saved=2, baseline=100, refused=3))
+    tell(LabelProgress("searching", done=50, total=100, known=0, saved=2, baseline=100, refused=3))
     assert said == [
         "searching: 1 of 100 functions, 1.00% under -Oz",
         "searching: 50 of 100 functions, 2.00% under -Oz, 3 crashes; 5/s, 10.0 s left",

@@ -13,8 +13,8 @@ import pytest
 from cli.conftest import Planish
 from llvm.modules import ECHO, SUM, require_linker
 from planish.core import AllFailedError, PlanishError, ProgramError, Ratio
-from planish.llvm.hot import Faster, Made, Share
-from planish.llvm.modules import Recipe
+from planish.llvm.hot import Faster, HotBuild, Share
+from planish.llvm.modules import ModuleRecipe
 from planish.llvm.program import IRProgram, Running
 from planish.store import open_store
 from planish.tuning.regressions import RegressionError
@@ -144,7 +144,7 @@ def test_a_program_is_made_faster_where_it_spends_its_time(
     planish: Planish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shares = Share("busy", 0.9, 4, "function<eager-inv>(gvn)"), Share("", 0.1)
-    made, recipe, ratio = Made(b"", b""), Recipe("default<O3>", (), ""), Ratio(0.8, 0.7, 0.9)
+    made, recipe, ratio = HotBuild(b"", b""), ModuleRecipe("default<O3>", (), ""), Ratio(0.8, 0.7, 0.9)
     found = Faster(made, recipe, 0.002, ratio, "better", shares, 400, 4, 20.0)
     asked = list[tuple[float, int | None]]()
 

@@ -8,7 +8,7 @@ import pytest
 
 from corpus.sources import Build, Notes, lacking
 from planish.core import TargetError
-from planish.corpus import Plan, Recipe, build_corpus
+from planish.corpus import BuildPlan, CorpusRecipe, build_corpus
 from planish.corpus.source import Package, SourceFolder
 from planish.llvm.backend import open_backend
 from planish.llvm.clang import Compiler, find_compiler
@@ -42,6 +42,6 @@ def build(compiler: Compiler, llvm: str, notes: Notes) -> Build:
         out: Path, *sources: Package | Path, jobs: int = 1, max_chars: int = 20_000
     ) -> Mapping[str, Any]:
         packages = [SourceFolder(s.name, s) if isinstance(s, Path) else s for s in sources]
-        return build_corpus(out, Plan(packages, Recipe(compiler, max_chars), llvm, jobs), notes)
+        return build_corpus(out, BuildPlan(packages, CorpusRecipe(compiler, max_chars), llvm, jobs), notes)
 
     return build

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from planish.corpus import Tally
+from planish.corpus import BuildTally
 from planish.corpus.row import Kind
 from planish.corpus.source import Prepared
 
@@ -25,10 +25,10 @@ class Notes:
     """Remembers what a build tells."""
 
     def __init__(self) -> None:
-        self.tallies: list[Tally] = []
+        self.tallies: list[BuildTally] = []
         self.notes: list[str] = []
 
-    def progress(self, tally: Tally) -> None:
+    def progress(self, tally: BuildTally) -> None:
         self.tallies.append(tally)
 
     def note(self, text: str) -> None:

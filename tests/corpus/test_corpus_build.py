@@ -6,7 +6,7 @@ import pytest
 
 from corpus.sources import Build, Deadly, Notes, Unreadable, numbered, write
 from planish.core import PlanishError
-from planish.corpus import Plan, Recipe, Row, build_corpus, read_corpus, split_of
+from planish.corpus import BuildPlan, CorpusRecipe, Row, build_corpus, read_corpus, split_of
 from planish.corpus.source import IRFiles
 from planish.llvm.backend import open_backend
 from planish.llvm.clang import Compiler
@@ -159,7 +159,7 @@ def test_the_card_for_people(build: Build, tmp_path: Path) -> None:
 
 def test_only_ir_needs_no_compiler(llvm: str, notes: Notes, tmp_path: Path) -> None:
     (tmp_path / "x.ll").write_text("define i32 @f(i32 %x) {\n  ret i32 %x\n}\n")
-    plan = Plan([IRFiles("ir", [tmp_path / "x.ll"])], Recipe(None, 1_000), llvm, jobs=1)
+    plan = BuildPlan([IRFiles("ir", [tmp_path / "x.ll"])], CorpusRecipe(None, 1_000), llvm, jobs=1)
     card = build_corpus(tmp_path / "out", plan, notes)
     assert card["functions"] == 1
     row = next(read_corpus(tmp_path / "out"))
@@ -170,10 +170,10 @@ def test_only_ir_needs_no_compiler(llvm: str, notes: Notes, tmp_path: Path) -> N
 def test_c_files_may_be_added_to_ir(build: Build, llvm: str, notes: Notes, tmp_path: Path) -> None:
     (tmp_path / "x.ll").write_text("define i32 @f(i32 %x) {\n  ret i32 %x\n}\n")
     files = [IRFiles("ir", [tmp_path / "x.ll"])]
-    build_corpus(tmp_path / "out", Plan(files, Recipe(None, 20_000), llvm, jobs=1), notes)
+    build_corpus(tmp_path / "out", BuildPlan(files, CorpusRecipe(None, 20_000), llvm, jobs=1), notes)
     compiled = build(tmp_path / "out", write(tmp_path / "c", x=numbered(1)))
     assert compiled["functions"] == 2
-    again = build_corpus(tmp_path / "out", Plan(files, Recipe(None, 20_000), llvm, jobs=1), notes)
+    again = build_corpus(tmp_path / "out", BuildPlan(files, CorpusRecipe(None, 20_000), llvm, jobs=1), notes)
     assert again["recipe"] == compiled["recipe"]
 
 

@@ -4,10 +4,10 @@ import pytest
 
 from corpus.sources import numbered, write
 from planish.core import PlanishError
-from planish.corpus import Request, packages_of, standard_packages
+from planish.corpus import CorpusRequest, packages_of, standard_packages
 
 
-def told(request: Request) -> str:
+def told(request: CorpusRequest) -> str:
     with pytest.raises(PlanishError) as error:
         packages_of(request, print)
     return str(error.value)
@@ -16,12 +16,12 @@ def told(request: Request) -> str:
 def test_what_cannot_be_meant(tmp_path: Path) -> None:
     file = write(tmp_path / "a", x=numbered(1)) / "x.c"
     write(tmp_path / "other" / "a", x=numbered(1))
-    assert told(Request()).startswith("nothing to make a corpus of. Name")
-    assert told(Request(folders=[file])) == f"{file} is no folder. Name a folder of C files."
-    assert told(Request(ir=[file])).startswith(f"{file} is no LLVM IR")
-    assert told(Request(ir=[tmp_path / "x.ll"])).startswith(f"{tmp_path / 'x.ll'} does not exist")
-    assert told(Request(lists=["nowhere"])).startswith("the list nowhere cannot be read: No such file")
-    assert told(Request(folders=[tmp_path / "a", tmp_path / "other" / "a"])).startswith(
+    assert told(CorpusRequest()).startswith("nothing to make a corpus of. Name")
+    assert told(CorpusRequest(folders=[file])) == f"{file} is no folder. Name a folder of C files."
+    assert told(CorpusRequest(ir=[file])).startswith(f"{file} is no LLVM IR")
+    assert told(CorpusRequest(ir=[tmp_path / "x.ll"])).startswith(f"{tmp_path / 'x.ll'} does not exist")
+    assert told(CorpusRequest(lists=["nowhere"])).startswith("the list nowhere cannot be read: No such file")
+    assert told(CorpusRequest(folders=[tmp_path / "a", tmp_path / "other" / "a"])).startswith(
         "two sources are called a"
     )
 
@@ -30,7 +30,7 @@ def test_ir_files_are_packages_by_folder(tmp_path: Path) -> None:
     for name in ("one/a.ll", "one/deep/b.bc", "one/c.txt", "two/d.ll"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
-    found = packages_of(Request(ir=[tmp_path / "one", tmp_path / "two" / "d.ll"]), print)
+    found = packages_of(CorpusRequest(ir=[tmp_path / "one", tmp_path / "two" / "d.ll"]), print)
     assert [package.name for package in found] == ["one", "two"]
     names = [[unit.name for unit in package.prepare(tmp_path, []).units] for package in found]
     assert names == [

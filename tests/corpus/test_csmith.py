@@ -4,14 +4,14 @@ import pytest
 
 from corpus.sources import Build, lacking
 from planish.core import TargetError
-from planish.corpus import Request, packages_of, read_corpus
+from planish.corpus import CorpusRequest, packages_of, read_corpus
 from planish.corpus.source import Package
 from planish.llvm.csmith import find_csmith, random_program
 
 
 def programs(count: int, seed: int) -> list[Package]:
     try:
-        return packages_of(Request(csmith=count, seed=seed), print)
+        return packages_of(CorpusRequest(csmith=count, seed=seed), print)
     except TargetError as error:
         lacking(str(error))
 

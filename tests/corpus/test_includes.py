@@ -4,7 +4,7 @@ import pytest
 
 from corpus.sources import write
 from planish.core import ProgramError
-from planish.corpus.includes import Tree
+from planish.corpus.includes import SourceTree
 from planish.corpus.stubs import made_up
 from planish.llvm.clang import Compiler
 
@@ -13,7 +13,7 @@ USES = "int f(void) {{ return {0}; }}\n"
 
 def compiles(compiler: Compiler, root: Path, stubs: Path) -> set[str]:
     """Name the files of a tree that compile by what is guessed."""
-    tree = Tree(root, compiler.header_folders(), stubs)
+    tree = SourceTree(root, compiler.header_folders(), stubs)
     found: set[str] = set()
     for file in tree.c_files():
         try:
@@ -89,12 +89,12 @@ def test_a_template_is_filled_in() -> None:
 def test_files_of_other_systems_are_left_alone(tmp_path: Path) -> None:
     write(tmp_path / "win32", x=USES.format("1"))
     write(tmp_path / "src", x=USES.format("1"))
-    assert Tree(tmp_path, [], tmp_path / "stubs").c_files() == ["src/x.c"]
+    assert SourceTree(tmp_path, [], tmp_path / "stubs").c_files() == ["src/x.c"]
 
 
 @pytest.mark.parametrize("name", ["../up.h", "/abs.h"])
 def test_odd_names_make_nothing_up_outside(name: str, tmp_path: Path) -> None:
     root = write(tmp_path / "tree", x=f'#include "{name}"\n')
-    Tree(root, [], tmp_path / "stubs").flags("x.c")
+    SourceTree(root, [], tmp_path / "stubs").flags("x.c")
     assert {path.name for path in tmp_path.iterdir()} <= {"tree", "stubs"}
     assert not list((tmp_path / "stubs").rglob("*.h"))

@@ -16,7 +16,7 @@ from einsum.untuned import every_way
 from planish import einsum
 from planish.core import Candidate
 from planish.einsum import call, contraction_of, decision, planning
-from planish.einsum.comparing import Comparison
+from planish.einsum.comparing import CallComparison
 from planish.einsum.deciding import Choice, decide, fastest
 from planish.einsum.decision import COMPARISONS, decided, record
 from planish.einsum.ways import Way
@@ -33,12 +33,12 @@ KERNEL, SHARED = Way("kernel", np.dot, 1, Candidate()), Way("kernel", np.dot, 2,
 
 def compared(
     kernel: float, numpys: float, *, by: Way = KERNEL, delayed: float = 0.0, processor: float = 1.0
-) -> Comparison:
+) -> CallComparison:
     """Compare a kernel with NumPy's multiplication, with some noise; processor time is a part of the time."""
     noise = [1.0, 1.02, 0.99, 1.01, 0.98, 1.0, 1.015, 0.985]
     wall = {by: [kernel * n for n in noise], MATMUL: [numpys * n for n in reversed(noise)]}
     own = {by: [processor * n for n in noise], MATMUL: noise[::-1]}
-    return Comparison(wall, own, delayed, by.cores == 1)
+    return CallComparison(wall, own, delayed, by.cores == 1)
 
 
 @pytest.mark.parametrize(("share", "way"), [(0.5, KERNEL), (0.99, MATMUL), (1.0, MATMUL), (1.5, MATMUL)])
@@ -195,5 +195,5 @@ def test_on_a_busy_machine_processor_time_tells_which_way_of_numpys_is_the_bette
 ) -> None:
     wall = {SHARED: [1.0], MATMUL: [50.0], EINSUM: [20.0]}
     processor = {SHARED: [1.0], MATMUL: [1.0], EINSUM: [loop]}
-    found = decide(Comparison(wall, processor, 0.5, one_core=False), {})
+    found = decide(CallComparison(wall, processor, 0.5, one_core=False), {})
     assert (found.way, found.sure) == (way, False)

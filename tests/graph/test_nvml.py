@@ -12,7 +12,7 @@ import pytest
 from graph.models import convolutions, write
 from planish.core import TargetError
 from planish.graph.level import GraphLevel
-from planish.graph.running import RefusedError, Settings, open_session
+from planish.graph.running import RefusedError, SessionSettings, open_session
 
 # Two cards; the second has used 10 J more each time that it is asked.
 DRIVER = """
@@ -93,4 +93,4 @@ def test_cuda_that_does_not_start_is_not_replaced_by_the_processor(tmp_path: Pat
         pytest.warns(UserWarning, match="CUDAExecutionProvider"),
         pytest.raises(RefusedError, match="CUDAExecutionProvider does not start here"),
     ):
-        open_session(model, Settings(provider="cuda"))
+        open_session(model, SessionSettings(provider="cuda"))

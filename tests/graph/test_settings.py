@@ -27,9 +27,9 @@ from planish.graph.evaluator_spec import (
 from planish.graph.level import GraphLevel
 from planish.graph.pass_effects import name_of
 from planish.graph.passes import Selection, Set, selection, selection_of
-from planish.graph.prior.past_records import Tried, records_of
+from planish.graph.prior.past_records import ModelTrials, records_of
 from planish.graph.program import program_from
-from planish.graph.running import Session, Settings, open_session
+from planish.graph.running import ModelSession, SessionSettings, open_session
 from planish.measure import Timing
 from planish.testing.acting import Actor
 
@@ -56,7 +56,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Collect the options that sessions tell they were made with."""
     found: list[Any] = []
 
-    def noted(*given: Any, **named: Any) -> Session:
+    def noted(*given: Any, **named: Any) -> ModelSession:
         session = open_session(*given, **named)
         found.append(session.inner.get_session_options())
         return session
@@ -121,9 +121,9 @@ def test_candidates_run_with_their_settings(tmp_path: Path, opened: list[Any]) -
 def test_memory_is_measured_with_a_candidate_s_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[Settings] = []
+    seen: list[SessionSettings] = []
 
-    def peak(_: Path, settings: Settings, *__: object, as_it_is: bool) -> float:
+    def peak(_: Path, settings: SessionSettings, *__: object, as_it_is: bool) -> float:
         del as_it_is
         seen.append(settings)
         return 1.0
@@ -197,6 +197,6 @@ def test_settings_are_not_learnt_from_other_models(tmp_path: Path) -> None:
     tried = [(Candidate(), 1.0), (selection(settings=[NO_ARENA]).candidate, 0.5)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("planish.graph.prior.past_records._classes", some_class)
-        learnt = [each.candidate for each in records_of(Tried(program.text, tried))]
+        learnt = [each.candidate for each in records_of(ModelTrials(program.text, tried))]
     assert learnt == [Candidate()]
     assert selection_of(learnt[0]) == Selection()

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from planish.core import PlanishError
-from planish.learn.cost import Allocation, BoostedTrees, CostModel, Dataset, load_gate, train_gate, write_gate
+from planish.learn.cost import (
+    BoostedTrees,
+    CostModel,
+    Dataset,
+    EvaluationShares,
+    load_gate,
+    train_gate,
+    write_gate,
+)
 from planish.learn.labels import FAILED, Columns, CostTable
 
 LISTS = (("a",), ("b",), ("c",))
@@ -184,7 +192,7 @@ def test_what_cannot_be_learnt_or_read_is_an_error_of_one_line(tmp_path: Path) -
 
 
 def _spend(gains: np.ndarray[tuple[int, ...], np.dtype[np.float32]], table: CostTable, budget: int) -> float:
-    saved, allocation = table.saved("instructions"), Allocation(gains)
+    saved, allocation = table.saved("instructions"), EvaluationShares(gains)
     for _ in range(budget):
         given_ = allocation.next()
         assert given_ is not None
@@ -204,7 +212,7 @@ def test_a_gate_saves_more_by_as_many_evaluations() -> None:
 
 def test_a_list_that_promises_nothing_is_run_where_the_next_one_promises_much() -> None:
     gains = np.array([[1, 0, 0], [0, 0, 9], [2, 0, 0]], np.float32)
-    allocation, order = Allocation(gains), list[tuple[int, int]]()
+    allocation, order = EvaluationShares(gains), list[tuple[int, int]]()
     while (given_ := allocation.next()) is not None:
         order.append(given_)
         allocation.tell(given_[0], 0)
@@ -216,7 +224,7 @@ def test_a_list_that_promises_nothing_is_run_where_the_next_one_promises_much() 
 def test_every_list_is_run_once_on_every_function(
     gains: np.ndarray[tuple[int, ...], np.dtype[np.float32]],
 ) -> None:
-    allocation, order = Allocation(gains), list[tuple[int, int]]()
+    allocation, order = EvaluationShares(gains), list[tuple[int, int]]()
     while (given_ := allocation.next()) is not None:
         order.append(given_)
         allocation.tell(given_[0], 1)
@@ -225,7 +233,7 @@ def test_every_list_is_run_once_on_every_function(
 
 
 def test_a_function_under_way_is_not_given_again() -> None:
-    allocation = Allocation(np.array([[5, 5], [1, 1]], np.float32))
+    allocation = EvaluationShares(np.array([[5, 5], [1, 1]], np.float32))
     assert [allocation.next(), allocation.next(), allocation.next()] == [(0, 0), (1, 0), None]
     allocation.tell(0, 2)
     assert allocation.next() == (0, 1)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from planish.corpus import split_of
-from planish.learn.cost import Allocation, shipped_gate
+from planish.learn.cost import EvaluationShares, shipped_gate
 from planish.learn.labels import CostTable, read_costs
 from planish.llvm.features.autophase import FEATURES, VERSION
 from planish.llvm.passes import load_coreset, print_pipeline
@@ -57,7 +57,7 @@ def test_a_gate_saves_more_than_the_coreset_on_packages_that_it_has_not_seen(
     coreset = [table.columns.lists.index(passes) for passes in load_coreset(objective)[:evaluations]]
     places = [table.columns.lists.index(passes) for passes in gate.lists]
 
-    allocation = Allocation(gate.gains(held.features, held.unoptimised, held.baseline))
+    allocation = EvaluationShares(gate.gains(held.features, held.unoptimised, held.baseline))
     for _ in range(evaluations * len(held)):
         if (given := allocation.next()) is not None:
             function, place = given

@@ -18,7 +18,7 @@ from planish.llvm import execution
 from planish.llvm.backend import open_backend
 from planish.llvm.backend.elf import code_bytes
 from planish.llvm.evaluator_spec import evaluator_spec_of, prepared
-from planish.llvm.execution import Answer, NotRunnableError, Runner
+from planish.llvm.execution import NotRunnableError, RunAnswer, Runner
 from planish.llvm.level import LlvmLevel
 from planish.llvm.passes import candidate_of
 from planish.measure import Timing
@@ -109,7 +109,7 @@ def test_code_that_was_run_is_not_run_again(monkeypatch: pytest.MonkeyPatch) -> 
     runs: list[Path] = []
     answer = Runner.answer
 
-    def counted(runner: Runner, program: Path, seconds: float = 9.0) -> Answer:
+    def counted(runner: Runner, program: Path, seconds: float = 9.0) -> RunAnswer:
         runs.append(program)
         return answer(runner, program, seconds)
 

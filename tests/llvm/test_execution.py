@@ -11,7 +11,7 @@ from llvm.modules import require_linker
 from planish.core import TargetError
 from planish.llvm import execution
 from planish.llvm.backend import open_backend
-from planish.llvm.execution import Answer, NotRunnableError, Runner, find_linker, reference_answer
+from planish.llvm.execution import NotRunnableError, RunAnswer, Runner, find_linker, reference_answer
 from planish.llvm.program import Harness, Running
 
 pytestmark = pytest.mark.usefixtures("linker")
@@ -39,7 +39,7 @@ def linker() -> None:
     require_linker()
 
 
-def answer(text: str, how: Running | None = None, seconds: float = 10.0) -> Answer:
+def answer(text: str, how: Running | None = None, seconds: float = 10.0) -> RunAnswer:
     backend = open_backend()
     runner = Runner(how or Running(), backend)
     with runner.executable(backend.parse(HEAD + text).object_code()) as program:
@@ -57,11 +57,11 @@ def test_a_signal_is_an_answer_too() -> None:
 
 
 def test_what_differs_is_told() -> None:
-    same = Answer(0, b"abc", 1.0)
-    assert Answer(0, b"abc", 2.0).differs(same) == ""
-    assert Answer(0, b"abd", 1.0).differs(same) == "the output differs from byte 3 on"
-    assert Answer(0, b"ab", 1.0).differs(same) == "the output differs from byte 3 on"
-    assert Answer(-11, b"abc", 1.0).differs(same) == "killed by 'Segmentation fault', and not exit code 0"
+    same = RunAnswer(0, b"abc", 1.0)
+    assert RunAnswer(0, b"abc", 2.0).differs(same) == ""
+    assert RunAnswer(0, b"abd", 1.0).differs(same) == "the output differs from byte 3 on"
+    assert RunAnswer(0, b"ab", 1.0).differs(same) == "the output differs from byte 3 on"
+    assert RunAnswer(-11, b"abc", 1.0).differs(same) == "killed by 'Segmentation fault', and not exit code 0"
 
 
 def test_a_program_that_does_not_end_is_ended() -> None:

@@ -17,10 +17,10 @@ from planish.llvm.backend import open_backend
 from planish.llvm.hot import Faster, export_faster, speed_up
 from planish.llvm.hot.bench import Bench, Times, answer_of, judged
 from planish.llvm.hot.hot_search import O3
-from planish.llvm.hot.making import Begun, make
+from planish.llvm.hot.making import HotBegun, make
 from planish.llvm.hot.o3_lists import BEGIN, LAST, USUAL, drawn, first_lists, pipeline
 from planish.llvm.level import LlvmLevel
-from planish.llvm.modules.module_result import Recipe
+from planish.llvm.modules.module_result import ModuleRecipe
 from planish.llvm.program import IRProgram
 
 SOURCE = r"""
@@ -67,7 +67,7 @@ def loaded(path: Path, options: Mapping[str, str]) -> IRProgram:
 
 def bench_of(program: IRProgram) -> Bench:
     assert program.running
-    base, reference = make(program.ir, Recipe(O3, (), "")), make(program.ir, Recipe("", (), ""))
+    base, reference = make(program.ir, ModuleRecipe(O3, (), "")), make(program.ir, ModuleRecipe("", (), ""))
     return Bench(program.running, base.code, answer_of(program.running, reference.code, base.code))
 
 
@@ -78,10 +78,10 @@ def test_the_time_is_found_where_it_goes(program: IRProgram) -> None:
 
 
 def test_the_usual_lists_make_the_same_code_as_o3(program: IRProgram) -> None:
-    begun = Begun.of(program.ir)
-    made = begun.finished(Recipe(BEGIN, ((pipeline(USUAL), begun.names),), LAST))
+    begun = HotBegun.of(program.ir)
+    made = begun.finished(ModuleRecipe(BEGIN, ((pipeline(USUAL), begun.names),), LAST))
     assert made
-    assert len(made.code) == len(make(program.ir, Recipe(O3, (), "")).code)
+    assert len(made.code) == len(make(program.ir, ModuleRecipe(O3, (), "")).code)
     assert {"busy", "idle", "main"} == set(begun.names)
 
 
@@ -95,7 +95,7 @@ def test_all_lists_are_pipelines(program: IRProgram) -> None:
 
 def test_a_wrong_answer_is_no_version(program: IRProgram) -> None:
     bench = bench_of(program)
-    wrong = make(program.ir.replace("3.750000e-01", "2.500000e-01"), Recipe(O3, (), ""))
+    wrong = make(program.ir.replace("3.750000e-01", "2.500000e-01"), ModuleRecipe(O3, (), ""))
     assert wrong.code != bench.baseline
     assert bench.beside(wrong.code, 0.0) is None
     assert bench.beside(bench.baseline, 0.0) is not None
@@ -113,7 +113,7 @@ def test_what_is_known_to_be_faster_is_kept(program: IRProgram, monkeypatch: pyt
 def test_without_a_gain_it_is_o3_that_stays(program: IRProgram, monkeypatch: pytest.MonkeyPatch) -> None:
     found = timed(program, monkeypatch, 1.0)
     assert (found.ratio, found.verdict) == (None, "same")
-    assert found.made.code == make(program.ir, Recipe(O3, (), "")).code
+    assert found.made.code == make(program.ir, ModuleRecipe(O3, (), "")).code
     assert found.recipe.passes == O3
 
 
@@ -121,7 +121,7 @@ def test_what_was_lucky_is_not_kept(program: IRProgram, monkeypatch: pytest.Monk
     found = timed(program, monkeypatch, 0.5, at_the_end=1.0)
     assert found.ratio is not None
     assert (found.verdict, found.recipe.passes) == ("same", O3)
-    assert found.made.code == make(program.ir, Recipe(O3, (), "")).code
+    assert found.made.code == make(program.ir, ModuleRecipe(O3, (), "")).code
 
 
 def test_opt_makes_it_again(program: IRProgram, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

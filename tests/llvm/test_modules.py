@@ -17,8 +17,8 @@ from planish.llvm.backend.capi.calls import Calls
 from planish.llvm.clang import find_compiler
 from planish.llvm.modules import (
     Improved,
-    Progress,
-    Recipe,
+    ModuleProgress,
+    ModuleRecipe,
     compare_measures,
     export_improved,
     improve_module,
@@ -198,7 +198,7 @@ def test_instructions_are_counted_alike(module: str) -> None:
 
 
 def test_progress_is_told(module: str) -> None:
-    told: list[Progress] = []
+    told: list[ModuleProgress] = []
     found = improve_module(module, seconds=20, evaluations=60, progress=told.append)
     assert [each.evaluations for each in told] == sorted(each.evaluations for each in told)
     assert len(told) > 2
@@ -364,7 +364,7 @@ def test_what_grows_below_is_counted() -> None:
 def test_attributes_of_inlining_do_not_stay(module: str) -> None:
     made = remake(
         module,
-        Recipe("default<Oz>", (), "", (("plain", "noinline"), ("table", "alwaysinline"))),
+        ModuleRecipe("default<Oz>", (), "", (("plain", "noinline"), ("table", "alwaysinline"))),
         "text_bytes",
     )
     assert "@plain(" in text_of(made.bitcode)

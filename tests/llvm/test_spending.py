@@ -9,11 +9,11 @@ import pytest
 
 from planish.isolation import Done, Watchdog
 from planish.llvm.modules import evaluation_budget
-from planish.llvm.modules.evaluation_budget import Spending
+from planish.llvm.modules.evaluation_budget import EvaluationBudget
 
 
 def test_waiting_costs_a_quarter_where_seconds_are_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    by_clock, by_processor = Spending(2.0, None, 1), Spending(2.0, None, 1, of_processor=True)
+    by_clock, by_processor = EvaluationBudget(2.0, None, 1), EvaluationBudget(2.0, None, 1, of_processor=True)
     later = time.monotonic() + 1000
     monkeypatch.setattr(evaluation_budget, "time", SimpleNamespace(monotonic=lambda: later))
     assert by_clock.passed >= 1000
@@ -21,7 +21,7 @@ def test_waiting_costs_a_quarter_where_seconds_are_of_the_processor(monkeypatch:
 
 
 def test_what_a_child_uses_counts_while_it_runs() -> None:
-    found = Spending(0.2, None, 1, of_processor=True)
+    found = EvaluationBudget(0.2, None, 1, of_processor=True)
     heard: list[Done[int, int]] = []
 
     def work(item: int, watchdog: Watchdog) -> int:
@@ -35,7 +35,7 @@ def test_what_a_child_uses_counts_while_it_runs() -> None:
 
 
 def test_evaluations_end_it_too() -> None:
-    found = Spending(1000.0, 3, 1)
+    found = EvaluationBudget(1000.0, 3, 1)
 
     def hear(over: Done[int, int]) -> None:
         assert over.answer == 7

@@ -19,7 +19,7 @@ from planish.loops.build import schedule_of, tree_of
 from planish.loops.features.executions import Executions
 from planish.loops.features.fixed_width import CONTEXT, LOOPS, SCHEMA, features_of
 from planish.loops.features.footprint import footprint, union
-from planish.loops.features.loop_rows import NAMES, Context
+from planish.loops.features.loop_rows import NAMES, TreeRows
 from planish.loops.features.touching import WORK, Visits
 from planish.loops.ir.annotated import AnnotatedTree, Vectors
 from planish.loops.ir.tree import Loop, LoopTree
@@ -87,7 +87,7 @@ def test_tails_and_windows_are_counted_exactly() -> None:
 
 
 def context(annotated: AnnotatedTree) -> list[dict[str, float]]:
-    return [dict(zip(NAMES, row, strict=True)) for row in Context(annotated, MACHINE).rows()]
+    return [dict(zip(NAMES, row, strict=True)) for row in TreeRows(annotated, MACHINE).rows()]
 
 
 def blocked(order: tuple[str, ...] = ("m_4", "n_32", "k", "m", "n")) -> LoopTree:

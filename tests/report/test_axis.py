@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planish.report.axis import Axis, axis_of, span_axis
+from planish.report.axis import PlotAxis, axis_of, span_axis
 
 POSITIVE = st.lists(st.floats(1e-9, 1e9), min_size=1)
 
 
 def test_wide_values_are_logarithmic_and_marked_by_one_two_five() -> None:
-    assert axis_of([70e-6, 900e-6], "s") == Axis(1e6, "µs", True, (50, 100, 200, 500, 1000))
+    assert axis_of([70e-6, 900e-6], "s") == PlotAxis(1e6, "µs", True, (50, 100, 200, 500, 1000))
 
 
 def test_many_decades_are_marked_by_tens() -> None:
@@ -19,11 +19,11 @@ def test_many_decades_are_marked_by_tens() -> None:
 
 @pytest.mark.parametrize("values", [[70e-6, 90e-6], [-1e-5, 9e-5], [0.0, 5e-5]])
 def test_narrow_or_negative_values_are_linear(values: list[float]) -> None:
-    assert axis_of(values, "s") == Axis(1e6, "µs", log=False)
+    assert axis_of(values, "s") == PlotAxis(1e6, "µs", log=False)
 
 
 def test_nothing_has_a_plain_axis() -> None:
-    assert axis_of([], "s") == Axis(1, "s", log=False)
+    assert axis_of([], "s") == PlotAxis(1, "s", log=False)
 
 
 @given(POSITIVE)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from planish.core import Candidate, CanRecall, Failed, Measured, Objective, Outcome, Space, Trial
 from planish.learn.learner import Learner
 from planish.levels import load_program
-from planish.llvm.passes.catalogue import Element
+from planish.llvm.passes.catalogue import PassElement
 from planish.llvm.passes.space import PassSpace
 from planish.search import fitting_searchers, make_searcher
 from planish.settings import Settings
@@ -25,7 +25,7 @@ from planish.tuning.api import task_of
 from search.test_factory import OURS
 
 TIME = Objective("time_s", "s")
-FEW = [Element(text, "function", 1, "") for text in ("adce", "gvn", "sroa", "instcombine", "licm")]
+FEW = [PassElement(text, "function", 1, "") for text in ("adce", "gvn", "sroa", "instcombine", "licm")]
 SMALL = {"population": "12", "samples": "9", "stage": "10", "batch": "8", "first": "4", "chains": "12"}
 
 

@@ -26,7 +26,7 @@ from planish.llvm.backend import Backend, open_backend
 from planish.llvm.clang import Compiler, find_compiler
 from planish.llvm.csmith import find_csmith
 from planish.llvm.execution import NotRunnableError
-from planish.llvm.passes import Element, available
+from planish.llvm.passes import PassElement, available
 from planish.llvm.program import Running
 from soundness.campaign import Tally, try_cases
 from soundness.cases import Case, coreset_lists, in_contexts, random_lists
@@ -48,7 +48,7 @@ class Bench:
 
     backend: Backend
     compiler: Compiler
-    elements: Sequence[Element]
+    elements: Sequence[PassElement]
     out: Path
     seed: int
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from planish.core import rng
-from planish.llvm.passes import Element, PassSpace, load_coreset, passes_of
+from planish.llvm.passes import PassElement, PassSpace, load_coreset, passes_of
 
 LONGEST = 20
 _BEFORE = "sroa<modify-cfg>"
@@ -30,7 +30,7 @@ class Case:
     without: tuple[str, ...] = ()
 
 
-def in_contexts(element: Element, small: str) -> Iterator[Case]:
+def in_contexts(element: PassElement, small: str) -> Iterator[Case]:
     """List the contexts of one pass.
 
     Args:
@@ -45,7 +45,7 @@ def in_contexts(element: Element, small: str) -> Iterator[Case]:
     yield Case((small, text), text, f"after {small}", (small,))
 
 
-def random_lists(elements: Sequence[Element], count: int, seed: int, place: int) -> Iterator[Case]:
+def random_lists(elements: Sequence[PassElement], count: int, seed: int, place: int) -> Iterator[Case]:
     """Draw lists of 2 to 20 passes, each pass and length alike.
 
     Args:
@@ -63,7 +63,7 @@ def random_lists(elements: Sequence[Element], count: int, seed: int, place: int)
         yield Case(passes, context="random")
 
 
-def coreset_lists(elements: Sequence[Element]) -> Iterator[Case]:
+def coreset_lists(elements: Sequence[PassElement]) -> Iterator[Case]:
     """List the shipped coresets, of all objectives, less what the back end cannot run."""
     known = {element.text for element in elements}
     for passes in dict.fromkeys(passes for objective in _OBJECTIVES for passes in load_coreset(objective)):

@@ -12,7 +12,7 @@ from typing import Literal
 from planish.isolation import End, ForkLimits, in_child
 from planish.llvm.backend import Backend, Module, PassError
 from planish.llvm.backend.protocol import IRError
-from planish.llvm.execution import Answer, NotRunnableError, Runner
+from planish.llvm.execution import NotRunnableError, RunAnswer, Runner
 from soundness.subject import Subject
 
 Kind = Literal["right", "refused", "crashed", "hung", "invalid", "wrong"]
@@ -44,7 +44,7 @@ class Verdict:
     kind: Kind
     code: str = ""
     detail: str = ""
-    answer: Answer | None = None
+    answer: RunAnswer | None = None
 
 
 class Examiner:
@@ -94,7 +94,7 @@ class Examiner:
             self._verdicts[key] = self._verdict(pipeline, only)
         return self._verdicts[key]
 
-    def _reference(self) -> Answer:
+    def _reference(self) -> RunAnswer:
         objects = self._compiled("", None)
         if isinstance(objects, Verdict):
             raise NotRunnableError(f"{self.subject.name} does not compile: {objects.detail}")
@@ -120,7 +120,7 @@ class Examiner:
         different = answer.differs(self.expected)
         return Verdict("wrong" if different else "right", code, different, answer)
 
-    def _answer(self, objects: Sequence[bytes], seconds: float) -> Answer:
+    def _answer(self, objects: Sequence[bytes], seconds: float) -> RunAnswer:
         with self._runner.executable(*objects) as program:
             return self._runner.answer(program, seconds)
 

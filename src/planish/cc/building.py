@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 
 from planish.cc.arguments import Invocation, Source
-from planish.cc.cc_settings import Settings, say
+from planish.cc.cc_settings import CompileSettings, say
 from planish.cc.compiler import Compiler
 from planish.cc.compiling import compile_unit
 from planish.cc.frontend import Unit
 from planish.cc.noting import note, refused
-from planish.cc.object_cache import Cache, open_cache
+from planish.cc.object_cache import ObjectCache, open_cache
 
 
-def compile_all(compiler: Compiler, invocation: Invocation, settings: Settings) -> int | None:
+def compile_all(compiler: Compiler, invocation: Invocation, settings: CompileSettings) -> int | None:
     """Make a command line's objects, and link them where it says so.
 
     Returns:
@@ -76,7 +76,7 @@ def _is_special(path: str) -> bool:
     return os.path.exists(path) and not os.path.isfile(path)
 
 
-def _note_refused(cache: Cache, invocation: Invocation, settings: Settings, why: str) -> None:
+def _note_refused(cache: ObjectCache, invocation: Invocation, settings: CompileSettings, why: str) -> None:
     for source in invocation.sources:
         if source.language:
             note(cache, settings, _output(invocation, source), source.path, "clang", refused(why), 0.0)

@@ -14,7 +14,7 @@ class UsageError(Exception):
     """An option or a variable of planish's that cannot be read."""
 
 
-class Settings:
+class CompileSettings:
     """What the user asked of planish.
 
     Attributes:
@@ -43,13 +43,13 @@ class Settings:
         say(f"warning: {why}; clang's result is kept")
 
 
-def read_settings(words: list[str]) -> tuple[Settings, list[str]]:
+def read_settings(words: list[str]) -> tuple[CompileSettings, list[str]]:
     """Take planish's options out of a command line; what is left is clang's.
 
     Raises:
         UsageError: one of them is wrong.
     """
-    settings, rest = Settings(), list[str]()
+    settings, rest = CompileSettings(), list[str]()
     left = iter(words)
     for word in left:
         if not word.startswith("--planish-"):

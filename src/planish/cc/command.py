@@ -6,7 +6,7 @@ import os
 import sys
 
 from planish.cc.arguments import Invocation
-from planish.cc.cc_settings import Settings, UsageError, read_settings, say
+from planish.cc.cc_settings import CompileSettings, UsageError, read_settings, say
 from planish.cc.compiler import VARIABLE, Compiler, find_compiler
 from planish.cc.response import ResponseError, expand
 
@@ -91,7 +91,7 @@ def _taken_apart(words: list[str]) -> Invocation | None:
         return None  # clang says what is wrong
 
 
-def _is_ours(invocation: Invocation, settings: Settings) -> bool:
+def _is_ours(invocation: Invocation, settings: CompileSettings) -> bool:
     """Whether a command line asks for small code; says so where fast code is asked for in vain."""
     if invocation.asks or not any(source.language for source in invocation.sources) or _is_probe(invocation):
         return False

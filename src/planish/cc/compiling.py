@@ -6,14 +6,14 @@ import os
 from time import monotonic, time_ns
 
 from planish.cc.arguments import code_options
-from planish.cc.cc_settings import Settings
+from planish.cc.cc_settings import CompileSettings
 from planish.cc.direct import Direct
 from planish.cc.frontend import Ended, Unit, run
 from planish.cc.noting import note
-from planish.cc.object_cache import Cache, Entry, digest, write_whole
+from planish.cc.object_cache import CachedObject, ObjectCache, digest, write_whole
 
 
-def compile_unit(unit: Unit, settings: Settings, cache: Cache) -> bool:
+def compile_unit(unit: Unit, settings: CompileSettings, cache: ObjectCache) -> bool:
     """Make one object; False where clang has to say why it cannot be made."""
     began, began_ns = monotonic(), time_ns()
     direct = Direct(unit, cache)
@@ -40,7 +40,7 @@ def compile_unit(unit: Unit, settings: Settings, cache: Cache) -> bool:
     return True
 
 
-def _keep(direct: Direct, entry: Entry, front: Ended, key: str, began_ns: int) -> None:
+def _keep(direct: Direct, entry: CachedObject, front: Ended, key: str, began_ns: int) -> None:
     """Keep what was read, where clang says nothing: only clang can say it again."""
     if not (entry.speaks or front.messages):
         direct.put(key, began_ns)
@@ -62,7 +62,14 @@ def _key(unit: Unit, bitcode: bytes) -> str:
     return digest(unit.compiler.identity.encode(), os.fsencode(options), bitcode)
 
 
-def _take(unit: Unit, entry: Entry, messages: bytes, settings: Settings, cache: Cache, began: float) -> bool:
+def _take(
+    unit: Unit,
+    entry: CachedObject,
+    messages: bytes,
+    settings: CompileSettings,
+    cache: ObjectCache,
+    began: float,
+) -> bool:
     """Write the object that is known, and say what clang would."""
     if entry.speaks:
         ended = run([*unit.compiler.command, *unit.words])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from planish.cc.frontend import Unit, run
-from planish.cc.object_cache import Cache, digest
+from planish.cc.object_cache import ObjectCache, digest
 
 _MAGIC = b"planish-direct-1"
 _READ = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "SOURCE_DATE_EPOCH", "CCC_OVERRIDE_OPTIONS", "PWD")
@@ -41,7 +41,7 @@ class Direct:
 
     __slots__ = ("_cache", "_key", "_unit")
 
-    def __init__(self, unit: Unit, cache: Cache) -> None:
+    def __init__(self, unit: Unit, cache: ObjectCache) -> None:
         self._unit, self._cache = unit, cache
         self._key = _key(unit)
 

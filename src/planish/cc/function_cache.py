@@ -7,7 +7,7 @@ import glob
 import json
 import os
 
-from planish.cc.object_cache import Cache, digest
+from planish.cc.object_cache import ObjectCache, digest
 
 _LARGEST = 1 << 20
 """Bytes of one of the 256 files of each user."""
@@ -23,7 +23,7 @@ class FunctionMemory:
         cache: whose folder it uses; trouble is noted there.
     """
 
-    def __init__(self, cache: Cache) -> None:
+    def __init__(self, cache: ObjectCache) -> None:
         self._cache = cache
         self._known: dict[str, dict[str, str]] = {}
 

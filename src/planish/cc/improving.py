@@ -10,12 +10,12 @@ from pathlib import Path
 from time import monotonic
 
 from planish.cc.arguments import code_options
-from planish.cc.cc_settings import Settings, UsageError
+from planish.cc.cc_settings import CompileSettings, UsageError
 from planish.cc.frontend import Ended, Unit, run
 from planish.cc.interrupts import Stoppable
 from planish.cc.noting import note
-from planish.cc.object_cache import Cache, Entry, write_whole
-from planish.cc.searching import Asked, Found, SearchError, search
+from planish.cc.object_cache import CachedObject, ObjectCache, write_whole
+from planish.cc.searching import Asked, FoundBuild, SearchError, search
 from planish.core import PlanishError
 from planish.isolation.scratch import Scratch
 from planish.llvm.backend.elf import code_bytes, function_bytes, loaded_bytes
@@ -28,7 +28,9 @@ _VERSION = re.compile(rb"clang version (\d+)\.")
 _CODE_ONLY = ("-Xclang", "-disable-llvm-passes", "-Qunused-arguments", "-w", "-c", "-x", "ir", "-")
 
 
-def improve(unit: Unit, front: Ended, key: str, settings: Settings, cache: Cache, began: float) -> bool:
+def improve(
+    unit: Unit, front: Ended, key: str, settings: CompileSettings, cache: ObjectCache, began: float
+) -> bool:
     """Compile, search, and leave the smaller object; False where clang has to say why it cannot be made."""
     with Stoppable():
         own = run([*unit.compiler.command, *unit.words])
@@ -44,12 +46,12 @@ def improve(unit: Unit, front: Ended, key: str, settings: Settings, cache: Cache
         about["clang_s"], about["search_s"] = round(took, 3), round(monotonic() - began - took, 3)
         text = json.dumps(about).encode()
         speaks = own.messages != front.messages
-        cache.put(key, Entry(settings.seconds, settings.evaluations, text, code, speaks=speaks))
+        cache.put(key, CachedObject(settings.seconds, settings.evaluations, text, code, speaks=speaks))
         note(cache, settings, unit.belongs_to, unit.source, "searched", text, monotonic() - began)
         return True
 
 
-def _fall_back(unit: Unit, settings: Settings, why: str) -> None:
+def _fall_back(unit: Unit, settings: CompileSettings, why: str) -> None:
     try:
         settings.fall_back(f"{unit.source}: {why}")
     except UsageError:
@@ -58,7 +60,7 @@ def _fall_back(unit: Unit, settings: Settings, why: str) -> None:
 
 
 def _searched(
-    unit: Unit, bitcode: bytes, settings: Settings, cache: Cache, clang_s: float
+    unit: Unit, bitcode: bytes, settings: CompileSettings, cache: ObjectCache, clang_s: float
 ) -> tuple[bytes, dict[str, object]]:
     """Put the smaller object in its place; give its content, and the report."""
     _check_version(unit)
@@ -108,7 +110,7 @@ def _code(unit: Unit, bitcode: bytes, scratch: Scratch) -> bytes:
     return path.read_bytes()
 
 
-def _about(found: Found, own: bytes, made: bytes) -> dict[str, object]:
+def _about(found: FoundBuild, own: bytes, made: bytes) -> dict[str, object]:
     """Report what clang's object has, and what is left there: bytes of all code and of each function."""
     before, after = function_bytes(own), function_bytes(made)
     both = ((name, before.get(name, 0), after.get(name, 0)) for name in {**before, **after})

@@ -6,16 +6,16 @@ import os
 import tempfile
 
 from planish.cc.arguments import Invocation
-from planish.cc.cc_settings import Settings
+from planish.cc.cc_settings import CompileSettings
 from planish.cc.compiler import Compiler
 from planish.cc.compiling import compile_unit
 from planish.cc.frontend import Unit, wait
 from planish.cc.interrupts import Stoppable
-from planish.cc.object_cache import Cache
+from planish.cc.object_cache import ObjectCache
 
 
 def compile_and_link(
-    compiler: Compiler, invocation: Invocation, settings: Settings, cache: Cache
+    compiler: Compiler, invocation: Invocation, settings: CompileSettings, cache: ObjectCache
 ) -> int | None:
     """Make a program; the exit code, or None where clang shall do it all by itself."""
     words = list(invocation.words)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from planish.cc.cc_settings import Settings
-from planish.cc.object_cache import Cache
+from planish.cc.cc_settings import CompileSettings
+from planish.cc.object_cache import ObjectCache
 
 
 def note(
-    cache: Cache, settings: Settings, output: str, source: str, how: str, about: bytes, seconds: float
+    cache: ObjectCache,
+    settings: CompileSettings,
+    output: str,
+    source: str,
+    how: str,
+    about: bytes,
+    seconds: float,
 ) -> None:
     """Keep what was done, for the report of the build, and say it where that is asked for.
 

@@ -30,7 +30,7 @@ def digest(*parts: bytes) -> str:
     return made.hexdigest()
 
 
-class Entry:
+class CachedObject:
     """What is known of one compilation.
 
     Attributes:
@@ -53,7 +53,7 @@ class Entry:
         return self.seconds >= seconds and tries >= (evaluations or float("inf"))
 
 
-class Cache:
+class ObjectCache:
     """The folder.
 
     Args:
@@ -68,7 +68,7 @@ class Cache:
         self.folder = folder
         self.trouble = ""
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> CachedObject | None:
         """Look an entry up."""
         data = self.read("objects", key)
         entry = _read(data) if data else None
@@ -87,7 +87,7 @@ class Cache:
             self.note(f"cannot be read: {error}")
         return None
 
-    def put(self, key: str, entry: Entry) -> None:
+    def put(self, key: str, entry: CachedObject) -> None:
         """Keep an entry; where the cache is full, older ones go."""
         check = digest(entry.about, entry.code)
         head = f"{_MAGIC} {entry.seconds!r} {entry.evaluations} {entry.speaks:d} {len(entry.about)} {check}\n"
@@ -141,12 +141,12 @@ class Cache:
         return f"{self.folder}/{kind}/{key[:2]}/{key[2:]}"
 
 
-def open_cache() -> Cache:
+def open_cache() -> ObjectCache:
     """Open the cache that PLANISH_CACHE names, else the one in the user's folder of caches."""
     if named := os.environ.get(VARIABLE):
-        return Cache(os.path.abspath(named))
+        return ObjectCache(os.path.abspath(named))
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Cache(os.path.join(home, "planish", "cc"))
+    return ObjectCache(os.path.join(home, "planish", "cc"))
 
 
 def write_whole(path: str, data: bytes, mode: int = 0o666) -> None:
@@ -172,14 +172,14 @@ def write_whole(path: str, data: bytes, mode: int = 0o666) -> None:
         raise
 
 
-def _read(data: bytes) -> Entry | None:
+def _read(data: bytes) -> CachedObject | None:
     head, _, rest = data.partition(b"\n")
     try:
         magic, seconds, evaluations, speaks, length, check = head.decode("ascii").split(" ")
         about, code = rest[: int(length)], rest[int(length) :]
         if magic != _MAGIC or digest(about, code) != check:
             return None
-        return Entry(float(seconds), int(evaluations), about, code, speaks=speaks == "1")
+        return CachedObject(float(seconds), int(evaluations), about, code, speaks=speaks == "1")
     except ValueError:
         return None
 

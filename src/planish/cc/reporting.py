@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planish.cc.cc_settings import say
-from planish.cc.object_cache import Cache
+from planish.cc.object_cache import ObjectCache
 
 _FUNCTIONS = 5
 
@@ -75,7 +75,7 @@ def share(before: int, after: int) -> str:
     return f"{100 * (after - before) / before:+.1f} %" if before else "0 %"
 
 
-def builds(cache: Cache, folder: Path) -> list[Compiled]:
+def builds(cache: ObjectCache, folder: Path) -> list[Compiled]:
     """Give what was last done for each source whose object lies in a folder, and is still there."""
     found: dict[tuple[str, str], tuple[float, Compiled]] = {}
     for path in Path(cache.folder).glob("builds/*/*"):

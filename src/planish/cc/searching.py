@@ -9,7 +9,7 @@ from functools import partial
 from multiprocessing.connection import Connection, wait
 
 from planish.cc.function_cache import FunctionMemory
-from planish.cc.object_cache import Cache
+from planish.cc.object_cache import ObjectCache
 from planish.core import PlanishError
 from planish.isolation.fork import ForkedChild
 from planish.isolation.scratch import Scratch
@@ -39,7 +39,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundBuild:
     """What it gave.
 
     Args:
@@ -55,7 +55,7 @@ class Found:
     trouble: str
 
 
-def search(asked: Asked, cache: Cache, scratch: Scratch) -> Found:
+def search(asked: Asked, cache: ObjectCache, scratch: Scratch) -> FoundBuild:
     """Search in a child.
 
     Raises:
@@ -74,12 +74,12 @@ def search(asked: Asked, cache: Cache, scratch: Scratch) -> Found:
         child.kill()
         raise
     end = child.end()
-    if isinstance(answer, Found):
+    if isinstance(answer, FoundBuild):
         return answer
     raise SearchError(answer if isinstance(answer, str) else f"the search died: {end.cause}")
 
 
-def _work(asked: Asked, cache: Cache, sends: Connection) -> None:
+def _work(asked: Asked, cache: ObjectCache, sends: Connection) -> None:
     """Search, and send what comes of it, or why nothing does."""
     with closing(sends):
         try:
@@ -88,10 +88,10 @@ def _work(asked: Asked, cache: Cache, sends: Connection) -> None:
             sends.send(str(error))
 
 
-def _found(asked: Asked, cache: Cache) -> Found:
+def _found(asked: Asked, cache: ObjectCache) -> FoundBuild:
     from planish.llvm.modules import make_smaller
 
     found = make_smaller(asked.bitcode, asked.seconds, asked.evaluations, FunctionMemory(cache))
     if found is None:
-        return Found(b"", {}, 0, cache.trouble)
-    return Found(found.bitcode, found.passes(), found.evaluations, cache.trouble)
+        return FoundBuild(b"", {}, 0, cache.trouble)
+    return FoundBuild(found.bitcode, found.passes(), found.evaluations, cache.trouble)

@@ -70,15 +70,15 @@ def build(
     from planish.cli.corpus_watching import watching
     from planish.cli.output import document, say
     from planish.core import AllFailedError, StoppedError, stoppable
-    from planish.corpus import Plan, Recipe, Request, build_corpus, packages_of
+    from planish.corpus import BuildPlan, CorpusRecipe, CorpusRequest, build_corpus, packages_of
 
-    request = Request(debian or (), debian_list or (), folder or (), ir or (), csmith, seed)
+    request = CorpusRequest(debian or (), debian_list or (), folder or (), ir or (), csmith, seed)
     try:
         with watching(form) as listener, stoppable():
             packages = packages_of(request, listener.note)
             compiler, llvm = _toolchain(any(package.kind != "ir" for package in packages))
-            recipe = Recipe(compiler, max_chars, alignment, noundef)
-            plan = Plan(packages, recipe, llvm, jobs, keep_sources, _command())
+            recipe = CorpusRecipe(compiler, max_chars, alignment, noundef)
+            plan = BuildPlan(packages, recipe, llvm, jobs, keep_sources, _command())
             card = build_corpus(out, plan, listener)
     except KeyboardInterrupt as stop:
         raise StoppedError(f"stopped; {out} keeps what is done", "The same command goes on.") from stop

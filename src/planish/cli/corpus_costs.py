@@ -37,11 +37,11 @@ def costs(
     from planish.cli.label_watching import watching
     from planish.cli.output import document, table
     from planish.core import StoppedError, stoppable
-    from planish.corpus.labelling import Plan, bench, coreset_lists, describe_table, table_corpus
+    from planish.corpus.labelling import LabelPlan, bench, coreset_lists, describe_table, table_corpus
     from planish.corpus.row import SPLITS
 
     splits = tuple(dict.fromkeys(split or SPLITS))
-    made = bench(Plan(splits=splits, functions=functions, jobs=jobs))
+    made = bench(LabelPlan(splits=splits, functions=functions, jobs=jobs))
     try:
         with watching(form) as listener, stoppable():
             held = table_corpus(corpus, file, made, coreset_lists(), listener, without or ())

@@ -81,12 +81,12 @@ def label(
     from planish.cli.label_watching import watching
     from planish.cli.output import document, say
     from planish.core import StoppedError, stoppable
-    from planish.corpus.labelling import Plan, label_corpus, label_page
+    from planish.corpus.labelling import LabelPlan, label_corpus, label_page
     from planish.corpus.row import SPLITS
 
     splits = tuple(dict.fromkeys(split or SPLITS))
     how = (objective, evaluations, give_up, lists, candidates, sample, searcher, with_coreset)
-    plan = Plan(*how, splits, functions, seed, jobs)
+    plan = LabelPlan(*how, splits, functions, seed, jobs)
     try:
         with watching(form) as listener, stoppable():
             card = label_corpus(corpus, out, plan, listener, shlex.join(["planish", *sys.argv[1:]]))
@@ -116,10 +116,10 @@ def coreset(
 
     from planish.cli.errors import writing
     from planish.cli.output import say
-    from planish.corpus.labelling import Plan, build_coreset, read_label_card
+    from planish.corpus.labelling import LabelPlan, build_coreset, read_label_card
 
     card = read_label_card(labels)
-    plan = Plan(card["plan"]["objective"], candidates=candidates, sample=sample, seed=seed, jobs=jobs)
+    plan = LabelPlan(card["plan"]["objective"], candidates=candidates, sample=sample, seed=seed, jobs=jobs)
     made = build_coreset(corpus, labels, plan, size)
     with writing(output):
         output.write_text(json.dumps(made, indent=1) + "\n")

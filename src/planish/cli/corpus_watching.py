@@ -15,13 +15,13 @@ from planish.report.wording import duration
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from planish.corpus import Listener, Tally
+    from planish.corpus import BuildListener, BuildTally
 
 _LINE_S = 10.0
 
 
 @contextmanager
-def watching(form: Form) -> Generator[Listener]:
+def watching(form: Form) -> Generator[BuildListener]:
     """Give a listener that fits the output; beside JSON only notes are shown."""
     if form == "text" and sys.stderr.isatty():
         with _bar() as listener:
@@ -43,7 +43,7 @@ class Lines:
         self._pace = Pace(now)
         self._next = now() + every
 
-    def progress(self, tally: Tally) -> None:
+    def progress(self, tally: BuildTally) -> None:
         """Say how it goes, if it is time."""
         self._pace.see(tally)
         if self._now() >= self._next:
@@ -67,7 +67,7 @@ class Bar:
         self._drawn, self._task = drawn, task
         self._pace = Pace(time.monotonic)
 
-    def progress(self, tally: Tally) -> None:
+    def progress(self, tally: BuildTally) -> None:
         """Move on."""
         self._pace.see(tally)
         words = f"{self._pace.words(tally)}; {tally.current}"
@@ -90,12 +90,12 @@ class Pace:
         self._begun: float | None = None
         self._held = 0
 
-    def see(self, tally: Tally) -> None:
+    def see(self, tally: BuildTally) -> None:
         """Begin to count at the first look."""
         if self._begun is None:
             self._begun, self._held = self._now(), tally.functions
 
-    def words(self, tally: Tally) -> str:
+    def words(self, tally: BuildTally) -> str:
         """Tell the functions, their rate and the time left, if packages to come are like those before."""
         seconds = max(1e-3, self._now() - (self._begun or self._now()))
         fresh = tally.done - tally.known

@@ -14,7 +14,7 @@ from planish.cli.request import Request
 from planish.core import PlanishError, stoppable
 
 if TYPE_CHECKING:
-    from planish.llvm.hot import Faster, Progress
+    from planish.llvm.hot import Faster, HotProgress
     from planish.llvm.program import IRProgram
 
 OF_WHOLE_S = 20.0
@@ -69,11 +69,11 @@ def _program(request: Request) -> IRProgram:
     return level.suited(level.load(request.program, request.options), [level.objectives["time_s"]])
 
 
-def _teller() -> Callable[[Progress], None]:
+def _teller() -> Callable[[HotProgress], None]:
     """Tell how far it is, a line in so many seconds."""
     said = time.monotonic()
 
-    def told(progress: Progress) -> None:
+    def told(progress: HotProgress) -> None:
         nonlocal said
         if time.monotonic() - said > LINE_S:
             said = time.monotonic()

@@ -13,7 +13,7 @@ from planish.core import Candidate, Level, Task
 from planish.graph.architecture import CLASSES, Recognition, starting_list
 from planish.graph.first_lists import recognition_of
 from planish.graph.passes import passes_of_kind, selection_of
-from planish.graph.prior import ClassList, Effect, known_list
+from planish.graph.prior import ClassList, StepEffect, known_list
 from planish.learn.transfer import tried_elsewhere
 from planish.store import open_store
 from planish.store.location import locate
@@ -133,12 +133,12 @@ def _relevance_lines(found: Relevance) -> list[str]:
     return lines
 
 
-def _effect_line(effect: Effect) -> str:
+def _effect_line(effect: StepEffect) -> str:
     what = "fails" if effect.fails else f"{effect.ratio - 1:+.1%}"
     return f"{effect.step}: {what} ({effect.trials:,} trials, {effect.models} models)"
 
 
-def _effect_document(effect: Effect) -> dict[str, Any]:
+def _effect_document(effect: StepEffect) -> dict[str, Any]:
     return {
         "step": effect.step.to_json(),
         "ratio": effect.ratio,

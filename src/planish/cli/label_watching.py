@@ -13,13 +13,13 @@ from planish.cli.output import remark
 from planish.report.wording import duration
 
 if TYPE_CHECKING:
-    from planish.corpus.labelling import Progress
+    from planish.corpus.labelling import LabelProgress
 
 _LINE_S, _BAR_S = 10.0, 0.5
 
 
 @contextmanager
-def watching(form: Form) -> Generator[Callable[[Progress], None]]:
+def watching(form: Form) -> Generator[Callable[[LabelProgress], None]]:
     """Give a listener that fits the output; beside JSON it is silent."""
     if form == "json":
         yield lambda _: None
@@ -49,7 +49,7 @@ class Teller:
         self._say, self._every, self._now = say, every, now
         self._stage, self._begun, self._next = "", now(), 0.0
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: LabelProgress) -> None:
         """Say a line, if it is time or the stage is new."""
         now = self._now()
         if progress.stage != self._stage:
@@ -59,7 +59,7 @@ class Teller:
             self._say(words(progress, now - self._begun))
 
 
-def words(progress: Progress, seconds: float) -> str:
+def words(progress: LabelProgress, seconds: float) -> str:
     """Tell the stage, how far it is, the gain so far, and the time that this stage still needs."""
     done = f"{progress.stage}: {progress.done:,} of {progress.total:,} functions"
     gain = progress.saved / progress.baseline if progress.baseline else 0.0

@@ -16,7 +16,7 @@ from planish.cli.request import Request
 from planish.core import PlanishError, stoppable
 
 if TYPE_CHECKING:
-    from planish.llvm.modules import Improved, Progress, Row
+    from planish.llvm.modules import Improved, ModuleProgress, SizeRow
 
 _SHOWN = 20
 _LIST = 70
@@ -53,11 +53,11 @@ def improve_and_export(request: Request, folder: Path, form: Form) -> None:
             say(f"wrote {file}")
 
 
-def _teller() -> Callable[[Progress], None]:
+def _teller() -> Callable[[ModuleProgress], None]:
     """Tell how far it is, a line in so many seconds."""
     said = time.monotonic()
 
-    def told(progress: Progress) -> None:
+    def told(progress: ModuleProgress) -> None:
         nonlocal said
         if time.monotonic() - said > LINE_S:
             said = time.monotonic()
@@ -66,7 +66,7 @@ def _teller() -> Callable[[Progress], None]:
     return told
 
 
-def _show(improved: Improved, objective: str, rows: Sequence[Row]) -> None:
+def _show(improved: Improved, objective: str, rows: Sequence[SizeRow]) -> None:
     what = "bytes of .text" if objective == "text_bytes" else "instructions"
     shown = improved.functions[:_SHOWN]
     if shown:
@@ -99,7 +99,7 @@ def _list(passes: Sequence[str]) -> str:
     return one_line(", ".join(passes), _LIST) or "(as its callers are)"
 
 
-def _document(improved: Improved, rows: Sequence[Row], files: Sequence[Path]) -> dict[str, object]:
+def _document(improved: Improved, rows: Sequence[SizeRow], files: Sequence[Path]) -> dict[str, object]:
     return {
         "baseline": improved.baseline,
         "total": improved.total,

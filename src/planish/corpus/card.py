@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import PlanishError
-from planish.corpus.manifest import MANIFEST, Entry, Manifest, replace_text
+from planish.corpus.manifest import MANIFEST, Manifest, PackageEntry, replace_text
 from planish.corpus.markdown import table
 from planish.corpus.row import SPLITS, split_of
 from planish.corpus.shards import DATA, read_table
@@ -97,7 +97,7 @@ def _counted(folder: Path, manifest: Manifest, command: str) -> dict[str, Any]:
     }
 
 
-def _package(entry: Entry, split: str, kept: int) -> dict[str, Any]:
+def _package(entry: PackageEntry, split: str, kept: int) -> dict[str, Any]:
     return {
         "kind": entry.kind,
         "package": entry.package,
@@ -123,7 +123,7 @@ def _sizes(sizes: Any, count: int) -> dict[str, Any]:
     return made | {"instructions": column(sizes[:, 0]), "chars": column(sizes[:, 1])} if count else made
 
 
-def _duplicates(entries: Sequence[Entry], kept: int) -> dict[str, int]:
+def _duplicates(entries: Sequence[PackageEntry], kept: int) -> dict[str, int]:
     found = sum(entry.found for entry in entries)
     different = sum(entry.functions for entry in entries)
     return {"found": found, "within_packages": found - different, "across_packages": different - kept}

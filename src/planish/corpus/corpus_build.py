@@ -14,19 +14,19 @@ from planish.core import PlanishError, usable_cores
 from planish.corpus.card import CARD, write_card
 from planish.corpus.deduplicate import deduplicate
 from planish.corpus.folder import ours
-from planish.corpus.manifest import Entry, Manifest, key_of, read_manifest, write_manifest
+from planish.corpus.manifest import Manifest, PackageEntry, key_of, read_manifest, write_manifest
 from planish.corpus.package_pipeline import Passage, Pipeline
 from planish.corpus.row import Row, split_of
 from planish.corpus.shards import RAW, arrow, write_rows
 from planish.corpus.source import Package
-from planish.corpus.unit import Found, Recipe
+from planish.corpus.unit import CorpusRecipe, Found
 
 SOURCES = "sources"
 _REASONS = 10
 
 
 @dataclass
-class Tally:
+class BuildTally:
     """How far a build is.
 
     Args:
@@ -50,10 +50,10 @@ class Tally:
     current: str = ""
 
 
-class Listener(Protocol):
+class BuildListener(Protocol):
     """Is told how a build goes."""
 
-    def progress(self, tally: Tally) -> None:
+    def progress(self, tally: BuildTally) -> None:
         """Look at the state; called several times a second."""
         ...
 
@@ -63,7 +63,7 @@ class Listener(Protocol):
 
 
 @dataclass(frozen=True)
-class Plan:
+class BuildPlan:
     """What to build.
 
     Args:
@@ -76,14 +76,14 @@ class Plan:
     """
 
     packages: Sequence[Package]
-    recipe: Recipe
+    recipe: CorpusRecipe
     llvm: str
     jobs: int = 0
     keep_sources: bool = False
     command: str = ""
 
 
-def build_corpus(folder: Path, plan: Plan, listener: Listener) -> Mapping[str, Any]:
+def build_corpus(folder: Path, plan: BuildPlan, listener: BuildListener) -> Mapping[str, Any]:
     """Build a corpus, or go on with it.
 
     Args:
@@ -103,7 +103,7 @@ def build_corpus(folder: Path, plan: Plan, listener: Listener) -> Mapping[str, A
         wanted = [p for p in plan.packages if not manifest.is_done(key_of(p.kind, p.name))]
         known = len(plan.packages) - len(wanted)
         held = sum(entry.functions for entry in manifest.done())
-        tally = Tally(len(plan.packages), done=known, known=known, functions=held)
+        tally = BuildTally(len(plan.packages), done=known, known=known, functions=held)
         (folder / CARD).unlink(missing_ok=True)  # until all is there again
         if wanted:
             _work(folder, plan, wanted, manifest, tally, listener)
@@ -112,7 +112,12 @@ def build_corpus(folder: Path, plan: Plan, listener: Listener) -> Mapping[str, A
 
 
 def _work(
-    folder: Path, plan: Plan, wanted: Sequence[Package], manifest: Manifest, tally: Tally, listener: Listener
+    folder: Path,
+    plan: BuildPlan,
+    wanted: Sequence[Package],
+    manifest: Manifest,
+    tally: BuildTally,
+    listener: BuildListener,
 ) -> None:
     compiler = plan.recipe.compiler
     system = compiler.header_folders() if compiler else []
@@ -133,7 +138,7 @@ def _work(
         shutil.rmtree(sources, ignore_errors=True)
 
 
-def _count(tally: Tally, entry: Entry, listener: Listener) -> None:
+def _count(tally: BuildTally, entry: PackageEntry, listener: BuildListener) -> None:
     tally.done += 1
     tally.files += entry.files
     tally.failed_files += entry.failed_files
@@ -146,15 +151,15 @@ def _count(tally: Tally, entry: Entry, listener: Listener) -> None:
         listener.note(f"{entry.package}: no functions ({reason})")
 
 
-def _keep(folder: Path, passage: Passage) -> Entry:
+def _keep(folder: Path, passage: Passage) -> PackageEntry:
     """Write a package's shard."""
     package, crop = passage.package, passage.crop()
     if passage.error:
-        return Entry(package.kind, package.name, "failed", reason=passage.error)
+        return PackageEntry(package.kind, package.name, "failed", reason=passage.error)
     rows = _rows(passage, crop.found)
     write_rows(rows, folder / RAW / f"{key_of(package.kind, package.name)}.parquet")
     reasons = Counter(_short(reason) for _, reason in crop.failures)
-    return Entry(
+    return PackageEntry(
         package.kind,
         package.name,
         "done",
@@ -196,7 +201,7 @@ def _short(reason: str) -> str:
     return reason.rpartition(": ")[2]
 
 
-def _manifest(folder: Path, plan: Plan) -> Manifest:
+def _manifest(folder: Path, plan: BuildPlan) -> Manifest:
     """Read the manifest, which must fit the plan, or begin one."""
     recipe, manifest = _recipe(plan), read_manifest(folder)
     if manifest is None:
@@ -211,7 +216,7 @@ def _manifest(folder: Path, plan: Plan) -> Manifest:
     )
 
 
-def _recipe(plan: Plan) -> dict[str, Any]:
+def _recipe(plan: BuildPlan) -> dict[str, Any]:
     compiler = plan.recipe.compiler
     return {
         "llvm": plan.llvm,

@@ -21,7 +21,7 @@ _IR_SUFFIXES = (".ll", ".bc")
 
 
 @dataclass(frozen=True)
-class Request:
+class CorpusRequest:
     """What a corpus is to be made of.
 
     Args:
@@ -41,7 +41,7 @@ class Request:
     seed: int = 1
 
 
-def packages_of(request: Request, note: Callable[[str], None]) -> list[Package]:
+def packages_of(request: CorpusRequest, note: Callable[[str], None]) -> list[Package]:
     """Find all that is asked for.
 
     Args:
@@ -81,7 +81,7 @@ def _order(package: Package) -> tuple[int, str]:
     return KINDS.index(package.kind), package.name
 
 
-def _debian(request: Request, note: Callable[[str], None]) -> list[Package]:
+def _debian(request: CorpusRequest, note: Callable[[str], None]) -> list[Package]:
     listed = [name for named in request.lists for name in _listed(named)]
     wanted = dict.fromkeys([*request.debian, *listed])
     if not wanted:

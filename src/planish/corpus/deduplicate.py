@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from planish.corpus.manifest import Entry
+from planish.corpus.manifest import PackageEntry
 from planish.corpus.row import split_of
 from planish.corpus.shards import DATA, RAW, Table, arrow, read_table, write_table
 
 
-def deduplicate(folder: Path, entries: Sequence[Entry]) -> None:
+def deduplicate(folder: Path, entries: Sequence[PackageEntry]) -> None:
     """Write the shards of each split anew from the packages' own.
 
     The first package that has a function keeps it, and is told how many other places have it.
@@ -32,11 +32,11 @@ def deduplicate(folder: Path, entries: Sequence[Entry]) -> None:
         write_table(table, folder / DATA / split_of(entry.kind, entry.package) / f"{entry.key}.parquet")
 
 
-def _raw(folder: Path, entry: Entry) -> Path:
+def _raw(folder: Path, entry: PackageEntry) -> Path:
     return folder / RAW / f"{entry.key}.parquet"
 
 
-def _places(folder: Path, entries: Sequence[Entry]) -> Counter[str]:
+def _places(folder: Path, entries: Sequence[PackageEntry]) -> Counter[str]:
     """Count how many places have each function."""
     places: Counter[str] = Counter()
     for entry in entries:

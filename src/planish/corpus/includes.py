@@ -38,7 +38,7 @@ _LENIENT = (
 _DEFINED = ("-D_GNU_SOURCE", "-DHAVE_CONFIG_H")
 
 
-class Tree:
+class SourceTree:
     """A package's sources.
 
     Args:

@@ -17,7 +17,7 @@ MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True)
-class Entry:
+class PackageEntry:
     """What became of a package.
 
     Args:
@@ -64,13 +64,13 @@ class Manifest:
     """
 
     recipe: Mapping[str, Any]
-    entries: dict[str, Entry] = field(default_factory=dict[str, Entry])
+    entries: dict[str, PackageEntry] = field(default_factory=dict[str, PackageEntry])
 
     def is_done(self, key: str) -> bool:
         """Whether nothing is left to do for a package."""
         return key in self.entries and self.entries[key].state == "done"
 
-    def done(self) -> list[Entry]:
+    def done(self) -> list[PackageEntry]:
         """List what is done, in the order in which packages keep a function that several have."""
         done = [entry for entry in self.entries.values() if entry.state == "done"]
         return sorted(done, key=lambda entry: (KINDS.index(entry.kind), entry.package))
@@ -96,7 +96,7 @@ def read_manifest(folder: Path) -> Manifest | None:
         if held["format"] != FORMAT:
             what = f"{folder / MANIFEST} has format {held['format']}, and this planish reads {FORMAT}"
             raise PlanishError(what, "Build the corpus anew in another folder.")
-        entries = {key: Entry(**entry) for key, entry in held["packages"].items()}
+        entries = {key: PackageEntry(**entry) for key, entry in held["packages"].items()}
         return Manifest(held["recipe"], entries)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise PlanishError(f"{folder / MANIFEST} is damaged: {error}", "Build in another folder.") from error

@@ -12,7 +12,7 @@ from pathlib import Path
 from planish.core import PlanishError
 from planish.corpus.manifest import key_of
 from planish.corpus.source import Package, Prepared
-from planish.corpus.unit import Crop, Recipe, Unit, harvest
+from planish.corpus.unit import CorpusRecipe, Crop, SourceUnit, harvest
 from planish.isolation import Done, ForkLimits, ForkPool, Watchdog
 from planish.isolation.disk import is_no_room
 
@@ -72,7 +72,7 @@ class _Part:
 
     passage: Passage
     place: int = 0
-    units: Sequence[Unit] | None = None
+    units: Sequence[SourceUnit] | None = None
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Pipeline:
         jobs: how many processes.
     """
 
-    recipe: Recipe
+    recipe: CorpusRecipe
     system: Sequence[Path]
     sources: Path
     jobs: int

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Protocol
 
 from planish.corpus.apt import Apt
-from planish.corpus.includes import Tree
+from planish.corpus.includes import SourceTree
 from planish.corpus.licence import UNKNOWN, read_licences
 from planish.corpus.row import Kind
-from planish.corpus.unit import Unit
+from planish.corpus.unit import SourceUnit
 
 RANDOM_LICENCE = "CC0-1.0"  # nobody wrote a random program
 
@@ -49,7 +49,7 @@ class Prepared:
     """A package's version and files."""
 
     version: str
-    units: Sequence[Unit]
+    units: Sequence[SourceUnit]
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class IRFiles:
     def prepare(self, work: Path, system: Sequence[Path]) -> Prepared:
         """List them."""
         del work, system
-        return Prepared("", [Unit(str(path), path.resolve(), UNKNOWN) for path in self.paths])
+        return Prepared("", [SourceUnit(str(path), path.resolve(), UNKNOWN) for path in self.paths])
 
 
 @dataclass(frozen=True)
@@ -127,12 +127,15 @@ class RandomPrograms:
         del work, system
         flags = ("-w", f"-isystem{self.headers}")
         seeds = range(self.first, self.first + self.count)
-        units = [Unit(f"seed-{seed}.c", None, RANDOM_LICENCE, flags, (self.program, seed)) for seed in seeds]
+        units = [
+            SourceUnit(f"seed-{seed}.c", None, RANDOM_LICENCE, flags, (self.program, seed)) for seed in seeds
+        ]
         return Prepared(self.version, units)
 
 
-def _c_units(root: Path, stubs: Path, system: Sequence[Path], macros: Sequence[str] = ()) -> list[Unit]:
-    tree, licences, defined = Tree(root, system, stubs), read_licences(root), [f"-D{m}" for m in macros]
+def _c_units(root: Path, stubs: Path, system: Sequence[Path], macros: Sequence[str] = ()) -> list[SourceUnit]:
+    tree, licences, defined = SourceTree(root, system, stubs), read_licences(root), [f"-D{m}" for m in macros]
     return [
-        Unit(file, root / file, licences.of(file), (*tree.flags(file), *defined)) for file in tree.c_files()
+        SourceUnit(file, root / file, licences.of(file), (*tree.flags(file), *defined))
+        for file in tree.c_files()
     ]

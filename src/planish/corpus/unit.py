@@ -22,7 +22,7 @@ _DETAIL = 200
 
 
 @dataclass(frozen=True)
-class Unit:
+class SourceUnit:
     """One file, or one random program, that functions come from.
 
     Args:
@@ -41,7 +41,7 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class CorpusRecipe:
     """How functions are made and which are kept: what rows depend on besides the sources.
 
     Args:
@@ -93,7 +93,7 @@ class Crop:
         self.files += other.files
 
 
-def harvest(units: Iterable[Unit], recipe: Recipe) -> Crop:
+def harvest(units: Iterable[SourceUnit], recipe: CorpusRecipe) -> Crop:
     """Get the functions of some files. One bad file is a failure of its own, not an end.
 
     Raises:
@@ -115,7 +115,7 @@ def harvest(units: Iterable[Unit], recipe: Recipe) -> Crop:
     return crop
 
 
-def _text(unit: Unit, recipe: Recipe) -> str:
+def _text(unit: SourceUnit, recipe: CorpusRecipe) -> str:
     if unit.csmith is not None:
         return _compiled(unit, recipe, random_program(*unit.csmith))
     if unit.path is None:
@@ -129,14 +129,14 @@ def _text(unit: Unit, recipe: Recipe) -> str:
         module.close()
 
 
-def _compiled(unit: Unit, recipe: Recipe, source: str | None) -> str:
+def _compiled(unit: SourceUnit, recipe: CorpusRecipe, source: str | None) -> str:
     if recipe.compiler is None:
         raise ProgramError(f"{unit.name} needs a C compiler")
     path = unit.path or Path(unit.name)
     return recipe.compiler.to_ir(path, unit.flags, source=source, seconds=_COMPILE_S)
 
 
-def _functions(unit: Unit, recipe: Recipe, left_out: Counter[str]) -> list[Found]:
+def _functions(unit: SourceUnit, recipe: CorpusRecipe, left_out: Counter[str]) -> list[Found]:
     found: list[Found] = []
     for function in split_module(_text(unit, recipe), left_out):
         try:

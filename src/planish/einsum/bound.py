@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from planish.einsum.contraction import contraction_of
-from planish.einsum.einsum_request import PLANNING, Request
+from planish.einsum.einsum_request import PLANNING, EinsumRequest
 from planish.einsum.ways import Way, enter
 from planish.loops.compiled import check_operands
 from planish.loops.runtime.arrayspec import ArraySpec
@@ -95,5 +95,5 @@ def kernel(
     started = time.monotonic()
     contraction_of(subscripts, operands)
     with PLANNING:
-        way = plan(subscripts, operands, Request(budget_s, cores, store), started).way
+        way = plan(subscripts, operands, EinsumRequest(budget_s, cores, store), started).way
     return BoundEinsum(subscripts, operands, way)

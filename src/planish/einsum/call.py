@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planish.core import PlanishError, ProgramError
-from planish.einsum.einsum_request import PLANNING, Request
+from planish.einsum.einsum_request import PLANNING, EinsumRequest
 from planish.einsum.ways import Way, enter
 from planish.loops.runtime.dispatch import Table
 
@@ -52,7 +52,7 @@ _ways: dict[Hashable, Callable[..., Any]] = {}
 _tables: dict[int | None, Table] = {}
 _calls: dict[int | None, Callable[..., Any]] = {}
 """The tables' built-in functions, which know most calls, by the number of cores that is asked for."""
-_barren: dict[Hashable, Request] = {}
+_barren: dict[Hashable, EinsumRequest] = {}
 """Requests that led to nothing: the same one does so again."""
 _for_now: dict[Hashable, _ForNow] = {}
 """What is done until another decision, where others disturbed the last one."""
@@ -103,7 +103,7 @@ def einsum(
     key = _key(operands, cores)
     if key is None:
         return np.einsum(*operands)
-    way = _ways.get(key) or _planned(key, operands, cores, Request(budget_s, cores, store))
+    way = _ways.get(key) or _planned(key, operands, cores, EinsumRequest(budget_s, cores, store))
     return np.einsum(*operands) if way is None else way(*operands[1:])
 
 
@@ -118,7 +118,7 @@ def _key(operands: tuple[Any, ...], cores: int | None) -> Hashable:
 
 
 def _planned(
-    key: Hashable, operands: tuple[Any, ...], cores: int | None, request: Request
+    key: Hashable, operands: tuple[Any, ...], cores: int | None, request: EinsumRequest
 ) -> Callable[..., Any] | None:
     """Plan a kind of call, unless another thread is planning; None leaves this call to NumPy."""
     started = monotonic()
@@ -153,7 +153,7 @@ def _planned(
 
 
 def _until(
-    taken: _ForNow, key: Hashable, subscripts: str, cores: int | None, request: Request
+    taken: _ForNow, key: Hashable, subscripts: str, cores: int | None, request: EinsumRequest
 ) -> Callable[..., Any]:
     """Make what takes a way until it is due, and then decides again."""
 

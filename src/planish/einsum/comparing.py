@@ -37,7 +37,7 @@ DISTURBED = 0.1
 
 
 @dataclass(frozen=True)
-class Comparison:
+class CallComparison:
     """How long calls took.
 
     Args:
@@ -60,7 +60,7 @@ def block_of_calls(way: Way, operands: Sequence[Array]) -> Block:
     return timed(repeated(lambda: call(*operands)), Clocks(time.perf_counter_ns, time.thread_time_ns))
 
 
-def compare(blocks: Mapping[Way, Block], calls: Mapping[Way, int], turn: int, end: float) -> Comparison:
+def compare(blocks: Mapping[Way, Block], calls: Mapping[Way, int], turn: int, end: float) -> CallComparison:
     """Time ways by turns: kernels first, then NumPy's, whose threads go to sleep before the next round.
 
     Args:
@@ -90,7 +90,7 @@ def compare(blocks: Mapping[Way, Block], calls: Mapping[Way, int], turn: int, en
                 processor[way].append(took.processor / calls[way])
     whole, own = time.process_time() - ran[0], time.thread_time() - ran[1]
     one_core = whole <= SHARED * own and not several
-    return Comparison(wall, processor, delayed(), one_core)
+    return CallComparison(wall, processor, delayed(), one_core)
 
 
 def _by_turns(ways: Sequence[Way], times: int, number: int) -> Sequence[Way]:

@@ -18,7 +18,7 @@ from planish.einsum.comparing import (
     REST_S,
     TURN_S,
     Block,
-    Comparison,
+    CallComparison,
     block_of_calls,
     compare,
 )
@@ -99,7 +99,7 @@ def fastest(
     return decide(_compared(kept, least, end), known, before)
 
 
-def decide(found: Comparison, known: Mapping[Way, Sequence[float]], before: float = 0.0) -> Choice:
+def decide(found: CallComparison, known: Mapping[Way, Sequence[float]], before: float = 0.0) -> Choice:
     """Choose by a comparison: a kernel only where it is clearly better, NumPy's way in doubt.
 
     A comparison that others disturbed counts where one core does all the work, by processor time. Where only
@@ -130,7 +130,7 @@ def decide(found: Comparison, known: Mapping[Way, Sequence[float]], before: floa
     return Choice(numpys, seen, sure=found.one_core and over.low > WORTH)
 
 
-def _ahead(kernels: Iterable[Way], numpys: Iterable[Way], found: Comparison) -> Way | None:
+def _ahead(kernels: Iterable[Way], numpys: Iterable[Way], found: CallComparison) -> Way | None:
     """Give the kernel on one core that takes less than the best block of NumPy's threads, if there is one."""
     shortest = min(min(found.wall[way]) for way in numpys)
     took = {way: statistics.median(found.processor[way]) for way in kernels if way.cores == 1}
@@ -156,7 +156,7 @@ def _numpys(ways: Iterable[Way], processor: Mapping[Way, Sequence[float]]) -> Wa
     )
 
 
-def _compared(blocks: Mapping[Way, Block], least: Mapping[Way, float], end: float) -> Comparison:
+def _compared(blocks: Mapping[Way, Block], least: Mapping[Way, float], end: float) -> CallComparison:
     calls = {way: math.ceil(BLOCK_S / least[way]) for way in blocks}
     longest = max(BLOCK_S, *(least[way] for way in blocks))
     return compare(blocks, calls, max(1, min(BLOCKS, int(TURN_S / longest))), end)

@@ -15,7 +15,7 @@ PLANNING = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Request:
+class EinsumRequest:
     """Budget, cores and store.
 
     Args:

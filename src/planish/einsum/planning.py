@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from planish.core import Candidate, PlanishError, Task, usable_cores
 from planish.einsum.contraction import Contraction, contraction_of
 from planish.einsum.deciding import Choice, fastest
-from planish.einsum.einsum_request import Request
+from planish.einsum.einsum_request import EinsumRequest
 from planish.einsum.ways import Way, compile_kernel, numpy_ways
 from planish.executors import LocalExecutor
 from planish.loops.compiled import CompiledKernel
@@ -58,7 +58,7 @@ class BudgetError(PlanishError):
     """No kernel is known, and the budget allows no tuning."""
 
 
-def plan(subscripts: str, operands: Sequence[Array], request: Request, started: float) -> Choice:
+def plan(subscripts: str, operands: Sequence[Array], request: EinsumRequest, started: float) -> Choice:
     """Find the fastest way that is known or that tuning finds; tells whether it is kept from now on.
 
     Args:
@@ -97,7 +97,7 @@ def plan(subscripts: str, operands: Sequence[Array], request: Request, started: 
 
 
 @contextmanager
-def _workers(task: Task, request: Request) -> Generator[LocalExecutor | None]:
+def _workers(task: Task, request: EinsumRequest) -> Generator[LocalExecutor | None]:
     """Start workers, in case that there is something to tune; None where there is no time to search."""
     if request.budget_s < SEARCH_S:
         yield None
@@ -113,7 +113,7 @@ def _candidates(
     known: ResultRow | None,
     store: Store,
     executor: LocalExecutor | None,
-    request: Request,
+    request: EinsumRequest,
     started: float,
 ) -> tuple[Sequence[Candidate], int]:
     """Give the best schedules that the store knows, after tuning where it knows none; and how many of them.

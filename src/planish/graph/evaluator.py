@@ -15,13 +15,13 @@ from planish.graph.counters import QUANTITIES, Meter
 from planish.graph.model_cache import ModelCache
 from planish.graph.passes import Selection, selection_of
 from planish.graph.program import GraphProgram
-from planish.graph.rewrite_cache import Made, RewriteCache
+from planish.graph.rewrite_cache import MadeModel, RewriteCache
 from planish.graph.rewriting import RewriteError
 from planish.graph.running import (
     Feed,
+    ModelSession,
     RefusedError,
-    Session,
-    Settings,
+    SessionSettings,
     difference,
     labelled,
     make_feeds,
@@ -69,7 +69,7 @@ class GraphEvaluatorSpec:
     """
 
     program: GraphProgram
-    settings: Settings
+    settings: SessionSettings
     objectives: frozenset[str]
     limits: Limits
     timing: Timing = TIMING
@@ -145,7 +145,7 @@ class _Evaluator:
             self._known[name] = self._tried(candidate, chosen, made, clock)
         return self._known[name]
 
-    def _tried(self, candidate: Candidate, chosen: Selection, made: Made, clock: StageClock) -> Outcome:
+    def _tried(self, candidate: Candidate, chosen: Selection, made: MadeModel, clock: StageClock) -> Outcome:
         kept: Path | None = None
         try:
             with clock("build"):
@@ -169,10 +169,10 @@ class _Evaluator:
                 kept.unlink(missing_ok=True)
                 weights_of(kept).unlink(missing_ok=True)
 
-    def _settings(self, chosen: Selection) -> Settings:
+    def _settings(self, chosen: Selection) -> SessionSettings:
         return self._spec.settings.having(chosen.session)
 
-    def _session(self, chosen: Selection, file: Path) -> Session:
+    def _session(self, chosen: Selection, file: Path) -> ModelSession:
         return open_session(file, self._settings(chosen), chosen.disabled)
 
     def _kept(self, chosen: Selection, file: Path, kept: Path) -> float:
@@ -180,7 +180,7 @@ class _Evaluator:
         settings = self._settings(chosen)
         return open_session(file, settings, chosen.disabled, keep=kept, apart=True).seconds
 
-    def _wrong(self, session: Session, chosen: Selection) -> str:
+    def _wrong(self, session: ModelSession, chosen: Selection) -> str:
         allowed = tolerance(chosen.rewrites)
         for feed, expected in self._compared:
             said = difference(session.run(feed), expected, allowed)
@@ -189,7 +189,7 @@ class _Evaluator:
         return ""
 
     def _measured(
-        self, session: Session, chosen: Selection, file: Path, offline: float, clock: StageClock
+        self, session: ModelSession, chosen: Selection, file: Path, offline: float, clock: StageClock
     ) -> Outcome:
         spec, wanted = self._spec, self._spec.objectives
         meter = Meter(wanted, spec.settings.provider)
@@ -232,7 +232,7 @@ class _Evaluator:
         weights = weights_of(file)
         return float(file.stat().st_size + (weights.stat().st_size if offline and weights.exists() else 0))
 
-    def _accuracy(self, session: Session) -> float:
+    def _accuracy(self, session: ModelSession) -> float:
         """Give the share of the labels that the largest number of the first output tells."""
         import numpy as np
 
@@ -242,7 +242,7 @@ class _Evaluator:
         return float((told[:count] == self._labels[:count]).mean())
 
 
-def cage_of(program: GraphProgram, settings: Settings, writes: Sequence[Path] = ()) -> Cage:
+def cage_of(program: GraphProgram, settings: SessionSettings, writes: Sequence[Path] = ()) -> Cage:
     """Give the cage of who rewrites a model and runs it.
 
     Args:

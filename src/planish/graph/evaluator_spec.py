@@ -15,7 +15,7 @@ from planish.graph.model_cache import ModelCache
 from planish.graph.passes import EXACT, SETTABLE, Selection, Set, passes_of_kind, selection_of
 from planish.graph.program import GraphProgram
 from planish.graph.relevance import Examiner, analyse, remembered
-from planish.graph.running import Settings
+from planish.graph.running import SessionSettings
 from planish.graph.space import Letters, SelectionSpace
 from planish.isolation import Limits
 from planish.measure import Yardstick
@@ -51,12 +51,12 @@ def evaluator_spec_of(task: Task[GraphProgram], *, final: bool = False) -> Graph
     )
 
 
-def settings_of(task: Task[GraphProgram]) -> Settings:
+def settings_of(task: Task[GraphProgram]) -> SessionSettings:
     """Give the settings of a task's sessions, where a candidate does not change them."""
-    return Settings.of(task.target.cores, task.target.toolchain)
+    return SessionSettings.of(task.target.cores, task.target.toolchain)
 
 
-def widest_settings(task: Task[GraphProgram]) -> Settings:
+def widest_settings(task: Task[GraphProgram]) -> SessionSettings:
     """Give the settings with which ONNX Runtime runs as many passes as it may for any candidate of a task."""
     settings = settings_of(task)
     return replace(settings, optimization="all") if task.program.session else settings

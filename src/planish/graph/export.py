@@ -14,7 +14,7 @@ from planish.graph.installed import versions
 from planish.graph.passes import Selection, selection_of
 from planish.graph.program import GraphProgram
 from planish.graph.rewrite_cache import RewriteCache
-from planish.graph.running import PROVIDERS, Settings, open_session, weights_of
+from planish.graph.running import PROVIDERS, SessionSettings, open_session, weights_of
 
 _SCRIPT = '''"""Runs a model that planish optimised; needs onnxruntime alone."""
 
@@ -86,7 +86,7 @@ def deliver_model(task: Task[GraphProgram], candidate: Candidate, path: Path) ->
     return [model, *([weights] if chosen.offline and weights.exists() else []), facts]
 
 
-def _write_model(program: GraphProgram, chosen: Selection, settings: Settings, file: Path) -> None:
+def _write_model(program: GraphProgram, chosen: Selection, settings: SessionSettings, file: Path) -> None:
     import onnx
 
     with tempfile.TemporaryDirectory() as folder:
@@ -98,7 +98,7 @@ def _write_model(program: GraphProgram, chosen: Selection, settings: Settings, f
             onnx.save(workshop.model(chosen.rewrites), file)
 
 
-def _facts(program: GraphProgram, chosen: Selection, settings: Settings, model: str) -> dict[str, Any]:
+def _facts(program: GraphProgram, chosen: Selection, settings: SessionSettings, model: str) -> dict[str, Any]:
     """Give what the script sets, and what was done; an offline model is loaded as it is."""
     level = "none" if chosen.offline else settings.optimization
     return {

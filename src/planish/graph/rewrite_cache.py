@@ -23,7 +23,7 @@ Rewrites = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Made:
+class MadeModel:
     """A file of a model.
 
     Args:
@@ -64,7 +64,7 @@ class RewriteCache:
         self._broken: dict[Rewrites, RewriteError] = {}
         self._models: OrderedDict[str, ModelProto] = OrderedDict()
         self._files: OrderedDict[str, Path] = OrderedDict()
-        self._first = Made(program.file, first)
+        self._first = MadeModel(program.file, first)
 
     def name(self, rewrites: Sequence[str]) -> str:
         """Name the model after these passes; raises RewriteError where one fails."""
@@ -78,22 +78,22 @@ class RewriteCache:
                 self._shelf.keep_name(wanted, self._names[wanted])
         return self._names[wanted]
 
-    def made(self, rewrites: Sequence[str]) -> Made:
+    def made(self, rewrites: Sequence[str]) -> MadeModel:
         """Give the file of the model after these passes; raises RewriteError where one fails."""
         name = self.name(rewrites)
         if name == self._first.name:
             return self._first
         if self._shelf is not None and (file := self._shelf.find(name)) is not None:
-            return Made(file, name)
+            return MadeModel(file, name)
         if name not in self._files:
             content = self.model(rewrites).SerializeToString()
             if self._shelf is not None and (file := self._shelf.keep(name, content)) is not None:
-                return Made(file, name)
+                return MadeModel(file, name)
             self._make_room(len(content))
             self._files[name] = self.new_file()
             self._files[name].write_bytes(content)
         self._files.move_to_end(name)
-        return Made(self._files[name], name)
+        return MadeModel(self._files[name], name)
 
     def model(self, rewrites: Sequence[str]) -> ModelProto:
         """Give the model after these passes, not to be changed; raises RewriteError where one fails."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from planish.graph.running import Feed, Session, Settings, open_session
+from planish.graph.running import Feed, ModelSession, SessionSettings, open_session
 from planish.measure import Beside, Runs, Samples, Timing, Yardstick, repeated, time_call
 
 LEAST_S = 1e-3
@@ -26,7 +26,7 @@ class Timed:
     """
 
     def __init__(
-        self, file: Path, settings: Settings, timing: Timing, yardstick: Yardstick | None, feed: Feed
+        self, file: Path, settings: SessionSettings, timing: Timing, yardstick: Yardstick | None, feed: Feed
     ) -> None:
         self._file, self._settings, self._timing = file, settings, timing
         self._yardstick, self._feed = yardstick, feed
@@ -35,7 +35,7 @@ class Timed:
         self._beside: Beside | None = None
         self._best = float("inf")
 
-    def time(self, session: Session) -> Samples:
+    def time(self, session: ModelSession) -> Samples:
         """Measure how long a call takes; enter the stage "run" first."""
         if self._yardstick is not None and self._baseline is None:
             self._begin(self._yardstick)
@@ -65,5 +65,5 @@ class Timed:
         if yardstick.seconds(alone.median) >= LEAST_S:
             self._beside = Beside(yardstick, self._timing, one_core=self._one_core, patience=PATIENCE)
 
-    def _runs(self, session: Session) -> Runs:
+    def _runs(self, session: ModelSession) -> Runs:
         return repeated(session.bound(self._feed))

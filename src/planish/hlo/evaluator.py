@@ -21,7 +21,7 @@ from planish.hlo.scoring import (
     Trainer,
     metric_of,
 )
-from planish.hlo.workload import Calls, Part, Parts, Workload, fit
+from planish.hlo.workload import Part, Parts, Workload, WorkloadCalls, fit
 from planish.hlo.workload.metric import measured_as
 from planish.isolation import Limits
 from planish.isolation.cage import Cage
@@ -195,7 +195,7 @@ def _scorer(
     """Make what scores; in a search it races modules that answer against the unchanged one."""
     module, workload = spec.program.module, spec.program.workload
     if workload.inputs is not None:
-        calls = Calls(module, workload, at_the_end=spec.at_the_end)
+        calls = WorkloadCalls(module, workload, at_the_end=spec.at_the_end)
         return Calling(backend, calls, spec.parts, metric_of(workload), _compiled(spec, backend))
     fitted = fit(module, workload)
     examples = Parts(workload, fitted, at_the_end=spec.at_the_end)

@@ -19,7 +19,7 @@ _INPUT = ""
 
 
 @dataclass(frozen=True)
-class Block:
+class NetworkBlock:
     """A part of a network that can be left out.
 
     Args:
@@ -38,7 +38,7 @@ class Block:
         return DeleteOp(self.exit, ((self.entry, ()),))
 
 
-def blocks(draft: Draft) -> list[Block]:
+def blocks(draft: Draft) -> list[NetworkBlock]:
     """Find the blocks of a function that hold a convolution or a product, those that compute most first.
 
     Of those with the same convolutions and products one counts: the first whose exit joins several ways, as
@@ -47,7 +47,7 @@ def blocks(draft: Draft) -> list[Block]:
     if not draft.mirror.arguments[""]:
         return []
     stream = _Stream(draft)
-    found: dict[frozenset[str], Block] = {}
+    found: dict[frozenset[str], NetworkBlock] = {}
     for exit_ in stream.order:
         for entry in stream.entries(exit_):
             between = stream.between(entry, exit_)
@@ -56,7 +56,7 @@ def blocks(draft: Draft) -> list[Block]:
                 known = found.get(heavy)
                 if known is None or (stream.joins(exit_) and not stream.joins(known.exit)):
                     flops = sum(stream.flops[uid] for uid in between)
-                    found[heavy] = Block(stream.value(entry), exit_, flops)
+                    found[heavy] = NetworkBlock(stream.value(entry), exit_, flops)
     return sorted(found.values(), key=lambda block: -block.flops)
 
 

@@ -18,9 +18,9 @@ from planish.llvm.backend import Backend, IRError, Module, PassError, open_backe
 from planish.llvm.backend.elf import code_bytes
 from planish.llvm.execution import (
     CLOCKS,
-    Answer,
     EndedError,
     NotRunnableError,
+    RunAnswer,
     Runner,
     linker_folders,
     reference_answer,
@@ -94,7 +94,7 @@ class _Evaluator:
         self._texts: dict[bytes, Outcome] = {}
         self._known: dict[bytes, Outcome] = {}
         self._runner: Runner | None = None
-        self._expected = Answer(0, b"", 0.0)
+        self._expected = RunAnswer(0, b"", 0.0)
         self.notes: tuple[str, ...] = ()
         if spec.running is not None:
             self._try_to_run(spec.running, backend)

@@ -60,7 +60,7 @@ class EndedError(Exception):
 
 
 @dataclass(frozen=True)
-class Answer:
+class RunAnswer:
     """What a run gave.
 
     Args:
@@ -73,7 +73,7 @@ class Answer:
     output: bytes
     seconds: float
 
-    def differs(self, expected: Answer) -> str:
+    def differs(self, expected: RunAnswer) -> str:
         """Say how this answer is not the expected one; empty where it is."""
         if self.code != expected.code:
             return f"{_ending(self.code)}, and not {_ending(expected.code)}"
@@ -116,7 +116,7 @@ class Runner:
             _call(self._linker, words, "linked", folder)
             yield program
 
-    def answer(self, program: Path, seconds: float = LIMIT_S) -> Answer:
+    def answer(self, program: Path, seconds: float = LIMIT_S) -> RunAnswer:
         """Run an executable once, in its folder.
 
         Raises:
@@ -135,7 +135,7 @@ class Runner:
                 raise NotRunnableError(f"it did not end within {seconds:g} s") from error
             finally:
                 end_strays()
-        return Answer(code, output, time.monotonic() - start)
+        return RunAnswer(code, output, time.monotonic() - start)
 
     def repeat(self, program: Path, code: int, calls: int) -> None:
         """Run an executable so many times, one after the other; what it writes is lost.
@@ -163,7 +163,7 @@ class Runner:
                 yield process
 
 
-def reference_answer(module: Module, runner: Runner) -> Answer:
+def reference_answer(module: Module, runner: Runner) -> RunAnswer:
     """Run the unoptimised program twice, and give its answer.
 
     Raises:
@@ -174,7 +174,7 @@ def reference_answer(module: Module, runner: Runner) -> Answer:
     if wrong := second.differs(first):
         raise NotRunnableError(f"two runs of the unoptimised program differ: {wrong}")
     # The lesser: the first run may have waited for the disk.
-    return Answer(first.code, first.output, min(first.seconds, second.seconds))
+    return RunAnswer(first.code, first.output, min(first.seconds, second.seconds))
 
 
 @cache

@@ -10,7 +10,7 @@ from planish.isolation.cage import told
 from planish.llvm.backend import facts, open_backend
 from planish.llvm.clang import find_compiler
 from planish.llvm.execution import find_linker
-from planish.llvm.passes import Element, available, elements
+from planish.llvm.passes import PassElement, available, elements
 
 
 def llvm_target(cores: int, backend: str = "") -> Target:
@@ -30,13 +30,13 @@ def llvm_target(cores: int, backend: str = "") -> Target:
     return Target(processor(), frozenset(), cores, {"llvm": llvm.version, "backend": llvm.name})
 
 
-def elements_of(target: Target) -> Sequence[Element]:
+def elements_of(target: Target) -> Sequence[PassElement]:
     """List the passes that a target's back end runs."""
     return _elements(target.toolchain["backend"])
 
 
 @cache
-def _elements(backend: str) -> tuple[Element, ...]:
+def _elements(backend: str) -> tuple[PassElement, ...]:
     return available(open_backend(backend))
 
 

@@ -69,7 +69,7 @@ class CutShortError(Exception):
 
 
 @dataclass(frozen=True)
-class Done:
+class RoundsDone:
     """What one process did.
 
     Args:
@@ -96,7 +96,7 @@ class _ProcessLostError(Exception):
         self.place, self.lost = place, lost
 
 
-def measured(turns: Turns, start: Start, losses: Losses) -> Done:
+def measured(turns: Turns, start: Start, losses: Losses) -> RoundsDone:
     """Measure in one fresh process, until its end and the end of all by the clock, but one round at least.
 
     Args:
@@ -120,7 +120,7 @@ def measured(turns: Turns, start: Start, losses: Losses) -> Done:
     raise LostError(f"one process after the other was lost: {cause}")
 
 
-def _process(turns: Turns, start: Start, losses: Losses) -> Done:
+def _process(turns: Turns, start: Start, losses: Losses) -> RoundsDone:
     everybody, found = turns.everybody, list[Round]()
     took, began, later = 0.0, time.monotonic(), turns.plan.processes - turns.process - 1
     with start(Panel(tuple(variant.factory for variant in everybody))) as executor:
@@ -142,7 +142,7 @@ def _process(turns: Turns, start: Start, losses: Losses) -> Done:
                     raise
                 break
             found.append(outcomes)
-    return Done(found, starting + took)
+    return RoundsDone(found, starting + took)
 
 
 def _fits_later(later: int, starting: float, over: float, round_: float) -> bool:

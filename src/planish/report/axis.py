@@ -11,7 +11,7 @@ _FINE_DECADES = 2.5
 
 
 @dataclass(frozen=True)
-class Axis:
+class PlotAxis:
     """How values are put on an axis.
 
     Args:
@@ -27,17 +27,17 @@ class Axis:
     ticks: tuple[float, ...] = ()
 
 
-def axis_of(values: Iterable[float], unit: str) -> Axis:
+def axis_of(values: Iterable[float], unit: str) -> PlotAxis:
     """Choose the axis for finite values: its unit is that of the least, of a logarithmic one the middle."""
     known = sorted(values)
     if not known:
-        return Axis(1.0, unit, log=False)
+        return PlotAxis(1.0, unit, log=False)
     low, high = known[0], known[-1]
     # There is no logarithm of zero.
     if low <= 0 or high / low < _WIDE:
-        return Axis(*scale(high, unit), log=False)
+        return PlotAxis(*scale(high, unit), log=False)
     factor, name = scale(math.sqrt(low * high), unit)
-    return Axis(factor, name, True, _ticks(low * factor, high * factor))
+    return PlotAxis(factor, name, True, _ticks(low * factor, high * factor))
 
 
 def _ticks(low: float, high: float) -> tuple[float, ...]:
@@ -50,8 +50,12 @@ def _ticks(low: float, high: float) -> tuple[float, ...]:
     return tuple(all_marks[first : last + 1])
 
 
-def span_axis(end_s: float) -> Axis:
+def span_axis(end_s: float) -> PlotAxis:
     """Choose the axis for time that starts at zero: longer spans in minutes and hours."""
     if end_s < 2 * MINUTE_S:
-        return Axis(*scale(end_s, "s"), log=False)
-    return Axis(1 / MINUTE_S, "min", log=False) if end_s < 2 * HOUR_S else Axis(1 / HOUR_S, "h", log=False)
+        return PlotAxis(*scale(end_s, "s"), log=False)
+    return (
+        PlotAxis(1 / MINUTE_S, "min", log=False)
+        if end_s < 2 * HOUR_S
+        else PlotAxis(1 / HOUR_S, "h", log=False)
+    )

@@ -9,10 +9,10 @@ from typing import Any
 import plotly.graph_objects as go
 
 from planish.core import Objective
-from planish.report.axis import Axis, axis_of, span_axis
+from planish.report.axis import PlotAxis, axis_of, span_axis
 from planish.report.curve import Curve, limit_of
 from planish.report.plane import BLUE, GREEN, ORANGE, RED, Figure, Plane, blank, put, scaled
-from planish.report.sample_plots import Row, Strip
+from planish.report.sample_plots import ChartRow, Strip
 from planish.report.stages import StageTime
 from planish.report.wording import amount, duration, label
 
@@ -86,7 +86,7 @@ def samples_figure(strip: Strip, objective: Objective) -> Figure:
     return figure.to_plotly_json()
 
 
-def _box(figure: go.Figure, row: Row, place: int, across: Axis) -> None:
+def _box(figure: go.Figure, row: ChartRow, place: int, across: PlotAxis) -> None:
     color = ORANGE if row.name == "baseline" else BLUE
     low, lower, middle, upper, high = put(
         (row.box.whiskers[0], *row.box.quartiles, row.box.whiskers[1]), across

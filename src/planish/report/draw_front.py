@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from planish.core import Growth
-from planish.report.axis import Axis, axis_of
+from planish.report.axis import PlotAxis, axis_of
 from planish.report.pareto import Tradeoff
 from planish.report.plane import BLUE, GREEN, ORANGE, PURPLE, RED, Figure, Plane, Point, blank
 from planish.report.remeasured import UNSEEN, Dot, Remeasured, dots_of
@@ -48,7 +48,7 @@ def _limit(values: Sequence[float]) -> float:
     return high + abs(high) / 2
 
 
-def _axes(tradeoff: Tradeoff, points: Sequence[Point]) -> tuple[Axis, Axis]:
+def _axes(tradeoff: Tradeoff, points: Sequence[Point]) -> tuple[PlotAxis, PlotAxis]:
     across, up = ([point[side] for point in points] for side in (0, 1))
     return axis_of(across, tradeoff.x.unit), axis_of(up, tradeoff.y.unit)
 
@@ -93,7 +93,7 @@ def volume_figure(growth: Growth) -> Figure | None:
         *((float(at), value) for at, value in growth.volumes),
         (float(growth.evaluations), growth.volume),
     ]
-    plane = Plane(blank(300), axis_of([growth.evaluations], ""), Axis(1.0, "", log=False))
+    plane = Plane(blank(300), axis_of([growth.evaluations], ""), PlotAxis(1.0, "", log=False))
     plane.line([(0.0, 1.0), (points[-1][0], 1.0)], "baseline", color=ORANGE, dash="dash")
     plane.line(points, "hypervolume of the front", color=GREEN, shape="hv")
     plane.axes("evaluations", "hypervolume (baseline 1)")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from planish.core import Objective
-from planish.report.axis import Axis, axis_of
+from planish.report.axis import PlotAxis, axis_of
 from planish.report.guidance import Guidance
 from planish.report.plane import BLUE, GREEN, ORANGE, Figure, Plane, blank, scaled
 from planish.report.wording import label
 
 _BAR_PX = 26
-_SHARES = Axis(100.0, "%", log=False)
-_PLAIN = Axis(1.0, "", log=False)
+_SHARES = PlotAxis(100.0, "%", log=False)
+_PLAIN = PlotAxis(1.0, "", log=False)
 
 
 def model_figures(guidance: Guidance, objective: Objective) -> list[Figure]:

@@ -15,7 +15,7 @@ _SMALL = 0.02
 
 
 @dataclass(frozen=True)
-class Cell:
+class GridCell:
     """An effect beside the baseline.
 
     Args:
@@ -41,7 +41,7 @@ class Grid:
     """
 
     objective: Objective
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[GridCell, ...], ...]
 
     @property
     def name(self) -> str:
@@ -62,14 +62,16 @@ def effect_grids(member: Finalist, objectives: Sequence[Objective]) -> list[Grid
     ]
 
 
-def _cell(effect: Effect | None, objective: Objective) -> Cell:
+def _cell(effect: Effect | None, objective: Objective) -> GridCell:
     value = effect.values.get(objective.name) if effect else None
     if effect is None or value is None:
-        return Cell("—", why=effect.why if effect else "not measured")
+        return GridCell("—", why=effect.why if effect else "not measured")
     together = effect.additive.get(objective.name) is False
     change = value if objective.exact else value - 1
     less = "better" if objective.direction == "down" else "worse"
     more = "worse" if less == "better" else "better"
     small = change == 0 if objective.exact else abs(change) < _SMALL
     text = f"{'+' if value > 0 else ''}{number(value)}" if objective.exact else multiple(value)
-    return Cell(text.replace("-", "\N{MINUS SIGN}"), "" if small else less if change < 0 else more, together)
+    return GridCell(
+        text.replace("-", "\N{MINUS SIGN}"), "" if small else less if change < 0 else more, together
+    )

@@ -28,7 +28,7 @@ SHOWN = 12
 
 
 @dataclass(frozen=True)
-class Batch:
+class GuidedBatch:
     """Trials that were chosen by what was known before.
 
     Args:
@@ -54,7 +54,7 @@ class Guidance:
             in standard deviations of what is predicted for trials; the greatest first.
     """
 
-    batches: Sequence[Batch]
+    batches: Sequence[GuidedBatch]
     importance: Sequence[tuple[str, float]]
 
 
@@ -91,7 +91,7 @@ def _learner(story: ReportData, space: CanFeaturise) -> Learner:
     return make_learner(space, story.run.seed, model, objective, "mean", 0.0, local)
 
 
-def _batches(story: ReportData, learner: Learner) -> Iterator[Batch]:
+def _batches(story: ReportData, learner: Learner) -> Iterator[GuidedBatch]:
     """Predict and learn batch after batch; batches have the sizes that the search wants."""
     size, most = int(story.run.options.get("first", FIRST)), int(story.run.options.get("batch", BATCH))
     start = 0
@@ -103,7 +103,7 @@ def _batches(story: ReportData, learner: Learner) -> Iterator[Batch]:
         start, size = start + size, min(2 * size, most)
 
 
-def _batch(story: ReportData, learner: Learner, before: int, trials: Sequence[Trial]) -> Batch:
+def _batch(story: ReportData, learner: Learner, before: int, trials: Sequence[Trial]) -> GuidedBatch:
     import numpy as np
 
     from planish.learn.cost.model_quality import rank_correlation
@@ -113,7 +113,7 @@ def _batch(story: ReportData, learner: Learner, before: int, trials: Sequence[Tr
     scores = learner.score([trial.candidate for trial in measured]) if measured else np.zeros(0, np.float32)
     places = np.argsort(np.argsort(scores, kind="stable"), kind="stable") / max(1, len(measured) - 1)
     costs = np.array([story.objective.cost(value) for value in values], np.float32)
-    return Batch(before, [float(place) for place in places], values, rank_correlation(scores, costs))
+    return GuidedBatch(before, [float(place) for place in places], values, rank_correlation(scores, costs))
 
 
 def _importance(story: ReportData, space: CanFeaturise, learner: Learner) -> Sequence[tuple[str, float]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from planish.report.axis import Axis
+from planish.report.axis import PlotAxis
 
 # Readable on white and on black.
 BLUE, ORANGE, RED, GREEN, PURPLE = "#3b82f6", "#e08a00", "#dc4444", "#1f9d55", "#a855f7"
@@ -30,8 +30,8 @@ class Plane:
     """
 
     figure: go.Figure
-    across: Axis
-    up: Axis
+    across: PlotAxis
+    up: PlotAxis
 
     def marks(self, points: Sequence[Point], name: str, told: Sequence[str] = (), **marker: Any) -> None:
         """Draw points, if there are any.
@@ -92,12 +92,12 @@ def blank(height: int, *, legend: bool = True) -> go.Figure:
     )
 
 
-def put(values: Sequence[float], axis: Axis) -> list[float]:
+def put(values: Sequence[float], axis: PlotAxis) -> list[float]:
     """Scale values for an axis; six digits are more than can be seen."""
     return [float(f"{value * axis.factor:.6g}") for value in values]
 
 
-def scaled(axis: Axis, name: str) -> dict[str, Any]:
+def scaled(axis: PlotAxis, name: str) -> dict[str, Any]:
     """Give plotly's settings of an axis."""
     title = {"title": {"text": f"{name} ({axis.unit})" if axis.unit else name, "standoff": 12}}
     if not axis.log:

@@ -25,7 +25,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Row:
+class ChartRow:
     """One line of the chart.
 
     Args:
@@ -55,7 +55,7 @@ class Strip:
             would press the boxes flat.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[ChartRow, ...]
     window: tuple[float, float]
 
 
@@ -85,9 +85,9 @@ def _window(boxes: Sequence[Box]) -> tuple[float, float]:
     return low - (min(margin, low / 2) if low > 0 else margin), high + margin
 
 
-def _row(name: str, box: Box, known: Sequence[float], window: tuple[float, float]) -> Row:
+def _row(name: str, box: Box, known: Sequence[float], window: tuple[float, float]) -> ChartRow:
     inside = [s for s in known if window[0] <= s <= window[1]]
     count = min(POINTS, len(inside))
     points = tuple(inside[round(i * (len(inside) - 1) / max(1, count - 1))] for i in range(count))
     jitter = tuple((i + 1) * _GOLDEN % 1 for i in range(count))
-    return Row(name, box, points, jitter, len(known) - len(inside), len(known))
+    return ChartRow(name, box, points, jitter, len(known) - len(inside), len(known))

@@ -38,11 +38,11 @@ class Annealing(RoundSearcher):
         cold: Annotated[float, Option("temperature that it never falls below", least=1e-6)] = 0.01,
         cooling: Annotated[float, Option("temperature's factor after each round", least=0, most=1)] = 0.95,
     ) -> None:
-        super().__init__(objectives, annealing(space, seed, chains, Schedule(hot, cold, cooling)))
+        super().__init__(objectives, annealing(space, seed, chains, CoolingSchedule(hot, cold, cooling)))
 
 
 @dataclass(frozen=True)
-class Schedule:
+class CoolingSchedule:
     """The temperature by round: it falls geometrically, for the length of the run is not known.
 
     A temperature is in units of the logarithm of a ratio of costs: at 0.5, a candidate that takes
@@ -74,7 +74,7 @@ class _Chain:
             self.candidate, self.cost = candidate, cost
 
 
-def annealing(space: CanEvolve, seed: int, chains: int, schedule: Schedule) -> Rounds:
+def annealing(space: CanEvolve, seed: int, chains: int, schedule: CoolingSchedule) -> Rounds:
     """Let each chain propose one new neighbour a round, until no chain finds a new one.
 
     AutoTVM anneals on its cost model's scores, which lie between 0 and 1; here the energy is the

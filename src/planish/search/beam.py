@@ -7,7 +7,7 @@ from typing import Annotated
 from planish.core import UNTAUGHT, CanStep, Objective, SearchContext
 from planish.search.options import Option
 from planish.search.rounds import Rounds, RoundSearcher
-from planish.search.state_graph import Graph, Node
+from planish.search.state_graph import StateGraph, StateNode
 
 Width = Annotated[int, Option("how many children of each node are visited", least=1)]
 Depth = Annotated[int, Option("the longest sequence of steps", least=1)]
@@ -53,7 +53,7 @@ class BeamBFS(RoundSearcher):
 class _Branch:
     """A node of the search tree, the steps left below it, and the states above it."""
 
-    node: Node
+    node: StateNode
     left: int
     path: frozenset[str]
 
@@ -71,7 +71,7 @@ def beam(space: CanStep, width: int, depth: int, *, depth_first: bool) -> Rounds
         depth: steps from the start to the leaves.
         depth_first: go down the best child first; otherwise level by level.
     """
-    graph = Graph(space)
+    graph = StateGraph(space)
     yield from graph.measure([graph.start])
     frontier = [_Branch(graph.start, depth, frozenset([graph.start.state]))]
     expanded: dict[str, int] = {}
@@ -94,7 +94,7 @@ def _is_news(branch: _Branch, expanded: dict[str, int]) -> bool:
     return True
 
 
-def _best_children(graph: Graph, branch: _Branch, width: int) -> list[_Branch]:
+def _best_children(graph: StateGraph, branch: _Branch, width: int) -> list[_Branch]:
     ways = [child for child in graph.children(branch.node) if child.state not in branch.path]
     return [
         _Branch(child, branch.left - 1, branch.path | {child.state}) for child in graph.ranked(ways)[:width]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from planish.core import UNTAUGHT, CanStep, Objective, SearchContext
 from planish.search.rounds import Rounds, RoundSearcher
-from planish.search.state_graph import Graph, Node
+from planish.search.state_graph import StateGraph, StateNode
 
 
 class Greedy1(RoundSearcher):
@@ -48,7 +48,7 @@ def greedy(space: CanStep, lookahead: int) -> Rounds:
         space: where to walk, from its start.
         lookahead: how many steps it sees ahead, from 1.
     """
-    graph = Graph(space)
+    graph = StateGraph(space)
     node = graph.start
     yield from graph.measure([node])
     while True:
@@ -63,7 +63,7 @@ def greedy(space: CanStep, lookahead: int) -> Rounds:
         node = first[goal[0]]
 
 
-def _ahead(graph: Graph, node: Node, lookahead: int) -> Iterator[tuple[Node, Node]]:
+def _ahead(graph: StateGraph, node: StateNode, lookahead: int) -> Iterator[tuple[StateNode, StateNode]]:
     """List (first step, state) for each other state within sight, the nearest first."""
     seen = {node.state}
     border = [(child, child) for child in graph.children(node)]

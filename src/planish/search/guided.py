@@ -40,7 +40,7 @@ class CanBeGuided(CanEvolve, CanFeaturise, Protocol):
 
 
 @dataclass(frozen=True)
-class Plan:
+class GuidedPlan:
     """How a guided search goes: the options of `ModelGuided`."""
 
     batch: int
@@ -87,7 +87,7 @@ class ModelGuided(RoundSearcher):
         model: Annotated[str, Option("global model: auto, none, or a name or file")] = "auto",
         local: Annotated[str, Option("what learns from the trials: trees or tree-gru")] = "trees",
     ) -> None:
-        plan = Plan(batch, first, chains, steps, temperature, restarts, epsilon, top, alpha)
+        plan = GuidedPlan(batch, first, chains, steps, temperature, restarts, epsilon, top, alpha)
         self._learner = learner = make_learner(space, seed, model, objective, acquisition, bound, local)
         seeds = space.seeds(context) if isinstance(space, CanSeed) else ()
         recall = Recall()
@@ -102,7 +102,7 @@ class ModelGuided(RoundSearcher):
 def guided(
     space: CanBeGuided,
     seed: int,
-    plan: Plan,
+    plan: GuidedPlan,
     learner: Learner,
     seeds: Sequence[Candidate] = (),
     recall: Recall | None = None,
@@ -134,7 +134,7 @@ class _Search:
         self,
         space: CanBeGuided,
         seed: int,
-        plan: Plan,
+        plan: GuidedPlan,
         learner: Learner,
         seeds: Sequence[Candidate],
         recall: Recall,
@@ -186,7 +186,7 @@ class _Search:
 
 
 def _chosen(
-    met: Mapping[Candidate, float], visited: Visited, plan: Plan, size: int, there: int
+    met: Mapping[Candidate, float], visited: Visited, plan: GuidedPlan, size: int, there: int
 ) -> list[Candidate]:
     """Choose the part of a batch that is not random from what the chains met and nobody has measured.
 

@@ -8,26 +8,26 @@ from planish.search.rounds import Rounds
 
 
 @dataclass(frozen=True)
-class Node:
+class StateNode:
     """A state, and the candidate by which it was first reached."""
 
     candidate: Candidate
     state: str
 
 
-class Graph:
+class StateGraph:
     """A space seen from its start: states are nodes, steps are edges, and costs are kept."""
 
     def __init__(self, space: CanStep) -> None:
         self._space = space
-        self._children: dict[str, Sequence[Node]] = {}
+        self._children: dict[str, Sequence[StateNode]] = {}
         self._costs: dict[str, float | None] = {}
         self.start = self._node(space.start())
 
-    def _node(self, candidate: Candidate) -> Node:
-        return Node(candidate, self._space.state(candidate))
+    def _node(self, candidate: Candidate) -> StateNode:
+        return StateNode(candidate, self._space.state(candidate))
 
-    def children(self, node: Node) -> Sequence[Node]:
+    def children(self, node: StateNode) -> Sequence[StateNode]:
         """List the other states that are one step away, each once, in the space's order."""
         if node.state not in self._children:
             steps = self._space.steps(node.candidate)
@@ -37,22 +37,22 @@ class Graph:
             self._children[node.state] = list(reversed(unique.values()))
         return self._children[node.state]
 
-    def cost(self, node: Node) -> float | None:
+    def cost(self, node: StateNode) -> float | None:
         """Give a measured state's cost; None where it failed."""
         return self._costs[node.state]
 
-    def ranked(self, nodes: Iterable[Node]) -> list[Node]:
+    def ranked(self, nodes: Iterable[StateNode]) -> list[StateNode]:
         """Sort measured states by cost, leaving out those that failed; equals keep their order."""
         costs = [(cost, node) for node in nodes if (cost := self.cost(node)) is not None]
         return [node for _, node in sorted(costs, key=lambda pair: pair[0])]
 
-    def measure(self, nodes: Iterable[Node]) -> Rounds:
+    def measure(self, nodes: Iterable[StateNode]) -> Rounds:
         """Make one round of those states that have no outcome yet."""
         asked: dict[str, str] = {}
         costs = yield self._unmeasured(nodes, asked)
         self._costs.update((state, costs.get(name)) for state, name in asked.items())
 
-    def _unmeasured(self, nodes: Iterable[Node], asked: dict[str, str]) -> Iterator[Candidate]:
+    def _unmeasured(self, nodes: Iterable[StateNode], asked: dict[str, str]) -> Iterator[Candidate]:
         for node in nodes:
             if node.state not in self._costs and node.state not in asked:
                 asked[node.state] = node.candidate.hash

@@ -12,7 +12,7 @@ from planish.store.checksums import COVERED, checksum, damaged, total
 from planish.store.failures import HeldError
 from planish.store.inserting import insert_new
 from planish.store.schema import claims, results, runs, tasks, trials
-from planish.store.store_session import Session
+from planish.store.store_session import StoreSession
 
 _Row = RowMapping
 
@@ -38,7 +38,7 @@ class Parcel(NamedTuple):
         return (tasks, [self.task]), (runs, [self.run]), (trials, self.trials), (results, self.results)
 
 
-def drop(session: Session, run_id: str) -> None:
+def drop(session: StoreSession, run_id: str) -> None:
     """Delete a run with its trials and its result, and its task where no other run has it.
 
     Args:
@@ -58,7 +58,7 @@ def drop(session: Session, run_id: str) -> None:
     session.read(lambda _: session.locks.release(run_id))
 
 
-def pack(session: Session, run_id: str) -> Parcel:
+def pack(session: StoreSession, run_id: str) -> Parcel:
     """Read all rows of a run.
 
     Args:
@@ -84,7 +84,7 @@ def pack(session: Session, run_id: str) -> Parcel:
     return parcel
 
 
-def unpack(session: Session, parcel: Parcel) -> bool:
+def unpack(session: StoreSession, parcel: Parcel) -> bool:
     """Write all rows of a run, in place of an earlier state of the same run.
 
     Returns:
@@ -116,7 +116,7 @@ def unpack(session: Session, parcel: Parcel) -> bool:
     return written
 
 
-def _hold(session: Session, run_id: str) -> None:
+def _hold(session: StoreSession, run_id: str) -> None:
     if not session.locks.take(run_id):
         raise HeldError(f"another process is writing to run {run_id}", "Let it end first.")
 

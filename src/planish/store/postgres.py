@@ -6,13 +6,13 @@ from sqlalchemy.pool import NullPool
 from planish.core import StoreError
 from planish.store.failures import explained
 from planish.store.locks import AdvisoryLocks
-from planish.store.store_session import Session, persist
+from planish.store.store_session import StoreSession, persist
 
 # The server ends a connection, with the locks that it holds, soon after the other side is gone.
 _KEEPALIVE = "-c tcp_keepalives_idle=15 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
 
 
-def open_postgres(url: URL, *, read_only: bool, timeout: float) -> Session:
+def open_postgres(url: URL, *, read_only: bool, timeout: float) -> StoreSession:
     """Connect to a database that exists.
 
     Args:
@@ -39,7 +39,7 @@ def open_postgres(url: URL, *, read_only: bool, timeout: float) -> Session:
             return engine.connect()
 
     connection = persist(connect)
-    return Session(connection, AdvisoryLocks(connection), label, read_only)
+    return StoreSession(connection, AdvisoryLocks(connection), label, read_only)
 
 
 def _with(url: URL, limits: str, seconds: int) -> URL:

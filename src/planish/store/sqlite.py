@@ -15,14 +15,14 @@ from sqlalchemy.pool import NullPool
 from planish.core import StoreError
 from planish.store.failures import explained
 from planish.store.locks import FileLocks
-from planish.store.store_session import Session
+from planish.store.store_session import StoreSession
 from planish.store.wal import check_log
 
 # A text that is damaged is read all the same, so that its row can be named: the checksum tells.
 _TEXT = partial(str, encoding="utf-8", errors="surrogateescape")
 
 
-def open_sqlite(path: Path, *, read_only: bool, timeout: float) -> Session:
+def open_sqlite(path: Path, *, read_only: bool, timeout: float) -> StoreSession:
     """Open a file; for writing, it and its folder are made where they are missing.
 
     Args:
@@ -39,7 +39,7 @@ def open_sqlite(path: Path, *, read_only: bool, timeout: float) -> Session:
     with explained(label):
         check_log(path.with_name(f"{path.name}-wal"), label)
         connection = _for_reading(path, timeout) if read_only else _for_writing(path, timeout)
-    return Session(connection, FileLocks(path), label, read_only)
+    return StoreSession(connection, FileLocks(path), label, read_only)
 
 
 def _for_writing(path: Path, timeout: float) -> Connection:

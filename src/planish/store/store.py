@@ -19,7 +19,7 @@ from planish.store.records import ResultRow
 from planish.store.rows import result_row, task_row, to_json, trial_row
 from planish.store.schema import claims, results, runs, tasks, trials
 from planish.store.store_reader import Reader
-from planish.store.store_session import Session
+from planish.store.store_session import StoreSession
 
 _ADD = insert(trials)
 _CHANGING = (*RUN[RUN.index("ended") :], "checksum")
@@ -41,7 +41,7 @@ class Store(Reader):
     other. Threads may share a store; processes may not.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: StoreSession) -> None:
         super().__init__(session)
         self._held: dict[str, _Row] = {}
 

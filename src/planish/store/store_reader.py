@@ -26,7 +26,7 @@ from planish.store.rows import (
     trials_from_rows,
 )
 from planish.store.schema import results, runs, tasks, trials
-from planish.store.store_session import Session
+from planish.store.store_session import StoreSession
 
 _Query = Select[*tuple[Any, ...]]
 _RUN, _INDEX, _HASH = (1 + TRIAL.index(name) for name in ("run_id", "index", "candidate_hash"))
@@ -44,7 +44,7 @@ class Reader:
     Threads may share one; processes may not.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: StoreSession) -> None:
         self._session = session
 
     def __enter__(self) -> Self:

@@ -54,7 +54,7 @@ def persist(attempt: Callable[[bool], _T]) -> _T:
         pause, again = min(2 * pause, _PAUSE_MOST_S), True
 
 
-class Session:
+class StoreSession:
     """A connection that threads may share: one transaction at a time.
 
     Args:

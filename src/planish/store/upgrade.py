@@ -8,13 +8,13 @@ from sqlalchemy import Column, Connection, MetaData, String, Table, inspect, tex
 from planish.core import StoreError
 from planish.store.checksums import damaged
 from planish.store.schema import SCHEMA, VERSION_TABLE, metadata
-from planish.store.store_session import Session
+from planish.store.store_session import StoreSession
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 _MIGRATING = 0x706C616F  # a lock beside those of the runs
 
 
-def ensure_schema(session: Session, *, read_only: bool) -> None:
+def ensure_schema(session: StoreSession, *, read_only: bool) -> None:
     """See that the store has this version's schema; a new or old one is given it, all or nothing.
 
     Raises:

@@ -30,7 +30,7 @@ from planish.store import HeldError, Store, store_at
 from planish.store import Run as StoredRun
 from planish.tuning.journal import Journal
 from planish.tuning.progress import Listener, Progress, Silent
-from planish.tuning.run import Run
+from planish.tuning.run import TuningRun
 from planish.tuning.trials import Trials
 
 DEFAULT_BUDGET = Budget(seconds=10)
@@ -146,7 +146,7 @@ def _begin(
     start: Start,
     *,
     compares: bool = True,
-) -> Run:
+) -> TuningRun:
     """Begin a run, or take up the one that began in the same way; its program began to be read at `began`."""
     name, space_name = settings.searcher or level.searchers[0], settings.space or level.spaces[0]
     decides = {k: str(v) for k, v in settings.searcher_options.items()}
@@ -175,7 +175,7 @@ def _begin(
     trials = Trials(store, run_id, level.steps)
     journal = Journal(level, task, settings.seed, store, listener, progress, trials)
     journal.seconds["load"] = progress.loading_s
-    return Run(settings, budget, searcher, factory, start, journal)
+    return TuningRun(settings, budget, searcher, factory, start, journal)
 
 
 def _same_run(

@@ -23,7 +23,7 @@ Ask = Callable[[int], Sequence[Candidate]]
 """Proposes up to so many candidates; none where there is nothing to propose now."""
 
 
-class Loop:
+class SearchLoop:
     """One search.
 
     Answers are told as they come, in any order, and there is no order in which a searcher that keeps to its

@@ -33,7 +33,7 @@ from planish.settings import Settings
 from planish.tuning.claiming import Claims
 from planish.tuning.final import SearchOutcome, finish
 from planish.tuning.journal import Journal
-from planish.tuning.loop import Loop
+from planish.tuning.loop import SearchLoop
 from planish.tuning.spending import Spending
 from planish.tuning.underway import UnderWay
 
@@ -41,7 +41,7 @@ _log = logging.getLogger("planish")
 
 
 @dataclass
-class Run:
+class TuningRun:
     """One search for one task, and what follows it.
 
     Args:
@@ -119,7 +119,7 @@ class Run:
     def _loop(self, executor: Executor, spending: Spending) -> None:
         journal, under_way = self.journal, UnderWay(executor)
         claims = Claims(journal, journal.store, alone=self.settings.remeasure)
-        loop = Loop(self.searcher, under_way, claims, journal, spending)
+        loop = SearchLoop(self.searcher, under_way, claims, journal, spending)
         try:
             if journal.progress.growth is not None or isinstance(self.factory, CanAnchor):
                 self._measure_baseline(loop)  # which has an index too: a proposal's is not its place then
@@ -131,7 +131,7 @@ class Run:
             if isinstance(self.searcher, HasModel):
                 journal.part("search", "model", self.searcher.model_s)
 
-    def _measure_baseline(self, loop: Loop) -> None:
+    def _measure_baseline(self, loop: SearchLoop) -> None:
         """Measure what others are compared with, before there are any.
 
         Raises:

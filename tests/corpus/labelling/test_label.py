@@ -17,7 +17,7 @@ import pytest
 
 from planish.core import PlanishError
 from planish.corpus import SAMPLE, Row
-from planish.corpus.labelling import Label, Plan, build_coreset, label_corpus, most_saving, read_labels
+from planish.corpus.labelling import Label, LabelPlan, build_coreset, label_corpus, most_saving, read_labels
 from planish.corpus.labelling.jobs import Broadcasting
 from planish.corpus.labelling.label_shards import LABELS, read_shard
 from planish.corpus.labelling.labelling_run import LISTS, SEARCHED, Draw
@@ -51,7 +51,7 @@ d:
 declare void @g(ptr)
 declare void @h(i32)
 """
-PLAN = Plan(evaluations=60, give_up=0, lists=3, candidates=5, sample=5, jobs=2)
+PLAN = LabelPlan(evaluations=60, give_up=0, lists=3, candidates=5, sample=5, jobs=2)
 
 
 def _rows(count: int) -> Iterator[Row]:
@@ -86,7 +86,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _write(tmp_path_factory.mktemp("corpus"), 12)
 
 
-def _label(corpus: Path, folder: Path, plan: Plan = PLAN) -> list[Label]:
+def _label(corpus: Path, folder: Path, plan: LabelPlan = PLAN) -> list[Label]:
     label_corpus(corpus, folder, plan, lambda _: None)
     return list(read_labels(folder))
 
@@ -132,7 +132,7 @@ def test_the_same_plan_gives_the_same_labels_however_many_work(
 
 
 def test_a_function_that_no_list_improves_is_given_up(tmp_path: Path) -> None:
-    plan = Plan(evaluations=60, give_up=24, lists=0, functions=30, splits=("train",), jobs=2)
+    plan = LabelPlan(evaluations=60, give_up=24, lists=0, functions=30, splits=("train",), jobs=2)
 
     labels = _label(SAMPLE, tmp_path, plan)
 
@@ -143,8 +143,8 @@ def test_a_function_that_no_list_improves_is_given_up(tmp_path: Path) -> None:
 
 
 def test_a_search_without_the_coreset_does_not_give_up() -> None:
-    assert [Plan().budget.give_up, Plan(coreset=False).budget.give_up] == [24, 0]
-    assert Plan(searcher="random-minimise").budget.give_up == 0
+    assert [LabelPlan().budget.give_up, LabelPlan(coreset=False).budget.give_up] == [24, 0]
+    assert LabelPlan(searcher="random-minimise").budget.give_up == 0
 
 
 def test_labels_made_otherwise_are_not_mixed(corpus: Path, tmp_path: Path) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from planish.corpus.labelling import Effect, summarise
+from planish.corpus.labelling import Saving, summarise
 
-EFFECTS = [Effect("a", 10, 8), Effect("a", 20, 20), Effect("b", 30, 33), Effect("b", 40, 36)]
+EFFECTS = [Saving("a", 10, 8), Saving("a", 20, 20), Saving("b", 30, 33), Saving("b", 40, 36)]
 
 
 def test_the_columns() -> None:
@@ -23,7 +23,7 @@ def test_the_backup_takes_back_what_regressed() -> None:
 
 
 def test_packages_that_gain_alike_leave_no_doubt() -> None:
-    made = summarise([Effect(str(package), 100, 97) for package in range(9)])
+    made = summarise([Saving(str(package), 100, 97) for package in range(9)])
 
     assert made.low == made.high == made.overall == 0.03
 

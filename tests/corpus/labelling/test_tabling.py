@@ -10,7 +10,7 @@ import pytest
 
 from planish.core import PlanishError
 from planish.corpus import SAMPLE, read_corpus
-from planish.corpus.labelling import Bench, Plan, Progress, bench, table_corpus
+from planish.corpus.labelling import LabelBench, LabelPlan, LabelProgress, bench, table_corpus
 from planish.corpus.labelling.cost_rows import CostRows
 from planish.corpus.labelling.drawing import draw_in_turns
 from planish.learn.labels import FAILED, read_costs
@@ -24,21 +24,21 @@ OZ = ("default<Oz>",)
 
 
 @pytest.fixture(scope="module")
-def made() -> Bench:
-    return bench(Plan(functions=6, splits=("train", "test"), jobs=2))
+def made() -> LabelBench:
+    return bench(LabelPlan(functions=6, splits=("train", "test"), jobs=2))
 
 
 @pytest.fixture(scope="module")
-def file(made: Bench, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def file(made: LabelBench, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("costs") / "t.npz"
     table_corpus(SAMPLE, path, made, LISTS, lambda _: None)
     return path
 
 
-def _more(path: Path, made: Bench, functions: int) -> list[Progress]:
-    heard: list[Progress] = []
-    plan = Plan(functions=functions, splits=made.plan.splits, jobs=2)
-    table_corpus(SAMPLE, path, Bench(plan, made.backend), LISTS, heard.append)
+def _more(path: Path, made: LabelBench, functions: int) -> list[LabelProgress]:
+    heard: list[LabelProgress] = []
+    plan = LabelPlan(functions=functions, splits=made.plan.splits, jobs=2)
+    table_corpus(SAMPLE, path, LabelBench(plan, made.backend), LISTS, heard.append)
     return heard
 
 
@@ -64,7 +64,7 @@ def test_a_table_holds_what_lists_give(file: Path) -> None:
 
 
 def test_what_is_known_is_not_run_again(
-    file: Path, made: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    file: Path, made: LabelBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "t.npz"
     path.write_bytes(file.read_bytes())
@@ -77,8 +77,8 @@ def test_what_is_known_is_not_run_again(
     assert path.read_bytes() == whole
 
 
-def test_what_is_done_is_kept_where_it_is_broken_off(made: Bench, tmp_path: Path) -> None:
-    def stop(progress: Progress) -> None:
+def test_what_is_done_is_kept_where_it_is_broken_off(made: LabelBench, tmp_path: Path) -> None:
+    def stop(progress: LabelProgress) -> None:
         if progress.done == 2:
             raise KeyboardInterrupt
 
@@ -89,7 +89,7 @@ def test_what_is_done_is_kept_where_it_is_broken_off(made: Bench, tmp_path: Path
 
 
 def test_a_list_that_fails_has_no_cost(
-    file: Path, made: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    file: Path, made: LabelBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with closing(made.backend.parse("define void @f() { ret void }")) as module:
         kind = type(module)
@@ -107,7 +107,7 @@ def test_a_list_that_fails_has_no_cost(
     assert np.array_equal(table.costs[:, (0, 2)], read_costs(file).costs[:, (0, 2)])
 
 
-def test_a_table_of_other_lists_is_not_added_to(file: Path, made: Bench) -> None:
+def test_a_table_of_other_lists_is_not_added_to(file: Path, made: LabelBench) -> None:
     with pytest.raises(PlanishError, match="was made with other lists"):
         table_corpus(SAMPLE, file, made, LISTS[:2], lambda _: None)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planish.core import Candidate, Step
 from planish.graph.passes import Disable, Offline, Rewrite, selection, selection_of
-from planish.graph.prior import Record, learn_lists, learned_list
+from planish.graph.prior import RidgeRow, learn_lists, learned_list
 from planish.graph.prior.ridge import FAR, effects
 
 GOOD = Rewrite("onnxscript.optimize")
@@ -28,14 +28,14 @@ def candidate(*steps: Step) -> Candidate:
     return selection(rewrites, out, offline=Offline() in steps).candidate
 
 
-def trials(program: str, count: int, seed: int = 0, noise: float = 0.02) -> list[Record]:
+def trials(program: str, count: int, seed: int = 0, noise: float = 0.02) -> list[RidgeRow]:
     """Draw candidates whose steps do what `TRUTH` says."""
     random = np.random.default_rng(seed)
-    records: list[Record] = []
+    records: list[RidgeRow] = []
     for _ in range(count):
         steps = [step for step in TRUTH if random.random() < 0.5]
         change = sum(TRUTH[step] for step in steps) + random.normal(0, noise)
-        records.append(Record(program, ("bert",), candidate(*steps), math.exp(change)))
+        records.append(RidgeRow(program, ("bert",), candidate(*steps), math.exp(change)))
     return records
 
 
@@ -71,10 +71,10 @@ def test_a_list_has_what_helps_and_lacks_what_does_not() -> None:
 
 def test_rewriting_passes_stand_where_they_stood_in_good_lists() -> None:
     records = [
-        Record("a", ("bert",), candidate(FAIR, GOOD), 0.5),
-        Record("a", ("bert",), candidate(FAIR, IDLE, GOOD), 0.6),
-        Record("a", ("bert",), candidate(GOOD), 0.8),
-        Record("a", ("bert",), candidate(FAIR), 0.8),
+        RidgeRow("a", ("bert",), candidate(FAIR, GOOD), 0.5),
+        RidgeRow("a", ("bert",), candidate(FAIR, IDLE, GOOD), 0.6),
+        RidgeRow("a", ("bert",), candidate(GOOD), 0.8),
+        RidgeRow("a", ("bert",), candidate(FAIR), 0.8),
     ]
     chosen = selection_of(learn_lists(records)["bert"].best).rewrites
     assert chosen == (FAIR.name, GOOD.name)
@@ -82,9 +82,9 @@ def test_rewriting_passes_stand_where_they_stood_in_good_lists() -> None:
 
 def test_what_fails_is_not_begun_with() -> None:
     records = [
-        *(Record("a", ("bert",), candidate(IDLE, GOOD), None) for _ in range(3)),
-        Record("a", ("bert",), candidate(IDLE), 0.3),
-        Record("a", ("bert",), candidate(FAIR), 0.8),
+        *(RidgeRow("a", ("bert",), candidate(IDLE, GOOD), None) for _ in range(3)),
+        RidgeRow("a", ("bert",), candidate(IDLE), 0.3),
+        RidgeRow("a", ("bert",), candidate(FAIR), 0.8),
     ]
     known = learn_lists(records)["bert"]
     assert known.effects[IDLE].fails
@@ -93,7 +93,7 @@ def test_what_fails_is_not_begun_with() -> None:
 
 def test_where_nothing_helps_a_network_begins_as_it_is() -> None:
     known = learn_lists(
-        [Record("a", ("gpt",), candidate(SLOW), 1.5), Record("a", ("gpt",), candidate(IDLE), 1.0)]
+        [RidgeRow("a", ("gpt",), candidate(SLOW), 1.5), RidgeRow("a", ("gpt",), candidate(IDLE), 1.0)]
     )
     assert known["gpt"].best == Candidate()
     assert known["gpt"].expected == 1.0
@@ -108,14 +108,14 @@ def test_lists_are_ranked_by_what_is_expected_of_them() -> None:
 
 
 def test_one_lucky_trial_is_not_believed_against_many() -> None:
-    lucky = Record("z", ("bert",), candidate(IDLE), 0.6)
-    known = learn_lists([lucky, *(Record(p, ("bert",), candidate(GOOD), 0.65) for p in "abcdef")])
+    lucky = RidgeRow("z", ("bert",), candidate(IDLE), 0.6)
+    known = learn_lists([lucky, *(RidgeRow(p, ("bert",), candidate(GOOD), 0.65) for p in "abcdef")])
     assert known["bert"].best == candidate(GOOD)
 
 
 def test_a_mixture_counts_for_its_classes_and_is_preferred() -> None:
-    both = Record("a", ("ssd", "resnet"), candidate(GOOD), 0.5)
-    alone = Record("b", ("resnet",), candidate(FAIR), 0.5)
+    both = RidgeRow("a", ("ssd", "resnet"), candidate(GOOD), 0.5)
+    alone = RidgeRow("b", ("resnet",), candidate(FAIR), 0.5)
     lists = learn_lists([both, alone])
     assert set(lists) == {"resnet", "ssd", "resnet+ssd"}
     assert lists["resnet"].models == 2
@@ -130,17 +130,17 @@ def test_a_mixture_counts_for_its_classes_and_is_preferred() -> None:
 
 
 def test_an_outlier_counts_for_no_more_than_what_is_far() -> None:
-    records = [Record("a", ("bert",), candidate(SLOW), 1e9), Record("a", ("bert",), candidate(IDLE), 1.0)]
+    records = [RidgeRow("a", ("bert",), candidate(SLOW), 1e9), RidgeRow("a", ("bert",), candidate(IDLE), 1.0)]
     assert 0 < effects(records)[SLOW].change < FAR
 
 
 def test_no_trials_teach_nothing() -> None:
     assert not learn_lists([])
-    assert learn_lists([Record("a", ("bert",), candidate(GOOD), None)])["bert"].best == Candidate()
+    assert learn_lists([RidgeRow("a", ("bert",), candidate(GOOD), None)])["bert"].best == Candidate()
 
 
 @given(st.permutations(trials("a", 12) + trials("b", 12, 1)))
-def test_the_order_of_trials_does_not_matter(records: list[Record]) -> None:
+def test_the_order_of_trials_does_not_matter(records: list[RidgeRow]) -> None:
     found = learn_lists(records)["bert"]
     expected = learn_lists(trials("a", 12) + trials("b", 12, 1))["bert"]
     assert found.best == expected.best

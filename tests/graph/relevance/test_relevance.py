@@ -20,7 +20,7 @@ from planish.graph.relevance import (
     known_relevance,
     remembered,
 )
-from planish.graph.running import Settings
+from planish.graph.running import SessionSettings
 from planish.graph.source import read_model
 
 
@@ -31,7 +31,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> GraphProgram:
 
 @pytest.fixture(scope="module")
 def found(program: GraphProgram) -> Relevance:
-    examiner = Examiner(program, Settings())
+    examiner = Examiner(program, SessionSettings())
     try:
         return analyse(examiner, patience_s=120.0)
     finally:
@@ -61,7 +61,7 @@ def test_every_pass_is_accounted_for_once(found: Relevance) -> None:
 def test_the_catalogue_has_every_transformer_of_the_runtime(program: GraphProgram) -> None:
     from planish.graph.passes import exclusions, passes_of_kind
 
-    examiner = Examiner(program, Settings())
+    examiner = Examiner(program, SessionSettings())
     there = set(examiner.fired(()))
     examiner.close()
     known = {each.name for each in passes_of_kind("transformer")}
@@ -70,7 +70,7 @@ def test_the_catalogue_has_every_transformer_of_the_runtime(program: GraphProgra
 
 
 def test_without_time_everything_that_may_matter_stays(program: GraphProgram) -> None:
-    examiner = Examiner(program, Settings())
+    examiner = Examiner(program, SessionSettings())
     hasty = analyse(examiner, patience_s=0.0)
     examiner.close()
     assert "onnxscript.fuse_batchnorm_into_conv" in hasty.untried
@@ -80,7 +80,7 @@ def test_without_time_everything_that_may_matter_stays(program: GraphProgram) ->
 
 
 def test_a_process_that_dies_is_a_failure_and_is_started_again(program: GraphProgram) -> None:
-    examiner = Examiner(program, Settings())
+    examiner = Examiner(program, SessionSettings())
     name = examiner.made(())
     child = examiner.pid
     assert child is not None
@@ -94,7 +94,7 @@ def test_a_process_that_dies_is_a_failure_and_is_started_again(program: GraphPro
 
 
 def test_a_process_that_hangs_is_a_failure(program: GraphProgram) -> None:
-    examiner = Examiner(program, Settings(), patience_s=0.001)
+    examiner = Examiner(program, SessionSettings(), patience_s=0.001)
     with pytest.raises(ExaminerError, match="no answer in"):
         examiner.counts(())
     assert examiner.name(["onnxscript.no_op_cast"]) == "fails: onnxscript.no_op_cast"
@@ -102,20 +102,20 @@ def test_a_process_that_hangs_is_a_failure(program: GraphProgram) -> None:
 
 
 def test_what_was_found_is_kept_by_content(program: GraphProgram, tmp_path: Path, found: Relevance) -> None:
-    assert known_relevance(program, Settings()) is None
-    assert remembered(program, Settings(), lambda: found) == found
-    assert known_relevance(program, Settings()) == found
+    assert known_relevance(program, SessionSettings()) is None
+    assert remembered(program, SessionSettings(), lambda: found) == found
+    assert known_relevance(program, SessionSettings()) == found
     other = read_model(write(one_node("Relu"), tmp_path / "other.onnx"), {})
-    assert known_relevance(other, Settings()) is None
+    assert known_relevance(other, SessionSettings()) is None
 
 
 def test_what_was_found_in_a_session_says_nothing_of_one_of_another_level(
     tmp_path: Path, found: Relevance
 ) -> None:
     model = read_model(write(one_node("Relu"), tmp_path / "level.onnx"), {})
-    assert remembered(model, Settings(optimization="none"), lambda: found) == found
-    assert known_relevance(model, Settings()) is None
-    assert known_relevance(model, Settings(cores=2, optimization="none")) == found
+    assert remembered(model, SessionSettings(optimization="none"), lambda: found) == found
+    assert known_relevance(model, SessionSettings()) is None
+    assert known_relevance(model, SessionSettings(cores=2, optimization="none")) == found
 
 
 def test_what_there_was_no_time_for_is_found_out_where_all_is_wanted(
@@ -123,10 +123,10 @@ def test_what_there_was_no_time_for_is_found_out_where_all_is_wanted(
 ) -> None:
     model = read_model(write(one_node("Relu"), tmp_path / "hasty.onnx"), {})
     hasty = replace(found, unknown=1)
-    assert remembered(model, Settings(), lambda: hasty) == hasty
-    assert remembered(model, Settings(), lambda: found) == hasty
-    assert remembered(model, Settings(), lambda: found, complete=True) == found
-    assert remembered(model, Settings(), lambda: hasty, complete=True) == found
+    assert remembered(model, SessionSettings(), lambda: hasty) == hasty
+    assert remembered(model, SessionSettings(), lambda: found) == hasty
+    assert remembered(model, SessionSettings(), lambda: found, complete=True) == found
+    assert remembered(model, SessionSettings(), lambda: hasty, complete=True) == found
 
 
 def test_a_rule_without_which_the_runtime_fails_stays(
@@ -146,7 +146,7 @@ def test_a_rule_without_which_the_runtime_fails_stays(
 
     monkeypatch.setattr(Examiner, "optimised", optimised)
     monkeypatch.setattr(Examiner, "made", made)
-    examiner = Examiner(program, Settings())
+    examiner = Examiner(program, SessionSettings())
     found = analyse(examiner, patience_s=120.0)
     examiner.close()
     assert "ConvAddFusion" in found.runtime
@@ -157,7 +157,7 @@ def test_what_the_installed_runtime_lacks_is_told(
     program: GraphProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Examiner, "fired", _fired)
-    examiner = Examiner(program, Settings())
+    examiner = Examiner(program, SessionSettings())
     older = analyse(examiner, patience_s=0.01)
     examiner.close()
     assert "SkipLayerNormFusion" in older.missing

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from planish.hlo.ir import TensorType
 from planish.hlo.scoring import Prediction, error_of
 from planish.hlo.scoring.race import Race
-from planish.hlo.workload import Call, Labelled
+from planish.hlo.workload import Labelled, RoleCall
 
 BATCH, COUNT = 20, 1000
 
@@ -46,7 +46,7 @@ class Wrong:
 
 def scored(share: float, race: Race | None) -> tuple[float, int]:
     draws = np.random.default_rng(0).permutation(COUNT).astype(np.float32)[:, None] / COUNT
-    call = Call("main", (TensorType((BATCH, 1), "f32"),), ("images",), 0)
+    call = RoleCall("main", (TensorType((BATCH, 1), "f32"),), ("images",), 0)
     labelled = Labelled(draws, np.zeros(COUNT, np.int64))
     module = Wrong(share)
     prediction = Prediction(Knowing(), call, labelled, lambda a, t: error_of(a[0], t[0]))

@@ -15,7 +15,7 @@ from planish.hlo.edits import DeleteOp, ReplaceConstant
 from planish.hlo.evaluator_spec import end_evaluator_spec
 from planish.hlo.level import HloLevel
 from planish.hlo.scored import ScoredProgram
-from planish.hlo.workload import Calls
+from planish.hlo.workload import WorkloadCalls
 from planish.settings import Settings
 from planish.tuning.api import task_of
 
@@ -85,7 +85,7 @@ def test_a_module_is_compared_with_its_own_outputs(several: Path) -> None:
 
 def test_random_inputs_are_the_same_again_and_within_the_table(several: Path) -> None:
     program = load(several, workload="outputs")
-    one, other = (Calls(program.module, program.workload).of("search") for _ in range(2))
+    one, other = (WorkloadCalls(program.module, program.workload).of("search") for _ in range(2))
     assert all((a[i] == b[i]).all() for a, b in zip(one, other, strict=True) for i in range(3))
     ids = np.stack([call[1] for call in one])
     assert ids.dtype == np.int32
@@ -101,7 +101,7 @@ def test_arrays_are_for_all_calls_or_for_each(several: Path) -> None:
     }
     np.savez(several.parent / "in.npz", **arrays)
     program = load(several, workload="outputs", data=str(several.parent / "in.npz"))
-    calls = Calls(program.module, program.workload, at_the_end=True)
+    calls = WorkloadCalls(program.module, program.workload, at_the_end=True)
     assert [*calls.fixed] == [0]
     assert calls.fixed[0].dtype == np.float32
     parts = [calls.of("search"), calls.of("validation"), calls.of("final")]
@@ -112,7 +112,7 @@ def test_arrays_are_for_all_calls_or_for_each(several: Path) -> None:
 
 def test_rows_are_shuffled_with_their_targets() -> None:
     program = load(EXAMPLES / "regression.mlir")
-    calls = Calls(program.module, program.workload)
+    calls = WorkloadCalls(program.module, program.workload)
     with np.load(EXAMPLES / "regression.npz") as found:
         known = dict(zip(map(tuple, found["x"]), map(tuple, found["targets"]), strict=True))
     rows, targets = np.concatenate([call[0] for call in calls.of("search")]), calls.targets("search")

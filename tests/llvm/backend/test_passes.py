@@ -10,7 +10,7 @@ from llvm.backend.samples import SAMPLES
 from planish.llvm.backend import Backend, open_backend
 from planish.llvm.backend import available as backends
 from planish.llvm.backend.lite.reduced.counting import count
-from planish.llvm.passes import Element, available, elements, print_pipeline
+from planish.llvm.passes import PassElement, available, elements, print_pipeline
 
 LISTS = st.lists(st.sampled_from(sorted(elements())), max_size=12)
 OPT_LISTS = [
@@ -47,12 +47,12 @@ def test_whole_back_ends_run_the_catalogue(whole: Backend):
     assert [element.text for element in available(whole)] == list(elements())
 
 
-def reduced_elements() -> tuple[Element, ...]:
+def reduced_elements() -> tuple[PassElement, ...]:
     return available(open_backend("llvmlite-reduced"))
 
 
 @pytest.mark.parametrize("element", reduced_elements(), ids=lambda element: element.text)
-def test_the_reduced_back_end_runs_what_it_says(element: Element):
+def test_the_reduced_back_end_runs_what_it_says(element: PassElement):
     """The public interface's passes, with the parameters that their text names, do as the text does."""
     # Without a size's attributes LLVM's own pipelines for size differ from O2; with them hardly.
     text = {"default<Oz>": "default<O2>", "default<Os>": "default<O2>"}.get(element.text, element.text)

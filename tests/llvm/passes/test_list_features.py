@@ -2,7 +2,7 @@
 
 from planish.llvm.features.autophase import FEATURES
 from planish.llvm.passes import PassSpace, candidate_of, elements
-from planish.llvm.passes.catalogue import Element
+from planish.llvm.passes.catalogue import PassElement
 
 IR = """define i32 @f(i32 %a) {
   %b = add i32 %a, 1
@@ -48,7 +48,7 @@ def test_a_focused_space_tells_the_same() -> None:
 
 
 def test_a_pass_that_is_in_no_catalogue_only_counts() -> None:
-    own = Element("my-pass", "function", 2, "mine")
+    own = PassElement("my-pass", "function", 2, "mine")
     space = PassSpace([own])
     (row,) = space.features([candidate_of(["my-pass", "my-pass"])])
     assert row[0] == 2

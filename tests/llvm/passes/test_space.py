@@ -18,9 +18,9 @@ from planish.core import (
 )
 from planish.llvm.passes import (
     SPACES,
+    ListShape,
     Pass,
     PassSpace,
-    Shape,
     candidate_of,
     elements,
     load_coreset,
@@ -164,8 +164,10 @@ def test_what_the_coreset_holds_often_is_drawn_often() -> None:
 OZ = ("default<Oz>", "loop-fusion")
 
 
-@pytest.mark.parametrize(("shape", "index"), [(Shape(1.0, OZ, "first"), 0), (Shape(1.0, OZ, "last"), -1)])
-def test_an_anchor_stands_in_its_place(shape: Shape, index: int) -> None:
+@pytest.mark.parametrize(
+    ("shape", "index"), [(ListShape(1.0, OZ, "first"), 0), (ListShape(1.0, OZ, "last"), -1)]
+)
+def test_an_anchor_stands_in_its_place(shape: ListShape, index: int) -> None:
     space = PassSpace(FEW, weights={"adce": 1.0}, longest=5, shapes=[shape])
     samples = [passes_of(space.sample(rng(4, i))) for i in range(200)]
     assert {passes[index] for passes in samples} == {"default<Oz>"}, "the other anchor is not of this space"
@@ -174,13 +176,17 @@ def test_an_anchor_stands_in_its_place(shape: Shape, index: int) -> None:
 
 
 def test_an_anchor_stands_anywhere() -> None:
-    space = PassSpace(FEW, weights={"adce": 1.0}, longest=3, shapes=[Shape(1.0, ("default<Oz>",))])
+    space = PassSpace(FEW, weights={"adce": 1.0}, longest=3, shapes=[ListShape(1.0, ("default<Oz>",))])
     samples = {passes_of(space.sample(rng(5, i))) for i in range(200)}
     assert {passes.index("default<Oz>") for passes in samples if len(passes) == 3} == {0, 1, 2}
 
 
 def test_shapes_are_drawn_by_weight_and_need_their_anchors() -> None:
-    shapes = [Shape(1.0, ("gvn",), "first"), Shape(3.0, ("default<Oz>",), "first"), Shape(9.0, ("sink",))]
+    shapes = [
+        ListShape(1.0, ("gvn",), "first"),
+        ListShape(3.0, ("default<Oz>",), "first"),
+        ListShape(9.0, ("sink",)),
+    ]
     space = PassSpace(FEW, weights={"adce": 1.0}, shapes=shapes)
     heads = Counter(passes_of(space.sample(rng(6, i)))[0] for i in range(2_000))
     assert set(heads) == {"gvn", "default<Oz>"}

@@ -13,7 +13,7 @@ from planish.corpus.corpus_reader import read_corpus
 from planish.corpus.labelling.cover import greedy_cover
 from planish.corpus.labelling.jobs import Costing
 from planish.corpus.labelling.label import Label
-from planish.corpus.labelling.label_plan import Bench, Plan, bench
+from planish.corpus.labelling.label_plan import LabelBench, LabelPlan, bench
 from planish.corpus.labelling.label_shards import read_labels
 from planish.corpus.labelling.ranking import Passes
 from planish.corpus.row import Row
@@ -34,7 +34,7 @@ def most_saving(labels: Iterable[Label], count: int) -> list[Passes]:
     return [passes for passes, _ in saved.most_common(count)]
 
 
-def choose(bench: Bench, rows: Iterable[Row], lists: Sequence[Passes], size: int) -> list[Passes]:
+def choose(bench: LabelBench, rows: Iterable[Row], lists: Sequence[Passes], size: int) -> list[Passes]:
     """Choose by greedy cover.
 
     Args:
@@ -50,7 +50,7 @@ def choose(bench: Bench, rows: Iterable[Row], lists: Sequence[Passes], size: int
     return [lists[place] for place in greedy_cover(costs, baseline, size)]
 
 
-def build_coreset(corpus: Path, labels: Path, plan: Plan, size: int) -> dict[str, Any]:
+def build_coreset(corpus: Path, labels: Path, plan: LabelPlan, size: int) -> dict[str, Any]:
     """Choose a coreset from a labelled corpus, on training functions alone.
 
     Args:
@@ -100,7 +100,7 @@ def drawn(rows: Iterable[Row], size: int, seed: int) -> list[Row]:
 
 
 def cost_table(
-    bench: Bench, rows: Iterable[Row], lists: Sequence[Passes]
+    bench: LabelBench, rows: Iterable[Row], lists: Sequence[Passes]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Run each list on each function.
 

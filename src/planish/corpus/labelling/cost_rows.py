@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from planish.core import Executor, Outcome, evaluate
 from planish.corpus.labelling.evaluator import FunctionEvaluator, Values
 from planish.corpus.labelling.function_costs import candidates_of, charge
-from planish.corpus.labelling.label_plan import OBJECTIVES, Bench
+from planish.corpus.labelling.label_plan import OBJECTIVES, LabelBench
 from planish.corpus.labelling.ranking import Passes
 from planish.corpus.row import Row
 from planish.isolation import Watchdog
@@ -33,7 +33,7 @@ class CostRows:
         lists: the lists.
     """
 
-    bench: Bench
+    bench: LabelBench
     lists: Sequence[Passes]
 
     @cached_property

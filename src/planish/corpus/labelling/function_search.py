@@ -17,7 +17,7 @@ _ASKED = 16
 
 
 @dataclass(frozen=True)
-class Budget:
+class FunctionBudget:
     """When the search on a function ends.
 
     Args:
@@ -40,7 +40,7 @@ def search(
     costs: FunctionCosts,
     space: PassSpace,
     objective: Objective,
-    budget: Budget,
+    budget: FunctionBudget,
     seed: int,
     searcher: str = "portfolio",
 ) -> None:
@@ -68,7 +68,7 @@ def shorten(costs: FunctionCosts, space: PassSpace, objective: Objective) -> Non
     best = costs.ranking.best()
     if best is not None:
         rounds = _shortened(space, candidate_of(best[1]))
-        drive(RoundSearcher((objective,), rounds), costs, Budget(costs.ranking.evaluations + 1000))
+        drive(RoundSearcher((objective,), rounds), costs, FunctionBudget(costs.ranking.evaluations + 1000))
 
 
 def _shortened(space: PassSpace, best: Candidate) -> Rounds:
@@ -77,7 +77,7 @@ def _shortened(space: PassSpace, best: Candidate) -> Rounds:
     yield from minimise(space, ledger, best)
 
 
-def drive(searcher: Searcher, costs: FunctionCosts, budget: Budget) -> None:
+def drive(searcher: Searcher, costs: FunctionCosts, budget: FunctionBudget) -> None:
     """Ask and tell until the budget or the search is at its end."""
     end = time.process_time() + budget.seconds
     while (left := budget.left(costs.ranking)) > 0 and time.process_time() < end:

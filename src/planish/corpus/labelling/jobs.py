@@ -8,9 +8,9 @@ from functools import cached_property
 
 from planish.core import Candidate
 from planish.corpus.labelling.function_costs import FunctionCosts, candidates_of
-from planish.corpus.labelling.function_search import Budget, search, shorten
+from planish.corpus.labelling.function_search import FunctionBudget, search, shorten
 from planish.corpus.labelling.label import Label
-from planish.corpus.labelling.label_plan import Bench
+from planish.corpus.labelling.label_plan import LabelBench
 from planish.corpus.labelling.ranking import Passes
 from planish.corpus.row import Row
 from planish.isolation import Watchdog
@@ -25,8 +25,8 @@ class Searching:
         budget: of each function.
     """
 
-    bench: Bench
-    budget: Budget
+    bench: LabelBench
+    budget: FunctionBudget
 
     def __call__(self, row: Row, watchdog: Watchdog) -> Label | None:
         """Label one function; None where LLVM cannot read it, or -Oz fails."""
@@ -49,7 +49,7 @@ class _Listed:
         lists: the lists.
     """
 
-    bench: Bench
+    bench: LabelBench
     lists: Sequence[Passes]
 
     @cached_property

@@ -12,16 +12,16 @@ from typing import Any
 from planish.core import PlanishError
 from planish.corpus.card import CARD, PAGE, card_in
 from planish.corpus.labelling.label import Label
-from planish.corpus.labelling.label_plan import Bench
+from planish.corpus.labelling.label_plan import LabelBench
 from planish.corpus.labelling.label_shards import read_labels
-from planish.corpus.labelling.savings import Effect, Summary, summarise
+from planish.corpus.labelling.savings import Saving, Summary, summarise
 from planish.corpus.manifest import replace_text
 from planish.corpus.markdown import table
 
 _FREQUENT = 30
 
 
-def write_label_card(folder: Path, bench: Bench, command: str) -> dict[str, Any]:
+def write_label_card(folder: Path, bench: LabelBench, command: str) -> dict[str, Any]:
     """Count what was found, and write it for programs and for people.
 
     Raises:
@@ -71,8 +71,8 @@ def _groups(splits: Iterable[str], labels: Sequence[Label]) -> list[tuple[str, S
 
 def _row(name: str, labels: Sequence[Label]) -> dict[str, Any]:
     """Make the two rows of figures 4.5 and 4.6: without -Oz behind the lists, and with it."""
-    alone = summarise(Effect(label.package, label.baseline, label.other) for label in labels)
-    behind = summarise(Effect(label.package, label.baseline, label.best) for label in labels)
+    alone = summarise(Saving(label.package, label.baseline, label.other) for label in labels)
+    behind = summarise(Saving(label.package, label.baseline, label.best) for label in labels)
     return {
         "split": name,
         "unoptimised": sum(label.unoptimised for label in labels),

@@ -10,7 +10,7 @@ from functools import cached_property
 from planish.core import Evaluator, Executor, Objective, unknown, usable_cores
 from planish.corpus.labelling.evaluator import FunctionEvaluator, Values
 from planish.corpus.labelling.function_costs import FunctionCosts
-from planish.corpus.labelling.function_search import Budget
+from planish.corpus.labelling.function_search import FunctionBudget
 from planish.corpus.labelling.ranking import Passes, Ranking
 from planish.corpus.row import SPLITS, Row
 from planish.executors import InlineExecutor
@@ -24,7 +24,7 @@ _SEED_DIGITS = 12
 
 
 @dataclass(frozen=True)
-class Plan:
+class LabelPlan:
     """How functions are labelled.
 
     Args:
@@ -71,10 +71,10 @@ class Plan:
                 raise unknown("unknown split", name, SPLITS)
 
     @property
-    def budget(self) -> Budget:
+    def budget(self) -> FunctionBudget:
         """Of the search on each function."""
         informed = self.coreset and self.searcher == "portfolio"
-        return Budget(self.evaluations, give_up=self.give_up if informed else 0)
+        return FunctionBudget(self.evaluations, give_up=self.give_up if informed else 0)
 
     @property
     def processes(self) -> int:
@@ -83,7 +83,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Bench:
+class LabelBench:
     """What all functions are labelled with; made once, before children are forked.
 
     Args:
@@ -92,7 +92,7 @@ class Bench:
         start: gives what evaluates in a child, beside LLVM.
     """
 
-    plan: Plan
+    plan: LabelPlan
     backend: Backend
     start: Callable[[Evaluator], Executor] = InlineExecutor
 
@@ -141,15 +141,15 @@ class Bench:
         return 32 if lifetime is None else max(1, lifetime // max(1, evaluations))
 
 
-def bench(plan: Plan) -> Bench:
+def bench(plan: LabelPlan) -> LabelBench:
     """Open the back end, and find what it runs before children are forked."""
-    made = Bench(plan, open_backend())
+    made = LabelBench(plan, open_backend())
     _ = made.space, made.baseline
     return made
 
 
 @dataclass(frozen=True)
-class Progress:
+class LabelProgress:
     """How far labelling is.
 
     Args:
@@ -171,4 +171,4 @@ class Progress:
     refused: int
 
 
-Listener = Callable[[Progress], None]
+Listener = Callable[[LabelProgress], None]

@@ -19,7 +19,7 @@ from planish.corpus.labelling.choice import choose, drawn, most_saving
 from planish.corpus.labelling.jobs import Broadcasting, Searching
 from planish.corpus.labelling.label import Label
 from planish.corpus.labelling.label_card import write_label_card
-from planish.corpus.labelling.label_plan import Bench, Listener, Plan, bench
+from planish.corpus.labelling.label_plan import LabelBench, LabelPlan, Listener, bench
 from planish.corpus.labelling.label_shards import LABELS, read_shard, write_labels
 from planish.corpus.labelling.ranking import Passes
 from planish.corpus.labelling.tally import Tally
@@ -36,7 +36,7 @@ _Item = TypeVar("_Item")
 
 
 def label_corpus(
-    corpus: Path, folder: Path, plan: Plan, listener: Listener, command: str = ""
+    corpus: Path, folder: Path, plan: LabelPlan, listener: Listener, command: str = ""
 ) -> dict[str, Any]:
     """Find a good pass list for each function of a corpus, or go on with it.
 
@@ -97,7 +97,7 @@ class Draw:
 class _Run:
     corpus: Path
     folder: Path
-    bench: Bench
+    bench: LabelBench
     draw: Draw
     listener: Listener
 
@@ -189,7 +189,7 @@ def _noted(label: Label | None, refused: Sequence[str]) -> Label | None:
     return replace(label, refused=(*label.refused, *refused)) if label else None
 
 
-def _count(corpus: Path, plan: Plan) -> int:
+def _count(corpus: Path, plan: LabelPlan) -> int:
     """Count the functions, without reading those of a folder."""
     if corpus.is_file():
         return sum(1 for split in plan.splits for _ in read_corpus(corpus, split))
@@ -197,7 +197,7 @@ def _count(corpus: Path, plan: Plan) -> int:
     return sum(splits[name]["functions"] for name in SPLITS if name in plan.splits)
 
 
-def _keep_recipe(folder: Path, corpus: Path, made: Bench, total: int) -> None:
+def _keep_recipe(folder: Path, corpus: Path, made: LabelBench, total: int) -> None:
     """Write what the labels are made with, or see that it is the same as before."""
     recipe = _recipe(corpus, made, total)
     file = folder / RECIPE
@@ -215,7 +215,7 @@ def _keep_recipe(folder: Path, corpus: Path, made: Bench, total: int) -> None:
         raise PlanishError(what, "Label in another folder, or in the same way.")
 
 
-def _recipe(corpus: Path, made: Bench, total: int) -> dict[str, Any]:
+def _recipe(corpus: Path, made: LabelBench, total: int) -> dict[str, Any]:
     """Name all that labels depend on, as JSON gives it back."""
     # How many processes work changes no label.
     plan = {key: value for key, value in asdict(made.plan).items() if key != "jobs"}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 
-class Effect(NamedTuple):
+class Saving(NamedTuple):
     """What became of one function.
 
     Args:
@@ -51,14 +51,14 @@ class Summary:
         return (self.saved - self.lost) / self.baseline if self.baseline else 0.0
 
 
-def summarise(effects: Iterable[Effect], *, backup: bool = False) -> Summary:
+def summarise(effects: Iterable[Saving], *, backup: bool = False) -> Summary:
     """Add up what lists did.
 
     Args:
         effects: of all functions.
         backup: whether -Oz is taken where the list does worse ("-Oz backup", figure 4.6).
     """
-    known = [Effect(e.package, e.baseline, min(e.baseline, e.cost) if backup else e.cost) for e in effects]
+    known = [Saving(e.package, e.baseline, min(e.baseline, e.cost) if backup else e.cost) for e in effects]
     gains = [e.baseline - e.cost for e in known]
     low, high = interval(known)
     return Summary(
@@ -73,7 +73,7 @@ def summarise(effects: Iterable[Effect], *, backup: bool = False) -> Summary:
     )
 
 
-def interval(effects: Sequence[Effect], draws: int = 2000, seed: int = 0) -> tuple[float, float]:
+def interval(effects: Sequence[Saving], draws: int = 2000, seed: int = 0) -> tuple[float, float]:
     """Bootstrap the overall improvement over packages, whose functions are alike and so no free draws.
 
     Returns:

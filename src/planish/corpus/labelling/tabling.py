@@ -12,7 +12,7 @@ from planish.core import PlanishError
 from planish.corpus.folder import ours
 from planish.corpus.labelling.cost_rows import CostRows
 from planish.corpus.labelling.drawing import draw_in_turns
-from planish.corpus.labelling.label_plan import Bench, Listener
+from planish.corpus.labelling.label_plan import LabelBench, Listener
 from planish.corpus.labelling.ranking import Passes
 from planish.corpus.labelling.tally import Tally
 from planish.isolation import forked
@@ -44,7 +44,7 @@ class _File:
 def table_corpus(
     corpus: Path,
     path: Path,
-    bench: Bench,
+    bench: LabelBench,
     lists: Sequence[Passes],
     listener: Listener,
     without: Sequence[str] = (),

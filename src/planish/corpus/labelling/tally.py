@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from planish.corpus.labelling.label import Label
-from planish.corpus.labelling.label_plan import Progress
+from planish.corpus.labelling.label_plan import LabelProgress
 
 
 @dataclass
 class Tally:
-    """Counts the functions of a stage; fields as of `Progress`."""
+    """Counts the functions of a stage; fields as of `LabelProgress`."""
 
     stage: str
     total: int
@@ -44,6 +44,6 @@ class Tally:
         self.refused += refused
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> LabelProgress:
         """Give the state as a listener takes it."""
-        return Progress(**vars(self))
+        return LabelProgress(**vars(self))

@@ -11,7 +11,7 @@ from statistics import fmean
 
 from planish.core import Candidate, Step
 from planish.graph.passes import Disable, Offline, Rewrite, selection
-from planish.graph.prior.ridge import Effect, Record, effects, logarithm
+from planish.graph.prior.ridge import RidgeRow, StepEffect, effects, logarithm
 
 MARGIN = 0.01
 """The least gain for which a step is taken into a list, in the logarithm of the cost."""
@@ -38,7 +38,7 @@ class ClassList:
     name: str
     models: int
     trials: int
-    effects: Mapping[Step, Effect]
+    effects: Mapping[Step, StepEffect]
     ranked: tuple[Candidate, ...]
     expected: float
 
@@ -48,7 +48,7 @@ class ClassList:
         return self.ranked[0]
 
 
-def learn_lists(records: Iterable[Record]) -> Mapping[str, ClassList]:
+def learn_lists(records: Iterable[RidgeRow]) -> Mapping[str, ClassList]:
     """Learn, for each class, which list a new model of it begins with.
 
     A model that is a mixture counts for the mixture, and for each of its classes.
@@ -59,7 +59,7 @@ def learn_lists(records: Iterable[Record]) -> Mapping[str, ClassList]:
     Returns:
         Class to what is known of it.
     """
-    groups: defaultdict[str, list[Record]] = defaultdict(list)
+    groups: defaultdict[str, list[RidgeRow]] = defaultdict(list)
     for record in records:
         for name in {_mixture(record.classes), *record.classes}:
             groups[name].append(record)
@@ -81,7 +81,7 @@ def _mixture(classes: Sequence[str]) -> str:
     return MIXED.join(sorted(classes))
 
 
-def _learnt(name: str, records: Sequence[Record]) -> ClassList:
+def _learnt(name: str, records: Sequence[RidgeRow]) -> ClassList:
     found = effects(records)
     tried = _tried(records)
     promises = _Promises(found, tried)
@@ -94,7 +94,7 @@ def _learnt(name: str, records: Sequence[Record]) -> ClassList:
     return ClassList(name, models, len(records), found, ranked, math.exp(expected[ranked[0]]))
 
 
-def _tried(records: Sequence[Record]) -> Mapping[Candidate, Mapping[str, float]]:
+def _tried(records: Sequence[RidgeRow]) -> Mapping[Candidate, Mapping[str, float]]:
     """Give what each candidate did on each model, averaged over its trials."""
     found: defaultdict[Candidate, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
@@ -110,7 +110,7 @@ def _tried(records: Sequence[Record]) -> Mapping[Candidate, Mapping[str, float]]
 class _Promises:
     """What can be expected of candidates on a model that was not measured yet."""
 
-    found: Mapping[Step, Effect]
+    found: Mapping[Step, StepEffect]
     tried: Mapping[Candidate, Mapping[str, float]]
 
     @cached_property
@@ -132,7 +132,7 @@ class _Promises:
         return (promised + sum(measured.values())) / (2 + len(measured))
 
 
-def _composed(found: Mapping[Step, Effect], tried: Mapping[Candidate, Mapping[str, float]]) -> Candidate:
+def _composed(found: Mapping[Step, StepEffect], tried: Mapping[Candidate, Mapping[str, float]]) -> Candidate:
     """Make a list of all steps that help, each rewriting pass where it stood in the lists that were good."""
     helpful = [e.step for e in found.values() if e.change < -MARGIN and not e.fails]
     rewrites = [step.name for step in helpful if isinstance(step, Rewrite)][:LONGEST]

@@ -13,12 +13,12 @@ from planish.core import Candidate, ProgramError, cache_folder
 from planish.graph.architecture import recognise_file
 from planish.graph.passes import Rewrite, Set, find_pass
 from planish.graph.prior.class_lists import ClassList, learn_lists, learned_list
-from planish.graph.prior.ridge import Record
+from planish.graph.prior.ridge import RidgeRow
 from planish.graph.program import with_own_files
 
 
 @dataclass(frozen=True)
-class Tried:
+class ModelTrials:
     """What was tried on one model.
 
     Args:
@@ -36,23 +36,25 @@ def known_list(
     """Learn from what was tried on other models what a network of some classes begins with.
 
     Args:
-        tried: canonical text of a model to its outcomes, as `Tried` has them.
+        tried: canonical text of a model to its outcomes, as `ModelTrials` has them.
         classes: the network's, the strongest first.
 
     Returns:
         What is known; None where no model of its classes was tried.
     """
-    records = (record for text, outcomes in tried.items() for record in records_of(Tried(text, outcomes)))
+    records = (
+        record for text, outcomes in tried.items() for record in records_of(ModelTrials(text, outcomes))
+    )
     return learned_list(learn_lists(records), classes)
 
 
-def records_of(tried: Tried) -> Iterator[Record]:
+def records_of(tried: ModelTrials) -> Iterator[RidgeRow]:
     """Give the records of a model; none where its file is gone or not this user's: its class is unknown."""
     program = with_own_files(tried.program)
     classes = _classes(Path(program.path), program.digest) if program.path else ()
     for candidate, ratio in tried.outcomes if classes else ():
         if not _was_asked_for(candidate):
-            yield Record(program.digest, classes, candidate, ratio)
+            yield RidgeRow(program.digest, classes, candidate, ratio)
 
 
 def _was_asked_for(candidate: Candidate) -> bool:

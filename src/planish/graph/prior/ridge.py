@@ -25,7 +25,7 @@ OFTEN = 0.5
 
 
 @dataclass(frozen=True)
-class Record:
+class RidgeRow:
     """A trial, as far as learning is concerned.
 
     Args:
@@ -42,7 +42,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Effect:
+class StepEffect:
     """What one step does to the models of a class.
 
     Args:
@@ -65,7 +65,7 @@ class Effect:
         return math.exp(self.change)
 
 
-def effects(records: Iterable[Record]) -> Mapping[Step, Effect]:
+def effects(records: Iterable[RidgeRow]) -> Mapping[Step, StepEffect]:
     """Estimate each step's effect on the models of some records, as if steps did not depend on each other.
 
     Within a model it is a ridge regression of the ratios' logarithms on which steps a candidate has; the
@@ -77,7 +77,7 @@ def effects(records: Iterable[Record]) -> Mapping[Step, Effect]:
     Returns:
         Step to effect, the greatest gain first.
     """
-    by_program: defaultdict[str, list[Record]] = defaultdict(list)
+    by_program: defaultdict[str, list[RidgeRow]] = defaultdict(list)
     for record in records:
         by_program[record.program].append(record)
     sums: defaultdict[Step, list[float]] = defaultdict(lambda: [0.0, 0.0, 0])
@@ -89,10 +89,10 @@ def effects(records: Iterable[Record]) -> Mapping[Step, Effect]:
     counts = Counter(step for record in everything for step in set(record.candidate.steps))
     failing = _failing(everything, counts)
     found = [
-        Effect(step, total / (weight + DOUBT), int(models), counts[step], step in failing)
+        StepEffect(step, total / (weight + DOUBT), int(models), counts[step], step in failing)
         for step, (total, weight, models) in sums.items()
     ]
-    found += [Effect(step, 0.0, 0, counts[step], fails=True) for step in failing if step not in sums]
+    found += [StepEffect(step, 0.0, 0, counts[step], fails=True) for step in failing if step not in sums]
     return {effect.step: effect for effect in sorted(found, key=lambda e: (e.change, str(e.step)))}
 
 
@@ -101,7 +101,7 @@ def logarithm(ratio: float) -> float:
     return max(-FAR, min(FAR, math.log(ratio)))
 
 
-def _of_program(records: Sequence[Record]) -> Mapping[Step, tuple[float, float]]:
+def _of_program(records: Sequence[RidgeRow]) -> Mapping[Step, tuple[float, float]]:
     """Estimate, on one model, each step's change and how much the estimate weighs, from 0 to 1."""
     import numpy as np
 
@@ -130,7 +130,7 @@ def _ridge(has: NDArray[np.float64], changes: NDArray[np.float64]) -> NDArray[np
     return np.asarray(np.linalg.solve(square, has.T @ changes), np.float64)
 
 
-def _failing(records: Sequence[Record], counts: Mapping[Step, int]) -> frozenset[Step]:
+def _failing(records: Sequence[RidgeRow], counts: Mapping[Step, int]) -> frozenset[Step]:
     failed = [record for record in records if record.ratio is None]
     with_it = Counter(step for record in failed for step in set(record.candidate.steps))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from planish.graph.passes import EXACT, passes_of_kind
 from planish.graph.relevance.examiner import Examiner
 from planish.graph.relevance.findings import Rewriting, Runtime
-from planish.graph.relevance.patience import Clock
+from planish.graph.relevance.patience import PatienceClock
 from planish.graph.relevance.relevant import Relevance
 
 PATIENCE_S = 6.0
@@ -28,7 +28,7 @@ def analyse(examiner: Examiner, patience_s: float = PATIENCE_S) -> Relevance:
         examiner: of the model.
         patience_s: seconds of a processor for all.
     """
-    until = Clock(examiner, patience_s)
+    until = PatienceClock(examiner, patience_s)
     found = Rewriting(examiner)
     runtime = Runtime(examiner)
     runtime.look(())

@@ -13,7 +13,7 @@ from typing import Any
 
 from planish.core import PlanishError
 from planish.graph.program import GraphProgram
-from planish.graph.running import Settings
+from planish.graph.running import SessionSettings
 from planish.isolation import ChildProcess, ending_of
 
 PATIENCE_S = 40.0
@@ -36,7 +36,7 @@ class Examiner:
         patience_s: seconds for one answer; by default by the model's size.
     """
 
-    def __init__(self, program: GraphProgram, settings: Settings, patience_s: float = 0.0) -> None:
+    def __init__(self, program: GraphProgram, settings: SessionSettings, patience_s: float = 0.0) -> None:
         self._program, self._settings = program, settings
         self._patience = patience_s or PATIENCE_S + program.size / _PACE
         self._child: _Child | None = None
@@ -123,7 +123,7 @@ class Examiner:
 class _Child:
     """The process, with the folder that it works in; both end with this object."""
 
-    def __init__(self, program: GraphProgram, settings: Settings) -> None:
+    def __init__(self, program: GraphProgram, settings: SessionSettings) -> None:
         child = ChildProcess(
             "planish.graph.relevance.server",
             stdin=subprocess.PIPE,

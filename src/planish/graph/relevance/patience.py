@@ -14,7 +14,7 @@ _BUSY = 2.5
 """On a machine that is busy with other work, so many times as long by the clock."""
 
 
-class Clock:
+class PatienceClock:
     """Tells whether there is time left: by the processor, so that a busy machine leaves nothing out.
 
     Args:

@@ -11,11 +11,11 @@ from planish.graph.installed import versions
 from planish.graph.passes import passes
 from planish.graph.program import GraphProgram
 from planish.graph.relevance.relevant import Relevance
-from planish.graph.running import Settings
+from planish.graph.running import SessionSettings
 from planish.isolation.scratch import write_whole
 
 
-def known_relevance(program: GraphProgram, settings: Settings) -> Relevance | None:
+def known_relevance(program: GraphProgram, settings: SessionSettings) -> Relevance | None:
     """Give what is known of a model, in such a session; None where nothing is."""
     file = _file(program, settings)
     try:
@@ -25,7 +25,11 @@ def known_relevance(program: GraphProgram, settings: Settings) -> Relevance | No
 
 
 def remembered(
-    program: GraphProgram, settings: Settings, find_out: Callable[[], Relevance], *, complete: bool = False
+    program: GraphProgram,
+    settings: SessionSettings,
+    find_out: Callable[[], Relevance],
+    *,
+    complete: bool = False,
 ) -> Relevance:
     """Give what is known of a model; find it out and keep it, where nothing is.
 
@@ -44,7 +48,7 @@ def remembered(
     return found
 
 
-def _file(program: GraphProgram, settings: Settings) -> Path:
+def _file(program: GraphProgram, settings: SessionSettings) -> Path:
     session = (settings.optimization, settings.provider)
     made_by = content_hash(json.dumps([dict(versions()), list(passes()), session]))[:8]
     return cache_folder("graph") / f"{program.digest}-{made_by}.json"

@@ -22,7 +22,7 @@ from planish.graph.evaluator import cage_of
 from planish.graph.program import program_from
 from planish.graph.rewrite_cache import RewriteCache
 from planish.graph.rewriting import identity, node_counts
-from planish.graph.running import Settings, open_session
+from planish.graph.running import SessionSettings, open_session
 from planish.isolation.cage import enter
 from planish.isolation.confinement import die_with_parent, settle
 
@@ -38,7 +38,7 @@ class Examining:
         scratch: a folder for files.
     """
 
-    def __init__(self, workshop: RewriteCache, settings: Settings, scratch: Path) -> None:
+    def __init__(self, workshop: RewriteCache, settings: SessionSettings, scratch: Path) -> None:
         self._workshop, self._settings, self._scratch = workshop, settings, scratch
 
     def name(self, rewrites: Sequence[str]) -> str:
@@ -93,7 +93,7 @@ def main(lifeline: int) -> None:
     os.dup2(2, 1)
     first = json.loads(sys.stdin.readline())
     scratch = Path(first["scratch"])
-    program, settings = program_from(first["program"]), Settings(**first["settings"])
+    program, settings = program_from(first["program"]), SessionSettings(**first["settings"])
     enter(cage_of(program, settings))
     examining: Examining | None = None
     for line in sys.stdin:

@@ -4,9 +4,9 @@ from planish.graph.running.answers import Tolerance, difference, not_finite, tol
 from planish.graph.running.feeds import Feed, labelled, make_feeds
 from planish.graph.running.ort_session import (
     PROVIDERS,
+    ModelSession,
     RefusedError,
-    Session,
-    Settings,
+    SessionSettings,
     open_session,
     weights_of,
 )
@@ -14,9 +14,9 @@ from planish.graph.running.ort_session import (
 __all__ = [
     "PROVIDERS",
     "Feed",
+    "ModelSession",
     "RefusedError",
-    "Session",
-    "Settings",
+    "SessionSettings",
     "Tolerance",
     "difference",
     "labelled",

@@ -35,7 +35,7 @@ class RefusedError(PlanishError):
 
 
 @dataclass(frozen=True)
-class Settings:
+class SessionSettings:
     """How a session runs.
 
     Args:
@@ -53,9 +53,9 @@ class Settings:
     provider: str = "cpu"
 
     @staticmethod
-    def of(cores: int, toolchain: Mapping[str, str]) -> Settings:
+    def of(cores: int, toolchain: Mapping[str, str]) -> SessionSettings:
         """Read the settings that a target names."""
-        return Settings(
+        return SessionSettings(
             cores,
             toolchain.get("optimization", "all"),
             toolchain.get("execution", "sequential"),
@@ -70,7 +70,7 @@ class Settings:
         named = {"optimization": self.optimization, "execution": self.execution, "provider": self.provider}
         return {**named, "arena": arena, "threads": str(self.cores)}
 
-    def having(self, changes: Mapping[str, str]) -> Settings:
+    def having(self, changes: Mapping[str, str]) -> SessionSettings:
         """Give these settings with some changed.
 
         Raises:
@@ -83,11 +83,11 @@ class Settings:
         wanted = {**own, **changes}
         if int(wanted["threads"]) > self.cores:
             raise ScheduleError(f"{wanted['threads']} threads on {self.cores} cores", "See --cores.")
-        return Settings.of(int(wanted["threads"]), wanted)
+        return SessionSettings.of(int(wanted["threads"]), wanted)
 
 
 @dataclass(frozen=True)
-class Session:
+class ModelSession:
     """A model that is ready to run.
 
     Args:
@@ -121,14 +121,14 @@ class Session:
 
 def open_session(
     model: Path,
-    settings: Settings,
+    settings: SessionSettings,
     disabled: Collection[str] = (),
     *,
     as_it_is: bool = False,
     keep: Path | None = None,
     apart: bool = False,
     verbose: bool = False,
-) -> Session:
+) -> ModelSession:
     """Make a session of a model's file.
 
     Args:
@@ -168,7 +168,7 @@ def open_session(
     seconds = time.perf_counter() - start
     if made.get_providers()[0] != providers[0]:  # the runtime takes the next one without a word
         raise RefusedError(f"{providers[0]} does not start here")
-    return Session(made, seconds, has_bfloat16(made))
+    return ModelSession(made, seconds, has_bfloat16(made))
 
 
 def weights_of(kept: Path) -> Path:

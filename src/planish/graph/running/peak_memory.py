@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 from planish.graph.running.feeds import Feed
-from planish.graph.running.ort_session import RefusedError, Settings, open_session
+from planish.graph.running.ort_session import RefusedError, SessionSettings, open_session
 
 _KIB = 1024
 _CALLS = 2
@@ -20,7 +20,7 @@ _PATIENCE_S = 60.0
 
 
 def peak_memory(
-    model: Path, settings: Settings, disabled: Collection[str], feed: Feed, *, as_it_is: bool = False
+    model: Path, settings: SessionSettings, disabled: Collection[str], feed: Feed, *, as_it_is: bool = False
 ) -> float:
     """Give the most memory (MiB) that loading and running a model takes beyond the process's own.
 
@@ -59,7 +59,7 @@ def _main(asked: dict[str, object]) -> float:
     import_module("onnxruntime")  # its own memory is not the model's
     loaded = np.load(str(asked["feed"]))
     feed = {name: loaded[name] for name in loaded.files}
-    settings = Settings(**asked["settings"])  # type: ignore[arg-type]
+    settings = SessionSettings(**asked["settings"])  # type: ignore[arg-type]
     before = _most_kib()
     disabled: list[str] = asked["disabled"]  # type: ignore[assignment]
     session = open_session(Path(str(asked["model"])), settings, disabled, as_it_is=bool(asked["as_it_is"]))

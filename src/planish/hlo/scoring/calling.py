@@ -15,7 +15,7 @@ from planish.hlo.backend.checked_run import held_argument
 from planish.hlo.backend.protocol import Held
 from planish.hlo.scoring.metrics import Metric
 from planish.hlo.scoring.prediction import Errors
-from planish.hlo.workload import Calls, Part
+from planish.hlo.workload import Part, WorkloadCalls
 from planish.measure import Runs, Samples, Timer, repeated
 
 
@@ -31,7 +31,12 @@ class Calling:
     """
 
     def __init__(
-        self, backend: Backend, calls: Calls, parts: tuple[Part, ...], metric: Metric, unchanged: Executable
+        self,
+        backend: Backend,
+        calls: WorkloadCalls,
+        parts: tuple[Part, ...],
+        metric: Metric,
+        unchanged: Executable,
     ) -> None:
         self._backend, self._calls, self._metric = backend, calls, metric
         fixed = {place: self._held(array, place) for place, array in calls.fixed.items()}

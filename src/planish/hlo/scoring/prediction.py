@@ -15,13 +15,13 @@ from planish.hlo.backend.protocol import Held
 from planish.hlo.scoring.metrics import Metric
 from planish.hlo.scoring.not_finite import NotFiniteError
 from planish.hlo.scoring.race import Race
-from planish.hlo.workload import Call, Labelled, Part, Workload, first_parameters
+from planish.hlo.workload import Labelled, Part, RoleCall, Workload, first_parameters
 
 Errors = Mapping[Part, float]
 """The error on each part."""
 
 
-def held_parameters(backend: Backend, workload: Workload, call: Call) -> dict[str, Held]:
+def held_parameters(backend: Backend, workload: Workload, call: RoleCall) -> dict[str, Held]:
     """Copy the parameters that a function starts with to the back end; gives them by name, in order."""
     arrays = first_parameters(workload, call)
     return {
@@ -40,7 +40,7 @@ class Prediction:
         metric: scores answers by labels.
     """
 
-    def __init__(self, backend: Backend, call: Call, examples: Labelled, metric: Metric) -> None:
+    def __init__(self, backend: Backend, call: RoleCall, examples: Labelled, metric: Metric) -> None:
         self._backend, self._call, self._metric = backend, call, metric
         self._labels = examples.labels
         self.batches = [self._held(images) for images in _batches(examples.images, call.batch)]

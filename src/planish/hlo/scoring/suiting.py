@@ -11,7 +11,7 @@ from planish.core import ProgramError
 from planish.hlo.ir import TensorType
 from planish.hlo.program import Program
 from planish.hlo.scoring.metrics import check_targets
-from planish.hlo.workload import Calls, Parts, Workload, first_parameters, fit, labels_as
+from planish.hlo.workload import Parts, Workload, WorkloadCalls, first_parameters, fit, labels_as
 from planish.hlo.workload.metric import compares_outputs, top_of
 
 
@@ -29,7 +29,7 @@ def check_suits(program: Program, workload: Workload) -> None:
                 f"'{workload.metric}' of {fitted.classes} classes is never wrong", "Take fewer."
             )
         return
-    calls = Calls(program, workload)
+    calls = WorkloadCalls(program, workload)
     shape, targets = calls.answer_shape("search"), calls.targets("search")
     if targets is not None:
         check_targets(workload, shape, targets)
@@ -41,7 +41,7 @@ def check_suits(program: Program, workload: Workload) -> None:
 def first_call(program: Program, workload: Workload) -> tuple[tuple[TensorType, ...], list[NDArray[Any]]]:
     """Give the types of a function's arguments, and arrays for them, of the search's first examples."""
     if workload.inputs is not None:
-        calls = Calls(program, workload)
+        calls = WorkloadCalls(program, workload)
         found = calls.fixed | calls.of("search")[0]
         return calls.takes.arguments, [found[place] for place in range(len(found))]
     fitted = fit(program, workload)

@@ -13,7 +13,7 @@ from planish.hlo.backend.checked_run import held_argument
 from planish.hlo.backend.protocol import Held
 from planish.hlo.scoring.metrics import metric_of
 from planish.hlo.scoring.prediction import Errors, Prediction, held_parameters
-from planish.hlo.workload import Call, Fitted, Part, Parts, Workload, labels_as
+from planish.hlo.workload import Fitted, Part, Parts, RoleCall, Workload, labels_as
 from planish.measure import Runs, Samples, Timer
 
 
@@ -106,7 +106,7 @@ class Course:
     """
 
     def __init__(
-        self, step: Executable, call: Call, first: Sequence[Held], batches: Sequence[tuple[Held, Held]]
+        self, step: Executable, call: RoleCall, first: Sequence[Held], batches: Sequence[tuple[Held, Held]]
     ) -> None:
         assert call.labels is not None
         self.parameters = list(first)
@@ -149,7 +149,7 @@ def batch_order(batches: int, epochs: int, seed: int) -> NDArray[np.int64]:
 
 
 def _held_batches(
-    backend: Backend, call: Call, examples: Parts, order: NDArray[np.int64]
+    backend: Backend, call: RoleCall, examples: Parts, order: NDArray[np.int64]
 ) -> list[tuple[Held, Held]]:
     """Copy each batch that is needed to the back end, once; gives those of each step."""
     assert call.labels is not None

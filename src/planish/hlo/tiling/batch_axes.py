@@ -14,7 +14,7 @@ Value = ir.Value[Any]
 
 
 @dataclass(frozen=True)
-class Batch:
+class FunctionBatch:
     """A function's batch.
 
     Args:
@@ -30,7 +30,7 @@ class Batch:
     operands: Sequence[Axes]
 
 
-def batch_of(block: ir.Block) -> Batch:
+def batch_of(block: ir.Block) -> FunctionBatch:
     """Find the batch of a function.
 
     It lies along the first dimension of one input or of several. What is tried first is as long as the first
@@ -65,10 +65,10 @@ def _possible(block: ir.Block) -> Iterator[Sequence[Value]]:
             yield from ([argument] for argument in found)
 
 
-def _followed(block: ir.Block, arguments: Sequence[Value]) -> Batch:
+def _followed(block: ir.Block, arguments: Sequence[Value]) -> FunctionBatch:
     """Follow some inputs through the function."""
     axes = dict.fromkeys(arguments, 0)
-    batch = Batch(shape_of(arguments[0])[0], axes, operations := [], operands := list[Axes]())
+    batch = FunctionBatch(shape_of(arguments[0])[0], axes, operations := [], operands := list[Axes]())
     for op in map(_operation, list(block.operations)[:-1]):
         given = [axes.get(operand) for operand in op.operands]
         if any(value in axes for inner in walk(op)[1:] for value in inner.operands):

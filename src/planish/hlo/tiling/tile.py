@@ -6,7 +6,7 @@ from planish.hlo.ir import TensorType, ir, mlir_type
 from planish.hlo.ir.mlir_context import stablehlo
 from planish.hlo.ir.uids import UID
 from planish.hlo.tiling.axes import Axes, integers, type_of
-from planish.hlo.tiling.batch_axes import Batch, Value
+from planish.hlo.tiling.batch_axes import FunctionBatch, Value
 
 
 class Tile:
@@ -18,7 +18,7 @@ class Tile:
         examples: how many they are.
     """
 
-    def __init__(self, batch: Batch, first: int, examples: int) -> None:
+    def __init__(self, batch: FunctionBatch, first: int, examples: int) -> None:
         self._batch, self._first, self._examples = batch, first, examples
         self._parts: dict[tuple[Value, int], Value] = {}
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from planish.core import ScheduleError
 from planish.hlo.ir import UID, functions, ir, set_uid, uid_of, walk
 from planish.hlo.ir.mlir_context import stablehlo
-from planish.hlo.tiling.batch_axes import Batch, Value, batch_of
+from planish.hlo.tiling.batch_axes import FunctionBatch, Value, batch_of
 from planish.hlo.tiling.tile import Tile
 
 
@@ -50,7 +50,7 @@ def tiled(root: ir.Operation, function: str, examples: int) -> ir.Operation:
     return copy
 
 
-def _in_tiles(batch: Batch, results: Sequence[Value], examples: int) -> list[Value]:
+def _in_tiles(batch: FunctionBatch, results: Sequence[Value], examples: int) -> list[Value]:
     """Compute all tiles, and put their results together."""
     parts: list[list[Value]] = [[] for _ in results]
     for first in range(0, batch.size, examples):

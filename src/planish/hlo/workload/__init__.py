@@ -1,9 +1,9 @@
 """Workloads: with which data a module is run, and how its answers are scored."""
 
-from planish.hlo.workload.argument_roles import Call, Fitted, fit
-from planish.hlo.workload.module_calls import Calls
+from planish.hlo.workload.argument_roles import Fitted, RoleCall, fit
+from planish.hlo.workload.module_calls import WorkloadCalls
 from planish.hlo.workload.shaping import first_parameters, labels_as
-from planish.hlo.workload.spec import Data, File, Images, Inputs, Split, Training, Workload
+from planish.hlo.workload.spec import Data, ExampleSplit, File, Images, Inputs, Training, Workload
 from planish.hlo.workload.split_examples import Labelled, Part, Parts
 from planish.hlo.workload.tables import workload_from
 from planish.hlo.workload.workload_files import (
@@ -15,9 +15,8 @@ from planish.hlo.workload.workload_files import (
 )
 
 __all__ = [
-    "Call",
-    "Calls",
     "Data",
+    "ExampleSplit",
     "File",
     "Fitted",
     "Images",
@@ -25,9 +24,10 @@ __all__ = [
     "Labelled",
     "Part",
     "Parts",
-    "Split",
+    "RoleCall",
     "Training",
     "Workload",
+    "WorkloadCalls",
     "beside",
     "first_parameters",
     "fit",

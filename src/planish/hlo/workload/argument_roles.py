@@ -12,7 +12,7 @@ from planish.hlo.workload.spec import Workload
 
 
 @dataclass(frozen=True)
-class Call:
+class RoleCall:
     """What the arguments of a function are.
 
     Args:
@@ -54,8 +54,8 @@ class Fitted:
         classes: how many numbers it gives for an image.
     """
 
-    evolved: Call
-    predict: Call
+    evolved: RoleCall
+    predict: RoleCall
     classes: int
 
 
@@ -78,11 +78,13 @@ def fit(program: Program, workload: Workload) -> Fitted:
     return Fitted(step, predict, _classes(predict, found))
 
 
-def _call(program: Program, function: str, images: str, labels: str) -> tuple[Call, Signature]:
+def _call(program: Program, function: str, images: str, labels: str) -> tuple[RoleCall, Signature]:
     found = signature(program, function)
     names = tuple(name or f"argument {i}" for i, name in enumerate(found.names))
     place = _place(names, images, function)
-    call = Call(function, found.arguments, names, place, _place(names, labels, function) if labels else None)
+    call = RoleCall(
+        function, found.arguments, names, place, _place(names, labels, function) if labels else None
+    )
     shape = call.arguments[place].shape
     if len(shape) < 2 or shape[0] < 1:
         what = f"the images of '{function}' are {call.arguments[place]}"
@@ -99,7 +101,7 @@ def _place(names: tuple[str, ...], wanted: str, function: str) -> int:
     return names.index(wanted)
 
 
-def _check_labels(step: Call) -> None:
+def _check_labels(step: RoleCall) -> None:
     assert step.labels is not None
     type_ = step.arguments[step.labels]
     if type_.shape[:1] != (step.batch,) or len(type_.shape) > 2 or not type_.plain:
@@ -107,7 +109,7 @@ def _check_labels(step: Call) -> None:
         raise ProgramError(what, "They are one number, or one row, for each image.")
 
 
-def _check_results(step: Call, results: Signature) -> None:
+def _check_results(step: RoleCall, results: Signature) -> None:
     for place, (name, type_) in enumerate(step.types().items()):
         given = results.results[place] if place < len(results.results) else "missing"
         if given != type_:
@@ -115,7 +117,7 @@ def _check_results(step: Call, results: Signature) -> None:
             raise ProgramError(what, "A step gives the new parameters first, in the order of the arguments.")
 
 
-def _check_shared(step: Call, predict: Call) -> None:
+def _check_shared(step: RoleCall, predict: RoleCall) -> None:
     known = step.types()
     for name, type_ in predict.types().items():
         if known.get(name) != type_:
@@ -125,7 +127,7 @@ def _check_shared(step: Call, predict: Call) -> None:
             raise ProgramError(what, "It takes parameters of the same names and types, and images.")
 
 
-def _classes(predict: Call, found: Signature) -> int:
+def _classes(predict: RoleCall, found: Signature) -> int:
     first = found.results[0] if found.results else None
     if first is None or len(first.shape) != 2 or first.shape[0] != predict.batch or "f" not in first.element:
         what = f"'{predict.function}' gives {first or 'nothing'}, beside a batch of {predict.batch} images"

@@ -23,7 +23,7 @@ Arguments = dict[int, NDArray[Any]]
 """Arrays by the positions of the arguments."""
 
 
-class Calls:
+class WorkloadCalls:
     """The calls of a workload.
 
     Args:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from planish.core import ProgramError, TargetError, did_you_mean, unnamed
 from planish.hlo.backend.element_types import numpy_type
 from planish.hlo.ir import TensorType
-from planish.hlo.workload.argument_roles import Call
+from planish.hlo.workload.argument_roles import RoleCall
 from planish.hlo.workload.data import digest_of
 from planish.hlo.workload.spec import File, Images, Workload
 
@@ -57,7 +57,7 @@ def labels_as(labels: NDArray[np.int64], type_: TensorType) -> NDArray[Any]:
     return np.eye(type_.shape[1], dtype=numpy_type(type_.element))[labels]
 
 
-def first_parameters(workload: Workload, call: Call) -> list[NDArray[Any]]:
+def first_parameters(workload: Workload, call: RoleCall) -> list[NDArray[Any]]:
     """Give the parameters that a function starts with, in the order of its arguments.
 
     They are those of the weights' file. Without it matrices are normal, with a variance of 2 over the number

@@ -3,7 +3,7 @@
 from planish.learn.cost.combined import Combined
 from planish.learn.cost.cost_rows import dataset_of
 from planish.learn.cost.ensemble import ACQUISITIONS, Bootstrap, acquire
-from planish.learn.cost.evaluation_shares import Allocation
+from planish.learn.cost.evaluation_shares import EvaluationShares
 from planish.learn.cost.gate import Gate, load_gate, shipped_gate, train_gate, write_gate
 from planish.learn.cost.model import CostModel, Dataset, Decides, LocalModel, Prediction
 from planish.learn.cost.model_files import load_model, suffix_of, write_model
@@ -15,13 +15,13 @@ from planish.learn.cost.xgboosted import XgboostTrees, can_grow
 
 __all__ = [
     "ACQUISITIONS",
-    "Allocation",
     "BoostedTrees",
     "Bootstrap",
     "Combined",
     "CostModel",
     "Dataset",
     "Decides",
+    "EvaluationShares",
     "Gate",
     "LocalModel",
     "Prediction",

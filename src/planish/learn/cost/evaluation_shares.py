@@ -13,7 +13,7 @@ _LEAST = 1e-9
 """Where nothing at all is expected of lists, they are still run, after all others."""
 
 
-class Allocation:
+class EvaluationShares:
     """Says on which function the next list is worth most.
 
     On each function lists are run in their order. A function is worth the greatest mean gain of some of its

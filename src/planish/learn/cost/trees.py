@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from planish.learn.cost.grow import Grower, Ints, Mask
 from planish.learn.cost.model import Dataset, Floats, Prediction
-from planish.learn.cost.walk import Walk
+from planish.learn.cost.walk import TreeWalk
 
 _LEARNT = ("start", "features", "thresholds", "leaves")
 
@@ -48,7 +48,7 @@ class BoostedTrees:
     features: NDArray[np.int16] = field(init=False)
     thresholds: Floats = field(init=False)
     leaves: NDArray[np.float16] | Floats = field(init=False)
-    _walk: Walk | None = field(init=False, default=None, repr=False, compare=False)
+    _walk: TreeWalk | None = field(init=False, default=None, repr=False, compare=False)
 
     def fit(self, data: Dataset) -> None:
         """Learn, in place of what was learnt before."""
@@ -70,7 +70,7 @@ class BoostedTrees:
     def predict(self, features: Floats) -> Prediction:
         """Expect the targets of (n, width) features."""
         if self._walk is None:
-            self._walk = Walk(self.features, self.thresholds)
+            self._walk = TreeWalk(self.features, self.thresholds)
         parts = [self._sum(leaf) for leaf in self._walk.leaves(features)]
         return Prediction(np.concatenate(parts) if parts else np.empty((0, len(self.start)), np.float32))
 

@@ -19,7 +19,7 @@ ROWS = 256
 """As many at a time that the answers stay in a cache of a megabyte or two."""
 
 
-class Walk:
+class TreeWalk:
     """The questions of some trees, each once.
 
     Args:

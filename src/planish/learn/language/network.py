@@ -63,7 +63,7 @@ class ReaderShape:
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedRows:
     """Observations without what nobody reads.
 
     Args:
@@ -79,7 +79,7 @@ class Packed:
     counts: Floats
 
 
-def packed(shape: ReaderShape, observed: NDArray[np.integer]) -> Packed:
+def packed(shape: ReaderShape, observed: NDArray[np.integer]) -> PackedRows:
     """Leave out padding, as far as all programs have it, and count."""
     there = observed[:, :, 0] > 0
     longest = max(1, int(there.sum(axis=1).max()))
@@ -92,7 +92,7 @@ def packed(shape: ReaderShape, observed: NDArray[np.integer]) -> Packed:
     part = rows[programs, places, 0] - 1
     np.add.at(counts, (programs[:, None], part[:, None], words[programs, places]), 1)
     shares = (np.log1p(counts) / 4).reshape(len(rows), -1)
-    return Packed(words, order, parts, shares.astype(np.float32))
+    return PackedRows(words, order, parts, shares.astype(np.float32))
 
 
 def outputs(
@@ -104,7 +104,7 @@ def outputs(
         xp: `numpy` or `torch`.
         shape: of the network.
         parameters: as `ReaderShape.parameters` has them.
-        given: what `Packed` holds, in its order.
+        given: what `PackedRows` holds, in its order.
     """
     words, places, parts, counts = given
     there = parts.sum(axis=-1, keepdims=True)

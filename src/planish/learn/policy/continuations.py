@@ -31,7 +31,7 @@ Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Lessons:
+class StateLessons:
     """What a network learns from: a row for each state.
 
     Args:
@@ -54,7 +54,7 @@ class Lessons:
 
 def read_lessons(
     store: Reader, level: Level[Any], space_name: str = "", told: Callable[[str], None] = lambda _: None
-) -> Lessons:
+) -> StateLessons:
     """Read from a store what is known of a level's programs in a space of numbered actions.
 
     Args:
@@ -87,7 +87,7 @@ def read_lessons(
         )
     observed, left, behind = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     groups = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
-    return Lessons(observed, left, behind, groups, programs, space)
+    return StateLessons(observed, left, behind, groups, programs, space)
 
 
 class _Known:

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from planish.core import PlanishError
-from planish.learn.policy.continuations import SHARPNESS, STEPS, Lessons
+from planish.learn.policy.continuations import SHARPNESS, STEPS, StateLessons
 from planish.learn.policy.network import Shape, scaled, scores
 from planish.learn.policy.saved import SavedPolicy
 
@@ -40,7 +40,7 @@ class Epoch:
 
 
 def imitate(
-    lessons: Lessons,
+    lessons: StateLessons,
     level: str,
     name: str,
     *,
@@ -96,7 +96,7 @@ class _Training:
         seed: of the first weights and of the order.
     """
 
-    def __init__(self, lessons: Lessons, shape: Shape, epochs: int, seed: int) -> None:
+    def __init__(self, lessons: StateLessons, shape: Shape, epochs: int, seed: int) -> None:
         torch.manual_seed(seed)
         self._shape, self._parameters = shape, _first(shape)
         self._inputs = torch.from_numpy(scaled(lessons.observed, lessons.left))
@@ -152,6 +152,6 @@ def _first(shape: Shape) -> dict[str, torch.Tensor]:
     return found
 
 
-def _held(lessons: Lessons) -> NDArray[np.bool_]:
+def _held(lessons: StateLessons) -> NDArray[np.bool_]:
     names = [int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) for text in lessons.programs]
     return np.array([name % HELD == 0 for name in names], bool)[lessons.groups]

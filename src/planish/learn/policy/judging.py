@@ -9,7 +9,7 @@ import numpy as np
 from planish.learn.language import Lessons as ListLessons
 from planish.learn.language import ReaderShape, expected
 from planish.learn.language.network import HEADS
-from planish.learn.policy.continuations import Lessons
+from planish.learn.policy.continuations import StateLessons
 from planish.learn.policy.network import Shape, scaled, scores
 from planish.learn.policy.saved import SavedPolicy
 
@@ -18,7 +18,7 @@ ROWS = 4096
 """States that the network is asked about at once."""
 
 
-def judge_steps(policy: SavedPolicy, lessons: Lessons) -> dict[str, float]:
+def judge_steps(policy: SavedPolicy, lessons: StateLessons) -> dict[str, float]:
     """Tell what the action that a policy prefers in a state is worth; unknown actions are not chosen.
 
     Args:

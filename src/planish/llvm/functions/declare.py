@@ -6,7 +6,7 @@ import re
 
 from planish.llvm.backend.protocol import IRError
 from planish.llvm.functions.ir_syntax import NAME, PRINT_FIRST, QUOTED, closing, items, type_end
-from planish.llvm.functions.statements import Statement
+from planish.llvm.functions.statements import ModuleStatement
 
 LINKAGES = (
     "private|internal|available_externally|linkonce|weak|common|appending|extern_weak|linkonce_odr|weak_odr"
@@ -34,7 +34,7 @@ def taken(text: str) -> set[str]:
     return set(_TAKEN.findall(text)) if "blockaddress(" in text else set()
 
 
-def declaration(statement: Statement, owner: str) -> str:
+def declaration(statement: ModuleStatement, owner: str) -> str:
     """Write what a function needs to know of another one, or of a global.
 
     A definition becomes a declaration, an alias one of its type. A global becomes external, with its type;
@@ -68,7 +68,7 @@ def global_head(text: str) -> tuple[re.Match[str], int]:
     return found, type_end(text, found.end())
 
 
-def _declare(statement: Statement) -> str:
+def _declare(statement: ModuleStatement) -> str:
     header = statement.text.partition("\n")[0]
     opening = header.index(f"{statement.name}(") + len(statement.name)
     end = closing(header, opening)

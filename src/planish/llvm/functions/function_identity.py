@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from planish.core.canonical import content_hash
 from planish.llvm.functions.ir_syntax import NAME, QUOTED, reachable, references
-from planish.llvm.functions.statements import Statement, statements
+from planish.llvm.functions.statements import ModuleStatement, statements
 
 _TOKEN = re.compile(rf"^(?P<label>{NAME}):|[@%]{NAME}|[#!]\d+|{QUOTED}", re.MULTILINE | re.ASCII)
 
@@ -32,7 +32,7 @@ def identity(text: str) -> str:
     return content_hash("\n".join(_canonical(list(statements(text)))))
 
 
-def _canonical(read: list[Statement]) -> Iterator[str]:
+def _canonical(read: list[ModuleStatement]) -> Iterator[str]:
     """Write the statements that matter with canonical names, in the order of first use."""
     known = {s.name: s for s in read if s.name and s.kind != "define"}
     defined = [s for s in read if s.kind == "define"]
@@ -45,7 +45,7 @@ def _canonical(read: list[Statement]) -> Iterator[str]:
         yield _TOKEN.sub(lambda found: _name(found[0], known, given, given), known[name].text)
 
 
-def _function(text: str, known: dict[str, Statement], given: dict[str, str]) -> str:
+def _function(text: str, known: dict[str, ModuleStatement], given: dict[str, str]) -> str:
     """Rename in a definition, whose local names are its own."""
     local: dict[str, str] = {}
     header, _, body = text.partition("\n")
@@ -61,7 +61,7 @@ def _function(text: str, known: dict[str, Statement], given: dict[str, str]) -> 
     return f"{_TOKEN.sub(renamed, ' ' + header)}\n{_TOKEN.sub(renamed, body).lstrip()}"
 
 
-def _name(token: str, known: dict[str, Statement], given: dict[str, str], local: dict[str, str]) -> str:
+def _name(token: str, known: dict[str, ModuleStatement], given: dict[str, str], local: dict[str, str]) -> str:
     if token[0] == '"':
         return token
     if token[0] == "%" and token not in known:
@@ -71,7 +71,7 @@ def _name(token: str, known: dict[str, Statement], given: dict[str, str], local:
     return given[token]
 
 
-def _counts(token: str, known: dict[str, Statement]) -> bool:
+def _counts(token: str, known: dict[str, ModuleStatement]) -> bool:
     """Tell whether the name itself matters: that of something outside the module."""
     if token[0] != "@":
         return False

@@ -9,7 +9,7 @@ from planish.llvm.functions.attached import binding
 from planish.llvm.functions.debug import without_debug
 from planish.llvm.functions.declare import COMDAT, VISIBILITIES, global_head, without_home
 from planish.llvm.functions.ir_syntax import NAME, QUOTED, reachable, references
-from planish.llvm.functions.statements import Statement, statements
+from planish.llvm.functions.statements import ModuleStatement, statements
 
 _LINKED = "private|internal|available_externally|linkonce_odr|weak_odr|linkonce|weak|common"
 _HEAD = re.compile(
@@ -65,7 +65,7 @@ def normalise(text: str, *, alignment: bool = True, noundef: bool = True) -> str
     return result if alignment else _ALIGN.sub(r"\1", result)
 
 
-def _statement(statement: Statement, calls: Mapping[str, str], definitions: Mapping[str, str]) -> str:
+def _statement(statement: ModuleStatement, calls: Mapping[str, str], definitions: Mapping[str, str]) -> str:
     """Normalise one statement; empty when it goes."""
     text = statement.text
     if statement.kind == "define":
@@ -104,7 +104,7 @@ def _attached(text: str, groups: Mapping[str, str]) -> str:
     return _ATTACHED.sub(lambda found: found[1] or groups.get(found[2], ""), text)
 
 
-def _operands(read: list[Statement], kept: list[str]) -> list[str]:
+def _operands(read: list[ModuleStatement], kept: list[str]) -> list[str]:
     """List the metadata that instructions still have as operands."""
     if not any("metadata !" in text for text in kept):
         return []

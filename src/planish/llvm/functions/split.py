@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from planish.llvm.functions.debug import without_debug
 from planish.llvm.functions.declare import COMDAT, LINKAGES, declaration, taken
 from planish.llvm.functions.ir_syntax import QUOTED, reachable, references
-from planish.llvm.functions.statements import Kind, Statement, statements
+from planish.llvm.functions.statements import Kind, ModuleStatement, statements
 
 _ORDER: tuple[Kind, ...] = ("type", "global", "declare", "define", "attributes", "metadata")
 _LINKAGE = re.compile(rf"^define (?:{LINKAGES}) ")
@@ -18,7 +18,7 @@ _COMDAT = re.compile(rf"({QUOTED})|{COMDAT}")
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class SplitFunction:
     """One function as a program.
 
     Args:
@@ -30,7 +30,7 @@ class Function:
     text: str
 
 
-def split_module(text: str, skipped: Counter[str] | None = None) -> Iterator[Function]:
+def split_module(text: str, skipped: Counter[str] | None = None) -> Iterator[SplitFunction]:
     """Split a module into modules of one function each, in the order of the definitions.
 
     Each holds one definition, made external, and what it refers to, in the order of first use: struct
@@ -53,7 +53,7 @@ def split_module(text: str, skipped: Counter[str] | None = None) -> Iterator[Fun
             if skipped is not None:
                 skipped[reason] += 1
             continue
-        yield Function(function.name[1:].strip('"'), module.alone(function))
+        yield SplitFunction(function.name[1:].strip('"'), module.alone(function))
 
 
 @dataclass(slots=True)
@@ -70,9 +70,9 @@ class _Module:
     """A module's statements by name; how others see one is worked out when it is first needed."""
 
     text: str
-    functions: list[Statement] = field(init=False, default_factory=list[Statement])
+    functions: list[ModuleStatement] = field(init=False, default_factory=list[ModuleStatement])
     header: list[str] = field(init=False, default_factory=list[str])
-    named: dict[str, Statement] = field(init=False, default_factory=dict[str, Statement])
+    named: dict[str, ModuleStatement] = field(init=False, default_factory=dict[str, ModuleStatement])
     parts: dict[str, _Part] = field(init=False, default_factory=dict[str, _Part])
 
     def __post_init__(self) -> None:
@@ -84,12 +84,12 @@ class _Module:
             if statement.name and statement.kind != "other":
                 self.named[statement.name] = statement
 
-    def bound(self, function: Statement) -> str:
+    def bound(self, function: ModuleStatement) -> str:
         """Tell why a function cannot stand alone; empty when it can."""
         others = taken(function.text) - {function.name}
         return "it takes the address of another function's block" if others else ""
 
-    def alone(self, function: Statement) -> str:
+    def alone(self, function: ModuleStatement) -> str:
         """Write the module that holds one function."""
         own = without_debug(_at_home(function.text))
         reached = self._reach(function.name, own)
@@ -123,7 +123,7 @@ class _Module:
         return part
 
 
-def _part(statement: Statement, owner: str) -> _Part:
+def _part(statement: ModuleStatement, owner: str) -> _Part:
     text = statement.text
     if statement.kind in ("define", "declare", "global"):
         text = declaration(statement, owner)

@@ -29,7 +29,7 @@ _GROUP = re.compile(r"#\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class ModuleStatement:
     """One statement at the top of a module, with the text that LLVM prints for it.
 
     Args:
@@ -43,7 +43,7 @@ class Statement:
     text: str
 
 
-def statements(text: str) -> Iterator[Statement]:
+def statements(text: str) -> Iterator[ModuleStatement]:
     """Read a module.
 
     Args:
@@ -60,7 +60,7 @@ def statements(text: str) -> Iterator[Statement]:
             if kind == "define":
                 end = _body_end(text, at, end)
             statement = text[at:end].rstrip()
-            yield Statement(kind, _name(kind, statement), statement)
+            yield ModuleStatement(kind, _name(kind, statement), statement)
         at = end + 1
 
 

@@ -17,9 +17,9 @@ from planish.isolation.cage import enter
 from planish.llvm.backend import open_backend
 from planish.llvm.execution import (
     CLOCKS,
-    Answer,
     EndedError,
     NotRunnableError,
+    RunAnswer,
     Runner,
     compile_harness,
     find_linker,
@@ -63,7 +63,7 @@ class Bench:
 
     running: Running
     baseline: bytes
-    expected: Answer
+    expected: RunAnswer
 
     def sampled(self) -> Counter[str]:
         """Count samples of the baseline by function.
@@ -89,7 +89,7 @@ class Bench:
                 return None
 
 
-def answer_of(running: Running, reference: bytes, baseline: bytes) -> Answer:
+def answer_of(running: Running, reference: bytes, baseline: bytes) -> RunAnswer:
     """Run an unoptimised program, and its baseline, and give the answer that both have.
 
     Raises:
@@ -123,7 +123,7 @@ def _caged(running: Running, work: Callable[[], T]) -> T:
     return found
 
 
-def _answered(running: Running, reference: bytes, baseline: bytes) -> Answer:
+def _answered(running: Running, reference: bytes, baseline: bytes) -> RunAnswer:
     runner = Runner(running, open_backend())
     with runner.executable(reference) as path:
         first, second = runner.answer(path), runner.answer(path)
@@ -136,7 +136,7 @@ def _answered(running: Running, reference: bytes, baseline: bytes) -> Answer:
     return found
 
 
-def _sampled(running: Running, baseline: bytes, expected: Answer) -> Counter[str]:
+def _sampled(running: Running, baseline: bytes, expected: RunAnswer) -> Counter[str]:
     backend = open_backend()
     runner = Runner(running, backend)
     sampler = compile_harness(Harness("c", sampler_source()), find_linker(), backend)

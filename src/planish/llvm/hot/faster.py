@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planish.core import Ratio, Verdict
-from planish.llvm.hot.making import Made
-from planish.llvm.modules.module_result import Recipe
+from planish.llvm.hot.making import HotBuild
+from planish.llvm.modules.module_result import ModuleRecipe
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Progress:
+class HotProgress:
     """How far a search has come.
 
     Args:
@@ -57,8 +57,8 @@ class Faster:
         seconds: that it took.
     """
 
-    made: Made
-    recipe: Recipe
+    made: HotBuild
+    recipe: ModuleRecipe
     baseline_s: float
     ratio: Ratio | None
     verdict: Verdict

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from planish.core import Objective, ProgramError, TargetError
 from planish.llvm.functions.attributes import without_optnone
 from planish.llvm.hot.bench import Bench, Times, answer_of, judged
-from planish.llvm.hot.faster import Faster, Progress, Share
-from planish.llvm.hot.making import Begun, Lists, Made, make
+from planish.llvm.hot.faster import Faster, HotProgress, Share
+from planish.llvm.hot.making import HotBegun, HotBuild, Lists, make
 from planish.llvm.hot.o3_lists import BEGIN, LAST, USUAL, Parts, drawn, first_lists, pipeline
 from planish.llvm.modules.forked_work import whole_backend
-from planish.llvm.modules.module_result import Recipe
+from planish.llvm.modules.module_result import ModuleRecipe
 from planish.llvm.program import IRProgram
 
 HOT = 0.04
@@ -35,7 +35,7 @@ def speed_up(
     program: IRProgram,
     seconds: float = 20.0,
     trials: int | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[HotProgress], None] | None = None,
     seed: int = 0,
 ) -> Faster:
     """Make a program faster than -O3 does, on its input.
@@ -69,10 +69,10 @@ def speed_up(
         raise TargetError(f"LLVM {version} lacks passes of -O3 that this needs", "Install LLVM 22.")
     began = time.monotonic()
     ir = without_optnone(program.ir)
-    base, reference = make(ir, Recipe(O3, (), "")), make(ir, Recipe("", (), ""))
+    base, reference = make(ir, ModuleRecipe(O3, (), "")), make(ir, ModuleRecipe("", (), ""))
     bench = Bench(program.running, base.code, answer_of(program.running, reference.code, base.code))
     counts = bench.sampled()
-    search = HotSearch(Begun.of(ir), bench, began, began + seconds, trials, progress)
+    search = HotSearch(HotBegun.of(ir), bench, began, began + seconds, trials, progress)
     for name in search.hot(counts):
         search.choose(name)
     search.go_on(random.Random(seed))
@@ -83,7 +83,7 @@ def speed_up(
     kept = best if verdict == "better" else None
     return Faster(
         kept or base,
-        search.recipe() if kept else Recipe(O3, (), ""),
+        search.recipe() if kept else ModuleRecipe(O3, (), ""),
         statistics.median(times[0].baseline) if times else bench.expected.seconds,
         ratio,
         verdict,
@@ -121,17 +121,17 @@ class HotSearch:
         progress: is told how far it has come.
     """
 
-    begun: Begun
+    begun: HotBegun
     bench: Bench
     began: float
     over: float
     trials: int | None
-    progress: Callable[[Progress], None] | None
+    progress: Callable[[HotProgress], None] | None
     lists: dict[str, Parts] = field(default_factory=dict[str, Parts])
     tried: Counter[str] = field(default_factory=Counter[str])
     ratio: float = 1.0
     _seen: set[bytes] = field(default_factory=set[bytes])
-    _ready: tuple[str, Begun | None] = ("", None)
+    _ready: tuple[str, HotBegun | None] = ("", None)
     _names: list[str] = field(default_factory=list[str])
 
     def hot(self, counts: Counter[str]) -> list[str]:
@@ -140,11 +140,11 @@ class HotSearch:
         hot = [name for name, count in counts.most_common() if count >= least and name in self.begun.names]
         return hot[:_MOST_HOT]
 
-    def recipe(self) -> Recipe:
+    def recipe(self) -> ModuleRecipe:
         """Give the recipe of the best version."""
-        return Recipe(BEGIN, self._lists(), LAST)
+        return ModuleRecipe(BEGIN, self._lists(), LAST)
 
-    def finish(self) -> Made | None:
+    def finish(self) -> HotBuild | None:
         """Make the best version by its recipe; None: there is none."""
         return self.begun.finished(self.recipe()) if self.lists else None
 
@@ -177,7 +177,7 @@ class HotSearch:
         if not self._has_left():
             return
         begun = self._around(name)
-        made = begun and begun.finished(Recipe("", ((pipeline(parts), (name,)),), LAST))
+        made = begun and begun.finished(ModuleRecipe("", ((pipeline(parts), (name,)),), LAST))
         if made is None or made.code in self._seen:
             return
         self._seen.add(made.code)
@@ -185,9 +185,9 @@ class HotSearch:
         if self._is_faster(made.code):
             self.lists[name] = parts
         if self.progress:
-            self.progress(Progress(time.monotonic() - self.began, self.tried.total(), self.ratio))
+            self.progress(HotProgress(time.monotonic() - self.began, self.tried.total(), self.ratio))
 
-    def _around(self, name: str) -> Begun | None:
+    def _around(self, name: str) -> HotBegun | None:
         """Give the module in which all other functions are done; it is kept while one function is tuned."""
         if self._ready[0] != name:
             self._ready = name, self.begun.after(self._lists(name))

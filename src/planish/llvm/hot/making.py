@@ -11,7 +11,7 @@ from planish.isolation import End, ForkLimits, in_child
 from planish.llvm.backend import IRError, PassError
 from planish.llvm.hot.o3_lists import BEGIN
 from planish.llvm.modules.forked_work import begin, end, single, whole_backend
-from planish.llvm.modules.module_result import Recipe
+from planish.llvm.modules.module_result import ModuleRecipe
 
 _LIMITS = ForkLimits(seconds=60.0)
 
@@ -21,7 +21,7 @@ Lists = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True)
-class Made:
+class HotBuild:
     """What a recipe makes: an object, and the module that it is made of."""
 
     code: bytes
@@ -29,7 +29,7 @@ class Made:
 
 
 @dataclass(frozen=True)
-class Begun:
+class HotBegun:
     """A module after what -O3 runs on the whole of it.
 
     Args:
@@ -41,7 +41,7 @@ class Begun:
     names: tuple[str, ...]
 
     @staticmethod
-    def of(ir: str) -> Begun:
+    def of(ir: str) -> HotBegun:
         """Begin a module.
 
         Raises:
@@ -50,20 +50,20 @@ class Begun:
         made = in_child(partial(_begun, ir), _LIMITS)
         if isinstance(made, End):
             raise PlanishError(f"LLVM does not survive what -O3 begins with: {made.detail}")
-        return Begun(*made)
+        return HotBegun(*made)
 
-    def after(self, lists: Lists) -> Begun | None:
+    def after(self, lists: Lists) -> HotBegun | None:
         """Run lists on functions; None where LLVM refuses it."""
-        made = in_child(partial(_after, self.bitcode, Recipe("", lists, "")), _LIMITS)
-        return None if isinstance(made, End) or made is None else Begun(made, self.names)
+        made = in_child(partial(_after, self.bitcode, ModuleRecipe("", lists, "")), _LIMITS)
+        return None if isinstance(made, End) or made is None else HotBegun(made, self.names)
 
-    def finished(self, recipe: Recipe) -> Made | None:
+    def finished(self, recipe: ModuleRecipe) -> HotBuild | None:
         """Do what a recipe says after the beginning; None where LLVM refuses it."""
         made = in_child(partial(_finished, self.bitcode, recipe), _LIMITS)
         return None if isinstance(made, End) else made
 
 
-def make(ir: str, recipe: Recipe) -> Made:
+def make(ir: str, recipe: ModuleRecipe) -> HotBuild:
     """Make a module by a recipe.
 
     Raises:
@@ -81,7 +81,7 @@ def _begun(ir: str) -> tuple[bytes, tuple[str, ...]]:
         return module.bitcode(), tuple(module.definitions().by_name)
 
 
-def _after(begun: bytes, recipe: Recipe) -> bytes | None:
+def _after(begun: bytes, recipe: ModuleRecipe) -> bytes | None:
     with closing(single(whole_backend().parse(begun))) as module:
         try:
             end(module, recipe)
@@ -90,17 +90,17 @@ def _after(begun: bytes, recipe: Recipe) -> bytes | None:
             return None
 
 
-def _finished(begun: bytes, recipe: Recipe) -> Made | None:
+def _finished(begun: bytes, recipe: ModuleRecipe) -> HotBuild | None:
     with closing(single(whole_backend().parse(begun))) as module:
         try:
             end(module, recipe)
-            return Made(module.object_code(), module.bitcode())
+            return HotBuild(module.object_code(), module.bitcode())
         except (PassError, IRError):
             return None
 
 
-def _made(ir: str, recipe: Recipe) -> Made:
+def _made(ir: str, recipe: ModuleRecipe) -> HotBuild:
     with closing(single(whole_backend().parse(ir))) as module:
         begin(module, (), recipe.passes)
         end(module, recipe)
-        return Made(module.object_code(), module.bitcode())
+        return HotBuild(module.object_code(), module.bitcode())

@@ -1,17 +1,17 @@
 """Whole modules made smaller function by function, each by a pass list of its own."""
 
-from planish.llvm.modules.export import Row, compare_measures, export_improved
+from planish.llvm.modules.export import SizeRow, compare_measures, export_improved
 from planish.llvm.modules.improve import Smaller, improve_module, make_smaller
-from planish.llvm.modules.module_result import FunctionGain, Improved, Memory, Progress, Recipe
+from planish.llvm.modules.module_result import FunctionGain, Improved, Memory, ModuleProgress, ModuleRecipe
 from planish.llvm.modules.unoptimised import read_for_size
 
 __all__ = [
     "FunctionGain",
     "Improved",
     "Memory",
-    "Progress",
-    "Recipe",
-    "Row",
+    "ModuleProgress",
+    "ModuleRecipe",
+    "SizeRow",
     "Smaller",
     "compare_measures",
     "export_improved",

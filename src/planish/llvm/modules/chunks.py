@@ -16,7 +16,7 @@ _MOST, _MOST_INSTRUCTIONS = 150, 5000
 
 
 @dataclass(frozen=True)
-class Chunk:
+class ModuleChunk:
     """Some functions of a module: all others are declarations.
 
     Args:
@@ -32,7 +32,7 @@ class Chunk:
     breaking: frozenset[str] = frozenset()
 
 
-def cut(module: CModule, counts: Mapping[str, int], held: ExitStack) -> list[Chunk]:
+def cut(module: CModule, counts: Mapping[str, int], held: ExitStack) -> list[ModuleChunk]:
     """Cut a module.
 
     Args:
@@ -61,7 +61,7 @@ def _groups(names: Sequence[str], counts: Mapping[str, int]) -> Iterator[tuple[s
 
 def _halves(
     module: CModule, groups: list[tuple[str, ...]], counts: Mapping[str, int], held: ExitStack
-) -> Iterator[Chunk]:
+) -> Iterator[ModuleChunk]:
     """Cut by halves: each step copies what is left of the module, and not the whole."""
     part = module.clone()
     held.callback(part.close)
@@ -69,7 +69,9 @@ def _halves(
     if len(groups) == 1:
         (names,) = groups
         kept = within([MERGES], part.text())
-        yield Chunk(part, names, sum(counts[name] for name in names), frozenset([MERGES]).difference(kept))
+        yield ModuleChunk(
+            part, names, sum(counts[name] for name in names), frozenset([MERGES]).difference(kept)
+        )
         return
     middle = len(groups) // 2
     yield from _halves(part, groups[:middle], counts, held)

@@ -27,7 +27,7 @@ def _processor_s() -> float:
 
 
 @dataclass
-class Spending:
+class EvaluationBudget:
     """Time and evaluations, from now on.
 
     Args:

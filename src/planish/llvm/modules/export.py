@@ -14,7 +14,7 @@ from planish.core import PlanishError
 from planish.isolation import Watchdog, forked
 from planish.llvm.modules.evaluation_budget import LIMITS
 from planish.llvm.modules.forked_work import measured, remake, whole_backend
-from planish.llvm.modules.module_result import Improved, Recipe
+from planish.llvm.modules.module_result import Improved, ModuleRecipe
 from planish.llvm.modules.script import REPEAT, STEPS, begun_names, write_script
 from planish.llvm.modules.start import LAST, OZ
 from planish.llvm.modules.trying import Sizes
@@ -26,7 +26,7 @@ Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
-class Row:
+class SizeRow:
     """What a function costs after -Oz and in the improved module, by both measures; 0: it is not there."""
 
     name: str
@@ -42,17 +42,17 @@ class Row:
         return min(changes) < 0 < max(changes)
 
 
-def compare_measures(code: str, recipe: Recipe) -> tuple[Row, ...]:
+def compare_measures(code: str, recipe: ModuleRecipe) -> tuple[SizeRow, ...]:
     """Measure each function after -Oz and by a recipe, in bytes and in instructions.
 
     Raises:
         PlanishError: LLVM does not survive it.
     """
-    recipes = Recipe(OZ, (), LAST), recipe
+    recipes = ModuleRecipe(OZ, (), LAST), recipe
     before, after = _survived_all([partial(_both_sizes, code, each) for each in recipes])
     names = dict.fromkeys(name for sizes in (*before, *after) for name in sizes)
     order = [measure for pair in zip(before, after, strict=True) for measure in pair]
-    return tuple(Row(name, *(sizes.get(name, 0) for sizes in order)) for name in names)
+    return tuple(SizeRow(name, *(sizes.get(name, 0) for sizes in order)) for name in names)
 
 
 def export_improved(code: str, improved: Improved, folder: Path) -> Sequence[Path]:
@@ -114,7 +114,7 @@ def _survived_all(works: Sequence[Callable[[], Answer]]) -> Sequence[Answer]:
     return [answers[place] for place in range(len(works))]
 
 
-def _both_sizes(code: str, recipe: Recipe) -> tuple[Sizes, Sizes]:
+def _both_sizes(code: str, recipe: ModuleRecipe) -> tuple[Sizes, Sizes]:
     """Give the bytes and the instructions of the functions of a module that is made by a recipe."""
     made = remake(code, recipe, "text_bytes")
     return made.sizes, measured(made.bitcode, "instructions").sizes

@@ -11,12 +11,12 @@ from planish.core import TargetError
 from planish.llvm.backend import Backend, IRError, Module, PassError, open_backend
 from planish.llvm.backend.capi.module import CModule
 from planish.llvm.backend.elf import code_bytes, function_bytes
-from planish.llvm.modules.module_result import Inlining, Recipe
-from planish.llvm.modules.trying import Sizes, Tried, Trier
+from planish.llvm.modules.module_result import Inlining, ModuleRecipe
+from planish.llvm.modules.trying import Sizes, TriedLists, Trier
 
 
 @dataclass(frozen=True)
-class Made:
+class MadeModule:
     """A module that was made, and what it costs.
 
     Args:
@@ -48,7 +48,7 @@ def single(module: Module) -> CModule:
     return module
 
 
-def remake(code: str | bytes, recipe: Recipe, objective: str) -> Made:
+def remake(code: str | bytes, recipe: ModuleRecipe, objective: str) -> MadeModule:
     """Make a module by a recipe.
 
     Raises:
@@ -60,20 +60,20 @@ def remake(code: str | bytes, recipe: Recipe, objective: str) -> Made:
         begun = module.bitcode()
     with closing(single(whole_backend().parse(begun))) as module:
         end(module, recipe)
-        return Made(module.bitcode(), *cost(module, objective))
+        return MadeModule(module.bitcode(), *cost(module, objective))
 
 
-def measured(bitcode: bytes, objective: str) -> Made:
+def measured(bitcode: bytes, objective: str) -> MadeModule:
     """Measure a module that was made.
 
     Raises:
         IRError: no code is made of it.
     """
     with closing(single(whole_backend().parse(bitcode))) as module:
-        return Made(bitcode, *cost(module, objective))
+        return MadeModule(bitcode, *cost(module, objective))
 
 
-def end(module: CModule, recipe: Recipe) -> None:
+def end(module: CModule, recipe: ModuleRecipe) -> None:
     """Run a recipe's lists on a module that was begun, and what comes last.
 
     It was written and read since it was begun: that changes the order of uses, and so what passes do.
@@ -138,10 +138,10 @@ class Begun:
     begun: bytes
     ended: bytes
     seconds: float
-    tried: Tried
+    tried: TriedLists
 
 
-def begin_and_try(module: CModule, recipe: Recipe, trier: Trier | None) -> Begun | None:
+def begin_and_try(module: CModule, recipe: ModuleRecipe, trier: Trier | None) -> Begun | None:
     """Make a module by a recipe, from an unoptimised one that stays as it is; None: LLVM refuses it.
 
     Args:
@@ -159,13 +159,15 @@ def begin_and_try(module: CModule, recipe: Recipe, trier: Trier | None) -> Begun
     return finish(begun, recipe, trier, began)
 
 
-def finish(begun: bytes, recipe: Recipe, trier: Trier | None, began: float | None = None) -> Begun | None:
+def finish(
+    begun: bytes, recipe: ModuleRecipe, trier: Trier | None, began: float | None = None
+) -> Begun | None:
     """Do what a recipe says after the beginning; see `begin_and_try`."""
     began = time.process_time() if began is None else began
     with closing(single(whole_backend().parse(begun))) as module:
         try:
             end(module, recipe)
             ended, seconds = module.bitcode(), time.process_time() - began
-            return Begun(begun, ended, seconds, trier.measure(module) if trier else Tried({}, {}))
+            return Begun(begun, ended, seconds, trier.measure(module) if trier else TriedLists({}, {}))
         except (PassError, IRError):
             return None

@@ -8,10 +8,10 @@ from functools import partial
 
 from planish.core import PlanishError, unknown
 from planish.isolation import End, in_child
-from planish.llvm.modules.evaluation_budget import LIMITS, Spending
-from planish.llvm.modules.forked_work import Made, measured, remake, whole_backend
+from planish.llvm.modules.evaluation_budget import LIMITS, EvaluationBudget
+from planish.llvm.modules.forked_work import MadeModule, measured, remake, whole_backend
 from planish.llvm.modules.function_lists import Passes
-from planish.llvm.modules.module_result import FunctionGain, Improved, Memory, Progress, Recipe
+from planish.llvm.modules.module_result import FunctionGain, Improved, Memory, ModuleProgress, ModuleRecipe
 from planish.llvm.modules.module_search import ModuleSearch
 from planish.llvm.modules.remembered import Known, key_of, read_known
 from planish.llvm.modules.start import LAST, OZ, loose_start
@@ -33,7 +33,7 @@ class Smaller:
     """
 
     bitcode: bytes
-    recipe: Recipe
+    recipe: ModuleRecipe
     evaluations: int
 
     def passes(self) -> dict[str, Passes]:
@@ -48,7 +48,7 @@ def improve_module(
     evaluations: int | None = None,
     remember: Memory | None = None,
     cores: int = 1,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[ModuleProgress], None] | None = None,
 ) -> Improved:
     """Make a module smaller than -Oz does.
 
@@ -71,9 +71,9 @@ def improve_module(
         IRError: the module is malformed.
         TargetError: no LLVM here can treat single functions.
     """
-    spending = Spending(seconds, evaluations, cores)
+    spending = EvaluationBudget(seconds, evaluations, cores)
     _check(objective)
-    oz = Recipe(OZ, (), LAST)
+    oz = ModuleRecipe(OZ, (), LAST)
     base = in_child(partial(remake, code, oz, objective), LIMITS)
     if isinstance(base, End):
         raise PlanishError(f"LLVM does not survive -Oz: {base.detail}")
@@ -83,7 +83,7 @@ def improve_module(
     def told(functions: int) -> None:
         if progress:
             total = min(base.total, functions + apart)
-            progress(Progress(spending.passed, spending.done, base.total, total))
+            progress(ModuleProgress(spending.passed, spending.done, base.total, total))
 
     found = (
         _searched(code, objective, spending, remember, told) if spending.left() > spending.passed else None
@@ -92,7 +92,7 @@ def improve_module(
     if found is None or isinstance(made, End) or made.total >= base.total:
         found, made = Smaller(base.bitcode, oz, spending.done), base
     if progress:
-        progress(Progress(spending.passed, spending.done, base.total, made.total))
+        progress(ModuleProgress(spending.passed, spending.done, base.total, made.total))
     gains = _gains(base, made, found)
     totals = base.total, made.total
     return Improved(made.bitcode, *totals, gains, found.evaluations, spending.passed, (), found.recipe)
@@ -116,7 +116,7 @@ def make_smaller(
         IRError: the module is malformed.
         TargetError: no LLVM here can treat single functions.
     """
-    spending = Spending(seconds, evaluations, 1, of_processor=True)
+    spending = EvaluationBudget(seconds, evaluations, 1, of_processor=True)
     return _searched(code, "text_bytes", spending, remember, _tell_nobody)
 
 
@@ -132,7 +132,7 @@ def _check(objective: str) -> None:
 def _searched(
     code: str | bytes,
     objective: str,
-    spending: Spending,
+    spending: EvaluationBudget,
     remember: Memory | None,
     told: Callable[[int], None],
 ) -> Smaller | None:
@@ -161,7 +161,7 @@ def _again(code: str | bytes, objective: str, known: Known) -> Smaller | None:
     return None if isinstance(made, End) else Smaller(made.bitcode, known.recipe, 0)
 
 
-def _gains(base: Made, made: Made, found: Smaller) -> tuple[FunctionGain, ...]:
+def _gains(base: MadeModule, made: MadeModule, found: Smaller) -> tuple[FunctionGain, ...]:
     lists = found.passes()
     gains = [
         FunctionGain(name, lists.get(name, ()), size, made.sizes.get(name, 0))

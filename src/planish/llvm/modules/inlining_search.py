@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from planish.llvm.modules.module_result import Inlining
-from planish.llvm.modules.regions import Regions
+from planish.llvm.modules.regions import CallRegions
 from planish.llvm.modules.trying import Sizes
 
 _ROUNDS = 3
@@ -41,7 +41,7 @@ class InliningSearch:
     confirmed: dict[str, str] = field(default_factory=dict[str, str])
     _kept: dict[str, int] = field(init=False)
     _chosen: dict[str, str] = field(init=False)
-    _regions: Regions = field(init=False)
+    _regions: CallRegions = field(init=False)
     _waiting: list[Flip] = field(default_factory=list[Flip])
     _under_way: dict[Flip, frozenset[str]] = field(default_factory=dict[Flip, frozenset[str]])
     _since: list[Flip] = field(default_factory=list[Flip])
@@ -52,7 +52,7 @@ class InliningSearch:
 
     def __post_init__(self) -> None:
         self._kept, self._chosen = dict(self.sizes), dict(self.confirmed)
-        self._regions = Regions(self.callers)
+        self._regions = CallRegions(self.callers)
 
     @property
     def total(self) -> int:

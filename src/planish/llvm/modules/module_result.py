@@ -27,7 +27,7 @@ class Memory(Protocol):
 
 
 @dataclass(frozen=True)
-class Progress:
+class ModuleProgress:
     """How far a search has come.
 
     Args:
@@ -61,7 +61,7 @@ class FunctionGain:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class ModuleRecipe:
     """How a module is made again.
 
     Args:
@@ -78,11 +78,11 @@ class Recipe:
     inlining: Inlining = ()
 
 
-def read_recipe(data: Mapping[str, Any]) -> Recipe:
+def read_recipe(data: Mapping[str, Any]) -> ModuleRecipe:
     """Read a recipe that was written as JSON."""
     lists = tuple((pipeline, tuple(names)) for pipeline, names in data["lists"])
     inlining = tuple((name, attribute) for name, attribute in data["inlining"])
-    return Recipe(data["passes"], lists, data["last"], inlining)
+    return ModuleRecipe(data["passes"], lists, data["last"], inlining)
 
 
 @dataclass(frozen=True)
@@ -107,4 +107,4 @@ class Improved:
     evaluations: int
     seconds: float
     left_out: tuple[tuple[str, str], ...]
-    recipe: Recipe
+    recipe: ModuleRecipe

@@ -12,14 +12,14 @@ from planish.isolation import Done, End, Watchdog, in_child
 from planish.llvm.backend.capi.calls import Calls
 from planish.llvm.backend.capi.module import CModule
 from planish.llvm.modules.chunks import cut
-from planish.llvm.modules.evaluation_budget import LIMITS, Spending
+from planish.llvm.modules.evaluation_budget import LIMITS, EvaluationBudget
 from planish.llvm.modules.forked_work import Begun, begin_and_try, finish, single, whole_backend
 from planish.llvm.modules.function_lists import Passes, shipped_lists
 from planish.llvm.modules.inlining_search import Flip, InliningSearch
-from planish.llvm.modules.module_result import Inlining, Recipe
-from planish.llvm.modules.next_jobs import Job, jobs
+from planish.llvm.modules.module_result import Inlining, ModuleRecipe
+from planish.llvm.modules.next_jobs import ListJob, jobs
 from planish.llvm.modules.start import LAST
-from planish.llvm.modules.trying import Tried, Trier
+from planish.llvm.modules.trying import TriedLists, Trier
 from planish.llvm.passes import parse_pipeline, print_pipeline
 
 _ON_INLINING = 0.45
@@ -41,7 +41,7 @@ class Whole:
         made: what came of it.
     """
 
-    recipe: Recipe
+    recipe: ModuleRecipe
     made: Begun
 
     @property
@@ -69,9 +69,9 @@ class ModuleSearch:
     code: str | bytes
     passes: str
     objective: str
-    spending: Spending
+    spending: EvaluationBudget
     told: Callable[[int], None]
-    before: Recipe | None = None
+    before: ModuleRecipe | None = None
     best: dict[str, tuple[int, Passes]] = field(default_factory=dict[str, tuple[int, Passes]])
     _whole: Whole | None = None
     _trier: Trier = field(init=False)
@@ -109,8 +109,8 @@ class ModuleSearch:
             self.spending.reserve += _RESERVE * made.seconds
         return self._keep(Whole(recipe, made))
 
-    def _usual(self, inlining: Inlining) -> Recipe:
-        return Recipe(self.passes, ((print_pipeline(shipped_lists().first[0][0]), ()),), LAST, inlining)
+    def _usual(self, inlining: Inlining) -> ModuleRecipe:
+        return ModuleRecipe(self.passes, ((print_pipeline(shipped_lists().first[0][0]), ()),), LAST, inlining)
 
     def _keep(self, whole: Whole) -> bool:
         self._trier.known.update(whole.made.tried.texts)
@@ -154,11 +154,11 @@ class ModuleSearch:
             wanted = {name: count for name, count in counts.items() if name in self.best}
             items = jobs(cut(module, wanted, held), [passes for passes in known if passes != usual])
 
-            def work(item: Job, watchdog: Watchdog) -> Tried | None:
+            def work(item: ListJob, watchdog: Watchdog) -> TriedLists | None:
                 watchdog.enter("list")
                 return self._trier.try_list(item.chunk.module, print_pipeline(item.passes))
 
-            def hear(over: Done[Job, Tried | None]) -> None:
+            def hear(over: Done[ListJob, TriedLists | None]) -> None:
                 self.spending.done += len(over.item.chunk.names)
                 if over.answer:
                     self._trier.known.update(over.answer.texts)
@@ -166,7 +166,7 @@ class ModuleSearch:
 
             self.spending.spend(work, lambda: next(items, None), hear)
 
-    def _take(self, job: Job, tried: Tried) -> None:
+    def _take(self, job: ListJob, tried: TriedLists) -> None:
         for name in job.chunk.names:
             if name in tried.sizes and tried.sizes[name] < self.best[name][0]:
                 self.best[name] = tried.sizes[name], job.passes
@@ -176,7 +176,7 @@ class ModuleSearch:
         groups = tuple(self._groups())
         if len(groups) < 2:
             return
-        recipe = Recipe(self.passes, groups, LAST, whole.recipe.inlining)
+        recipe = ModuleRecipe(self.passes, groups, LAST, whole.recipe.inlining)
         made = in_child(partial(finish, whole.made.begun, recipe, self._trier), LIMITS)
         if made is not None and not isinstance(made, End):
             self._keep(Whole(recipe, made))

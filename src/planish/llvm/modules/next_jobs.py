@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from planish.llvm.modules.chunks import Chunk
+from planish.llvm.modules.chunks import ModuleChunk
 from planish.llvm.modules.function_lists import Passes, further_lists, shipped_lists
 
 _OVERHEAD = 20.0
@@ -13,14 +13,14 @@ _OVERHEAD = 20.0
 
 
 @dataclass(frozen=True)
-class Job:
+class ListJob:
     """A list, and the part of a module that it is tried on."""
 
     passes: Passes
-    chunk: Chunk
+    chunk: ModuleChunk
 
 
-def jobs(chunks: Sequence[Chunk], known: Sequence[Passes] = ()) -> Iterator[Job]:
+def jobs(chunks: Sequence[ModuleChunk], known: Sequence[Passes] = ()) -> Iterator[ListJob]:
     """Give what is to be tried, where most is expected for the time first; it never ends.
 
     Args:
@@ -38,12 +38,12 @@ def jobs(chunks: Sequence[Chunk], known: Sequence[Passes] = ()) -> Iterator[Job]
         yield from (_job(passes, chunk) for chunk in chunks)
 
 
-def _job(passes: Passes, chunk: Chunk) -> Job:
+def _job(passes: Passes, chunk: ModuleChunk) -> ListJob:
     """Leave out what breaks one function of a part: the list would be lost for all others too."""
-    return Job(tuple(text for text in passes if text not in chunk.breaking), chunk)
+    return ListJob(tuple(text for text in passes if text not in chunk.breaking), chunk)
 
 
-def _share(chunk: Chunk) -> float:
+def _share(chunk: ModuleChunk) -> float:
     """Tell how much of the time for a part goes into its code."""
     mean = chunk.instructions / len(chunk.names)
     return mean / (mean + _OVERHEAD)

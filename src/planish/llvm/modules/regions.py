@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
 
-class Regions:
+class CallRegions:
     """The call graph, up and down.
 
     Args:

@@ -7,8 +7,8 @@ import json
 from dataclasses import asdict, dataclass
 
 from planish.core.canonical import content_hash
-from planish.llvm.modules.evaluation_budget import Spending
-from planish.llvm.modules.module_result import Recipe, read_recipe
+from planish.llvm.modules.evaluation_budget import EvaluationBudget
+from planish.llvm.modules.module_result import ModuleRecipe, read_recipe
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,12 @@ class Known:
         evaluations: that it might make; None: any number.
     """
 
-    recipe: Recipe
+    recipe: ModuleRecipe
     total: int
     seconds: float
     evaluations: int | None
 
-    def is_enough(self, spending: Spending) -> bool:
+    def is_enough(self, spending: EvaluationBudget) -> bool:
         """Whether it had as much as another search has."""
         unlimited = float("inf")
         had = unlimited if self.evaluations is None else self.evaluations

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from planish.core import PlanishError
 from planish.llvm.modules.forked_work import begin, single, whole_backend
-from planish.llvm.modules.module_result import Recipe
+from planish.llvm.modules.module_result import ModuleRecipe
 from planish.llvm.repeat_commands import OBJECT, OPTIMISED, PREPARED
 
 REPEAT, STEPS = "repeat.sh", "steps"
@@ -49,7 +49,7 @@ class BegunNames:
         return (*((name, "optnone") for name in others), *never)
 
 
-def begun_names(code: str, recipe: Recipe) -> BegunNames:
+def begun_names(code: str, recipe: ModuleRecipe) -> BegunNames:
     """Begin a module by a recipe, for the names; LLVM may crash."""
     with closing(single(whole_backend().parse(code))) as module:
         begin(module, recipe.inlining, recipe.passes)
@@ -58,7 +58,7 @@ def begun_names(code: str, recipe: Recipe) -> BegunNames:
         return BegunNames(tuple(definitions.by_name), having("optnone"), having("noinline"))
 
 
-def write_script(recipe: Recipe, begun: BegunNames, folder: Path) -> None:
+def write_script(recipe: ModuleRecipe, begun: BegunNames, folder: Path) -> None:
     """Write the script and the files that it needs.
 
     Raises:
@@ -105,7 +105,7 @@ def _run(pipeline: str, *options: str) -> str:
     return f'"$opt" {shlex.join(words)}'
 
 
-def _ends(recipe: Recipe) -> Iterator[str]:
+def _ends(recipe: ModuleRecipe) -> Iterator[str]:
     yield f'"$opt" {shlex.join((_MACHINE, f"-passes={recipe.last}", _STEP, "-S", "-o", OPTIMISED))}'
     yield f'"$llc" -O2 {_MACHINE} -filetype=obj {OPTIMISED} -o {OBJECT}'
     yield f"rm {_STEP}"

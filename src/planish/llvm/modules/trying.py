@@ -19,7 +19,7 @@ _NUMBERS = re.compile(r"([#!])\d+")
 
 
 @dataclass(frozen=True)
-class Tried:
+class TriedLists:
     """What functions cost after a list, and what texts cost that were not known before."""
 
     sizes: Sizes
@@ -38,7 +38,7 @@ class Trier:
     objective: str
     known: dict[str, int] = field(default_factory=dict[str, int])
 
-    def try_list(self, module: CModule, pipeline: str) -> Tried | None:
+    def try_list(self, module: CModule, pipeline: str) -> TriedLists | None:
         """Measure the functions of a module after a pipeline; None where LLVM refuses it."""
         with closing(module.clone()) as copy:
             try:
@@ -47,11 +47,11 @@ class Trier:
             except (PassError, IRError):
                 return None
 
-    def measure(self, module: CModule) -> Tried:
+    def measure(self, module: CModule) -> TriedLists:
         """Measure the functions of a module, of which no more is made afterwards."""
         definitions = module.definitions()
         if self.objective == "instructions":
-            return Tried(definitions.instructions(), {})
+            return TriedLists(definitions.instructions(), {})
         texts = {name: _named(name, text) for name, text in definitions.texts().items() if name}
         fresh = {name for name, text in texts.items() if text not in self.known}
         new = dict[str, int]()
@@ -60,7 +60,7 @@ class Trier:
             found = function_bytes(module.object_code())
             new = {texts[name]: found[name] for name in fresh if name in found}
         known = {**self.known, **new}
-        return Tried({name: known[text] for name, text in texts.items() if text in known}, new)
+        return TriedLists({name: known[text] for name, text in texts.items() if text in known}, new)
 
 
 def keep_only(module: CModule, names: Collection[str]) -> None:

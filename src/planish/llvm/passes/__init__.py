@@ -1,8 +1,8 @@
 """LLVM's passes as data, lists of them as text, and the space of such lists."""
 
 from planish.llvm.passes.catalogue import (
-    Element,
     Nesting,
+    PassElement,
     elements,
     exclusions,
     find_element,
@@ -11,17 +11,17 @@ from planish.llvm.passes.catalogue import (
 from planish.llvm.passes.coreset import load_coreset
 from planish.llvm.passes.named_spaces import SPACES, oz_of, pass_space
 from planish.llvm.passes.pipeline import available, parse_pipeline, print_pipeline
-from planish.llvm.passes.random_lists import Shape
+from planish.llvm.passes.random_lists import ListShape
 from planish.llvm.passes.space import PassSpace
 from planish.llvm.passes.step import Pass, candidate_of, passes_of
 
 __all__ = [
     "SPACES",
-    "Element",
+    "ListShape",
     "Nesting",
     "Pass",
+    "PassElement",
     "PassSpace",
-    "Shape",
     "available",
     "candidate_of",
     "elements",

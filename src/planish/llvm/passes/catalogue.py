@@ -14,7 +14,7 @@ Nesting = Literal["module", "cgscc", "function", "loop", "loop-mssa"]
 
 
 @dataclass(frozen=True)
-class Element:
+class PassElement:
     """One pass with its parameters, or one of LLVM's own pipelines: the letter that pass lists are made of.
 
     Args:
@@ -56,10 +56,10 @@ def base_name(text: str) -> str:
 
 
 @cache
-def elements() -> Mapping[str, Element]:
+def elements() -> Mapping[str, PassElement]:
     """Give the catalogue: text to element, in a fixed order."""
     rows = _data()["elements"]
-    return {row["text"]: Element(**row | {"also": tuple(row.get("also", ()))}) for row in rows}
+    return {row["text"]: PassElement(**row | {"also": tuple(row.get("also", ()))}) for row in rows}
 
 
 @cache
@@ -68,7 +68,7 @@ def exclusions() -> Mapping[str, str]:
     return _data()["excluded"]
 
 
-def find_element(text: str) -> Element:
+def find_element(text: str) -> PassElement:
     """Look a pass up by its text, or by another text that LLVM reads as the same pass.
 
     Raises:
@@ -102,7 +102,7 @@ def _unknown(text: str) -> ProgramError:
 
 
 @cache
-def _spellings() -> Mapping[str, Element]:
+def _spellings() -> Mapping[str, PassElement]:
     return {text: e for e in elements().values() for text in (e.text, *e.also)}
 
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection, Sequence
 
 from planish.core import unknown
 from planish.llvm.passes.breaking import within
-from planish.llvm.passes.catalogue import Element
+from planish.llvm.passes.catalogue import PassElement
 from planish.llvm.passes.coreset import load_coreset
-from planish.llvm.passes.random_lists import Shape
+from planish.llvm.passes.random_lists import ListShape
 from planish.llvm.passes.space import LONGEST, PassSpace
 
 SPACES = ("passes", "uniform", "safe")
@@ -19,18 +19,18 @@ SMOOTHING = 0.5
 _DEFAULTS = tuple(f"default<{level}>" for level in ("Oz", "Os", "O1", "O2", "O3"))
 
 SHAPES = (
-    Shape(0.4),
-    Shape(0.2, ("sroa<modify-cfg>",), "first"),
-    Shape(0.15, ("default<Oz>",), "last"),
-    Shape(0.1, ("default<Oz>",), "first"),
-    Shape(0.15, _DEFAULTS, "anywhere"),
+    ListShape(0.4),
+    ListShape(0.2, ("sroa<modify-cfg>",), "first"),
+    ListShape(0.15, ("default<Oz>",), "last"),
+    ListShape(0.1, ("default<Oz>",), "first"),
+    ListShape(0.15, _DEFAULTS, "anywhere"),
 )
 """The shapes of lists that gained most over -Oz in a trial of 1,500 lists on 300 functions."""
 
 
 def pass_space(
     name: str,
-    elements: Sequence[Element],
+    elements: Sequence[PassElement],
     objective: str = "instructions",
     longest: int = LONGEST,
     coreset: Sequence[Sequence[str]] | None = None,
@@ -78,13 +78,13 @@ def oz_of(texts: Collection[str]) -> str | None:
     return next((text for text in ("default<Oz>", "default<O2>") if text in texts), None)
 
 
-def _seeds(elements: Sequence[Element], coreset: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+def _seeds(elements: Sequence[PassElement], coreset: Sequence[Sequence[str]]) -> list[Sequence[str]]:
     """Begin with LLVM's own pipeline for small code: -Oz, or -O2 where LLVM has no -Oz any more."""
     small = oz_of({element.text for element in elements})
     return [*([[small]] if small else []), *coreset]
 
 
-def _weights(elements: Sequence[Element], coreset: Sequence[Sequence[str]]) -> dict[str, float]:
+def _weights(elements: Sequence[PassElement], coreset: Sequence[Sequence[str]]) -> dict[str, float]:
     """Count how often each pass occurs; LLVM's own pipelines count as unseen, for shapes bring them in."""
     seen = Counter(text for passes in coreset for text in passes)
     return {e.text: SMOOTHING + (0 if e.is_pipeline else seen[e.text]) for e in elements}

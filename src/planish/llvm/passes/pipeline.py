@@ -17,8 +17,8 @@ from itertools import groupby
 from typing import Protocol
 
 from planish.core import ProgramError
-from planish.llvm.passes.catalogue import Element, Nesting, elements, find_element
-from planish.llvm.passes.pipeline_syntax import Item, read_items
+from planish.llvm.passes.catalogue import Nesting, PassElement, elements, find_element
+from planish.llvm.passes.pipeline_syntax import PipelineItem, read_items
 
 
 class CanRun(Protocol):
@@ -29,7 +29,7 @@ class CanRun(Protocol):
         ...
 
 
-def available(backend: CanRun) -> tuple[Element, ...]:
+def available(backend: CanRun) -> tuple[PassElement, ...]:
     """List the elements that a back end runs, in the catalogue's order."""
     return tuple(element for text, element in elements().items() if backend.runs(print_pipeline([text])))
 
@@ -97,7 +97,7 @@ _HOLDS: dict[Nesting, tuple[Nesting, ...]] = {
 _MANAGERS: dict[str, Nesting] = {manager: manager for manager in _HOLDS}
 
 
-def _read(items: Iterable[Item], manager: Nesting | None) -> Iterator[Element]:
+def _read(items: Iterable[PipelineItem], manager: Nesting | None) -> Iterator[PassElement]:
     """List the passes within a manager; None is the top, where a pass may stand without its own."""
     for item in items:
         if item.inner is None:
@@ -108,7 +108,7 @@ def _read(items: Iterable[Item], manager: Nesting | None) -> Iterator[Element]:
             yield from _read(item.inner, inside)
 
 
-def _checked(element: Element, manager: Nesting | None) -> Element:
+def _checked(element: PassElement, manager: Nesting | None) -> PassElement:
     if manager not in (None, element.nesting):
         raise ProgramError(
             f"pass '{element.text}' stands in {manager}(...)", f"Write {print_pipeline([element.text])}."
@@ -116,7 +116,7 @@ def _checked(element: Element, manager: Nesting | None) -> Element:
     return element
 
 
-def _manager(item: Item, outer: Nesting | None) -> Nesting:
+def _manager(item: PipelineItem, outer: Nesting | None) -> Nesting:
     kind = _MANAGERS.get(item.text)
     if kind is None:
         raise ProgramError(f"'{item.text}(...)' is no pass manager", f"Known: {', '.join(_HOLDS)}.")
@@ -125,7 +125,7 @@ def _manager(item: Item, outer: Nesting | None) -> Nesting:
     return kind
 
 
-def _read_alone(item: Item, kind: Nesting) -> None:
+def _read_alone(item: PipelineItem, kind: Nesting) -> None:
     inner = item.inner or ()
     if len(inner) > 1 and not _HOLDS[kind]:
         apart = ",".join(f"{kind}({one.text})" for one in inner)

@@ -15,7 +15,7 @@ DEEPEST = 8
 
 
 @dataclass(frozen=True)
-class Item:
+class PipelineItem:
     """A pass, or a manager with what stands in it.
 
     Args:
@@ -24,10 +24,10 @@ class Item:
     """
 
     text: str
-    inner: tuple[Item, ...] | None = None
+    inner: tuple[PipelineItem, ...] | None = None
 
 
-def read_items(text: str) -> tuple[Item, ...]:
+def read_items(text: str) -> tuple[PipelineItem, ...]:
     """Split a pipeline into its items; a blank text has none.
 
     Raises:
@@ -71,7 +71,7 @@ class _Reader:
         self._token, self._place = next(self._tokens)
         return taken
 
-    def items(self, depth: int = 0) -> tuple[Item, ...]:
+    def items(self, depth: int = 0) -> tuple[PipelineItem, ...]:
         """Read items with commas between them, within so many managers."""
         found = [self._item(depth)]
         while self.ahead() == ",":
@@ -79,12 +79,12 @@ class _Reader:
             found.append(self._item(depth))
         return tuple(found)
 
-    def _item(self, depth: int) -> Item:
+    def _item(self, depth: int) -> PipelineItem:
         if not self.ahead() or self.ahead() in ",()":
             raise self.error("the name of a pass")
         name = self._take()
         if self.ahead() != "(":
-            return Item(name)
+            return PipelineItem(name)
         if depth == DEEPEST:
             raise self.error(f"at most {DEEPEST} managers within each other")
         self._take()
@@ -92,7 +92,7 @@ class _Reader:
         if self.ahead() != ")":
             raise self.error("a closing bracket")
         self._take()
-        return Item(name, inner)
+        return PipelineItem(name, inner)
 
     def error(self, expected: str) -> ProgramError:
         """Tell what should stand here."""

@@ -32,7 +32,7 @@ class Weighted(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Shape:
+class ListShape:
     """A pattern of sampled lists: random passes, and one anchor at a given place.
 
     Args:
@@ -45,7 +45,7 @@ class Shape:
     anchors: tuple[str, ...] = ()
     place: Literal["first", "last", "anywhere"] = "anywhere"
 
-    def within(self, texts: Collection[str]) -> Shape | None:
+    def within(self, texts: Collection[str]) -> ListShape | None:
         """Give the shape with those anchors alone that are among these passes; None where none is."""
         kept = tuple(anchor for anchor in self.anchors if anchor in texts)
         return replace(self, anchors=kept) if kept or not self.anchors else None
@@ -63,5 +63,5 @@ class Shape:
         return [*passes[:place], *anchor, *passes[place:]]
 
 
-ANY_LIST = (Shape(1.0),)
+ANY_LIST = (ListShape(1.0),)
 """The shape of lists that are random throughout."""

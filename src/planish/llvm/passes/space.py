@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from planish.core import UNTAUGHT, Candidate, FeatureSchema, SearchContext, Step
-from planish.llvm.passes.catalogue import Element
+from planish.llvm.passes.catalogue import PassElement
 from planish.llvm.passes.list_features import list_features, list_schema
-from planish.llvm.passes.random_lists import ANY_LIST, Shape, Weighted
+from planish.llvm.passes.random_lists import ANY_LIST, ListShape, Weighted
 from planish.llvm.passes.step import candidate_of, pass_step, passes_of
 
 if TYPE_CHECKING:
@@ -45,12 +45,12 @@ class PassSpace:
 
     def __init__(
         self,
-        elements: Sequence[Element],
+        elements: Sequence[PassElement],
         *,
         longest: int = LONGEST,
         weights: Mapping[str, float] | None = None,
         seeds: Iterable[Sequence[str]] = (),
-        shapes: Sequence[Shape] = ANY_LIST,
+        shapes: Sequence[ListShape] = ANY_LIST,
         ir: str = "",
         small: Callable[[], str] | None = None,
         objective: str = "instructions",

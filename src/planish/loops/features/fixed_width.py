@@ -7,7 +7,7 @@ from math import log2
 from typing import TYPE_CHECKING
 
 from planish.core import FeatureSchema, Machine
-from planish.loops.features.loop_rows import NAMES, Context, Row, size_of_own_memory
+from planish.loops.features.loop_rows import NAMES, Row, TreeRows, size_of_own_memory
 from planish.loops.features.touching import WORK
 from planish.loops.ir.annotated import AnnotatedTree, Vectors
 from planish.loops.ir.schedule import Schedule
@@ -57,7 +57,7 @@ def features_of(schedules: Sequence[Schedule], vectors: Vectors, machine: Machin
 
 def row_of(annotated: AnnotatedTree, machine: Machine) -> Row:
     """Describe an annotated tree: the first columns of `SCHEMA`; those that are left out are 0."""
-    context = Context(annotated, machine)
+    context = TreeRows(annotated, machine)
     visits = context.visits.visits
     path = context.visits.around(context.visits.heaviest)
     roots = [visit for visit in visits if visit.above < 0]

@@ -61,7 +61,7 @@ _IDLE = Decision("", 1, 0, frozenset())
 Row = list[float]
 
 
-class Context:
+class TreeRows:
     """The rows of an annotated tree.
 
     Args:

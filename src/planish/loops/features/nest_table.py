@@ -23,7 +23,7 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Tensor:
+class TensorUse:
     """How a nest touches a tensor.
 
     Args:
@@ -39,7 +39,7 @@ class Tensor:
     windows: tuple[Floats, ...]
 
     @staticmethod
-    def of(graph: Graph, access: Access, axes: dict[str, int]) -> Tensor:
+    def of(graph: Graph, access: Access, axes: dict[str, int]) -> TensorUse:
         """Read an access; the last of the axes stands for missing loops."""
         kind = graph.program.type[access.tensor]
         windows = tuple([np.zeros(len(axes) + 1) for _ in kind.shape])
@@ -48,7 +48,7 @@ class Tensor:
                 if axis in axes:
                     window[axes[axis]] = times
         strides = sum([w * s for w, s in zip(windows, kind.strides(), strict=True)], np.zeros(len(axes) + 1))
-        return Tensor(DTYPES[kind.dtype], kind.shape, strides, windows)
+        return TensorUse(DTYPES[kind.dtype], kind.shape, strides, windows)
 
     def touched(self, inside: Floats) -> Floats:
         """Count the elements that are touched where so much of each axis is walked; axes come last."""
@@ -81,7 +81,7 @@ class NestTable:
         ahead: (n, tensors), whether the copy is made before the first call.
     """
 
-    tensors: tuple[Tensor, ...]
+    tensors: tuple[TensorUse, ...]
     size: Floats
     axis: NDArray[np.intp]
     step: Floats
@@ -99,7 +99,7 @@ class NestTable:
         nest = graph.nests[graph.main]
         axes = {axis: i for i, axis in enumerate(nest.axes)}
         accesses = [nest.statement.target, *[operand.access for operand in nest.operands]][:SLOTS]
-        tensors = tuple([Tensor.of(graph, access, axes) for access in accesses])
+        tensors = tuple([TensorUse.of(graph, access, axes) for access in accesses])
         size = np.array([*[graph.program.size[axis] for axis in nest.axes], 1], np.float64)
         shape = len(schedules), LOOPS
         axis, step = np.full(shape, len(axes)), np.ones(shape)

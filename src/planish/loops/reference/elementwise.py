@@ -24,7 +24,7 @@ Leaves = Mapping[Access, Array]
 """Access to what it reads, in shapes that broadcast against each other."""
 
 
-class Memory:
+class Temporaries:
     """Temporary arrays, each used again wherever the same place of an expression has the same shape.
 
     Args:
@@ -43,7 +43,12 @@ class Memory:
 
 
 def evaluate(
-    expr: Expr, leaves: Leaves, memory: Memory, steps: list[Step], out: Array | None = None, place: str = ""
+    expr: Expr,
+    leaves: Leaves,
+    memory: Temporaries,
+    steps: list[Step],
+    out: Array | None = None,
+    place: str = "",
 ) -> Array:
     """Add the calls that evaluate an expression.
 

@@ -15,7 +15,7 @@ from planish.loops.lang.draft import axes_of
 from planish.loops.lang.program import POSITIONS, Access, Apply, Expr, Program, Statement, accesses
 from planish.loops.lang.scattering import scattered
 from planish.loops.lang.whole import nearest_whole
-from planish.loops.reference.elementwise import UFUNC, Leaves, Memory, Step, evaluate
+from planish.loops.reference.elementwise import UFUNC, Leaves, Step, Temporaries, evaluate
 from planish.loops.reference.inputs import aligned
 from planish.loops.reference.look_ups import look_ups, without_gathers
 from planish.loops.reference.numpy_matmul import matmul_steps
@@ -88,7 +88,7 @@ class _Nest:
     statement: Statement
     leaves: Leaves
     target: Array
-    memory: Memory
+    memory: Temporaries
     constants: tuple[str, ...]
 
 
@@ -104,7 +104,7 @@ def _steps(statement: Statement, program: Program, arrays: Arrays) -> list[Step]
     out, size, axes = arrays[goal.tensor], program.size, statement.output_axes
     once = scattered(goal, size, out.shape) == ()
     target = view(out, goal.index, axes, size) if once else np.empty([size[a] for a in axes], out.dtype)
-    nest = _Nest(statement, leaves, target, Memory(target.dtype), program.constants)
+    nest = _Nest(statement, leaves, target, Temporaries(target.dtype), program.constants)
     return [*steps, *_computed(nest, program), *([] if once else _spread(statement, out, target, size))]
 
 

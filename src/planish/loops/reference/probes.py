@@ -41,7 +41,7 @@ class Slip:
 
 
 @dataclass(frozen=True)
-class Start:
+class OtherStart:
     """A reduction starts from another number: `max=` and `min=` from 0, `+=` from 1, `*=` from 2.
 
     Args:
@@ -62,7 +62,7 @@ class Last:
     statement: int
 
 
-Probe = Misread | Slip | Start | Last
+Probe = Misread | Slip | OtherStart | Last
 _STARTS = {"max": 0.0, "min": 0.0, "add": 1.0, "mul": 2.0}
 _EXCHANGED = {"max": "min", "min": "max", "<": "<=", "<=": "<", "==": "!=", "!=": "=="}
 
@@ -80,7 +80,7 @@ def all_probes(program: Program, seed: int) -> list[Probe]:
     # A stream of its own, beside that of `all_styles`, whose numbers are small.
     generator = rng(seed, len(program.inputs), 1 << 20)
     found: list[Probe] = [Slip(i) for i in range(sum(_places(s.value) for s in program.statements))]
-    found += [Start(i) for i, s in enumerate(program.statements) if s.reduce]
+    found += [OtherStart(i) for i, s in enumerate(program.statements) if s.reduce]
     found += [Last(i) for i, s in enumerate(program.statements) if _reduces_positions(s)]
     for places in dict.fromkeys((*_dimensions(program), *_along_axes(program))):
         n = min(program.type[tensor].shape[dimension] for tensor, dimension in places)
@@ -115,7 +115,7 @@ def mistaken(program: Program, inputs: Arrays, probe: Probe) -> tuple[Program, A
     """Give the program and the inputs with which the reference computes what a mistaken kernel would."""
     if isinstance(probe, Slip):
         return _slipped(program, probe.place), inputs
-    if isinstance(probe, Start):
+    if isinstance(probe, OtherStart):
         return _started_elsewhere(program, probe.statement), inputs
     if isinstance(probe, Last):
         return _taking_the_last(program, probe.statement), inputs

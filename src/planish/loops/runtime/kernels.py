@@ -22,7 +22,7 @@ Bytes = NDArray[np.uint8]
 _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
-class Memory(NamedTuple):
+class KernelMemory(NamedTuple):
     """What belongs to a kernel.
 
     Args:
@@ -73,11 +73,11 @@ class Kernel:
         _check_outputs(inputs, outputs)
         return Bound(self, {**inputs, **outputs})
 
-    def allocate(self) -> Memory:
+    def allocate(self) -> KernelMemory:
         """Make the memory that belongs to the kernel; raises TargetError where there is not so much."""
         place = self._layout
         ahead = {b.name: b.size * DTYPES[b.dtype] for b in self.tree.buffers if b.kind == "ahead"}
-        return Memory(
+        return KernelMemory(
             {name: _aligned(size) for name, size in ahead.items()},
             _aligned(place.shared_bytes),
             [_aligned(place.private_bytes) for _ in range(self.cores)],

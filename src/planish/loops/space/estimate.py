@@ -45,7 +45,7 @@ VECTORS = (1, 2, 3, 4)
 
 
 @dataclass(frozen=True)
-class Tile:
+class RegisterTile:
     """What is kept in registers.
 
     Args:
@@ -62,13 +62,13 @@ class Tile:
         return " ".join(f"{axis}={n}" for axis, n in (*self.rows, (self.vector, self.width)))
 
 
-def tiles(facts: Facts, vector: str) -> list[tuple[Tile, float]]:
+def tiles(facts: Facts, vector: str) -> list[tuple[RegisterTile, float]]:
     """List the register tiles with a vector axis that the register file holds, with their cycles."""
     found = {tile: cycles(facts, tile) for tile in _tiles(facts, vector)}
     return sorted(found.items(), key=lambda item: item[1])
 
 
-def _tiles(facts: Facts, vector: str) -> Iterator[Tile]:
+def _tiles(facts: Facts, vector: str) -> Iterator[RegisterTile]:
     reduced = vector in facts.reduced
     for count in VECTORS:
         if (count - 1) * facts.lanes >= facts.size[vector]:  # one more register would hold nothing
@@ -76,24 +76,24 @@ def _tiles(facts: Facts, vector: str) -> Iterator[Tile]:
         width = min(count * facts.lanes, facts.size[vector])
         # Where lanes are summed a result takes one register, however wide the tile is.
         budget = facts.registers // (1 if reduced else count)
-        yield Tile((), vector, width)
+        yield RegisterTile((), vector, width)
         for axis in facts.parallel_axes:
             if axis != vector:
                 yield from _rows(facts, axis, vector, width, budget)
 
 
-def _rows(facts: Facts, axis: str, vector: str, width: int, budget: int) -> Iterator[Tile]:
+def _rows(facts: Facts, axis: str, vector: str, width: int, budget: int) -> Iterator[RegisterTile]:
     """Take rows of an axis; if all fit, also several of a second axis."""
     extent = facts.size[axis]
     for rows in range(2, min(extent, budget) + 1):
-        yield Tile(((axis, rows),), vector, width)
+        yield RegisterTile(((axis, rows),), vector, width)
     for other in facts.parallel_axes:
         if other not in (axis, vector):
             for rows in range(2, min(facts.size[other], budget // extent) + 1):
-                yield Tile(((other, rows), (axis, extent)), vector, width)
+                yield RegisterTile(((other, rows), (axis, extent)), vector, width)
 
 
-def cycles(facts: Facts, tile: Tile) -> float:
+def cycles(facts: Facts, tile: RegisterTile) -> float:
     """Estimate the cycles of the main nest."""
     reduced = tile.vector in facts.reduced
     inside = {tile.vector, *(axis for axis, _ in tile.rows)}
@@ -133,7 +133,7 @@ def _step(facts: Facts, vector: str, rows: dict[str, int], vectors: int) -> floa
     return max(prod(rows.values()) * vectors, loads) / 2 + loads * LOAD + late
 
 
-def _end(facts: Facts, tile: Tile, rows: dict[str, int], vectors: int) -> float:
+def _end(facts: Facts, tile: RegisterTile, rows: dict[str, int], vectors: int) -> float:
     """Count the cycles to begin a tile and to take its results to memory."""
     results = prod(rows.values())
     if tile.vector in facts.reduced:

@@ -8,7 +8,7 @@ from functools import cache
 from planish.loops.ir.fuse import fusable, fused
 from planish.loops.lang.program import Program
 from planish.loops.space.facts import Facts
-from planish.loops.space.knob import Context, Knob, Option, Options
+from planish.loops.space.knob import Knob, KnobContext, KnobOption, Options
 from planish.loops.space.tiling import Tiling
 from planish.loops.steps import Fuse
 
@@ -29,9 +29,9 @@ def fusing(facts: Facts) -> tuple[Knob, Facts] | None:
     @cache
     def offered() -> Options:
         two, one = (min(Tiling(f).fewest().values(), default=1.0) for f in (facts, after))
-        return {"none": Option((), 1.0), FUSED: Option(steps, (GAIN * two / one) ** PREFERENCE)}
+        return {"none": KnobOption((), 1.0), FUSED: KnobOption(steps, (GAIN * two / one) ** PREFERENCE)}
 
-    def options(context: Context) -> Options:
+    def options(context: KnobContext) -> Options:
         del context
         return offered()
 

@@ -8,13 +8,13 @@ from functools import cached_property
 
 from planish.loops.ir.schedule import Order, Schedule
 from planish.loops.ir.tree import LoopId
-from planish.loops.space.estimate import Tile
+from planish.loops.space.estimate import RegisterTile
 from planish.loops.space.facts import Facts
 from planish.loops.steps import LoopStep
 
 
 @dataclass(frozen=True)
-class Option:
+class KnobOption:
     """An alternative.
 
     Args:
@@ -26,12 +26,12 @@ class Option:
     weight: float
 
 
-Options = Mapping[str, Option]
+Options = Mapping[str, KnobOption]
 """Name of an alternative to the alternative; one name means the same wherever it is offered."""
 
 
 @dataclass(frozen=True)
-class Context:
+class KnobContext:
     """Where the knobs before this one have led.
 
     Args:
@@ -47,8 +47,8 @@ class Context:
     schedule: Schedule
     chosen: Mapping[str, str]
     vector: str
-    tile: Tile
-    main: Context | None = None
+    tile: RegisterTile
+    main: KnobContext | None = None
 
     @cached_property
     def order(self) -> Order:
@@ -93,9 +93,9 @@ class Knob:
     """
 
     name: str
-    options: Callable[[Context], Options]
+    options: Callable[[KnobContext], Options]
     most: int
-    after: Callable[[Context, str], Context] = lambda context, _: context
+    after: Callable[[KnobContext, str], KnobContext] = lambda context, _: context
 
 
 def knob_name(kind: str, facts: Facts) -> str:

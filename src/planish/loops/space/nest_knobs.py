@@ -14,9 +14,9 @@ from math import prod
 
 from planish.loops.ir.graph import plain_axis
 from planish.loops.ir.schedule import Order, loop_text
-from planish.loops.space.estimate import Tile
+from planish.loops.space.estimate import RegisterTile
 from planish.loops.space.facts import Facts
-from planish.loops.space.knob import Context, Knob, Option, Options, knob_name
+from planish.loops.space.knob import Knob, KnobContext, KnobOption, Options, knob_name
 from planish.loops.space.memory_costs import REDUCE_TILES
 from planish.loops.space.placement_knobs import can_be_packed, pack, pack_most, parallel
 from planish.loops.space.tiling import TILES_MAX, UNROLLS, Tiling, reduce, unroll
@@ -27,7 +27,7 @@ HEAVY = 1 / 8
 REUSES = 16
 """How often it uses each element that it reads, at least; else memory sets the pace, and sharing helps."""
 FOLLOW, TURNED = "follow", "turned"
-_NONE: Options = {"none": Option((), 1.0)}
+_NONE: Options = {"none": KnobOption((), 1.0)}
 
 
 def nest_knobs(main: Facts) -> Iterator[Knob]:
@@ -77,16 +77,16 @@ class _Nest:
     def _knob(
         self,
         kind: str,
-        options: Callable[[Context], Options],
+        options: Callable[[KnobContext], Options],
         most: int,
-        after: Callable[[Context, str], Context] = lambda context, _: context,
+        after: Callable[[KnobContext, str], KnobContext] = lambda context, _: context,
     ) -> Knob:
         """Make a knob that is turned only where the nest has loops of its own."""
 
-        def offered(context: Context) -> Options:
+        def offered(context: KnobContext) -> Options:
             return options(context) if context.facts.other == self.facts.other else _NONE
 
-        def entered(context: Context, name: str) -> Context:
+        def entered(context: KnobContext, name: str) -> KnobContext:
             return after(context, name) if context.facts.other == self.facts.other else context
 
         return Knob(knob_name(kind, self.facts), offered, most, entered)
@@ -96,12 +96,12 @@ class _Nest:
             self._tilings[around] = Tiling(replace(self.facts, around=around))
         return self._tilings[around]
 
-    def _tiled(self, context: Context, name: str) -> Context:
+    def _tiled(self, context: KnobContext, name: str) -> KnobContext:
         return self._tiling(context.facts.around).tiled(context, name)
 
-    def _loops(self, context: Context) -> Options:
+    def _loops(self, context: KnobContext) -> Options:
         """Offer to follow, turned or not, or each axis as the vector axis, inside some shared loops."""
-        options = {FOLLOW: Option((), 1.0), **self._turned(context)}
+        options = {FOLLOW: KnobOption((), 1.0), **self._turned(context)}
         # Alternatives of equal steps could not be told apart when a candidate is read back.
         known = {option.steps for option in options.values()}
         shared = self._shared(context)
@@ -110,10 +110,10 @@ class _Nest:
                 steps = self._own(context, depth, axis)
                 if steps not in known:
                     known.add(steps)
-                    options[f"{depth} {axis}"] = Option(steps, self._weight(axis, depth))
+                    options[f"{depth} {axis}"] = KnobOption(steps, self._weight(axis, depth))
         return options
 
-    def _turned(self, context: Context) -> Options:
+    def _turned(self, context: KnobContext) -> Options:
         """Offer that the nest walks its result as that lies in memory, inside the main one's loops."""
         outer = set(_main(context).outer)
         inner = [loop for loop in context.schedule.loops[self.facts.number] if loop not in outer]
@@ -122,9 +122,9 @@ class _Nest:
         turned = sorted(inner, key=lambda loop: place.get(loop[0], -1))
         if turned == inner or any(axis in self.facts.nest.reduced for axis, _ in inner):
             return {}
-        return {TURNED: Option((Reorder(tuple(map(loop_text, turned)), self.facts.nest_name),), 2.0)}
+        return {TURNED: KnobOption((Reorder(tuple(map(loop_text, turned)), self.facts.nest_name),), 2.0)}
 
-    def _own(self, context: Context, depth: int, axis: str) -> tuple[LoopStep, ...]:
+    def _own(self, context: KnobContext, depth: int, axis: str) -> tuple[LoopStep, ...]:
         """Undo the splits inside so many shared loops, and put an axis innermost."""
         name = self.facts.nest_name
         inner = context.schedule.loops[self.facts.number][depth:]
@@ -142,16 +142,16 @@ class _Nest:
             self._weights = {a: (min(cycles.values()) / n) ** 4 for a, n in cycles.items()}
         return self._weights[axis] * (0.3 if depth else 2.0)
 
-    def _entered(self, context: Context, name: str) -> Context:
+    def _entered(self, context: KnobContext, name: str) -> KnobContext:
         if name in (FOLLOW, TURNED):
             return context
         depth, axis = name.split()
         around = self._shared(context)[: int(depth)]
         # A placeholder until the knob "tile" is turned.
-        facts, tile = replace(self.facts, around=around), Tile((), axis, 1)
+        facts, tile = replace(self.facts, around=around), RegisterTile((), axis, 1)
         return replace(context, facts=facts, vector=axis, tile=tile, main=_main(context))
 
-    def _shared(self, context: Context) -> Order:
+    def _shared(self, context: KnobContext) -> Order:
         """Find the main nest's outermost loops that this one begins with when it follows."""
         main = _main(context)
         mine = context.schedule.loops[self.facts.number]
@@ -166,6 +166,6 @@ def _deserves(facts: Facts, main: int) -> bool:
     return work >= HEAVY * main and all(work >= REUSES * moves.elements for moves in facts.operands)
 
 
-def _main(context: Context) -> Context:
+def _main(context: KnobContext) -> KnobContext:
     """Give where the main nest's knobs ended."""
     return context.main or context

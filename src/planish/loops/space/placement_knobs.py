@@ -11,7 +11,7 @@ from planish.loops.ir.schedule import Order, loop_text
 from planish.loops.lang.scattering import is_spread
 from planish.loops.space.estimate import COPY, cycles, is_copied
 from planish.loops.space.facts import Facts, Moves
-from planish.loops.space.knob import Context, Knob, Option, Options
+from planish.loops.space.knob import Knob, KnobContext, KnobOption, Options
 from planish.loops.space.memory_costs import is_beyond, is_scattered, slab, streamed
 from planish.loops.steps import Pack, Parallel, Reorder
 
@@ -33,7 +33,7 @@ def placing_knobs(facts: Facts) -> Iterator[Knob]:
         yield Knob("parallel", parallel, 2)
 
 
-def _order(context: Context) -> Options:
+def _order(context: KnobContext) -> Options:
     """Offer orders of the loops around the register tile.
 
     The first guess has outside what moves the tensor that vectors are loaded from, so that its tile is used
@@ -41,9 +41,9 @@ def _order(context: Context) -> Options:
     what is streamed is read row by row, and where only a part of what is read again stays in a cache.
     """
     outer = context.outer
-    options: dict[str, Option] = {}
+    options: dict[str, KnobOption] = {}
     for order, name, step in _named_orders(_by_use(context, outer)):
-        options[name] = Option((step,) if order != outer else (), 0.1 if options else 1.0)
+        options[name] = KnobOption((step,) if order != outer else (), 0.1 if options else 1.0)
     return options
 
 
@@ -55,7 +55,7 @@ def _named_orders(first: Order) -> tuple[tuple[Order, str, Reorder], ...]:
     return tuple([(order, " ".join(n), Reorder(n)) for order, n in zip(orders, names, strict=True)])
 
 
-def _by_use(context: Context, loops: Order) -> Order:
+def _by_use(context: KnobContext, loops: Order) -> Order:
     facts = context.facts
     loaded = [m for m in facts.operands if context.tile.vector in m.strides]
     leader = max(loaded, key=lambda m: m.elements, default=facts.output)
@@ -98,7 +98,7 @@ def pack_most(facts: Facts) -> int:
     return 3 * len(facts.nest.axes) + 3  # none, ahead, the root, and the loops: three of an axis at most
 
 
-def pack(context: Context, tensor: str) -> Options:
+def pack(context: KnobContext, tensor: str) -> Options:
     """Offer the outer loops at which a tensor may be packed, and the root; ahead for constants."""
     facts, vector = context.facts, context.tile.vector
     moves = next(moves for moves in (*facts.operands, facts.output) if moves.tensor == tensor)
@@ -106,7 +106,7 @@ def pack(context: Context, tensor: str) -> Options:
     wanted = moves.strides.get(vector, 1) != 1 if is_output else is_copied(facts, moves, vector)
     scattered = not is_output and is_scattered(facts, moves, vector)
     beyond = not is_output and not wanted and is_beyond(facts, moves)
-    options = {"none": Option((), 0.02 if wanted else 0.3 if scattered or beyond else 1.0)}
+    options = {"none": KnobOption((), 0.02 if wanted else 0.3 if scattered or beyond else 1.0)}
     for depth in range(len(facts.around), len(context.outer) + 1):
         around, inside = context.outer[:depth], context.order[depth:]
         if is_output:
@@ -116,25 +116,25 @@ def pack(context: Context, tensor: str) -> Options:
         # What no loop inside moves is a single element: there is nothing to pack.
         if weight and any(axis in moves.strides for axis, _ in inside):
             at = loop_text(around[-1]) if around else "root"
-            options[at] = Option(
+            options[at] = KnobOption(
                 (Pack(moves.tensor, at, nest=facts.nest_name),),
                 weight * (1.0 if wanted or scattered or beyond else 0.1),
             )
     if moves.tensor in facts.program.constants:
-        options["ahead"] = Option(
+        options["ahead"] = KnobOption(
             (Pack(moves.tensor, "root", True, facts.nest_name),), 3.0 if wanted else 0.3
         )
     return options
 
 
-def _output_weight(context: Context, depth: int) -> float:
+def _output_weight(context: KnobContext, depth: int) -> float:
     """Prefer the smallest tile; none inside a loop that reduces."""
     if any(axis in context.facts.nest.reduced for axis, _ in context.outer[:depth]):
         return 0.0
     return 1.0 if depth == len(context.outer) else 0.3
 
 
-def _copy_weight(context: Context, moves: Moves, around: Order, *, windows: bool) -> float:
+def _copy_weight(context: KnobContext, moves: Moves, around: Order, *, windows: bool) -> float:
     """Prefer what is copied once, and of that the smallest tile; refuse what is copied too often.
 
     Windows overlap: of those a larger one is preferred, if it is inside a loop.
@@ -152,11 +152,11 @@ def _copy_weight(context: Context, moves: Moves, around: Order, *, windows: bool
     return (1 + 0.1 * len(around)) / again
 
 
-def parallel(context: Context) -> Options:
+def parallel(context: KnobContext) -> Options:
     """Offer to share the outermost loop among the cores, first of all where there is work enough."""
     enough = cycles(context.facts, context.tile) > PARALLEL_CYCLES
-    options = {"none": Option((), 0.1 if enough else 1.0)}
+    options = {"none": KnobOption((), 0.1 if enough else 1.0)}
     if context.order[0][0] not in context.facts.nest.reduced:
         step = Parallel(loop_text(context.order[0]), context.facts.nest_name)
-        options["outermost"] = Option((step,), 1.0 if enough else 0.1)
+        options["outermost"] = KnobOption((step,), 1.0 if enough else 0.1)
     return options

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from planish.core import UNTAUGHT, Candidate, FeatureSchema, ScheduleError, SearchContext, Step, Target
 from planish.loops.ir.schedule import Schedule, unscheduled
 from planish.loops.lang.program import Program
-from planish.loops.space.estimate import Tile
+from planish.loops.space.estimate import RegisterTile
 from planish.loops.space.facts import Facts
 from planish.loops.space.fusing import FUSED, fusing
-from planish.loops.space.knob import Context, Knob, Option, Options
+from planish.loops.space.knob import Knob, KnobContext, KnobOption, Options
 from planish.loops.space.nest_knobs import nest_knobs
 from planish.loops.space.placement_knobs import placing_knobs
 from planish.loops.space.resolve import resolve
@@ -40,7 +40,7 @@ _Names = tuple[str, ...]
 class _Place:
     """Where alternatives of the first knobs lead, and what the next knob offers there; at the end nothing."""
 
-    context: Context
+    context: KnobContext
     knob: Knob | None
     options: Options
 
@@ -181,8 +181,8 @@ class TemplateSpace:
                 return resolve(self._facts.program, candidate)
         return self._place(names).context.schedule
 
-    def _begin(self) -> Context:
-        return Context(self._facts, unscheduled(self._facts.program), {}, "", Tile((), "", 1))
+    def _begin(self) -> KnobContext:
+        return KnobContext(self._facts, unscheduled(self._facts.program), {}, "", RegisterTile((), "", 1))
 
     def _candidate(self, choose: _Choose) -> Candidate:
         names: _Names = ()
@@ -209,12 +209,12 @@ class TemplateSpace:
         knob = self._next(context)
         return _Place(context, knob, knob.options(context) if knob else {})
 
-    def _next(self, context: Context) -> Knob | None:
+    def _next(self, context: KnobContext) -> Knob | None:
         """Give the knob to turn next; the first one says which form of the program the others are for."""
         knobs = (*self._first, *self._forms[context.chosen.get("fuse", "none")])
         return knobs[len(context.chosen)] if len(context.chosen) < len(knobs) else None
 
-    def _after(self, context: Context, knob: Knob, name: str, option: Option) -> Context:
+    def _after(self, context: KnobContext, knob: Knob, name: str, option: KnobOption) -> KnobContext:
         schedule = context.schedule
         for step in option.steps:
             schedule = step.apply(schedule)
@@ -238,7 +238,7 @@ class TemplateSpace:
             raise ScheduleError(f"{left[0]} is no step of this template", "Use the space's own candidates.")
         return tuple(read)
 
-    def _all(self, context: Context, steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
+    def _all(self, context: KnobContext, steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
         knob = self._next(context)
         if knob is None:
             yield steps

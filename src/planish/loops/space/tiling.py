@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from planish.loops.ir.schedule import loop_text
-from planish.loops.space.estimate import Tile, cycles, tiles
+from planish.loops.space.estimate import RegisterTile, cycles, tiles
 from planish.loops.space.facts import Facts
-from planish.loops.space.knob import Context, Knob, Option, Options
+from planish.loops.space.knob import Knob, KnobContext, KnobOption, Options
 from planish.loops.space.memory_costs import REDUCE_TILES, slab, streamed
 from planish.loops.steps import LoopStep, Reorder, Split, Unroll, Vectorize
 
@@ -31,7 +31,7 @@ class Tiling:
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
-        self._tiles: dict[str, dict[str, tuple[Tile, float]]] = {}
+        self._tiles: dict[str, dict[str, tuple[RegisterTile, float]]] = {}
         self._options: dict[str, Options] = {}
 
     def knobs(self) -> Iterator[Knob]:
@@ -43,10 +43,10 @@ class Tiling:
         for axis in self.facts.parallel_axes:
             yield Knob(f"cache {axis}", lambda c, a=axis: _cache(c, a), len(CACHE_TILES) + 1)
 
-    def offered(self, vector: str) -> dict[str, tuple[Tile, float]]:
+    def offered(self, vector: str) -> dict[str, tuple[RegisterTile, float]]:
         """Name to the best register tiles of a vector axis and their cycles, the best first."""
         if vector not in self._tiles:
-            whole = Tile((), vector, self.facts.size[vector])
+            whole = RegisterTile((), vector, self.facts.size[vector])
             legal = [found for found in tiles(self.facts, vector) if _is_legal(self.facts, found[0])]
             # A knob offers one alternative at least, and an axis as a whole is always legal.
             meets = 1.0 if self.facts.apart([vector]) else MEETS
@@ -58,40 +58,40 @@ class Tiling:
         """Each axis, to the cycles of its best register tile as the vector axis."""
         return {axis: next(iter(self.offered(axis).values()))[1] for axis in self.facts.size}
 
-    def _vector(self, context: Context) -> Options:
+    def _vector(self, context: KnobContext) -> Options:
         """Offer every axis; one whose best register tile takes fewer cycles is more plausible."""
         del context
         cycles = self.fewest()
         best = min(cycles.values())
-        return {axis: Option((Vectorize(axis),), (best / n) ** 4) for axis, n in cycles.items()}
+        return {axis: KnobOption((Vectorize(axis),), (best / n) ** 4) for axis, n in cycles.items()}
 
-    def tile(self, context: Context) -> Options:
+    def tile(self, context: KnobContext) -> Options:
         """Offer register tiles, with the reduction around and all else outside; each order of loops once."""
         vector = context.vector
         if vector not in self._options:
             offered = self.offered(vector).values()
             best = min(cycles for _, cycles in offered)
-            found: dict[tuple[LoopStep, ...], tuple[str, Option]] = {}
+            found: dict[tuple[LoopStep, ...], tuple[str, KnobOption]] = {}
             for tile, cycles in offered:
                 steps = _tile_steps(self.facts, tile)
                 # Different tiles may make the same loops: the best of them comes first, and stays.
-                found.setdefault(steps, (str(tile), Option(steps, (best / cycles) ** 8)))
+                found.setdefault(steps, (str(tile), KnobOption(steps, (best / cycles) ** 8)))
             self._options[vector] = dict(found.values())
         return self._options[vector]
 
-    def tiled(self, context: Context, name: str) -> Context:
+    def tiled(self, context: KnobContext, name: str) -> KnobContext:
         """Note which register tile was chosen."""
         return replace(context, tile=self.offered(context.vector)[name][0])
 
 
-def _is_legal(facts: Facts, tile: Tile) -> bool:
+def _is_legal(facts: Facts, tile: RegisterTile) -> bool:
     sides = (*tile.rows, (tile.vector, tile.width))
     return facts.apart(axis for axis, _ in sides) and all(
         n == facts.size[axis] or facts.fits(axis, n) for axis, n in sides
     )
 
 
-def _tile_steps(facts: Facts, tile: Tile) -> tuple[LoopStep, ...]:
+def _tile_steps(facts: Facts, tile: RegisterTile) -> tuple[LoopStep, ...]:
     axes = (*tile.rows, (tile.vector, tile.width))
     part = {axis: n for axis, n in axes if n < facts.size[axis]}
     inside = [(axis, 1) for axis, _ in axes]
@@ -106,24 +106,24 @@ def _tile_steps(facts: Facts, tile: Tile) -> tuple[LoopStep, ...]:
     return (*splits, Reorder(tuple(map(loop_text, order)), nest)) if len(order) > 1 else splits
 
 
-def unroll(context: Context) -> Options:
+def unroll(context: KnobContext) -> Options:
     """Offer to unroll the innermost reduction loop around the register tile, wholly or in part."""
-    options = {"none": Option((), 1.0)}
+    options = {"none": KnobOption((), 1.0)}
     axes = [a for a in context.facts.reduced_axes if a != context.tile.vector]
     nest = context.facts.nest_name
     if axes:
         axis, extent = axes[-1], context.facts.size[axes[-1]]
         if extent <= UNROLLS[-1]:
-            options["all"] = Option((Unroll(axis, nest),), 0.1)
+            options["all"] = KnobOption((Unroll(axis, nest),), 0.1)
         for factor in UNROLLS:
             if context.facts.fits(axis, factor):
-                options[str(factor)] = Option((Split(axis, factor, nest), Unroll(axis, nest)), 0.1)
+                options[str(factor)] = KnobOption((Split(axis, factor, nest), Unroll(axis, nest)), 0.1)
     return options
 
 
-def reduce(context: Context) -> Options:
+def reduce(context: KnobContext) -> Options:
     """Offer to split the longest reduction for the cache, with the tiles around the other reductions."""
-    options = {"none": Option((), 1.0)}
+    options = {"none": KnobOption((), 1.0)}
     facts = context.facts
     axes = [a for a in facts.reduced_axes if a != context.tile.vector]
     if axes:
@@ -137,16 +137,16 @@ def reduce(context: Context) -> Options:
                 rest = [loop_text(loop) for loop in inner if loop[0] != axis or loop[1] < factor]
                 order, nest = (loop_text((axis, factor)), *rest), facts.nest_name
                 weight = 2.0 if (axis, factor) in good else 0.15
-                options[str(factor)] = Option((Split(axis, factor, nest), Reorder(order, nest)), weight)
+                options[str(factor)] = KnobOption((Split(axis, factor, nest), Reorder(order, nest)), weight)
     return options
 
 
-def _cache(context: Context, axis: str) -> Options:
+def _cache(context: KnobContext, axis: str) -> Options:
     """Offer to group the register tiles of an axis."""
-    options = {"none": Option((), 1.0)}
+    options = {"none": KnobOption((), 1.0)}
     step = next((step for name, step in context.outer if name == axis), None)
     if step is not None:
         for times in CACHE_TILES:
             if times * step < context.facts.size[axis]:
-                options[str(times)] = Option((Split(axis, times * step),), 0.04)
+                options[str(times)] = KnobOption((Split(axis, times * step),), 0.04)
     return options

@@ -34,7 +34,7 @@ from planish.tuning.progress import Listener
 
 
 @dataclass(frozen=True)
-class Stage:
+class FinalStage:
     """A stage of the end.
 
     Args:
@@ -50,29 +50,29 @@ class Stage:
     lost: str = ""
 
 
-def stages(search: SearchOutcome) -> Iterator[Stage]:
+def stages(search: SearchOutcome) -> Iterator[FinalStage]:
     """List the stages that the end of a run has."""
     level, several, review = search.level, len(search.task.objectives) > 1, search.review()
-    yield Stage("", select)
+    yield FinalStage("", select)
     if several:
-        yield Stage("minimise", minimise, "minimising {count} of the front")
+        yield FinalStage("minimise", minimise, "minimising {count} of the front")
     elif isinstance(level, CanIdentify):
-        yield Stage("minimise", prune, "leaving out what does nothing")
-    yield Stage("compare", compare, "measuring the best {count} again beside the baseline: {time}")
+        yield FinalStage("minimise", prune, "leaving out what does nothing")
+    yield FinalStage("compare", compare, "measuring the best {count} again beside the baseline: {time}")
     if review.second_opinion:
-        yield Stage("doubt", doubt, "asking for a second opinion", "no second opinion")
-    yield Stage("", settle)
+        yield FinalStage("doubt", doubt, "asking for a second opinion", "no second opinion")
+    yield FinalStage("", settle)
     if review.scores:
         said = "scoring on data that the search did not see"
-        yield Stage("score", score, said, "no scores on unseen data")
-        yield Stage("", order)
+        yield FinalStage("score", score, said, "no scores on unseen data")
+        yield FinalStage("", order)
     if review.reference:
-        yield Stage("refer", refer, "", "nothing to refer to")
+        yield FinalStage("refer", refer, "", "nothing to refer to")
     if several:
-        yield Stage("effects", ablate, "measuring what each step does", "no effects of single steps")
+        yield FinalStage("effects", ablate, "measuring what each step does", "no effects of single steps")
     if isinstance(level, HasFigures):
         what = "what the parts of the winner do"
-        yield Stage("describe", measure_figures, f"measuring {what}", f"not measured {what}")
+        yield FinalStage("describe", measure_figures, f"measuring {what}", f"not measured {what}")
 
 
 def finish(search: SearchOutcome, listener: Listener, *, at_once: bool = False) -> Result:
@@ -129,7 +129,7 @@ def _states(
             return
 
 
-def _worked(stage: Stage, search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+def _worked(stage: FinalStage, search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     """Do a stage; once there is a comparison, what fails after it is a note beside it."""
     try:
         return stage.work(search, state, end)
@@ -140,7 +140,7 @@ def _worked(stage: Stage, search: SearchOutcome, state: FinalState, end: float) 
 
 
 @contextmanager
-def _timed(search: SearchOutcome, stage: Stage, allowance: Allowance) -> Generator[float]:
+def _timed(search: SearchOutcome, stage: FinalStage, allowance: Allowance) -> Generator[float]:
     """Time a stage, and give when it is to be over; the comparison may take all the time that is left."""
     end = allowance.until(stage.name) if stage.name else math.inf
     limit = {"minimise": math.inf, "compare": allowance.ends}.get(stage.name, end)

@@ -2,7 +2,7 @@
 
 from planish.llvm.backend.capi.backend import CBackend
 from planish.llvm.backend.capi.bindings import Address, Functions
-from planish.llvm.backend.capi.llvm_session import Pipelines, Session, version
+from planish.llvm.backend.capi.llvm_session import LlvmSession, Pipelines, version
 from planish.llvm.backend.capi.signatures import NAMES, Signatures
 
-__all__ = ["NAMES", "Address", "CBackend", "Functions", "Pipelines", "Session", "Signatures", "version"]
+__all__ = ["NAMES", "Address", "CBackend", "Functions", "LlvmSession", "Pipelines", "Signatures", "version"]

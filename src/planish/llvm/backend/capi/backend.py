@@ -6,9 +6,9 @@ from ctypes import byref, c_void_p
 
 from planish.core import PlanishError
 from planish.llvm.backend.capi.context import Context
-from planish.llvm.backend.capi.llvm_session import Session
+from planish.llvm.backend.capi.llvm_session import LlvmSession
 from planish.llvm.backend.capi.module import CModule
-from planish.llvm.backend.capi.target_machine import Machine
+from planish.llvm.backend.capi.target_machine import TargetMachine
 from planish.llvm.backend.protocol import PassError
 from planish.llvm.backend.reader_errors import invalid, unreadable
 from planish.llvm.backend.target_line import target_line
@@ -25,7 +25,7 @@ class CBackend:
 
     full = True
 
-    def __init__(self, name: str, session: Session, lifetime: int | None) -> None:
+    def __init__(self, name: str, session: LlvmSession, lifetime: int | None) -> None:
         self.name = name
         self.lifetime = lifetime
         self._session = session
@@ -68,7 +68,7 @@ class CBackend:
             raise unreadable(name, data, said, self.version, bool(line))
         return handle.value or 0
 
-    def _aim(self, handle: int) -> Machine:
+    def _aim(self, handle: int) -> TargetMachine:
         functions = self._session.functions
         triple: bytes = functions.LLVMGetTarget(handle)
         machine = self._session.machines.of(triple)

@@ -16,7 +16,7 @@ _UNCOUNTED = (
 )
 
 
-class Counter:
+class InstructionCounter:
     """Counts the instructions of modules.
 
     LLVM counts all but debug intrinsics, in one call. The calls that make no code are then taken away:

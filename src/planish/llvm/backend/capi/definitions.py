@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from planish.llvm.backend.capi.bindings import Functions
-from planish.llvm.backend.capi.counting import Counter
+from planish.llvm.backend.capi.counting import InstructionCounter
 
 WITHOUT = "elim-avail-extern"
 """The pass that makes declarations of what was left out."""
@@ -34,7 +34,7 @@ class Definitions:
     functions: Functions
     module: int
     context: int
-    count: Counter
+    count: InstructionCounter
 
     @cached_property
     def by_name(self) -> Mapping[str, int]:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from planish.llvm.backend.capi.bindings import Functions
 from planish.llvm.backend.capi.context import Diagnostics
-from planish.llvm.backend.capi.counting import Counter
+from planish.llvm.backend.capi.counting import InstructionCounter
 from planish.llvm.backend.capi.target_machine import Machines
 
 
@@ -19,7 +19,7 @@ class Pipelines(Protocol):
         ...
 
 
-class Session:
+class LlvmSession:
     """One LLVM at work.
 
     Args:
@@ -31,7 +31,7 @@ class Session:
         self.functions = functions
         self.pipelines = pipelines
         self.diagnostics = Diagnostics(functions)
-        self.count = Counter(functions)
+        self.count = InstructionCounter(functions)
         self.machines = Machines(functions)
         self.version = version(functions)
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from planish.llvm.backend.capi.context import Context
 from planish.llvm.backend.capi.definitions import Definitions
-from planish.llvm.backend.capi.target_machine import Machine
+from planish.llvm.backend.capi.target_machine import TargetMachine
 from planish.llvm.backend.elf import code_bytes
 from planish.llvm.backend.protocol import IRError, PassError
 
 if TYPE_CHECKING:
-    from planish.llvm.backend.capi.llvm_session import Session
+    from planish.llvm.backend.capi.llvm_session import LlvmSession
 
 _RETURN_STATUS = 2  # LLVMReturnStatusAction
 _OBJECT_FILE = 1  # LLVMObjectFile
@@ -28,7 +28,7 @@ class CModule:
         machine: its target's.
     """
 
-    def __init__(self, session: Session, context: Context, handle: int, machine: Machine) -> None:
+    def __init__(self, session: LlvmSession, context: Context, handle: int, machine: TargetMachine) -> None:
         self._session = session
         self._functions = session.functions
         self._context = context

@@ -15,7 +15,7 @@ _DEFAULT_LEVEL, _PIC, _DEFAULT_CODE_MODEL = 2, 2, 0  # LLVMCodeGenLevelDefault, 
 
 
 @dataclass(frozen=True)
-class Machine:
+class TargetMachine:
     """A target machine and its data layout; both live as long as the process.
 
     Args:
@@ -36,10 +36,10 @@ class Machines:
 
     def __init__(self, functions: Functions) -> None:
         self._functions = functions
-        self._made: dict[bytes, Machine] = {}
+        self._made: dict[bytes, TargetMachine] = {}
         self.host = functions.take(functions.LLVMGetDefaultTargetTriple()).encode()
 
-    def of(self, triple: bytes) -> Machine:
+    def of(self, triple: bytes) -> TargetMachine:
         """Give the machine of a triple; an empty one means this host.
 
         Raises:
@@ -55,7 +55,7 @@ class Machines:
         machine = self.of(triple)
         return machine.triple, machine.layout_text
 
-    def _make(self, triple: bytes) -> Machine:
+    def _make(self, triple: bytes) -> TargetMachine:
         functions, target, why = self._functions, c_void_p(), c_void_p()
         self._make_known(triple.decode().partition("-")[0])
         if functions.LLVMGetTargetFromTriple(triple, byref(target), byref(why)):
@@ -65,7 +65,7 @@ class Machines:
         )
         layout = functions.LLVMCreateTargetDataLayout(handle)
         text = functions.take(functions.LLVMCopyStringRepOfTargetData(layout)).encode()
-        return Machine(triple, handle, layout, text)
+        return TargetMachine(triple, handle, layout, text)
 
     def _make_known(self, architecture: str) -> None:
         for pattern, target in TARGETS.items():

@@ -11,7 +11,7 @@ from ctypes import CDLL, c_void_p, cast
 from pathlib import Path
 
 from planish.core import TargetError
-from planish.llvm.backend.capi import CBackend, Functions, Session, version
+from planish.llvm.backend.capi import CBackend, Functions, LlvmSession, version
 from planish.llvm.backend.libllvm.pipelines import SIGNATURES, RunPasses
 
 VARIABLE = "PLANISH_LIBLLVM"
@@ -76,7 +76,7 @@ def open_libllvm(path: Path) -> CBackend:
     functions = Functions(str(path), lambda name: _address(library, name), SIGNATURES)
     if int(version(functions).partition(".")[0]) < OLDEST:
         raise TargetError(f"{path} is LLVM {version(functions)}", f"Install LLVM {OLDEST} or newer.")
-    return CBackend("libllvm", Session(functions, RunPasses(functions)), lifetime=None)
+    return CBackend("libllvm", LlvmSession(functions, RunPasses(functions)), lifetime=None)
 
 
 def _address(library: CDLL, name: str) -> int | None:

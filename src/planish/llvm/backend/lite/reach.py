@@ -15,7 +15,7 @@ from functools import cache
 from planish.core import TargetError
 from planish.isolation import ForkLimits, in_child
 from planish.llvm.backend import elf
-from planish.llvm.backend.capi import NAMES, Address, CBackend, Functions, Session
+from planish.llvm.backend.capi import NAMES, Address, CBackend, Functions, LlvmSession
 from planish.llvm.backend.lite.pipelines import SIGNATURES, ParsePipelines
 from planish.llvm.backend.lite.wheel import Wheel
 
@@ -52,7 +52,7 @@ def _addresses(wheel: Wheel) -> Address:
 
 def _open(address: Address) -> CBackend:
     functions = Functions("llvmlite", address, SIGNATURES)
-    return CBackend("llvmlite", Session(functions, ParsePipelines(functions)), LIFETIME)
+    return CBackend("llvmlite", LlvmSession(functions, ParsePipelines(functions)), LIFETIME)
 
 
 def survives(address: Address) -> bool:
