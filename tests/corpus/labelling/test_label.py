@@ -214,13 +214,12 @@ def test_a_damaged_recipe_is_one_line(corpus: Path, tmp_path: Path) -> None:
 def test_a_run_that_is_killed_goes_on(corpus: Path, tmp_path: Path, labels: list[Label]) -> None:
     program = (
         "import sys, time; from pathlib import Path\n"
-        "from planish.corpus.labelling import Plan, label_corpus, run\n"
-        "from planish.corpus.labelling import run\n"
-        "run._SHARD = 4\n"
+        "from planish.corpus.labelling import LabelPlan, label_corpus, labelling_run\n"
+        "labelling_run._SHARD = 4\n"
         "def show(progress):\n"
         "    print(progress.done, flush=True)\n"
         "    time.sleep(0.05)\n"
-        f"label_corpus(Path(sys.argv[1]), Path(sys.argv[2]), Plan(**{asdict(PLAN)!r}), show)\n"
+        f"label_corpus(Path(sys.argv[1]), Path(sys.argv[2]), LabelPlan(**{asdict(PLAN)!r}), show)\n"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", program, str(corpus), str(tmp_path)], stdout=subprocess.PIPE, text=True

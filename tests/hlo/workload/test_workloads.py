@@ -21,9 +21,9 @@ from planish.hlo.level import HloLevel
 from planish.hlo.scored import ScoredProgram
 from planish.hlo.workload import (
     Data,
-    ExampleSplit,
     Images,
     Parts,
+    Split,
     Training,
     Workload,
     first_parameters,
@@ -47,7 +47,7 @@ def load(path: Path, **options: str) -> ScoredProgram:
 
 def test_a_program_brings_its_workload_in_its_text(tmp_path: Path) -> None:
     program = load(write_all(tmp_path, STEP, TRAINING))
-    assert program.workload.split == ExampleSplit(train=25, search=9, validation=6)
+    assert program.workload.split == Split(train=25, search=9, validation=6)
     assert program.workload.training == Training(epochs=4, search_steps=12)
     assert program.workload.data.folder == str(tmp_path / "data")
     assert HloLevel().load(program.text, {}) == program
@@ -167,7 +167,7 @@ def test_a_module_without_a_workload_asks_for_one() -> None:
 def test_no_example_is_in_two_parts(
     seed: int, train: int, search: int, validation: int, more: int, own: bool
 ) -> None:
-    split = ExampleSplit(seed, train, search, validation, 0)
+    split = Split(seed, train, search, validation, 0)
     there = train + search + validation + more
     parts = [
         _places(split, part, there, own=False).tolist() for part in PARTS if not (own and part == "final")

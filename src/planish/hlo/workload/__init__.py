@@ -3,7 +3,7 @@
 from planish.hlo.workload.argument_roles import Fitted, RoleCall, fit
 from planish.hlo.workload.module_calls import WorkloadCalls
 from planish.hlo.workload.shaping import first_parameters, labels_as
-from planish.hlo.workload.spec import Data, ExampleSplit, File, Images, Inputs, Training, Workload
+from planish.hlo.workload.spec import Data, File, Images, Inputs, Split, Training, Workload
 from planish.hlo.workload.split_examples import Labelled, Part, Parts
 from planish.hlo.workload.tables import workload_from
 from planish.hlo.workload.workload_files import (
@@ -16,7 +16,6 @@ from planish.hlo.workload.workload_files import (
 
 __all__ = [
     "Data",
-    "ExampleSplit",
     "File",
     "Fitted",
     "Images",
@@ -25,6 +24,7 @@ __all__ = [
     "Part",
     "Parts",
     "RoleCall",
+    "Split",
     "Training",
     "Workload",
     "WorkloadCalls",

@@ -43,7 +43,7 @@ class Data:
 
 
 @dataclass(frozen=True)
-class ExampleSplit:
+class Split:
     """How many examples each part has; drawn by a seed, no example is in two.
 
     Args:
@@ -143,7 +143,7 @@ class Workload:
     """
 
     data: Data = field(default_factory=Data)
-    split: ExampleSplit = field(default_factory=ExampleSplit)
+    split: Split = field(default_factory=Split)
     images: Images = field(default_factory=Images)
     training: Training | None = None
     weights: File | None = None

@@ -13,7 +13,7 @@ from planish.core import PlanishError, ProgramError, unnamed
 from planish.hlo.workload.argument_roles import Fitted, RoleCall
 from planish.hlo.workload.data import Examples, Group, digest_of, digits, made, open_data
 from planish.hlo.workload.shaping import shaped
-from planish.hlo.workload.spec import Data, ExampleSplit, Workload
+from planish.hlo.workload.spec import Data, Split, Workload
 
 Part = Literal["train", "search", "validation", "final"]
 PARTS: tuple[Part, ...] = get_args(Part)
@@ -90,7 +90,7 @@ class Parts:
         examples = test or self._train
         return examples, _places(self._split(), part, len(examples.labels), own=test is not None)
 
-    def _split(self) -> ExampleSplit:
+    def _split(self) -> Split:
         """Give the split; a stand-in may be too small for the one that was asked for."""
         split, there = self._workload.split, len(self._train.labels)
         asked = split.train + split.search + split.validation
@@ -123,7 +123,7 @@ class Parts:
             raise ProgramError(what, "Tune again.")
 
 
-def _places(split: ExampleSplit, part: Part, there: int, *, own: bool) -> NDArray[np.int64]:
+def _places(split: Split, part: Part, there: int, *, own: bool) -> NDArray[np.int64]:
     """Draw a part: the same seed gives the same examples, and another part others.
 
     Args:
