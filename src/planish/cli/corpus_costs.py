@@ -19,6 +19,15 @@ Without = Annotated[
     ),
 ]
 
+Objectives = Annotated[
+    given.Names,
+    typer.Option("--objective", metavar="NAME", help="instructions or text_bytes; may be repeated. All."),
+]
+Besides = Annotated[
+    list[Path] | None,
+    typer.Option("--besides", metavar="FILE", help="A table whose functions are left out; may be repeated."),
+]
+
 
 def costs(
     corpus: Corpus,
@@ -26,25 +35,41 @@ def costs(
     split: Splits = None,
     functions: Functions = 0,
     without: Without = None,
+    objective: Objectives = None,
+    besides: Besides = None,
     jobs: Jobs = 0,
     form: given.Format = "text",
 ) -> None:
     """Run every list of the coresets on functions, and keep what each costs by each objective.
 
     Functions that the table has are not run again, so the same command goes on where the last one ended, and
-    a table may be added to from another corpus.
+    a table may be added to from another corpus. Of some objectives, only their own coresets are run.
     """
     from planish.cli.label_watching import watching
     from planish.cli.output import document, table
-    from planish.core import StoppedError, stoppable
-    from planish.corpus.labelling import LabelPlan, bench, coreset_lists, describe_table, table_corpus
+    from planish.core import StoppedError, stoppable, unknown
+    from planish.corpus.labelling import (
+        OBJECTIVES,
+        LabelPlan,
+        bench,
+        coreset_lists,
+        describe_table,
+        table_corpus,
+    )
     from planish.corpus.row import SPLITS
+    from planish.learn.labels import read_costs
 
     splits = tuple(dict.fromkeys(split or SPLITS))
+    counted = tuple(dict.fromkeys(objective or OBJECTIVES))
+    for name in counted:
+        if name not in OBJECTIVES:
+            raise unknown("unknown objective", name, OBJECTIVES)
+    others = {one for table in besides or () for one in read_costs(table).identities.tolist()}
     made = bench(LabelPlan(splits=splits, functions=functions, jobs=jobs))
     try:
         with watching(form) as listener, stoppable():
-            held = table_corpus(corpus, file, made, coreset_lists(), listener, without or ())
+            given_lists = corpus, file, made, coreset_lists(counted), listener, without or ()
+            held = table_corpus(*given_lists, objectives=counted, besides=others)
     except KeyboardInterrupt as stop:
         raise StoppedError(f"stopped; {file} keeps what is done", "The same command goes on.") from stop
     rows = describe_table(held)

@@ -107,6 +107,18 @@ def test_a_list_that_fails_has_no_cost(
     assert np.array_equal(table.costs[:, (0, 2)], read_costs(file).costs[:, (0, 2)])
 
 
+def test_one_objective_is_counted_of_functions_that_another_table_lacks(
+    file: Path, made: LabelBench, tmp_path: Path
+) -> None:
+    whole = read_costs(file)
+    besides = set(whole.identities[:4].tolist())
+    path, objectives = tmp_path / "t.npz", ("instructions",)
+    table = table_corpus(SAMPLE, path, made, LISTS, lambda _: None, objectives=objectives, besides=besides)
+    assert table.columns.objectives == objectives
+    assert table.identities.tolist() == whole.identities[4:].tolist()
+    assert np.array_equal(table.costs, whole.costs[4:, :, :1])
+
+
 def test_a_table_of_other_lists_is_not_added_to(file: Path, made: LabelBench) -> None:
     with pytest.raises(PlanishError, match="was made with other lists"):
         table_corpus(SAMPLE, file, made, LISTS[:2], lambda _: None)

@@ -7,13 +7,14 @@ from planish.corpus.labelling.function_search import FunctionBudget
 from planish.corpus.labelling.jobs import Searching
 from planish.corpus.labelling.label import Label
 from planish.corpus.labelling.label_card import label_page, read_label_card
-from planish.corpus.labelling.label_plan import LabelBench, LabelPlan, LabelProgress, bench
+from planish.corpus.labelling.label_plan import OBJECTIVES, LabelBench, LabelPlan, LabelProgress, bench
 from planish.corpus.labelling.label_shards import read_labels
 from planish.corpus.labelling.labelling_run import label_corpus
 from planish.corpus.labelling.savings import Saving, Summary, summarise
 from planish.corpus.labelling.tabling import describe_table, table_corpus
 
 __all__ = [
+    "OBJECTIVES",
     "FunctionBudget",
     "Label",
     "LabelBench",

@@ -31,16 +31,18 @@ class CostRows:
     Args:
         bench: what with.
         lists: the lists.
+        objectives: what is counted.
     """
 
     bench: LabelBench
     lists: Sequence[Passes]
+    objectives: Sequence[str] = OBJECTIVES
 
     @cached_property
     def columns(self) -> Columns:
         """What columns mean in the rows that this gives."""
         llvm, machine = self.bench.backend.version, platform.machine()
-        return Columns(llvm, machine, OBJECTIVES, tuple(self.lists), FEATURES, VERSION)
+        return Columns(llvm, machine, tuple(self.objectives), tuple(self.lists), FEATURES, VERSION)
 
     def __call__(self, row: Row, watchdog: Watchdog) -> CostRow | None:
         """Give a function's row; None where LLVM cannot read it, or it has no code even after -Oz."""
@@ -50,18 +52,22 @@ class CostRows:
             return any(values[name] < cost for name, cost in baseline.items())
 
         try:
-            evaluator = FunctionEvaluator(self.bench.backend, row.ir, OBJECTIVES, matters, watchdog)
+            evaluator = FunctionEvaluator(self.bench.backend, row.ir, self.objectives, matters, watchdog)
         except IRError:
             return None
         with closing(evaluator), closing(self.bench.start(evaluator)) as executor:
             first = _outcomes(executor, [(), self.bench.baseline])
-            unoptimised, oz = map(_counts, first)
+            unoptimised, oz = map(self._counts, first)
             if unoptimised is None or oz is None:
                 return None
-            baseline |= dict(zip(OBJECTIVES, oz, strict=True))
-            costs = list(map(_counts, _outcomes(executor, self.lists)))
+            baseline |= dict(zip(self.objectives, oz, strict=True))
+            costs = list(map(self._counts, _outcomes(executor, self.lists)))
             features = self._features(row, evaluator.module)
         return CostRow(row.identity, row.package, row.split, unoptimised, oz, costs, features)
+
+    def _counts(self, outcome: Outcome) -> list[int] | None:
+        measured = charge(outcome)
+        return [int(measured.values[name]) for name in self.objectives] if measured else None
 
     def _features(self, row: Row, module: Module) -> NDArray[np.int64]:
         with closing(module.clone()) as small:
@@ -74,11 +80,6 @@ def _outcomes(executor: Executor, lists: Sequence[Passes]) -> list[Outcome]:
     return [answer.outcome for answer in answers]
 
 
-def _counts(outcome: Outcome) -> list[int] | None:
-    measured = charge(outcome)
-    return [int(measured.values[name]) for name in OBJECTIVES] if measured else None
-
-
-def coreset_lists() -> list[Passes]:
-    """Give the lists of the coresets of all objectives, each once."""
-    return list(dict.fromkeys(passes for name in OBJECTIVES for passes in load_coreset(name)))
+def coreset_lists(objectives: Sequence[str] = OBJECTIVES) -> list[Passes]:
+    """Give the lists of the coresets of some objectives, each once."""
+    return list(dict.fromkeys(passes for name in objectives for passes in load_coreset(name)))

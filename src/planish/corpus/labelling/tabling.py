@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +12,7 @@ from planish.core import PlanishError
 from planish.corpus.folder import ours
 from planish.corpus.labelling.cost_rows import CostRows
 from planish.corpus.labelling.drawing import draw_in_turns
-from planish.corpus.labelling.label_plan import LabelBench, Listener
+from planish.corpus.labelling.label_plan import OBJECTIVES, LabelBench, Listener
 from planish.corpus.labelling.ranking import Passes
 from planish.corpus.labelling.tally import Tally
 from planish.isolation import forked
@@ -48,6 +48,9 @@ def table_corpus(
     lists: Sequence[Passes],
     listener: Listener,
     without: Sequence[str] = (),
+    *,
+    objectives: Sequence[str] = OBJECTIVES,
+    besides: Set[str] = frozenset(),
 ) -> CostTable:
     """Write what each list costs on functions of a corpus, or add functions to what is written.
 
@@ -61,6 +64,8 @@ def table_corpus(
         lists: what is run.
         listener: is told how it goes.
         without: files that are left out, as `draw_in_turns` takes them.
+        objectives: what is counted.
+        besides: identities that are left out, as where another file has them; they count as drawn.
 
     Returns:
         The whole table.
@@ -69,11 +74,11 @@ def table_corpus(
         PlanishError: there is no corpus; the file cannot be written, is in use or damaged, or has other
             columns.
     """
-    work, plan = CostRows(bench, lists), bench.plan
+    work, plan = CostRows(bench, lists, objectives), bench.plan
     with ours(path.parent):
         file = _File(path, _known(path, work.columns))
         held = set[str](file.table.identities.tolist())
-        rows, known = draw_in_turns(corpus, plan.splits, plan.functions, held, without)
+        rows, known = draw_in_turns(corpus, plan.splits, plan.functions, held | besides, without)
         tally = Tally("costing", known + len(rows), known, known)
         try:
             with closing(forked(rows, work, plan.processes, at_once=bench.at_once(len(lists)))) as over:
