@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,18 +11,39 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from planish.learn.language import Lessons
     from planish.learn.language.training import Epoch
+    from planish.learn.language.writing import Stand
     from planish.learn.policy import SavedPolicy
+
+HEADS = 16
+"""What the width of a layer is a multiple of."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is trained.
+
+    Args:
+        epochs: how often all is read.
+        seed: of all randomness.
+        width: of the network's layers.
+        depth: layers.
+        device: "cpu" or "cuda".
+    """
+
+    epochs: int
+    seed: int
+    width: int
+    depth: int
+    device: str
 
 
 def learnt_lists(
-    corpus: Path | None,
-    labels: Sequence[Path],
-    objective: str,
-    path: Path,
-    epochs: int,
-    seed: int,
-    device: str,
+    corpus: Path | None, labels: Sequence[Path], objective: str, path: Path, size: Size, *, writes: bool
 ) -> SavedPolicy:
     """Train a policy over pass lists on functions of a corpus and what lists cost on them.
 
@@ -30,25 +52,26 @@ def learnt_lists(
         labels: files that `planish corpus costs` wrote.
         objective: what is to be made less.
         path: where the policy will go; the checkpoint lies beside it.
-        epochs: how often all is read.
-        seed: of all randomness.
-        device: "cpu" or "cuda".
+        size: how much is trained.
+        writes: whether it writes lists pass by pass, or chooses among those of the labels.
 
     Raises:
         PlanishError: something is missing, or does not fit.
     """
     from planish.core import PlanishError
-    from planish.learn.policy import SavedPolicy
 
     if corpus is None or not labels:
         raise PlanishError(
             "a policy over pass lists learns from a corpus and labels",
             "Give --corpus and --labels: planish corpus build, planish corpus costs.",
         )
+    if size.width % HEADS:
+        raise PlanishError(f"--width {size.width} is no multiple of {HEADS}")
     try:
-        from planish.learn.language.training import Course, train_reader
+        from planish.learn.language.checkpoints import require_device
     except ImportError as error:
         raise PlanishError("training a policy needs torch", "pip install planish[train].") from error
+    require_device(size.device)
     from planish.corpus.policy_lessons import held_back, read_list_lessons
     from planish.learn.cost import shipped_gate
     from planish.learn.labels import read_costs
@@ -57,13 +80,50 @@ def learnt_lists(
     lessons = read_list_lessons(corpus, [read_costs(file) for file in labels], objective, lists)
     held = held_back(lessons.groups)
     typer.echo(f"{len(lessons):,} functions, {held.sum():,} of them tell when to stop", err=True)
-    checkpoint = path.with_name(path.stem + ".checkpoint")
-    shape, parameters, metrics = train_reader(
-        lessons, Course(epochs, seed, checkpoint, device=device), held, _told
-    )
-    actions, steps = tuple(map(",".join, lists)), max(map(len, lists))
+    return (_writer if writes else _reader)(lessons, held, path, size)
+
+
+def _reader(lessons: Lessons, held: NDArray[np.bool_], path: Path, size: Size) -> SavedPolicy:
+    from planish.learn.language.training import Course, train_reader
+    from planish.learn.policy import SavedPolicy
+
+    course = Course(size.epochs, size.seed, _checkpoint(path), size.width, size.depth, size.device)
+    shape, parameters, metrics = train_reader(lessons, course, held, _told)
+    actions, steps = tuple(map(",".join, lessons.lists)), max(map(len, lessons.lists))
     made = path.stem, "llvm", lessons.schema, actions, steps, shape, parameters, metrics, len(lessons)
     return SavedPolicy(*made)
+
+
+def _writer(lessons: Lessons, held: NDArray[np.bool_], path: Path, size: Size) -> SavedPolicy:
+    from planish.learn.language.writer import WriterShape
+    from planish.learn.language.writing import Texts, WritingCourse, train_writer
+    from planish.learn.policy import SavedPolicy
+    from planish.llvm.passes import elements, find_element, oz_of
+
+    oz = oz_of({*elements()})
+    assert oz is not None
+    texts = Texts.of(lessons.lists, (oz,))
+    once = tuple(place for place, text in enumerate(texts.steps) if find_element(text).is_pipeline)
+    longest = texts.lists.shape[1]
+    read = lessons.sizes, lessons.observed.shape[1]
+    shape = WriterShape(*read, len(texts.steps), longest, once, size.width, size.depth)
+    course = WritingCourse(size.epochs, size.seed, _checkpoint(path), device=size.device)
+    parameters, metrics = train_writer(lessons, texts, shape, course, held, _step)
+    made = path.stem, "llvm", lessons.schema, texts.steps, longest, shape, parameters, metrics, len(lessons)
+    return SavedPolicy(*made)
+
+
+def _checkpoint(path: Path) -> Path:
+    return path.with_name(path.stem + ".checkpoint")
+
+
+def _step(stand: Stand) -> None:
+    if stand.held is not None:
+        typer.echo(
+            f"step {stand.step:,} of {stand.steps:,}: loss {stand.loss:.3f}, a list held back costs "
+            f"{stand.held:.2f} bits; {stand.rate:,.0f} tokens a second, {stand.left / 60:.0f} minutes left",
+            err=True,
+        )
 
 
 def _told(epoch: Epoch) -> None:

@@ -40,7 +40,7 @@ def evaluate(
     from planish.learn.policy import load_policy
 
     held = load_policy(path_of(policy))
-    lists = held.shape.kind == "reader"
+    lists = held.shape.kind in ("reader", "writer")
     programs, metrics = _by_labels(held, corpus, labels or [], split) if lists else _by_store(held, store)
     if form == "json":
         document({"policy": policy, "programs": programs, "metrics": dict(metrics)})
@@ -82,7 +82,9 @@ def _by_labels(
             "a policy over pass lists is judged by a corpus and labels",
             "Give --corpus and --labels: planish corpus build, planish corpus costs.",
         )
+    objective, tables = policy.schema.name.rpartition("/")[2], [read_costs(file) for file in labels]
     lists = [tuple(text.split(",")) for text in policy.actions]
-    objective = policy.schema.name.rpartition("/")[2]
-    lessons = read_list_lessons(corpus, [read_costs(file) for file in labels], objective, lists, split)
+    if policy.shape.kind == "writer":  # lists that it can write, of those whose costs are known
+        lists = [each for each in tables[0].columns.lists if {*each} <= {*policy.actions}]
+    lessons = read_list_lessons(corpus, tables, objective, lists, split)
     return len(lessons), judge_lists(policy, lessons)

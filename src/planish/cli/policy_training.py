@@ -11,7 +11,7 @@ import typer
 from planish.cli import options as given
 from planish.cli.complete import level_names
 from planish.cli.errors import writing
-from planish.cli.list_training import learnt_lists
+from planish.cli.list_training import Size, learnt_lists
 from planish.cli.policies import told
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ LevelName = Annotated[
     str, typer.Option("--level", metavar="LEVEL", help="Whose candidates.", autocompletion=level_names)
 ]
 Algorithm = Literal["imitation", "dqn", "ppo", "impala", "appo"]
+Network = Literal["attention", "mlp", "reader", "writer"]
 HELD, MOST_HELD = 10, 20
 """Every tenth program is held back in training by reinforcement, up to so many: judging takes time."""
 
@@ -45,9 +46,13 @@ def train(
         typer.Option("--algorithm", help="From the store's best paths, or by reinforcement (RLlib)."),
     ] = "imitation",
     network: Annotated[
-        Literal["attention", "mlp"],
-        typer.Option("--network", help="imitation: sharing weights over loops, or not."),
-    ] = "mlp",
+        Network | None,
+        typer.Option(
+            "--network",
+            help="imitation: sharing weights over loops, or not (mlp); llvm: choosing among lists (reader), "
+            "or writing them pass by pass (writer).",
+        ),
+    ] = None,
     epochs: Annotated[int, typer.Option("--epochs", min=1, help="imitation: how often all is read.")] = 10,
     programs: Annotated[
         str,
@@ -74,6 +79,10 @@ def train(
     device: Annotated[
         Literal["cpu", "cuda"], typer.Option("--device", help="llvm: where torch computes.")
     ] = "cpu",
+    width: Annotated[
+        int, typer.Option("--width", min=16, help="llvm: of the network's layers; a multiple of 16.")
+    ] = 64,
+    depth: Annotated[int, typer.Option("--depth", min=1, help="llvm: layers that read, and that write.")] = 2,
     seed: given.Seed = 0,
     form: given.Format = "text",
 ) -> None:
@@ -91,15 +100,27 @@ def train(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.with_name(path.name + ".part").touch()
     if level == "llvm":
-        found = learnt_lists(corpus, labels or [], objective, path, epochs, seed, device)
+        _kind(network, level, "reader", "writer")
+        size = Size(epochs, seed, width, depth, device)
+        found = learnt_lists(corpus, labels or [], objective, path, size, writes=network == "writer")
     elif algorithm == "imitation":
-        found = _imitated(level, space, store, path, network, epochs, seed)
+        _kind(network, level, "mlp", "attention")
+        found = _imitated(level, space, store, path, network or "mlp", epochs, seed)
     else:
         texts = _programs(level, programs)
         found = _reinforced(level, space, store, path, algorithm, texts, hours, runners, seed)
     with writing(path):
         write_policy(found, path)
     _show(path, found, form)
+
+
+def _kind(network: str | None, level: str, *legal: str) -> None:
+    from planish.core import PlanishError
+
+    if network not in (None, *legal):
+        raise PlanishError(
+            f"the level {level} has no network '{network}'", f"It takes --network {' or '.join(legal)}."
+        )
 
 
 def _imitated(

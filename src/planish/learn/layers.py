@@ -39,6 +39,41 @@ def mixed(
     return xp.swapaxes(shared, 1, 2).reshape((many, count, width)) @ mine["mixed"]
 
 
+def attended(xp: ModuleType, heads: int, query: Array, key: Array, value: Array, there: Array) -> Array:
+    """Look from some rows at others: (programs, queries, width).
+
+    Args:
+        xp: `numpy` or `torch`.
+        heads: of attention.
+        query: (programs, queries, width).
+        key: (programs, rows, width); of one program, where all queries are about the same one.
+        value: the same.
+        there: (programs, queries, rows) or what broadcasts to it: what is looked at, as 1 and 0.
+    """
+    part = query.shape[-1] // heads
+    asked, keys, values = (
+        xp.swapaxes(each.reshape((len(each), each.shape[1], heads, part)), 1, 2)
+        for each in (query, key, value)
+    )
+    close = xp.clip(asked @ xp.swapaxes(keys, 2, 3) / part**0.5, -30, 30)
+    weight = xp.exp(close) * there[:, None]
+    shared = weight / (weight.sum(axis=-1, keepdims=True) + 1e-9) @ values
+    return xp.swapaxes(shared, 1, 2).reshape(query.shape)
+
+
+def fed(xp: ModuleType, parameters: Parameters, layer: str, hidden: Array) -> Array:
+    """Give what a layer's two matrices make of each row by itself.
+
+    Args:
+        xp: `numpy` or `torch`.
+        parameters: "LAYER up", "LAYER down", and their biases.
+        layer: the layer's name.
+        hidden: rows.
+    """
+    up = normed(xp, hidden) @ parameters[f"{layer} up"] + parameters[f"{layer} up bias"]
+    return positive(up) @ parameters[f"{layer} down"] + parameters[f"{layer} down bias"]
+
+
 def positive(hidden: Array) -> Array:
     """Set to 0 what is negative."""
     return hidden * (hidden > 0)

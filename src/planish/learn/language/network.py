@@ -1,5 +1,7 @@
 """The encoder: rows of small numbers, one for each instruction, to what each of some lists is worth.
 
+What reads is shared with the network that writes lists, `planish.learn.language.writer`.
+
 A row is the sum of what its columns and its place are embedded as. Rows attend to each other; the mean of
 each part (the program as it is, and after the baseline) and counts of all values go to the heads.
 """
@@ -8,11 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import ModuleType
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.learn.layers import Array, Parameters, mixed, normed, positive
+from planish.learn.layers import Array, Parameters, fed, mixed, normed, positive
 
 PARTS = 2
 HEADS = ("gains", "choice", "saves")
@@ -42,24 +45,37 @@ class ReaderShape:
     heads: int = 4
     kind: str = "reader"
 
-    @property
-    def counted(self) -> int:
-        """How many counts of values there are, both parts together."""
-        return PARTS * sum(self.sizes)
-
     def parameters(self) -> dict[str, tuple[int, ...]]:
         """Name the arrays, and give their shapes; biases are called so."""
-        width, inner = self.width, 2 * self.width
-        found: dict[str, tuple[int, ...]] = {"words": (sum(self.sizes), width), "places": (self.rows, width)}
-        for layer in range(self.depth):
-            found |= {f"{layer} {name}": (width, width) for name in ("query", "key", "value", "mixed")}
-            found |= {f"{layer} up": (width, inner), f"{layer} down": (inner, width)}
-            found |= {f"{layer} up bias": (inner,), f"{layer} down bias": (width,)}
-        outputs = len(HEADS) * self.lists
-        return found | {
-            "counts": (self.counted, inner), "head": (PARTS * width, inner), "head bias": (inner,),
-            "lists": (inner, outputs), "lists bias": (outputs,),
-        }  # fmt: skip
+        heads = len(HEADS) * self.lists
+        return reading_parameters(self) | {"lists": (2 * self.width, heads), "lists bias": (heads,)}
+
+
+class Reads(Protocol):
+    """The part of a shape that reads; see `ReaderShape`."""
+
+    @property
+    def sizes(self) -> tuple[int, ...]: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def depth(self) -> int: ...
+    @property
+    def heads(self) -> int: ...
+
+
+def reading_parameters(shape: Reads) -> dict[str, tuple[int, ...]]:
+    """Name the arrays of what reads, and give their shapes."""
+    width, inner = shape.width, 2 * shape.width
+    found: dict[str, tuple[int, ...]] = {"words": (sum(shape.sizes), width), "places": (shape.rows, width)}
+    for layer in range(shape.depth):
+        found |= {f"{layer} {name}": (width, width) for name in ("query", "key", "value", "mixed")}
+        found |= {f"{layer} up": (width, inner), f"{layer} down": (inner, width)}
+        found |= {f"{layer} up bias": (inner,), f"{layer} down bias": (width,)}
+    counted = PARTS * sum(shape.sizes)
+    return found | {"counts": (counted, inner), "head": (PARTS * width, inner), "head bias": (inner,)}
 
 
 @dataclass(frozen=True)
@@ -79,7 +95,7 @@ class PackedRows:
     counts: Floats
 
 
-def packed(shape: ReaderShape, observed: NDArray[np.integer]) -> PackedRows:
+def packed(shape: Reads, observed: NDArray[np.integer]) -> PackedRows:
     """Leave out padding, as far as all programs have it, and count."""
     there = observed[:, :, 0] > 0
     longest = max(1, int(there.sum(axis=1).max()))
@@ -106,18 +122,32 @@ def outputs(
         parameters: as `ReaderShape.parameters` has them.
         given: what `PackedRows` holds, in its order.
     """
+    said = read(xp, shape, parameters, given)[1] @ parameters["lists"] + parameters["lists bias"]
+    return said.reshape((len(said), len(HEADS), shape.lists))
+
+
+def read(
+    xp: ModuleType, shape: Reads, parameters: Parameters, given: tuple[Array, Array, Array, Array]
+) -> tuple[Array, Array]:
+    """Read programs: (programs, longest, width), a row for each instruction, and (programs, 2 * width), all.
+
+    Args:
+        xp: `numpy` or `torch`.
+        shape: of the network.
+        parameters: as `reading_parameters` has them.
+        given: what `PackedRows` holds, in its order.
+    """
     words, places, parts, counts = given
     there = parts.sum(axis=-1, keepdims=True)
     hidden = parameters["words"][words].sum(axis=-2) + parameters["places"][places]
     for layer in range(shape.depth):
         mine = {name: parameters[f"{layer} {name}"] for name in ("query", "key", "value", "mixed")}
         hidden = hidden + mixed(xp, shape.heads, mine, normed(xp, hidden), there, fused=xp is not np)
-        up = normed(xp, hidden) @ parameters[f"{layer} up"] + parameters[f"{layer} up bias"]
-        hidden = hidden + positive(up) @ parameters[f"{layer} down"] + parameters[f"{layer} down bias"]
-    means = xp.swapaxes(parts, 1, 2) @ normed(xp, hidden) / (parts.sum(axis=1)[..., None] + 1e-6)
-    read = means.reshape((len(means), -1)) @ parameters["head"] + counts @ parameters["counts"]
-    said = positive(read + parameters["head bias"]) @ parameters["lists"] + parameters["lists bias"]
-    return said.reshape((len(said), len(HEADS), shape.lists))
+        hidden = hidden + fed(xp, parameters, str(layer), hidden)
+    rows = normed(xp, hidden)
+    means = xp.swapaxes(parts, 1, 2) @ rows / (parts.sum(axis=1)[..., None] + 1e-6)
+    whole = means.reshape((len(means), -1)) @ parameters["head"] + counts @ parameters["counts"]
+    return rows, positive(whole + parameters["head bias"])
 
 
 def expected(

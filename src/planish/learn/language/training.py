@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import safe_open
-from safetensors.torch import save
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from planish.core import PlanishError, rng
+from planish.learn.language.checkpoints import (
+    BETAS,
+    DECAY,
+    Checkpoint,
+    digest,
+    exact,
+    first_weights,
+    share_of_rate,
+)
 from planish.learn.language.lessons import GAIN, Lessons
 from planish.learn.language.network import ReaderShape, outputs, packed
 
-BATCH, RATE, DECAY, WARM_UP = 32, 1.5e-3, 0.05, 0.05
-BETAS = (0.9, 0.95)
+BATCH, RATE = 32, 1.5e-3
 DROPPED = 0.1
 """So many instructions are left out of each reading: with few programs, it would learn them by heart."""
 POOL = 8
@@ -92,7 +96,7 @@ def train_reader(
     sizes = lessons.sizes
     shape = ReaderShape(sizes, lessons.observed.shape[1], len(lessons.lists), course.width, course.depth)
     training = _Training(lessons, shape, course, held)
-    with suppress(KeyboardInterrupt), _exact(course.device):
+    with suppress(KeyboardInterrupt), exact(course.device):
         while training.number < course.epochs:
             told(training.epoch())
     if not training.kept:
@@ -112,13 +116,16 @@ class _Training:
         self._gains, self._best = lessons.gains() / GAIN, lessons.shares.max(axis=1, keepdims=True)
         self._batches = math.ceil(len(self._mine) / BATCH)
         torch.manual_seed(course.seed)
-        self._weights = {name: tensor.to(course.device) for name, tensor in _first(shape).items()}
+        self._weights = {
+            name: tensor.to(course.device) for name, tensor in first_weights(shape.parameters()).items()
+        }
         for tensor in self._weights.values():
             tensor.requires_grad_()
         self._optimiser = torch.optim.AdamW(self._weights.values(), lr=RATE, betas=BETAS, weight_decay=DECAY)
         self.number, self.best = 0, (0, math.inf)
         self.kept: dict[str, torch.Tensor] = {}
-        self._about = json.dumps([asdict(shape), course.epochs, course.seed, _digest(lessons, held)])
+        mine = [asdict(shape), course.epochs, course.seed, digest(lessons, held)]
+        self._kept = Checkpoint(course.checkpoint, mine)
         if course.checkpoint.exists():
             self._resume()
 
@@ -149,7 +156,7 @@ class _Training:
 
     def _step(self, rows: NDArray[np.intp], random: np.random.Generator, step: int) -> float:
         for group in self._optimiser.param_groups:
-            group["lr"] = RATE * _share(step / (self._course.epochs * self._batches))
+            group["lr"] = RATE * share_of_rate(step / (self._course.epochs * self._batches))
         observed = self._lessons.observed[rows].copy()
         observed[random.random(observed.shape[:2]) < DROPPED] = 0
         loss = self._loss(self._said(observed), rows)
@@ -193,64 +200,10 @@ class _Training:
         return errors / nothing
 
     def _save(self) -> None:
-        """Keep weights, the best ones, and the optimiser's state; a kill leaves the old file or the new."""
-        tensors = dict(self._weights) | {f"best {name}": tensor for name, tensor in self.kept.items()}
-        for name, tensor in self._weights.items():
-            tensors |= {f"{key} {name}": value for key, value in self._optimiser.state[tensor].items()}
-        about = {"training": self._about, "number": str(self.number), "best": json.dumps(self.best)}
-        part = self._course.checkpoint.with_suffix(".part")
-        part.write_bytes(save({name: t.detach().contiguous().cpu() for name, t in tensors.items()}, about))
-        part.replace(self._course.checkpoint)
+        about = {"number": self.number, "best": self.best}
+        self._kept.write(self._weights, self._optimiser, {"best": self.kept}, about)
 
     def _resume(self) -> None:
-        path = self._course.checkpoint
-        with safe_open(path, "pt") as held:
-            about = held.metadata()
-            if about.get("training") != self._about:
-                raise PlanishError(
-                    f"{path} is of another training", "Remove it, or name another file: -o FILE."
-                )
-            for name, tensor in self._weights.items():
-                tensor.data.copy_(held.get_tensor(name))
-                keys = ("step", "exp_avg", "exp_avg_sq")
-                self._optimiser.state[tensor] = {key: held.get_tensor(f"{key} {name}") for key in keys}
-                if self._course.device != "cpu":
-                    state = self._optimiser.state[tensor]
-                    state |= {key: state[key].to(self._course.device) for key in keys[1:]}
-            number, best = json.loads(about["best"])
-            self.number, self.best = int(about["number"]), (int(number), float(best))
-            names = [name for name in held.keys() if name.startswith("best ")]  # noqa: SIM118
-            self.kept = {name.removeprefix("best "): held.get_tensor(name) for name in names}
-
-
-@contextmanager
-def _exact(device: str) -> Iterator[None]:
-    """Have a processor's threads add up gradients in one order, so that a resumed training is the same."""
-    before = torch.are_deterministic_algorithms_enabled()
-    torch.use_deterministic_algorithms(before or device == "cpu")
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(before)
-
-
-def _share(done: float) -> float:
-    """Give the share of the rate: it rises, and falls as a cosine."""
-    rest = max(0.0, done - WARM_UP) / (1 - WARM_UP)
-    return min(1.0, done / WARM_UP + 0.01) * (0.5 + 0.5 * math.cos(math.pi * rest))
-
-
-def _first(shape: ReaderShape) -> dict[str, torch.Tensor]:
-    found: dict[str, torch.Tensor] = {}
-    for name, size in shape.parameters().items():
-        embedded = name in ("words", "places")
-        spread = 0.0 if name.endswith("bias") else 0.1 if embedded else size[0] ** -0.5
-        found[name] = torch.randn(size) * (0.1 * spread if name == "lists" else spread)
-    return found
-
-
-def _digest(lessons: Lessons, held: NDArray[np.bool_]) -> str:
-    whole = hashlib.sha256(lessons.shares.tobytes())
-    whole.update(lessons.observed.tobytes())
-    whole.update(held.tobytes())
-    return whole.hexdigest()
+        others, about = self._kept.read(self._weights, self._optimiser)
+        self.kept = others.get("best", {})
+        self.number, self.best = about["number"], (about["best"][0], about["best"][1])

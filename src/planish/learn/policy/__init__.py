@@ -11,6 +11,7 @@ from planish.learn.policy.saved import (
     write_policy,
 )
 from planish.learn.policy.walking import NetworkPolicy
+from planish.learn.policy.written import WritingPolicy
 
 __all__ = [
     "KINDS",
@@ -18,6 +19,7 @@ __all__ = [
     "NetworkPolicy",
     "SavedPolicy",
     "Shape",
+    "WritingPolicy",
     "load_policy",
     "places",
     "policies_folder",

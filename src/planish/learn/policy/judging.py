@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planish.learn.language import Lessons as ListLessons
 from planish.learn.language import ReaderShape, expected
 from planish.learn.language.network import HEADS
+from planish.learn.language.writer import WriterShape, read_one, said
 from planish.learn.policy.continuations import StateLessons
 from planish.learn.policy.network import Shape, scaled, scores
 from planish.learn.policy.saved import SavedPolicy
@@ -43,14 +46,40 @@ def judge_lists(policy: SavedPolicy, lessons: ListLessons) -> Mapping[str, float
 
     Args:
         policy: that writes lists.
-        lessons: of these lists, in its order.
+        lessons: of lists.
 
     Returns:
         The share of all programs' cost that is saved: "saved at 1", at 3 and so on, evaluations of each.
     """
-    assert isinstance(policy.shape, ReaderShape)
-    said = expected(policy.shape, policy.parameters, lessons.observed)[:, HEADS.index("choice")]
-    order = np.argsort(-said, axis=1, kind="stable")
+    order = np.argsort(-how_probable(policy, lessons), axis=1, kind="stable")
     best = np.maximum.accumulate(np.take_along_axis(lessons.shares, order, axis=1), axis=1)
     saved = lessons.baseline @ best / lessons.baseline.sum()
     return {f"saved at {n}": float(saved[n - 1]) for n in EVALUATIONS if n <= len(saved)}
+
+
+def how_probable(policy: SavedPolicy, lessons: ListLessons) -> NDArray[np.floating]:
+    """Give how probable a policy has each list: (programs, lists), as logarithms up to a number each program.
+
+    Args:
+        policy: that writes lists.
+        lessons: of lists; in its order, where it chooses among them.
+    """
+    if isinstance(policy.shape, ReaderShape):
+        return expected(policy.shape, policy.parameters, lessons.observed)[:, HEADS.index("choice")]
+    shape = policy.shape
+    assert isinstance(shape, WriterShape)
+    end = len(policy.actions)
+    rows = np.full((len(lessons.lists), shape.longest + 1), end)
+    for place, each in enumerate(lessons.lists):
+        rows[place, : len(each)] = [policy.actions.index(step) for step in each]
+    there = np.arange(shape.longest + 1) <= np.array([len(each) for each in lessons.lists])[:, None]
+    found = np.zeros((len(lessons), len(rows)))
+    for place, observed in enumerate(lessons.observed):
+        read = read_one(shape, policy.parameters, observed[None])
+        read = replace(read, begin=np.repeat(read.begin, len(rows), axis=0))
+        scores = said(np, shape, policy.parameters, read, np.minimum(rows[:, :-1], end - 1)).astype(
+            np.float64
+        )
+        sure = np.take_along_axis(scores, rows[..., None], 2)[..., 0] - np.logaddexp.reduce(scores, axis=2)
+        found[place] = (sure * there).sum(axis=1)
+    return found

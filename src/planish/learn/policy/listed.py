@@ -9,8 +9,10 @@ import numpy as np
 
 from planish.core import Candidate, CanObserve, PlanishError, Policy, PolicyState, Space, Step
 from planish.learn.language.network import HEADS, ReaderShape, expected
+from planish.learn.language.writer import WriterShape
 from planish.learn.policy.saved import SavedPolicy
 from planish.learn.policy.walking import NetworkPolicy
+from planish.learn.policy.written import WritingPolicy
 
 Way = tuple[tuple[Step, ...], float]
 """What is left of a list, and the logarithm of its probability."""
@@ -68,7 +70,9 @@ class ListPolicy:
 
 
 def policy_of(saved: SavedPolicy) -> Policy:
-    """Make a policy of what was saved: one that walks, or one that writes lists."""
+    """Make a policy of what was saved: one that walks, chooses among lists, or writes them."""
+    if isinstance(saved.shape, WriterShape):
+        return WritingPolicy(saved)
     return ListPolicy(saved) if isinstance(saved.shape, ReaderShape) else NetworkPolicy(saved)
 
 

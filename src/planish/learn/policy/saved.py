@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from planish import __version__
 from planish.core import CanObserve, FeatureSchema, PlanishError
 from planish.learn.language.network import ReaderShape
+from planish.learn.language.writer import WriterShape
 from planish.learn.policy.network import Shape
 
 FORMAT = 1
 HINT = "Train one: planish policy train --level LEVEL."
 SUFFIX = ".safetensors"
+AnyShape = Shape | ReaderShape | WriterShape
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class SavedPolicy:
     schema: FeatureSchema
     actions: tuple[str, ...]
     steps: int
-    shape: Shape | ReaderShape
+    shape: AnyShape
     parameters: Mapping[str, NDArray[np.float32]]
     metrics: Mapping[str, float]
     programs: int
@@ -64,7 +66,7 @@ class SavedPolicy:
         ours, theirs, there = self.schema, space.observed, tuple(map(str, space.actions))
         if ours.name == theirs.name and ours != theirs:
             return f"has learnt from version {ours.version} of {ours.name}, and this planish observes another"
-        lists = isinstance(self.shape, ReaderShape)
+        lists = not isinstance(self.shape, Shape)
         if ours.name == theirs.name and lists and 2 * len(self.written(there)) < len(self.actions):
             missing = sorted({step for text in self.actions for step in text.split(",")} - {*there})
             return f"writes lists of steps that there are not here: {', '.join(missing[:3])}"
@@ -130,10 +132,12 @@ def _read(path: Path, about: dict[str, Any], arrays: Mapping[str, NDArray[np.flo
     )
 
 
-def _shape(told: dict[str, Any]) -> Shape | ReaderShape:
-    if told["kind"] != "reader":
-        return Shape(**told)
-    return ReaderShape(tuple(told.pop("sizes")), **told)
+def _shape(told: dict[str, Any]) -> AnyShape:
+    if told["kind"] == "reader":
+        return ReaderShape(tuple(told.pop("sizes")), **told)
+    if told["kind"] == "writer":
+        return WriterShape(tuple(told.pop("sizes")), once=tuple(told.pop("once")), **told)
+    return Shape(**told)
 
 
 def policies_folder() -> Path:
