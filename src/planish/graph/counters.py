@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from planish.graph.installed import SETTINGS
 from planish.graph.nvml import readers
 
 _RAPL = Path("/sys/class/powercap")
 _HWMON = Path("/sys/class/hwmon")
 _MICRO, _MILLI = 1e-6, 1e-3
 
+PROVIDERS = ("cpu", "cuda")
+"""What models run on."""
 QUANTITIES = ("power", "energy", "temperature")
 NOT_HERE = "not available here"
 
@@ -79,7 +80,7 @@ class _Packages:
 
 def counter_facts() -> Mapping[str, str]:
     """Tell which quantity is read from where."""
-    there = [counters(provider) for provider in SETTINGS["provider"]]
+    there = [counters(provider) for provider in PROVIDERS]
     told = {
         name: ", ".join(found[name].source for found in there if name in found) or NOT_HERE
         for name in ("energy", "temperature")

@@ -13,6 +13,7 @@ from planish.graph.pass_effects import ROUNDS, Figures, beside, name_of, parts
 from planish.graph.passes import Selection, selection_of
 from planish.graph.program import GraphProgram
 from planish.graph.relevance import Relevance, known_relevance
+from planish.graph.running import SessionSettings
 from planish.graph.text_tables import aligned, milliseconds, times
 
 UNMEASURED = "not measured when the run ended: there was no time, or an older planish did not store it"
@@ -40,7 +41,7 @@ def described(
     nodes = Nodes.read(figures.get("nodes", {}))
     compared: Figures = figures.get("compared", {})
     found: Figures = {**compared, **figures.get("parts", {})}
-    first = {"class": _class(program), "passes": _passes(chosen, steps, found, nodes)}
+    first = {"class": _class(program), "passes": _passes(program, chosen, steps, found, nodes)}
     return {
         **(first if len(task.objectives) == 1 else {"class and passes": "\n\n".join(first.values())}),
         "nodes": nodes.table() if figures else UNMEASURED,
@@ -66,14 +67,19 @@ def _class(program: GraphProgram) -> str:
     return "\n".join(lines)
 
 
+def _runtime(chosen: Selection, program: GraphProgram) -> str:
+    return SessionSettings.of(1, {**program.settings, **chosen.session}).runtime
+
+
 def _passes(
+    program: GraphProgram,
     chosen: Selection,
     steps: Mapping[str, tuple[Selection, Selection]],
     found: Figures,
     nodes: Nodes,
 ) -> str:
     if chosen == Selection():
-        return "none: the file stays as it is, under ONNX Runtime's defaults"
+        return f"none: the file stays as it is, under {_runtime(chosen, program)}'s defaults"
     base, whole = found.get(name_of(Selection())), found.get(name_of(chosen))
     rows = [["", "gain alone", "loss without it", "nodes"]]
     for place, (text, (alone, rest)) in enumerate(steps.items()):
@@ -91,6 +97,8 @@ def _passes(
     idle = len(chosen.disabled) - sum(" without " in text for text in steps)
     if idle:
         lines.append(f"{idle} more of ONNX Runtime's passes are left out; they change nothing here.")
+    if _runtime(chosen, program) == "OpenVINO":
+        lines.append("It runs by OpenVINO, and needs it: pip install openvino.")
     if chosen.offline:
         lines.append("ONNX Runtime's work is done once, and kept as a file.")
     return "\n".join(lines)

@@ -26,13 +26,16 @@ def identities(task: Task[GraphProgram]) -> Generator[Callable[[Candidate], str]
     the session's other settings. A selection that fails names itself.
     """
     by_file = not _OF_FILES.isdisjoint(objective.name for objective in task.objectives)
-    with closing(Examiner(task.program, settings_of(task))) as examiner:
+    settings = settings_of(task)
+    with closing(Examiner(task.program, settings.of_onnxruntime)) as examiner:
 
         @cache
         def name(candidate: Candidate) -> str:
             chosen = selection_of(candidate)
             try:
-                made = _made(examiner, chosen, by_file=by_file)
+                # What another runtime makes of a file it does not tell.
+                elsewhere = chosen.elsewhere or settings != settings.of_onnxruntime
+                made = _made(examiner, chosen, by_file=by_file or elsewhere)
             except ExaminerError:
                 return candidate.hash
             return f"{made} offline" if chosen.offline else made

@@ -163,7 +163,7 @@ class _Evaluator:
             self._verified.add(candidate)
             return self._measured(session, chosen, kept or made.file, offline, clock)
         except RefusedError as error:
-            return Failed("build", "refused by ONNX Runtime", error.message)
+            return Failed("build", f"refused by {self._settings(chosen).runtime}", error.message)
         finally:
             if kept is not None:
                 kept.unlink(missing_ok=True)
@@ -251,7 +251,7 @@ def cage_of(program: GraphProgram, settings: SessionSettings, writes: Sequence[P
         writes: further folders.
     """
     largest = FILE_BYTES + _COPIES * program.size
-    return Cage.for_code(writes, card=settings.provider != "cpu", file_bytes=largest)
+    return Cage.for_code(writes, card=settings.provider == "cuda", file_bytes=largest)
 
 
 def within_three_sigma(samples: Sequence[float]) -> Sequence[float]:
@@ -264,7 +264,7 @@ def _reference(spec: GraphEvaluatorSpec, feeds: Sequence[Feed]) -> list[Sequence
     """Run the model as it came, with every optimisation off."""
     path = spec.program.file
     try:
-        session = open_session(path, spec.settings, as_it_is=True)
+        session = open_session(path, spec.settings.of_onnxruntime, as_it_is=True)
         found = [session.run(feed) for feed in feeds]
     except RefusedError as error:
         raise ProgramError(f"ONNX Runtime does not run '{path}': {error.message}") from error

@@ -10,9 +10,18 @@ from planish.core import Candidate, Reference, Task
 from planish.graph.counters import QUANTITIES, counters
 from planish.graph.evaluator import LAST_TIMING, TIMING, GraphEvaluatorSpec, lacking
 from planish.graph.first_lists import GOOD_LISTS, class_lists, recognition_of
-from planish.graph.installed import SETTINGS
+from planish.graph.installed import OPENVINO
 from planish.graph.model_cache import ModelCache
-from planish.graph.passes import EXACT, SETTABLE, Selection, Set, passes_of_kind, selection_of
+from planish.graph.passes import (
+    BY_OPENVINO,
+    EXACT,
+    SETTABLE,
+    VALUES,
+    Selection,
+    Set,
+    passes_of_kind,
+    selection_of,
+)
 from planish.graph.program import GraphProgram
 from planish.graph.relevance import Examiner, analyse, remembered
 from planish.graph.running import SessionSettings
@@ -58,18 +67,24 @@ def settings_of(task: Task[GraphProgram]) -> SessionSettings:
 
 def widest_settings(task: Task[GraphProgram]) -> SessionSettings:
     """Give the settings with which ONNX Runtime runs as many passes as it may for any candidate of a task."""
-    settings = settings_of(task)
+    settings = settings_of(task).of_onnxruntime
     return replace(settings, optimization="all") if task.program.session else settings
 
 
 def settable(task: Task[GraphProgram]) -> tuple[Set, ...]:
     """List the settings that candidates may change; none where the user did not ask for that."""
-    own = settings_of(task)
-    if not task.program.session:
-        return ()
+    own, program = settings_of(task), task.program
     threads = [str(count) for count in range(1, own.cores)]
-    values = {**SETTINGS, "threads": threads, **({"execution": ()} if own.cores == 1 else {})}
-    return tuple(Set(name, value) for name in SETTABLE for value in values[name] if value != own.values[name])
+    values = {**VALUES, "threads": threads, **({"execution": ()} if own.cores == 1 else {})}
+    asked = {name for name in SETTABLE if (program.providers if name == "provider" else program.session)}
+    if own.provider == OPENVINO:
+        asked &= {"threads"}  # the others are told to ONNX Runtime
+    return tuple(
+        Set(name, value)
+        for name in SETTABLE
+        for value in values[name]
+        if name in asked and value != own.values[name]
+    )
 
 
 def space_of(task: Task[GraphProgram], name: str) -> SelectionSpace:
@@ -81,18 +96,20 @@ def space_of(task: Task[GraphProgram], name: str) -> SelectionSpace:
             some lists make, and to find that out takes the passes' time; "all": of every pass.
     """
     program = task.program
-    offline = any(objective.name == "compile_time" for objective in task.objectives)
+    elsewhere = settings_of(task).provider == OPENVINO
+    offline = any(objective.name == "compile_time" for objective in task.objectives) and not elsewhere
     settings, changes = widest_settings(task), settable(task)
     examiner = Examiner(program, settings)
 
     def every() -> Letters:
         rewrites = [each.name for each in passes_of_kind(*EXACT)]
-        out = [each.name for each in passes_of_kind("rule", "transformer")]
+        out = [] if elsewhere else [each.name for each in passes_of_kind("rule", "transformer")]
         return Letters((*rewrites, *program.allow), tuple(out), offline, changes)
 
     def relevant() -> Letters:
         found = remembered(program, settings, partial(analyse, examiner))
-        return Letters((*found.rewrites, *program.allow), found.runtime, offline, changes)
+        out = () if elsewhere else found.runtime
+        return Letters((*found.rewrites, *program.allow), out, offline, changes)
 
     namer = examiner.name if name == "exact" else None
     letters = every if name == "all" else relevant
@@ -111,9 +128,18 @@ def seeds_of(task: Task[GraphProgram], taught: Sequence[Candidate] = ()) -> Sequ
     lists = class_lists(task.program)
     changes = [Selection(settings=frozenset({each})) for each in settable(task) if each.name != "threads"]
     found = [Selection(), *map(selection_of, taught), *lists, *GOOD_LISTS, *changes]
+    if BY_OPENVINO in settable(task):
+        found += [replace(each, settings=frozenset({BY_OPENVINO})) for each in (*GOOD_LISTS, *lists)]
     if "compile_time" in wanted:
         found += [replace(each, offline=True) for each in found]
-    return found
+    return _fitting(task, found)
+
+
+def _fitting(task: Task[GraphProgram], found: Sequence[Selection]) -> Sequence[Selection]:
+    """Keep of selections the rewriting passes alone where the target is another runtime."""
+    if settings_of(task).provider != OPENVINO:
+        return found
+    return list(dict.fromkeys(Selection(each.rewrites, settings=each.settings) for each in found))
 
 
 def unoptimised() -> Selection:
@@ -125,12 +151,18 @@ def compared(task: Task[GraphProgram], candidate: Candidate) -> Sequence[Candida
     """List what the winner is compared with: the baseline, its class's list, and the winner made offline."""
     chosen, program = selection_of(candidate), task.program
     others = [Selection(), *class_lists(program)[:1], replace(chosen, offline=True)]
-    return [each.candidate for each in others]
+    return [each.candidate for each in _fitting(task, others)]
 
 
-def no_optimisation() -> Reference:
-    """Give the model as it came, with every optimisation of the runtime left out."""
-    return Reference("no optimisation", unoptimised().candidate)
+def no_optimisation(task: Task[GraphProgram]) -> Reference:
+    """Give the model as it came, with every optimisation of ONNX Runtime left out.
+
+    Where the target is another runtime, it is compared with ONNX Runtime's defaults.
+    """
+    if settings_of(task).provider != OPENVINO:
+        return Reference("no optimisation", unoptimised().candidate)
+    spec = evaluator_spec_of(task, final=True)
+    return Reference("ONNX Runtime", Candidate(), replace(spec, settings=spec.settings.of_onnxruntime))
 
 
 def _limits(program: GraphProgram) -> Limits:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from planish.core import Candidate, Task
 from planish.graph.evaluator_spec import settings_of
-from planish.graph.installed import versions
+from planish.graph.installed import OPENVINO, versions
 from planish.graph.passes import Selection, selection_of
 from planish.graph.program import GraphProgram
 from planish.graph.rewrite_cache import RewriteCache
 from planish.graph.running import PROVIDERS, SessionSettings, open_session, weights_of
+from planish.graph.running.openvino import configuration
 
 _SCRIPT = '''"""Runs a model that planish optimised; needs onnxruntime alone."""
 
@@ -42,6 +44,18 @@ for port, value in zip(session.get_outputs(), session.run_with_ort_values(None, 
     print(port.name, port.type, value.shape() if value.is_tensor() else "")
 '''
 
+_BY_OPENVINO = '''"""Runs a model that planish optimised; needs openvino and numpy."""
+
+import json, pathlib, numpy, openvino
+
+here = pathlib.Path(__file__).parent
+chosen = json.loads((here / "{name}.planish.json").read_text())
+model = openvino.Core().compile_model(str(here / chosen["model"]), "CPU", chosen["openvino"])
+found = model({{name: numpy.ones(shape, dtype) for name, dtype, shape in chosen["inputs"]}})
+for port in model.outputs:
+    print(port.any_name, port.element_type.to_string(), list(found[port].shape))
+'''
+
 
 def export_model(task: Task[GraphProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
     """Write an optimised model, and a script that runs it with onnxruntime alone.
@@ -52,7 +66,8 @@ def export_model(task: Task[GraphProgram], candidate: Candidate, path: Path) -> 
     files = deliver_model(task, candidate, path)
     name = task.program.file.stem
     script = path / f"run_{name}.py"
-    script.write_text(_SCRIPT.format(name=name), encoding="utf-8")
+    elsewhere = settings_of(task).having(selection_of(candidate).session).provider == OPENVINO
+    script.write_text((_BY_OPENVINO if elsewhere else _SCRIPT).format(name=name), encoding="utf-8")
     return [*files, script]
 
 
@@ -100,10 +115,23 @@ def _write_model(program: GraphProgram, chosen: Selection, settings: SessionSett
 
 def _facts(program: GraphProgram, chosen: Selection, settings: SessionSettings, model: str) -> dict[str, Any]:
     """Give what the script sets, and what was done; an offline model is loaded as it is."""
-    level = "none" if chosen.offline else settings.optimization
-    return {
+    told = {
         "model": model,
         "inputs": [[port.name, port.dtype, port.shape] for port in program.inputs],
+        "passes": list(chosen.rewrites),
+        "source": {"path": program.path, "digest": program.digest},
+    }
+    if settings.provider == OPENVINO:
+        needs = {OPENVINO: version(OPENVINO)}
+        return {
+            **told,
+            "needs": needs,
+            OPENVINO: configuration(settings),
+            "versions": {**versions(), **needs},
+        }
+    level = "none" if chosen.offline else settings.optimization
+    return {
+        **told,
         "providers": list(PROVIDERS[settings.provider]),
         "session": {
             "intra_op_num_threads": settings.cores,
@@ -115,9 +143,7 @@ def _facts(program: GraphProgram, chosen: Selection, settings: SessionSettings, 
             else f"ORT_ENABLE_{level.upper()}",
         },
         "disabled_optimizers": [] if chosen.offline else sorted(chosen.disabled),
-        "passes": list(chosen.rewrites),
         "left_out": sorted(chosen.disabled),
         "offline": chosen.offline,
-        "source": {"path": program.path, "digest": program.digest},
         "versions": dict(versions()),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 
 from planish.core import ProgramError, TargetError, did_you_mean
 
@@ -13,9 +14,12 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "optimization": ("all", "extended", "basic", "none"),
     "execution": ("sequential", "parallel"),
     "arena": ("on", "off"),
-    "provider": ("cpu", "cuda"),
+    "provider": ("cpu", "cuda", "openvino"),
 }
 """The settings of a session with their values, ONNX Runtime's default first."""
+OPENVINO = "openvino"
+SEARCH = "search"
+"""Asks for a setting to be searched."""
 
 
 def versions() -> Mapping[str, str]:
@@ -25,6 +29,11 @@ def versions() -> Mapping[str, str]:
         TargetError: a library is missing.
     """
     return {package: _version(package) for package in PACKAGES}
+
+
+def has_openvino() -> bool:
+    """Whether OpenVINO is installed."""
+    return find_spec(OPENVINO) is not None
 
 
 def _version(package: str) -> str:

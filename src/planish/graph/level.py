@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,13 +76,14 @@ class GraphLevel:
                 number, for first dimensions that are open), `inputs` and `labels` (`.npz` or `.npy` files),
                 `allow` ("fp16,mixed,int8": passes that change results), `session` ("search": candidates may
                 change the session's settings); and of the session `optimization` (all, extended, basic,
-                none), `execution` (sequential, parallel), `arena` (on, off) and `provider` (cpu, cuda).
+                none), `execution` (sequential, parallel), `arena` (on, off) and `provider` (cpu, cuda,
+                openvino; search: candidates may run by OpenVINO).
 
         Raises:
             ProgramError: the file cannot be read, or is no model that can be tuned; an option is wrong.
             TargetError: a library is missing.
         """
-        from planish.graph.installed import SETTINGS, session_settings, versions
+        from planish.graph.installed import SEARCH, SETTINGS, session_settings, versions
         from planish.graph.program import is_canonical
         from planish.graph.source import read_model, read_text
 
@@ -90,7 +92,8 @@ class GraphLevel:
             if name not in known:
                 raise unknown("level 'graph' has no option", name, known)
         versions()
-        settings = session_settings({k: v for k, v in options.items() if k in SETTINGS})
+        given = {k: v for k, v in options.items() if k in SETTINGS and (k, v) != ("provider", SEARCH)}
+        settings = session_settings(given)
         program = read_text(source) if is_canonical(source) else read_model(Path(source), options)
         return replace(program, settings=settings)
 
@@ -111,7 +114,7 @@ class GraphLevel:
         """Describe this machine and the session; raises TargetError where it lacks what is asked of it."""
         from planish.graph.machine import graph_target
 
-        return graph_target(cores, program.settings)
+        return graph_target(cores, program.settings, providers=program.providers)
 
     def runs(self, task: Task[GraphProgram]) -> bool:
         """Whether candidates may do anything: never, a model only computes."""
@@ -160,11 +163,10 @@ class GraphLevel:
         return identities(task)
 
     def review(self, task: Task[GraphProgram]) -> Review:
-        """Measure no optimisation at all beside the baseline at the end."""
+        """Measure ONNX Runtime without any optimisation beside the baseline at the end."""
         from planish.graph.evaluator_spec import no_optimisation
 
-        del task
-        return Review(no_optimisation)
+        return Review(partial(no_optimisation, task))
 
     def introduction(self, task: Task[GraphProgram]) -> Sequence[str]:
         """Tell the class and why; and how many passes are relevant, once the search has found that out."""

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.metadata import version
 
 from planish.core import PlanishError, Target, TargetError, processor, usable_cores
-from planish.graph.installed import session_settings, versions
+from planish.graph.installed import OPENVINO, has_openvino, session_settings, versions
 from planish.graph.running import PROVIDERS
 from planish.isolation.cage import told
 
 
-def graph_target(cores: int, session: Mapping[str, str]) -> Target:
+def graph_target(cores: int, session: Mapping[str, str], *, providers: bool = False) -> Target:
     """Describe this machine, and the session that models run in.
 
     Args:
         cores: threads of the session.
         session: setting to value; what is missing has its default.
+        providers: whether candidates may choose another runtime.
 
     Raises:
-        TargetError: there are not so many cores, a library is missing, or the runtime has no CUDA.
+        TargetError: there are not so many cores, a library or a runtime is missing, or it has no CUDA.
     """
     there = usable_cores()
     if not 1 <= cores <= there:
@@ -26,7 +28,14 @@ def graph_target(cores: int, session: Mapping[str, str]) -> Target:
     settings = session_settings(session)
     if settings["provider"] == "cuda" and not _has_cuda():
         raise TargetError("this ONNX Runtime has no CUDA", "Install onnxruntime-gpu in its place.")
-    return Target(processor(), frozenset(), cores, {**versions(), **settings})
+    second = {OPENVINO: _openvino_version()} if providers or settings["provider"] == OPENVINO else {}
+    return Target(processor(), frozenset(), cores, {**versions(), **second, **settings})
+
+
+def _openvino_version() -> str:
+    if not has_openvino():
+        raise TargetError("OpenVINO is not installed", "Install it with: pip install 'planish[openvino]'.")
+    return version(OPENVINO)
 
 
 def _has_cuda() -> bool:

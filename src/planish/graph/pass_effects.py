@@ -12,6 +12,7 @@ from typing import Any
 from planish.core import Candidate, Executor, Measured, Task, evaluate
 from planish.graph.evaluator_spec import evaluator_spec_of, settings_of, unoptimised, widest_settings
 from planish.graph.first_lists import class_lists
+from planish.graph.installed import OPENVINO
 from planish.graph.nodes_by_type import Nodes
 from planish.graph.passes import Disable, Offline, Selection, selection_of
 from planish.graph.program import GraphProgram
@@ -44,13 +45,15 @@ def parts(chosen: Selection, matter: Collection[str]) -> Mapping[str, tuple[Sele
 
 def beside(program: GraphProgram, chosen: Selection) -> Mapping[str, Selection]:
     """Name what a selection is compared with, and itself."""
+    if program.settings.get("provider") == OPENVINO:
+        return {"OpenVINO's defaults": Selection(), "this selection": chosen}
     lists = class_lists(program)[:1]
     return {
         "ONNX Runtime's defaults": Selection(),
         "no optimisation": unoptimised(),
         **({"its class's list": lists[0]} if lists else {}),
         "this selection": chosen,
-        "this selection, offline": replace(chosen, offline=True),
+        **({} if chosen.elsewhere else {"this selection, offline": replace(chosen, offline=True)}),
     }
 
 
@@ -74,7 +77,7 @@ def figures_of(task: Task[GraphProgram], candidate: Candidate, executor: Executo
     alone = [each for pair in steps.values() for each in pair if each not in compared]
     figures: dict[str, Any] = {"compared": measured(executor, compared)}
     figures["parts"] = measured(executor, [Selection(), chosen, *alone]) if alone else {}
-    with closing(Examiner(program, settings_of(task))) as examiner:
+    with closing(Examiner(program, settings_of(task).of_onnxruntime)) as examiner:
         figures["nodes"] = Nodes.count(examiner, chosen).to_json()
     return figures
 

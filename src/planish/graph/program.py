@@ -67,6 +67,7 @@ class GraphProgram:
         labels: what the first output should be for `data`.
         allow: passes that change results which the user asked for: names of `intent` passes.
         session: whether the user asked for settings of the session to be searched too.
+        providers: whether the user asked for the runtime to be searched too.
         settings: of the session, as the user asked for them; empty for ONNX Runtime's defaults. They are of
             the target, and not of the text.
         stored: the canonical text, where the program comes from a store: the paths that stand there count for
@@ -82,6 +83,7 @@ class GraphProgram:
     labels: DataFile | None = None
     allow: tuple[str, ...] = ()
     session: bool = False
+    providers: bool = False
     settings: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
     stored: str = field(default="", compare=False)
 
@@ -115,6 +117,7 @@ class GraphProgram:
             "allow": self.allow,
             **{name: [file.path, file.digest] for name, file in files.items() if file is not None},
             **({"session": True} if self.session else {}),
+            **({"providers": True} if self.providers else {}),
         }
 
 
@@ -168,4 +171,5 @@ def _program(text: str) -> GraphProgram:
         files.get("labels"),
         tuple(data["allow"]),
         session=data.get("session", False),
+        providers=data.get("providers", False),
     )

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from planish.core import Candidate, FeatureSchema
 from planish.graph.architecture.features import Features
-from planish.graph.installed import SETTINGS
-from planish.graph.passes import SETTABLE, Selection, passes_of_kind, selection_of
+from planish.graph.passes import SETTABLE, VALUES, Selection, passes_of_kind, selection_of
 from planish.graph.passes.catalogue import REWRITING, RUNTIME
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ def _describe(row: NDArray[np.float32], chosen: Selection) -> None:
 
 def _valued() -> list[str]:
     """Name the values of settings that are no numbers; none is 1 where the target's own holds."""
-    return [f"{name}={value}" for name in SETTABLE if name != "threads" for value in SETTINGS[name]]
+    return [f"{name}={value}" for name in SETTABLE if name != "threads" for value in VALUES[name]]
 
 
 @cache

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planish.core import ProgramError, did_you_mean, remember
+from planish.graph.installed import SEARCH
 from planish.graph.nested import all_nodes, all_tensors
 from planish.graph.passes import find_pass, passes_of_kind
 from planish.graph.program import DataFile, GraphProgram, Port, with_own_files
@@ -51,6 +52,7 @@ def read_model(path: Path, options: Mapping[str, str]) -> GraphProgram:
         named.get("labels"),
         _allowed(options.get("allow", "")),
         session=_searches_session(options.get("session", "")),
+        providers=options.get("provider") == SEARCH,
     )
 
 

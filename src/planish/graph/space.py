@@ -109,7 +109,7 @@ class SelectionSpace:
         chosen, letters = selection_of(candidate), self.letters
         more = letters.rewrites if len(chosen.rewrites) < self._longest else ()
         out = [name for name in letters.disables if chosen.optimises and name not in chosen.disabled]
-        offline = [Offline()] if letters.offline and not chosen.offline else []
+        offline = [Offline()] if letters.offline and not chosen.offline and not chosen.elsewhere else []
         settings = [each for each in letters.settings if each.name not in chosen.session]
         longer = [
             each for each in settings if len(_having(chosen, each).candidate.steps) > len(candidate.steps)

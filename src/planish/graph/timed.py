@@ -30,7 +30,7 @@ class Timed:
     ) -> None:
         self._file, self._settings, self._timing = file, settings, timing
         self._yardstick, self._feed = yardstick, feed
-        self._one_core = settings.cores == 1 and settings.provider == "cpu"
+        self._one_core = settings.cores == 1 and settings.provider != "cuda"
         self._baseline: Runs | None = None
         self._beside: Beside | None = None
         self._best = float("inf")

@@ -10,8 +10,10 @@ from planish.graph.passes.catalogue import (
     passes_of_kind,
 )
 from planish.graph.passes.step import (
+    BY_OPENVINO,
     SETTABLE,
     STEPS,
+    VALUES,
     Disable,
     Offline,
     Rewrite,
@@ -22,9 +24,11 @@ from planish.graph.passes.step import (
 )
 
 __all__ = [
+    "BY_OPENVINO",
     "EXACT",
     "SETTABLE",
     "STEPS",
+    "VALUES",
     "Disable",
     "GraphPass",
     "Kind",

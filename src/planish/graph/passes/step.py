@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from planish.core import Candidate, ProgramError, ScheduleError, Step, did_you_mean
-from planish.graph.installed import SETTINGS
+from planish.graph.installed import OPENVINO, SETTINGS
 from planish.graph.passes.catalogue import find_pass, passes
 
 
@@ -48,8 +48,10 @@ class Offline(Step):
         return "offline"
 
 
-SETTABLE = ("optimization", "execution", "arena", "threads")
+SETTABLE = ("optimization", "execution", "arena", "threads", "provider")
 """The settings of a session that a candidate may change."""
+VALUES = {**SETTINGS, "provider": (OPENVINO,)}
+"""What it may set them to; threads are a number."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Set(Step):
 
     Args:
         name: one of `SETTABLE`.
-        value: one of its values in `SETTINGS`; of threads, a number.
+        value: one of `VALUES`; of threads, a number.
     """
 
     name: str
@@ -71,6 +73,8 @@ class Set(Step):
 UNOPTIMISED = Set("optimization", "none")
 """Sets ONNX Runtime to do nothing of its own."""
 ONE_THREAD = Set("threads", "1")
+BY_OPENVINO = Set("provider", OPENVINO)
+"""Runs in another runtime, to which nothing that is told to ONNX Runtime matters."""
 
 STEPS: Mapping[str, type[Step]] = {"Rewrite": Rewrite, "Disable": Disable, "Offline": Offline, "Set": Set}
 
@@ -96,12 +100,13 @@ class Selection:
         """The candidate: the rewriting passes, then what is left out in the catalogue's order, then the rest.
 
         Where the session is set to optimise nothing, there is nothing to leave out; where it is set to one
-        thread, ONNX Runtime runs nothing in parallel, whatever it is told.
+        thread, ONNX Runtime runs nothing in parallel, whatever it is told; another runtime is told nothing.
         """
         out = sorted(self.disabled, key=_place) if self.optimises else []
-        offline = [Offline()] if self.offline else []
-        idle = "execution" if ONE_THREAD in self.settings else ""
-        settings = sorted((s for s in self.settings if s.name != idle), key=lambda each: each.name)
+        offline = [Offline()] if self.offline and not self.elsewhere else []
+        idle = ["execution"] if ONE_THREAD in self.settings else []
+        idle += ["optimization", "execution", "arena"] if self.elsewhere else []
+        settings = sorted((s for s in self.settings if s.name not in idle), key=lambda each: each.name)
         return Candidate((*map(_rewrite, self.rewrites), *map(_disable, out), *offline, *settings))
 
     @property
@@ -111,8 +116,13 @@ class Selection:
 
     @property
     def optimises(self) -> bool:
-        """Whether the session is not set to optimise nothing."""
-        return UNOPTIMISED not in self.settings
+        """Whether ONNX Runtime optimises: the session is not set to do nothing, or to another runtime."""
+        return UNOPTIMISED not in self.settings and not self.elsewhere
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether it is set to another runtime than ONNX Runtime."""
+        return BY_OPENVINO in self.settings
 
 
 def selection(
@@ -147,8 +157,8 @@ def _check(setting: Set) -> None:
         raise ProgramError(f"unknown setting '{name}'", did_you_mean(name, SETTABLE))
     if name == "threads" and not re.fullmatch("[1-9][0-9]*", value):
         raise ProgramError(f"threads cannot be '{value}'", "Give a number from 1.")
-    if name != "threads" and value not in SETTINGS[name]:
-        raise ProgramError(f"{name} cannot be '{value}'", did_you_mean(value, SETTINGS[name]))
+    if name != "threads" and value not in VALUES[name]:
+        raise ProgramError(f"{name} cannot be '{value}'", did_you_mean(value, VALUES[name]))
 
 
 def selection_of(candidate: Candidate) -> Selection:

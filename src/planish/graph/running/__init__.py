@@ -7,9 +7,9 @@ from planish.graph.running.ort_session import (
     ModelSession,
     RefusedError,
     SessionSettings,
-    open_session,
     weights_of,
 )
+from planish.graph.running.runtimes import open_session
 
 __all__ = [
     "PROVIDERS",

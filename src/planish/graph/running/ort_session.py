@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planish.core import PlanishError, ScheduleError
+from planish.graph.installed import OPENVINO
 from planish.graph.running.bfloat16 import arrays_of, has_bfloat16, values_of
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ class SessionSettings:
         optimization: all, extended, basic or none.
         execution: sequential or parallel.
         arena: whether memory is kept for the next call.
-        provider: one of `PROVIDERS`.
+        provider: one of `PROVIDERS`, or "openvino", which is another runtime: of the other settings only the
+            cores are its.
     """
 
     cores: int = 1
@@ -70,6 +72,16 @@ class SessionSettings:
         named = {"optimization": self.optimization, "execution": self.execution, "provider": self.provider}
         return {**named, "arena": arena, "threads": str(self.cores)}
 
+    @property
+    def runtime(self) -> str:
+        """What runs models, for people."""
+        return "OpenVINO" if self.provider == OPENVINO else "ONNX Runtime"
+
+    @property
+    def of_onnxruntime(self) -> SessionSettings:
+        """These settings, of ONNX Runtime: by it passes are looked at, and answers are judged."""
+        return replace(self, provider="cpu") if self.provider == OPENVINO else self
+
     def having(self, changes: Mapping[str, str]) -> SessionSettings:
         """Give these settings with some changed.
 
@@ -91,7 +103,7 @@ class ModelSession:
     """A model that is ready to run.
 
     Args:
-        inner: ONNX Runtime's session.
+        inner: the runtime's own session.
         seconds: that it took to make it.
         bfloat16: whether it takes or gives what NumPy has no type for.
     """
@@ -109,7 +121,7 @@ class ModelSession:
         try:
             found = self.bound(feed)()
         except _refusals() as error:
-            raise RefusedError(_first_line(error)) from error
+            raise RefusedError(first_line(error)) from error
         return arrays_of(found) if self.bfloat16 else found
 
     def bound(self, feed: Mapping[str, NDArray[np.generic]]) -> Callable[[], Sequence[Any]]:
@@ -119,7 +131,7 @@ class ModelSession:
         return partial(self.inner.run, None, feed)
 
 
-def open_session(
+def open_ort_session(
     model: Path,
     settings: SessionSettings,
     disabled: Collection[str] = (),
@@ -164,7 +176,7 @@ def open_session(
     try:
         made = ort.InferenceSession(str(model), options, providers, disabled_optimizers=out)
     except _refusals() as error:
-        raise RefusedError(_first_line(error)) from error
+        raise RefusedError(first_line(error)) from error
     seconds = time.perf_counter() - start
     if made.get_providers()[0] != providers[0]:  # the runtime takes the next one without a word
         raise RefusedError(f"{providers[0]} does not start here")
@@ -191,5 +203,6 @@ def _refusals() -> tuple[type[Exception], ...]:
     return (*(each for each in found if issubclass(each, Exception)), RuntimeError)
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """Give what an error says first."""
     return (str(error).splitlines() or [type(error).__name__])[0]

@@ -11,8 +11,10 @@ from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 
+from planish.graph.installed import OPENVINO
 from planish.graph.running.feeds import Feed
-from planish.graph.running.ort_session import RefusedError, SessionSettings, open_session
+from planish.graph.running.ort_session import RefusedError, SessionSettings
+from planish.graph.running.runtimes import open_session
 
 _KIB = 1024
 _CALLS = 2
@@ -56,10 +58,11 @@ def peak_memory(
 def _main(asked: dict[str, object]) -> float:
     import numpy as np
 
-    import_module("onnxruntime")  # its own memory is not the model's
     loaded = np.load(str(asked["feed"]))
     feed = {name: loaded[name] for name in loaded.files}
     settings = SessionSettings(**asked["settings"])  # type: ignore[arg-type]
+    # The runtime's own memory is not the model's.
+    import_module("openvino" if settings.provider == OPENVINO else "onnxruntime")
     before = _most_kib()
     disabled: list[str] = asked["disabled"]  # type: ignore[assignment]
     session = open_session(Path(str(asked["model"])), settings, disabled, as_it_is=bool(asked["as_it_is"]))
