@@ -235,7 +235,7 @@ def test_accuracy_is_told_of_the_users_inputs_and_labels(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     ("objective", "said"),
-    [("accuracy", "accuracy needs inputs and labels"), ("power", "power is not available here")],
+    [("energy", "energy is not available here"), ("power", "power is not available here")],
 )
 def test_what_cannot_be_measured_is_told(
     objective: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

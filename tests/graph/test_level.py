@@ -90,5 +90,5 @@ def test_unknown_spaces_and_options_are_told(tuned: Tuned) -> None:
         level.load(str(tuned.model), {"shapes": "x=1"})
     with pytest.raises(PlanishError, match=r"execution cannot be 'paralel'.*Did you mean 'parallel'"):
         level.load(str(tuned.model), {"execution": "paralel"})
-    with pytest.raises(PlanishError, match=r"cannot allow 'fp8'. Known: fp16, int8, mixed"):
+    with pytest.raises(PlanishError, match=r"cannot allow 'fp8'. Known: fp16, int8, int8_static, mixed"):
         level.load(str(tuned.model), {"allow": "fp8"})

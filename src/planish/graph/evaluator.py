@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, ProgramError, StageClock
 from planish.graph.counters import QUANTITIES, Meter
@@ -27,6 +27,7 @@ from planish.graph.running import (
     make_feeds,
     not_finite,
     open_session,
+    similarity,
     tolerance,
     weights_of,
 )
@@ -39,6 +40,10 @@ from planish.isolation.cage import FILE_BYTES, Cage
 from planish.isolation.scratch import shared_folder
 from planish.measure import Timing, Yardstick
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 TIMING = Timing(budget_s=0.15, block_s=1e-3, fewest=5, most=50, slow_factor=3.0)
 LAST_TIMING = Timing(budget_s=0.15, block_s=1e-3, fewest=5, most=50, slow_factor=math.inf)
 """For the comparison at the end: nothing is cut short."""
@@ -49,7 +54,7 @@ CREATIONS = 5
 _SIGMAS = 3.0
 _COPIES = 4
 """So many times a model's size a file of a worker may have, beyond the usual."""
-_LABELS = "accuracy"
+_ACCURACY = "accuracy"
 
 
 @dataclass(frozen=True)
@@ -181,7 +186,8 @@ class _Evaluator:
         return open_session(file, settings, chosen.disabled, keep=kept, apart=True).seconds
 
     def _wrong(self, session: ModelSession, chosen: Selection) -> str:
-        allowed = tolerance(chosen.rewrites)
+        judged = _ACCURACY in self._spec.objectives
+        allowed = tolerance(chosen.rewrites, self._program.tolerance, judged=judged)
         for feed, expected in self._compared:
             said = difference(session.run(feed), expected, allowed)
             if said:
@@ -211,7 +217,9 @@ class _Evaluator:
         }
         samples = {**self._timer.named(timed, self._program.batch), "compile_time": tuple(creations)}
         if self._labels is not None:
-            values[_LABELS] = self._accuracy(session)
+            values[_ACCURACY] = self._accuracy(session, self._labels)
+        elif _ACCURACY in wanted:
+            values[_ACCURACY] = self._similarity(session)
         if "peak_memory" in wanted:
             with clock("run"):
                 level = chosen.offline
@@ -232,14 +240,18 @@ class _Evaluator:
         weights = weights_of(file)
         return float(file.stat().st_size + (weights.stat().st_size if offline and weights.exists() else 0))
 
-    def _accuracy(self, session: ModelSession) -> float:
+    def _similarity(self, session: ModelSession) -> float:
+        """Give how like the model's own outputs a candidate's are, on the average of the inputs."""
+        found = [similarity(session.run(feed), expected) for feed, expected in self._compared]
+        return statistics.fmean(found)
+
+    def _accuracy(self, session: ModelSession, labels: NDArray[np.int64]) -> float:
         """Give the share of the labels that the largest number of the first output tells."""
         import numpy as np
 
-        assert self._labels is not None
         told = np.concatenate([session.run(feed)[0].argmax(-1).reshape(-1) for feed in self._feeds])
-        count = min(len(told), len(self._labels))
-        return float((told[:count] == self._labels[:count]).mean())
+        count = min(len(told), len(labels))
+        return float((told[:count] == labels[:count]).mean())
 
 
 def cage_of(program: GraphProgram, settings: SessionSettings, writes: Sequence[Path] = ()) -> Cage:
@@ -274,14 +286,8 @@ def _reference(spec: GraphEvaluatorSpec, feeds: Sequence[Feed]) -> list[Sequence
     return found
 
 
-def lacking(
-    objectives: frozenset[str], program: GraphProgram, there: Mapping[str, object]
-) -> PlanishError | None:
+def lacking(objectives: frozenset[str], there: Mapping[str, object]) -> PlanishError | None:
     """Say why an objective cannot be measured; None where all can."""
-    if _LABELS in objectives and program.labels is None:
-        return ProgramError(
-            "accuracy needs inputs and labels", "Give --option inputs=X.npz and --option labels=Y.npy."
-        )
     for name in sorted(objectives & set(QUANTITIES)):
         if {"power": "energy"}.get(name, name) not in there:
             what = f"{name} is not available here: the machine has no counter of it"

@@ -44,7 +44,7 @@ def evaluator_spec_of(task: Task[GraphProgram], *, final: bool = False) -> Graph
     program = task.program
     names = frozenset(objective.name for objective in task.objectives)
     settings = settings_of(task)
-    wrong = lacking(names, program, counters(settings.provider))
+    wrong = lacking(names, counters(settings.provider))
     if wrong is not None:
         raise wrong
     return GraphEvaluatorSpec(
@@ -87,6 +87,16 @@ def settable(task: Task[GraphProgram]) -> tuple[Set, ...]:
     )
 
 
+def inexact(task: Task[GraphProgram]) -> tuple[str, ...]:
+    """List the passes that change results which candidates may have.
+
+    Those that the user named; or, where accuracy is an objective or has a tolerance, all of them.
+    """
+    asked = task.program.tolerance is not None or any(each.name == "accuracy" for each in task.objectives)
+    every = tuple(each.name for each in passes_of_kind("intent"))
+    return task.program.allow or (every if asked else ())
+
+
 def space_of(task: Task[GraphProgram], name: str) -> SelectionSpace:
     """Make a space of a task.
 
@@ -104,12 +114,12 @@ def space_of(task: Task[GraphProgram], name: str) -> SelectionSpace:
     def every() -> Letters:
         rewrites = [each.name for each in passes_of_kind(*EXACT)]
         out = [] if elsewhere else [each.name for each in passes_of_kind("rule", "transformer")]
-        return Letters((*rewrites, *program.allow), tuple(out), offline, changes)
+        return Letters((*rewrites, *inexact(task)), tuple(out), offline, changes)
 
     def relevant() -> Letters:
         found = remembered(program, settings, partial(analyse, examiner))
         out = () if elsewhere else found.runtime
-        return Letters((*found.rewrites, *program.allow), out, offline, changes)
+        return Letters((*found.rewrites, *inexact(task)), out, offline, changes)
 
     namer = examiner.name if name == "exact" else None
     letters = every if name == "all" else relevant
@@ -128,8 +138,10 @@ def seeds_of(task: Task[GraphProgram], taught: Sequence[Candidate] = ()) -> Sequ
     lists = class_lists(task.program)
     changes = [Selection(settings=frozenset({each})) for each in settable(task) if each.name != "threads"]
     found = [Selection(), *map(selection_of, taught), *lists, *GOOD_LISTS, *changes]
+    narrow = [Selection((*first, name)) for name in inexact(task) for first in ((), GOOD_LISTS[0].rewrites)]
+    found += narrow
     if BY_OPENVINO in settable(task):
-        found += [replace(each, settings=frozenset({BY_OPENVINO})) for each in (*GOOD_LISTS, *lists)]
+        found += [replace(each, settings=frozenset({BY_OPENVINO})) for each in (*GOOD_LISTS, *lists, *narrow)]
     if "compile_time" in wanted:
         found += [replace(each, offline=True) for each in found]
     return _fitting(task, found)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from planish.graph.evaluator import GraphEvaluatorSpec
     from planish.graph.program import GraphProgram
 
-MODEL_OPTIONS = ("shape", "batch", "inputs", "labels", "allow", "session")
+MODEL_OPTIONS = ("shape", "batch", "inputs", "labels", "allow", "tolerance", "session")
 SUFFIXES = (".onnx",)
 LEARNT = 3
 """Lists learnt from other models that a search begins with."""
@@ -74,10 +74,11 @@ class GraphLevel:
             source: the path of a file, or a canonical text, which names one.
             options: `shape` ("x=1,3,224,224" for inputs, "length=128" for named dimensions), `batch` (a
                 number, for first dimensions that are open), `inputs` and `labels` (`.npz` or `.npy` files),
-                `allow` ("fp16,mixed,int8": passes that change results), `session` ("search": candidates may
-                change the session's settings); and of the session `optimization` (all, extended, basic,
-                none), `execution` (sequential, parallel), `arena` (on, off) and `provider` (cpu, cuda,
-                openvino; search: candidates may run by OpenVINO).
+                `allow` ("fp16,mixed,int8,int8_static": passes that change results), `tolerance` ("0.02": how
+                far answers may be off then, of the largest number), `session` ("search": candidates may set
+                the session); and of the session `optimization` (all, extended, basic, none),
+                `execution` (sequential, parallel), `arena` (on, off) and `provider` (cpu, cuda, openvino;
+                search: candidates may run by OpenVINO).
 
         Raises:
             ProgramError: the file cannot be read, or is no model that can be tuned; an option is wrong.

@@ -68,6 +68,8 @@ class GraphProgram:
         allow: passes that change results which the user asked for: names of `intent` passes.
         session: whether the user asked for settings of the session to be searched too.
         providers: whether the user asked for the runtime to be searched too.
+        tolerance: how far answers may be off where passes change results, as a share of the largest number;
+            None: the user did not say.
         settings: of the session, as the user asked for them; empty for ONNX Runtime's defaults. They are of
             the target, and not of the text.
         stored: the canonical text, where the program comes from a store: the paths that stand there count for
@@ -84,6 +86,7 @@ class GraphProgram:
     allow: tuple[str, ...] = ()
     session: bool = False
     providers: bool = False
+    tolerance: float | None = None
     settings: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
     stored: str = field(default="", compare=False)
 
@@ -118,6 +121,7 @@ class GraphProgram:
             **{name: [file.path, file.digest] for name, file in files.items() if file is not None},
             **({"session": True} if self.session else {}),
             **({"providers": True} if self.providers else {}),
+            **({"tolerance": self.tolerance} if self.tolerance is not None else {}),
         }
 
 
@@ -172,4 +176,5 @@ def _program(text: str) -> GraphProgram:
         tuple(data["allow"]),
         session=data.get("session", False),
         providers=data.get("providers", False),
+        tolerance=data.get("tolerance"),
     )

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planish.graph.model_cache import ModelCache
 from planish.graph.program import GraphProgram
-from planish.graph.rewriting import RewriteError, apply_pass, identity
+from planish.graph.rewriting import NEEDS_INPUTS, RewriteError, apply_pass, identity
+from planish.graph.running import Feed, make_feeds
 from planish.graph.source import load_checked
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ class RewriteCache:
         self, program: GraphProgram, folder: Path, room: int = ROOM, shelf: ModelCache | None = None
     ) -> None:
         self.original = load_checked(program)
+        self._program = program
         self._shelf = shelf
         self._folder, self._room, self._count = folder, room, 0
         first = identity(self.original)
@@ -117,7 +120,8 @@ class RewriteCache:
             raise self._broken[rewrites]
         before = self.model(rewrites[:-1])
         try:
-            after = apply_pass(before, rewrites[-1])
+            given = (self._feeds,) if rewrites[-1] in NEEDS_INPUTS else ()
+            after = apply_pass(before, rewrites[-1], *given)
         except RewriteError as error:
             self._broken[rewrites] = error
             raise
@@ -131,6 +135,10 @@ class RewriteCache:
         while sum(model.ByteSize() for model in self._models.values()) > self._room and len(self._models) > 1:
             self._models.popitem(last=False)
         return after
+
+    @cached_property
+    def _feeds(self) -> Sequence[Feed]:
+        return make_feeds(self._program, self.original)
 
     def _make_room(self, size: int) -> None:
         while self._files and sum(f.stat().st_size for f in self._files.values()) + size > self._room:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,6 +54,7 @@ def read_model(path: Path, options: Mapping[str, str]) -> GraphProgram:
         _allowed(options.get("allow", "")),
         session=_searches_session(options.get("session", "")),
         providers=options.get("provider") == SEARCH,
+        tolerance=_tolerance(options.get("tolerance", "")),
     )
 
 
@@ -200,6 +202,16 @@ def _allowed(text: str) -> tuple[str, ...]:
         if name not in known:
             raise ProgramError(f"cannot allow '{name}'", did_you_mean(name, known))
     return tuple(find_pass(known[name]).name for name in sorted(set(wanted)))
+
+
+def _tolerance(text: str) -> float | None:
+    try:
+        found = float(text) if text else None
+    except ValueError:
+        found = math.nan
+    if found is not None and not 0 < found <= 1:
+        raise ProgramError(f"tolerance cannot be '{text}'", "Give a share of the largest number: 0.02.")
+    return found
 
 
 def _searches_session(text: str) -> bool:

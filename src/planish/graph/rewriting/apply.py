@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,8 @@ from planish.graph.passes import find_pass
 
 if TYPE_CHECKING:
     from onnx import ModelProto
+
+    from planish.graph.running import Feed
 
 
 class RewriteError(PlanishError):
@@ -30,14 +32,19 @@ def rewrite(model: ModelProto, names: Iterable[str]) -> ModelProto:
     return model
 
 
-def apply_pass(model: ModelProto, name: str) -> ModelProto:
+def apply_pass(model: ModelProto, name: str, feeds: Sequence[Feed] = ()) -> ModelProto:
     """Apply one pass; gives a new model.
+
+    Args:
+        model: stays as it is.
+        name: of the pass.
+        feeds: inputs of the model, for the passes of `NEEDS_INPUTS`.
 
     Raises:
         RewriteError: it fails, or changes the names of inputs or outputs.
     """
     try:
-        made = _applied(model, name)
+        made = _applied(model, name, feeds)
     except Exception as error:
         raise RewriteError(f"{name} fails: {type(error).__name__}: {error}".splitlines()[0]) from error
     if _interface(made) != _interface(model):
@@ -45,7 +52,7 @@ def apply_pass(model: ModelProto, name: str) -> ModelProto:
     return made
 
 
-def _applied(model: ModelProto, name: str) -> ModelProto:
+def _applied(model: ModelProto, name: str, feeds: Sequence[Feed]) -> ModelProto:
     """Call the pass's own library; each is imported when it is first needed."""
     kind, own = find_pass(name).kind, name.partition(".")[2]
     if kind == "onnxoptimizer":
@@ -60,7 +67,7 @@ def _applied(model: ModelProto, name: str) -> ModelProto:
         return join(model, PASSES[own])
     from planish.graph.rewriting.intent import apply_intent
 
-    return apply_intent(model, own)
+    return apply_intent(model, own, feeds)
 
 
 def _by_onnxoptimizer(model: ModelProto, name: str) -> ModelProto:

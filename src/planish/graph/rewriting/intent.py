@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
+    from planish.graph.running import Feed
+
+NEEDS_INPUTS = frozenset({"intent.int8_static"})
+"""The passes that look at what a model computes."""
+_MOST = 32
+"""Batches of inputs that are looked at."""
+_AROUND = ("Add", "Relu", "Clip", "MaxPool", "GlobalAveragePool", "Concat")
+"""What stays in 8 bits between convolutions."""
 _NARROW = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
 
-def apply_intent(model: ModelProto, name: str) -> ModelProto:
+def apply_intent(model: ModelProto, name: str, feeds: Sequence[Feed] = ()) -> ModelProto:
     """Apply a pass.
 
     Args:
         model: stays as it is.
-        name: "fp16", "mixed" or "int8".
+        name: "fp16", "mixed", "int8" or "int8_static".
+        feeds: inputs of the model, for those of `NEEDS_INPUTS`.
+
+    Raises:
+        ValueError: there are no inputs, and it needs some.
     """
     if name == "int8":
-        return _int8(model)
+        return _through_files(model, _dynamic)
+    if name == "int8_static":
+        if not feeds:
+            raise ValueError("there are no inputs to find ranges by")
+        return _through_files(model, partial(_static, feeds=feeds))
     from onnx import ModelProto
     from onnxruntime.transformers.float16 import convert_float_to_float16
 
@@ -40,12 +60,9 @@ def _without_twins(model: ModelProto) -> ModelProto:
     return model
 
 
-def _int8(model: ModelProto) -> ModelProto:
-    import tempfile
-    from pathlib import Path
-
+def _through_files(model: ModelProto, quantise: Callable[[Path, Path], None]) -> ModelProto:
+    """Have a quantiser read one file and write another."""
     import onnx
-    from onnxruntime.quantization import QuantType, quantize_dynamic
 
     with tempfile.TemporaryDirectory() as folder:
         before, after = Path(folder) / "before.onnx", Path(folder) / "after.onnx"
@@ -53,5 +70,35 @@ def _int8(model: ModelProto) -> ModelProto:
         plain.CopyFrom(model)
         del plain.graph.value_info[:]  # exporters leave shapes there that the quantiser takes for wrong
         onnx.save(plain, before)
-        quantize_dynamic(before, after, weight_type=QuantType.QInt8)
+        quantise(before, after)
         return onnx.load(after)
+
+
+def _dynamic(before: Path, after: Path) -> None:
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    quantize_dynamic(before, after, weight_type=QuantType.QInt8)
+
+
+def _static(before: Path, after: Path, feeds: Sequence[Feed]) -> None:
+    import onnx
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+
+    class Reader(CalibrationDataReader):
+        def __init__(self) -> None:
+            self.rest = iter(feeds[:_MOST])
+
+        def get_next(self) -> Any:
+            return next(self.rest, None)
+
+    operators = {node.op_type for node in onnx.load(before, load_external_data=False).graph.node}
+    quantize_static(
+        before,
+        after,
+        Reader(),
+        quant_format=QuantFormat.QDQ,
+        op_types_to_quantize=["Conv", "MatMul", "Gemm", *(_AROUND if "Conv" in operators else ())],
+        per_channel=True,
+        activation_type=QuantType.QUInt8,
+        weight_type=QuantType.QInt8,
+    )

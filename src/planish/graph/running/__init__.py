@@ -1,6 +1,6 @@
 """Running models by ONNX Runtime: sessions, inputs, and whether answers are right."""
 
-from planish.graph.running.answers import Tolerance, difference, not_finite, tolerance
+from planish.graph.running.answers import Tolerance, difference, not_finite, similarity, tolerance
 from planish.graph.running.feeds import Feed, labelled, make_feeds
 from planish.graph.running.ort_session import (
     PROVIDERS,
@@ -23,6 +23,7 @@ __all__ = [
     "make_feeds",
     "not_finite",
     "open_session",
+    "similarity",
     "tolerance",
     "weights_of",
 ]

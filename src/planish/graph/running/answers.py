@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from planish.graph.running.feeds import is_fraction
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_ROUNDING = 1e-5
 
 
 @dataclass(frozen=True)
@@ -16,19 +22,55 @@ class Tolerance:
     Args:
         of_largest: as a share of the largest number of the expected output.
         narrow: the same where the output is of half precision.
+        of_whole: the share of whole numbers and truth values that may differ.
     """
 
     of_largest: float = 1e-3
     narrow: float = 1e-2
+    of_whole: float = 0.0
 
 
-_INTENDED = {"intent.fp16": 0.05, "intent.mixed": 0.05, "intent.int8": 0.5}
+ANY = Tolerance(math.inf, math.inf, 1.0)
+"""Shapes and types alone have to be right, and what is finite has to stay so."""
+_INTENDED = {"intent.fp16": 0.05, "intent.mixed": 0.05, "intent.int8": 0.5, "intent.int8_static": 0.5}
 
 
-def tolerance(rewrites: Collection[str]) -> Tolerance:
-    """Give the tolerance for a selection: wider where a user intends that results change."""
+def tolerance(rewrites: Collection[str], wanted: float | None = None, *, judged: bool = False) -> Tolerance:
+    """Give the tolerance for a selection: wider where a user intends that results change.
+
+    Args:
+        rewrites: the passes of the selection; where none changes results, the rest does not count.
+        wanted: what the user bears, as a share of the largest number.
+        judged: whether accuracy is an objective, which then judges what has no other bound.
+    """
     widest = max((_INTENDED.get(name, 0.0) for name in rewrites), default=0.0)
-    return Tolerance(widest, widest) if widest else Tolerance()
+    if not widest:
+        return Tolerance()
+    if wanted is not None:
+        return Tolerance(wanted, wanted, wanted)
+    return ANY if judged else Tolerance(widest, widest)
+
+
+def similarity(found: Sequence[Any], expected: Sequence[Any]) -> float:
+    """Give how like the expected outputs others are, from 0 to 1; of several outputs that of the least alike.
+
+    Of numbers with a fraction it is 1 less the length of the difference as a share of the expected one's
+    length; a difference up to rounding is none. Of others it is the share that is equal.
+    """
+    pairs = zip(_arrays(found), _arrays(expected), strict=True)
+    return min((_alike(one, other) for one, other in pairs), default=1.0)
+
+
+def _alike(found: NDArray[Any], expected: NDArray[Any]) -> float:
+    import numpy as np
+
+    if not is_fraction(expected.dtype):
+        return float(np.mean(found == expected)) if expected.size else 1.0
+    fine = np.isfinite(expected) & np.isfinite(found)
+    one, other = (np.where(fine, each, 0).astype("f8") for each in (found, expected))
+    off, size = float(np.linalg.norm(one - other)), float(np.linalg.norm(other))
+    share = off / max(size, float(np.finfo("f8").tiny))
+    return 1.0 if share <= _ROUNDING else max(0.0, 1.0 - share)
 
 
 def difference(found: Sequence[Any], expected: Sequence[Any], allowed: Tolerance) -> str:
@@ -96,7 +138,7 @@ def _of_arrays(found: Any, expected: Any, allowed: Tolerance) -> str:
         return f"{one.dtype} {one.shape} in place of {other.dtype} {other.shape}"
     if not is_fraction(other.dtype):
         count = int(np.count_nonzero(one != other))
-        return f"{count} of {other.size} elements differ" if count else ""
+        return f"{count} of {other.size} elements differ" if count > allowed.of_whole * other.size else ""
     # Where the original has an infinity, as masks do, it must be there.
     fine = np.isfinite(other)
     if not np.array_equal(np.isfinite(one), fine) or not other.size:
