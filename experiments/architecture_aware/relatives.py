@@ -22,8 +22,8 @@ FAMILIES: Mapping[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
     "Roberta": (("bert",), "text", _WORDS),
     "Electra": (("bert",), "text", _WORDS | {"embedding_size": 16}),
     "Albert": (("bert",), "text", _WORDS | {"embedding_size": 16}),
-    "ViT": (("bert",), "image", _IMAGE),
-    "DeiT": (("bert",), "image", _IMAGE),
+    "ViT": (("vit",), "image", _IMAGE),
+    "DeiT": (("vit",), "image", _IMAGE),
     "GPT2": (
         ("gpt",),
         "text",
@@ -58,7 +58,7 @@ FAMILIES: Mapping[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
     "MobileNetV1": (("mobilenet",), "image", {"image_size": 32, "depth_multiplier": 0.25}),
     "MobileNetV2": (("mobilenet",), "image", {"image_size": 32, "depth_multiplier": 0.25}),
     "EfficientNet": (
-        ("mobilenet",),
+        ("efficientnet",),
         "image",
         {"image_size": 32, "width_coefficient": 0.25, "depth_coefficient": 0.5, "hidden_dim": 320},
     ),

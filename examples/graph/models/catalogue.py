@@ -7,8 +7,13 @@ from dataclasses import dataclass, replace
 
 import torch
 from models import mobilenet, plain, resnet, ssd, unet
+from models.conformer import Conformer
+from models.encoder_decoder import EncoderDecoder
+from models.graph_network import ByMatrix, OverEdges
+from models.recommender import Recommender
 from models.recurrent import Recurrent
 from models.transformer import Bert, Decoder, Size, Vision
+from models.yolo import Yolo
 from torch import Tensor, nn
 
 Make = Callable[[], nn.Module]
@@ -144,6 +149,53 @@ NETWORKS: Mapping[str, Network] = {
         lambda: unet.Unet((32, 64, 128, 256, 512), 4),
         lambda: unet.Unet((4, 4, 8, 8), 2),
     ),
+    "vit": Network(
+        ("vit",),
+        lambda: Vision(Size(6, 192, 3, 0, 196), 16, 1000),
+        lambda: Vision(Size(2, 16, 2, 0, 16), 8, 10),
+        _images(224),
+        _images(32),
+    ),
+    "efficientnet": _picture(
+        ("efficientnet",),
+        lambda: mobilenet.mobilenet(mobilenet.B0, 32, kind=mobilenet.EFFICIENT),
+        lambda: mobilenet.mobilenet(mobilenet.SMALL, 8, 32, 10, mobilenet.EFFICIENT),
+    ),
+    "yolo": _picture(
+        ("yolo",),
+        lambda: Yolo((16, 32, 64, 128, 256), 1, 85),
+        lambda: Yolo((4, 8, 8, 8, 8), 1, 7),
+        320,
+        64,
+    ),
+    "conformer": Network(
+        ("conformer",),
+        lambda: Conformer(Size(4, 144, 4, 0, 64), 31, 128),
+        lambda: Conformer(Size(2, 16, 2, 0, 8), 7, 10),
+        {"frames": (0, (256, 80))},
+        {"frames": (0, (32, 80))},
+    ),
+    "t5": Network(
+        ("t5",),
+        lambda: EncoderDecoder(Size(4, 256, 4, 8000, 64)),
+        lambda: EncoderDecoder(_SMALL),
+        {"tokens": (8000, (64,)), "begun": (8000, (64,))},
+        {"tokens": (60, (12,)), "begun": (60, (12,))},
+    ),
+    "dlrm": Network(
+        ("recommender",),
+        lambda: Recommender(10000, 26, 32, 13, (512, 256), (512, 256)),
+        lambda: Recommender(40, 6, 4, 5, (8,), (8,)),
+        {"numbers": (0, (13,)), "kinds": (10000, (26,))},
+        {"numbers": (0, (5,)), "kinds": (40, (6,))},
+    ),
+    "gnn": Network(
+        ("graph",),
+        lambda: OverEdges((128, 128, 128, 128), 16),
+        lambda: OverEdges((8, 8, 8), 3),
+        {"nodes": (0, (1000, 128)), "edges": (1000, (2, 5000))},
+        {"nodes": (0, (12, 8)), "edges": (12, (2, 30))},
+    ),
 }
 """Those that the recogniser was made with."""
 
@@ -152,8 +204,8 @@ HELD_OUT: Mapping[str, Network] = {
     "resnet101": _resnet((3, 4, 23, 3), (1, 3, 3), bottleneck=True),
     "mobilenetv3": _picture(
         ("mobilenet",),
-        lambda: mobilenet.mobilenet(mobilenet.V3, 16, third=True),
-        lambda: mobilenet.mobilenet(mobilenet.SMALL, 8, 32, 10, third=True),
+        lambda: mobilenet.mobilenet(mobilenet.V3, 16, kind=mobilenet.THIRD),
+        lambda: mobilenet.mobilenet(mobilenet.SMALL, 8, 32, 10, mobilenet.THIRD),
     ),
     "ssd-mobilenet": _picture(
         ("ssd", "mobilenet"), lambda: _ssd_mobilenet(small=False), lambda: _ssd_mobilenet(small=True), 300, 64
@@ -162,13 +214,6 @@ HELD_OUT: Mapping[str, Network] = {
         ("ssd", "plain"), lambda: _ssd_vgg(small=False), lambda: _ssd_vgg(small=True), 300, 64
     ),
     "bert-fused": _text("bert", Bert, Size(6, 768, 12, fused=True), replace(_SMALL, layers=3, fused=True)),
-    "vit": Network(
-        ("bert",),
-        lambda: Vision(Size(6, 192, 3, 0, 196), 16, 1000),
-        lambda: Vision(Size(2, 16, 2, 0, 16), 8, 10),
-        _images(224),
-        _images(32),
-    ),
     "llama": _text(
         "gpt",
         lambda size: Decoder(size, "llama"),
@@ -183,6 +228,13 @@ HELD_OUT: Mapping[str, Network] = {
     ),
     "densenet": _picture(
         (), lambda: plain.densenet((6, 12, 8), 16, 100), lambda: plain.densenet((3, 3), 4, 10)
+    ),
+    "gcn": Network(
+        ("graph",),
+        lambda: ByMatrix((256, 128, 64), 16),
+        lambda: ByMatrix((8, 8, 8), 3),
+        {"nodes": (0, (500, 256)), "neighbours": (0, (500, 500))},
+        {"nodes": (0, (12, 8)), "neighbours": (0, (12, 12))},
     ),
     "mlp": Network(
         (),

@@ -24,6 +24,13 @@ EXPECTED = {
     "unet": ("unet",),
     "vgg16": ("plain",),
     "cnn": ("plain",),
+    "vit": ("vit",),
+    "efficientnet": ("efficientnet",),
+    "yolo": ("yolo",),
+    "conformer": ("conformer",),
+    "t5": ("t5",),
+    "dlrm": ("recommender",),
+    "gnn": ("graph",),
 }
 CASES = [(name, exporter) for name in EXPECTED for exporter in ("torchscript", "dynamo-raw")]
 

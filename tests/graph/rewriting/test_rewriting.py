@@ -11,7 +11,7 @@ import onnxruntime as ort
 import pytest
 from onnx import helper
 
-from graph.models import convolutions, model, one_node, tokens, weight, write
+from graph.models import constant, convolutions, model, one_node, tokens, weight, write
 from planish.graph import rewrite_cache
 from planish.graph.model_cache import ModelCache
 from planish.graph.passes import EXACT, passes, passes_of_kind
@@ -149,3 +149,17 @@ def test_whole_numbers_stay_in_the_table_that_they_look_up(tmp_path: Path) -> No
     drawn = np.concatenate([feed["x"].reshape(-1) for feed in make_feeds(program, made)])
     assert drawn.min() >= 0
     assert 2 <= drawn.max() < 7
+
+
+def test_a_column_of_whole_numbers_stays_in_the_table_that_it_looks_up(tmp_path: Path) -> None:
+    from planish.graph.running import make_feeds
+
+    nodes = [
+        helper.make_node("Gather", ["x", "second"], ["column"], axis=1),
+        helper.make_node("Gather", ["table", "column"], ["y"]),
+    ]
+    weights = [weight("table", 50, 6), constant("second", np.array(1))]
+    made = model(nodes, weights, (4, 3), onnx.TensorProto.INT64)
+    program = read_model(write(made, tmp_path / "t.onnx"), {})
+    drawn = np.concatenate([feed["x"].reshape(-1) for feed in make_feeds(program, made)])
+    assert 2 < drawn.max() < 50

@@ -59,6 +59,11 @@ class Sequential:
         return sum(self._is_causal(node) for node in self.attentions)
 
     @cached_property
+    def across(self) -> int:
+        """How many attentions have queries of one text and keys of another, as a decoder of two texts has."""
+        return sum(self._is_across(node) for node in self.attentions)
+
+    @cached_property
     def norms(self) -> int:
         """How many normalisations over each token there are, in one operation or in its parts."""
         named = sum("LayerNorm" in node.op or "RMSNorm" in node.op for node in self._wiring.nodes)
@@ -91,6 +96,17 @@ class Sequential:
     def _scores(self, softmax: Node) -> list[Node]:
         found = self._wiring.reached([softmax], lambda n: n.op in _AROUND_SCORES, back=True)
         return [node for node in found if _mixes(node)]
+
+    def _is_across(self, node: Node) -> bool:
+        scores = [node] if _is_fused(node) else self._scores(node)
+        for score in scores:
+            if len(score.data) < 2:
+                continue
+            meeting = self._wiring.meeting(*score.data[:2])
+            # Queries and keys of one text come from it at once; else an attention lies between them.
+            if meeting is None or any(_attends(n) for n in (*meeting.first, *meeting.second)):
+                return True
+        return False
 
     def _is_causal(self, node: Node) -> bool:
         if _is_fused(node):
@@ -160,6 +176,10 @@ class Sequential:
 
 def _is_fused(node: Node) -> bool:
     return node.op.endswith("Attention")
+
+
+def _attends(node: Node) -> bool:
+    return node.op in _SOFTMAXES or _is_fused(node)
 
 
 def _mixes(node: Node) -> bool:

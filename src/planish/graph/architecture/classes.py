@@ -54,6 +54,12 @@ def _few(value: float, none_left: float) -> float:
     return 1.0 - _enough(value, none_left)
 
 
+def _efficient(found: Features) -> float:
+    """Tell how far blocks squeeze as EfficientNet's do: nearly all of them, between swishes."""
+    squeezed = _enough(found.squeezes / max(1, found.depthwise), 0.6)
+    return squeezed * _enough(found.swishes / max(1, found.depthwise), 1)
+
+
 CLASSES: Mapping[str, NetworkClass] = {
     "ssd": NetworkClass(
         "SSD-like",
@@ -63,6 +69,18 @@ CLASSES: Mapping[str, NetworkClass] = {
                 "{end_convolutions} convolutions end at {end_scales} scales of feature maps, with"
                 " {suppressions} non-maximum suppressions",
                 lambda f: max(_enough(f.end_scales - 1, 2), _enough(f.suppressions, 1)),
+            ),
+            Clue("{skips} joints of what was upsampled", lambda f: _few(f.skips, 2)),
+        ),
+    ),
+    "yolo": NetworkClass(
+        "YOLO-like",
+        "SSD",
+        (
+            Clue("{skips} joints of what was upsampled", lambda f: _enough(f.skips, 2)),
+            Clue(
+                "{end_convolutions} convolutions end at {end_scales} scales of feature maps",
+                lambda f: _enough(f.end_scales - 1, 1.5),
             ),
         ),
     ),
@@ -93,6 +111,46 @@ CLASSES: Mapping[str, NetworkClass] = {
                 "{pointwise_share:.0%} of the others are 1x1",
                 lambda f: _enough(f.pointwise_share, 0.4),
             ),
+            Clue(
+                "{over_frames} of the depthwise ones go along one axis alone",
+                lambda f: _few(f.over_frames / max(1, f.depthwise), 1),
+            ),
+            Clue("{squeezes} squeezes, {swishes} swishes", lambda f: 1 - _efficient(f)),
+        ),
+    ),
+    "efficientnet": NetworkClass(
+        "EfficientNet-like",
+        "MN",
+        (
+            Clue("{depthwise} depthwise convolutions", lambda f: _enough(f.depthwise, 3)),
+            Clue("{squeezes} squeezes between {swishes} swishes", _efficient),
+        ),
+    ),
+    "conformer": NetworkClass(
+        "Conformer-like",
+        "BR",
+        (
+            Clue("{over_frames} depthwise convolutions along one axis", lambda f: _enough(f.over_frames, 2)),
+            Clue("{attentions} attentions", lambda f: _enough(f.attentions, 2)),
+            Clue("{norms} normalisations over each token", lambda f: _enough(f.norms, 2)),
+        ),
+    ),
+    "vit": NetworkClass(
+        "ViT-like",
+        "BR",
+        (
+            Clue("{patches} convolution into patches", lambda f: _enough(f.patches, 1)),
+            Clue("{attentions} attentions", lambda f: _enough(f.attentions, 2)),
+            Clue("{norms} normalisations over each token", lambda f: _enough(f.norms, 2)),
+            Clue("{embeddings} embeddings of tokens", lambda f: _few(f.embeddings, 1)),
+        ),
+    ),
+    "t5": NetworkClass(
+        "T5-like encoder and decoder",
+        "BR",
+        (
+            Clue("{across} of {attentions} attentions are to another text", lambda f: _enough(f.across, 1)),
+            Clue("{norms} normalisations over each token", lambda f: _enough(f.norms, 2)),
         ),
     ),
     "bert": NetworkClass(
@@ -105,6 +163,9 @@ CLASSES: Mapping[str, NetworkClass] = {
             ),
             Clue("{norms} normalisations over each token", lambda f: _enough(f.norms, 2)),
             Clue("{embeddings} embeddings of tokens", lambda f: 1.0 if f.embeddings else 0.7),
+            Clue("{across} attentions to another text", lambda f: _few(f.across, 1)),
+            Clue("{patches} convolutions into patches", lambda f: _few(f.patches, 1)),
+            Clue("{over_frames} convolutions over frames", lambda f: _few(f.over_frames, 2)),
         ),
     ),
     "gpt": NetworkClass(
@@ -117,6 +178,30 @@ CLASSES: Mapping[str, NetworkClass] = {
             ),
             Clue("{norms} normalisations over each token", lambda f: _enough(f.norms, 2)),
             Clue("{embeddings} embeddings of tokens", lambda f: 1.0 if f.embeddings else 0.7),
+            Clue("{across} attentions to another text", lambda f: _few(f.across, 1)),
+        ),
+    ),
+    "recommender": NetworkClass(
+        "recommender",
+        "RN",
+        (
+            Clue("{embeddings} tables are looked up", lambda f: _enough(f.embeddings - 1, 3)),
+            Clue("{products} products", lambda f: _enough(f.products, 2)),
+            Clue(
+                "{attentions} attentions, {recurrent} recurrent layers, {convolutions} convolutions",
+                lambda f: _few(f.attentions + f.recurrent + f.gates + f.convolutions, 2),
+            ),
+        ),
+    ),
+    "graph": NetworkClass(
+        "graph network",
+        "RN",
+        (
+            Clue(
+                "{neighbourhoods} sums over neighbours in a graph that is given",
+                lambda f: _enough(f.neighbourhoods, 2),
+            ),
+            Clue("{products} products", lambda f: _enough(f.products, 2)),
         ),
     ),
     "recurrent": NetworkClass(

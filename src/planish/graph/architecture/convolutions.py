@@ -61,6 +61,30 @@ class Convolutional:
         return frozenset(place for place, kernel in kernels if kernel and set(kernel) == {1})
 
     @cached_property
+    def over_frames(self) -> int:
+        """How many depthwise convolutions go along one axis alone, as speech models' do."""
+        return sum(
+            node.place in self.depthwise and sum(side > 1 for side in self._kernel(node)) == 1
+            for node in self.convolutions
+        )
+
+    @cached_property
+    def patches(self) -> int:
+        """How many convolutions of what the model is given cut it into pieces, of which none overlap."""
+        return sum(
+            max(self._kernel(node), default=1) > 1
+            and tuple(node.attribute("strides", ())) == self._kernel(node)
+            and not any(before.op in _HEAVY for before in self._wiring.reached([node], _any, back=True))
+            for node in self.convolutions
+        )
+
+    @cached_property
+    def swishes(self) -> int:
+        """How many times a value is multiplied by its own sigmoid."""
+        fused = sum(node.op in ("Swish", "QuickGelu") for node in self._wiring.nodes)
+        return fused + sum(self._is_swish(node) for node in self._wiring.nodes if node.op == "Mul")
+
+    @cached_property
     def residuals(self) -> Sequence[Residual]:
         """All residual sums."""
         found = (self._residual(node) for node in self._wiring.nodes if node.op in _ADDS)
@@ -138,6 +162,11 @@ class Convolutional:
         light = self._wiring.reached([node], lambda n: n.op not in _HEAVY)
         return any(n.op in CONVOLUTIONS for n in light)
 
+    def _is_swish(self, node: Node) -> bool:
+        return any(
+            before.op == "Sigmoid" and before.inputs[0] in node.inputs for before in self._wiring.before(node)
+        )
+
     def _is_squeeze(self, node: Node) -> bool:
         meeting = self._met(node)
         if meeting is None or (meeting.first and meeting.second):
@@ -165,6 +194,11 @@ class Convolutional:
         if node.op in UPSAMPLINGS:
             return stride / _growth(node), cuts
         return given
+
+
+def _any(node: Node) -> bool:
+    del node
+    return True
 
 
 def _filter(node: Node) -> str:

@@ -27,6 +27,9 @@ class Features:
         residual_convolutions: convolutions in those branches.
         inverted_residuals: the same sums where the branch holds a depthwise convolution.
         dense_residuals: the same sums around dense layers or attention.
+        over_frames: depthwise convolutions along one axis alone.
+        patches: convolutions that cut what the model is given into pieces.
+        swishes: values that are multiplied by their own sigmoids.
         squeezes: feature maps scaled by their own averages (squeeze and excitation).
         end_convolutions: convolutions after which nothing heavy comes.
         end_scales: sizes of feature maps that those look at; a detector has several.
@@ -35,6 +38,8 @@ class Features:
         joints: other concatenations of branches that lead to convolutions.
         products: matrix products.
         attentions: whole or in parts.
+        across: attentions of one text to another.
+        neighbourhoods: sums over the neighbours in a graph that is given.
         causal: attentions that see only what came before.
         norms: normalisations over each token.
         embeddings: tables looked up by what the model is given.
@@ -51,6 +56,9 @@ class Features:
     residual_convolutions: int
     inverted_residuals: int
     dense_residuals: int
+    over_frames: int
+    patches: int
+    swishes: int
     squeezes: int
     end_convolutions: int
     end_scales: int
@@ -59,6 +67,8 @@ class Features:
     joints: int
     products: int
     attentions: int
+    across: int
+    neighbourhoods: int
     causal: int
     norms: int
     embeddings: int
@@ -97,6 +107,7 @@ def features(model: ModelProto) -> Features:
     """
     from planish.graph.architecture.attention import Sequential
     from planish.graph.architecture.convolutions import PRODUCTS, Convolutional, shares
+    from planish.graph.architecture.neighbours import neighbourhoods
     from planish.graph.architecture.wiring import Wiring
 
     wiring = Wiring(model)
@@ -115,6 +126,9 @@ def features(model: ModelProto) -> Features:
         residual_convolutions=len(inside),
         inverted_residuals=sums["inverted"],
         dense_residuals=sums["dense"],
+        over_frames=images.over_frames,
+        patches=images.patches,
+        swishes=images.swishes,
         squeezes=images.squeezes,
         end_convolutions=len(images.terminal),
         end_scales=len(images.scales),
@@ -123,6 +137,8 @@ def features(model: ModelProto) -> Features:
         joints=images.joints,
         products=sum(counts[op] for op in PRODUCTS),
         attentions=len(texts.attentions),
+        across=texts.across,
+        neighbourhoods=neighbourhoods(wiring),
         causal=texts.causal,
         norms=texts.norms,
         embeddings=texts.embeddings,

@@ -23,7 +23,10 @@ FURTHER = 2
 """Random inputs more, for what is about to be kept."""
 
 _SEED = 20_220_517
-_FOLLOWED = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten")
+_FOLLOWED = (
+    *("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"),
+    *("Gather", "Slice", "Split", "Transpose"),
+)
 _SMALL = 2
 
 
