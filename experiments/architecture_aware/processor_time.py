@@ -43,6 +43,8 @@ MODELS = (
     *("ssd-resnet50:dynamo-raw", "mobilenetv2:dynamo-raw"),
     *("resnet50:torchscript", "bert-4x256:torchscript"),
 )
+ROOM = 16 << 30
+"""Bytes of files: all are measured in turns, and none may go."""
 Open = Callable[[], ModelSession]
 
 
@@ -76,7 +78,7 @@ def measured(path: Path, rounds: int) -> None:
     """Measure a model, and print its rows."""
     program = read_model(path, {})
     with tempfile.TemporaryDirectory() as folder:
-        workshop = RewriteCache(program, Path(folder))
+        workshop = RewriteCache(program, Path(folder), ROOM)
         feed = make_feeds(program, workshop.original)[0]
         opens = _opens(program, workshop, feed)
         spent = {name: Spent([], []) for name in opens}
