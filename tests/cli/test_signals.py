@@ -20,6 +20,14 @@ TUNE = ["tune", "C[m,n] += A[m,k] * B[k,n]", "--size", "m=24,n=32,k=16", "--work
 STRANGE = ("Traceback", "Exception ignored", "error in planish", "Error:")
 
 
+@pytest.fixture(autouse=True, scope="module")
+def hangup_ends() -> Iterator[None]:
+    """Undo what nohup did to the tests themselves: children inherit that SIGHUP is ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 def starts(store: Path, *words: str, **options: object) -> subprocess.Popen[str]:
     environment = {**os.environ, "PLANISH_STORE": str(store), "PYTHONWARNINGS": "error"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
