@@ -22,7 +22,8 @@ from cases import SAMPLES, SEARCHES, Case, remeasured, searched
 
 from planish.learn.policy import NetworkPolicy, policy_for
 from planish.loops.workloads import matmul, thesis_split
-from planish.search.following import followed, priority_samples
+from planish.search.decoding import priority_samples
+from planish.search.following import followed
 
 IMPROVED = "policy, improved"
 

@@ -18,7 +18,8 @@ from planish.learn.policy import NetworkPolicy, policy_for
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 from planish.loops.workloads import convolution, matmul
-from planish.search.following import followed, priority_samples
+from planish.search.decoding import priority_samples
+from planish.search.following import followed
 
 PROGRAMS: Mapping[str, Program] = {
     "100 by 300 by 50": matmul(100, 300, 50),

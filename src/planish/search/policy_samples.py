@@ -1,0 +1,66 @@
+"""Searchers that measure samples of a policy: by Priority Sampling, or drawn (thesis chapter 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+from planish.core import UNTAUGHT, Candidate, CanObserve, Objective, Policy, SearchContext
+from planish.search.decoding import METHODS, Decoding, PrefixTree, decode, priority_samples, ranking
+from planish.search.options import Option
+from planish.search.policy_searcher import Name, PolicySearcher, new_states, once, timed_policy
+
+
+class PrioritySampling(PolicySearcher):
+    """Priority Sampling: the most probable candidates of a policy, each once (thesis chapter 6)."""
+
+    def __init__(
+        self,
+        space: CanObserve,
+        objectives: Sequence[Objective],
+        seed: int,  # noqa: ARG002
+        context: SearchContext = UNTAUGHT,  # noqa: ARG002
+        *,
+        policy: Name = "auto",
+        samples: Annotated[int, Option("candidates; 0: until there is no other", least=0)] = 0,
+        branches: Annotated[int, Option("next steps that are kept of each state; 0: all", least=0)] = 0,
+        by: Annotated[
+            str, Option("how branches are ranked: last (step), mean (of all, geometric) or whole (product)")
+        ] = "last",
+    ) -> None:
+        ranking(by)
+        named = timed_policy(space, policy)
+        found = priority_samples(named, space, samples=samples or None, branches=branches or None, by=by)
+        super().__init__(objectives, named, once(new_states(space, found, set())))
+
+
+class PolicySamples(PolicySearcher):
+    """Samples of a policy, drawn or by beams: nucleus, stochastic-beam, arithmetic, unique and others."""
+
+    def __init__(
+        self,
+        space: CanObserve,
+        objectives: Sequence[Objective],
+        seed: int,
+        context: SearchContext = UNTAUGHT,  # noqa: ARG002
+        *,
+        policy: Name = "auto",
+        method: Annotated[str, Option(f"one of {', '.join(METHODS)}")] = "nucleus",
+        samples: Annotated[int, Option("how many; equal ones are measured once", least=1)] = 100,
+        temperature: Annotated[float, Option("of all that draw", least=0)] = 1.0,
+        top_k: Annotated[int, Option("next steps that top-k keeps", least=1)] = 5,
+        top_p: Annotated[float, Option("probability that nucleus keeps", least=0, most=1)] = 0.95,
+        groups: Annotated[int, Option("of diverse-beam", least=1)] = 4,
+        penalty: Annotated[
+            float, Option("of diverse-beam, for each beam of another group that took a step", least=0)
+        ] = 0.5,
+    ) -> None:
+        named = timed_policy(space, policy)
+        how = Decoding(method, samples, seed, temperature, top_k, top_p, groups, penalty)
+        super().__init__(objectives, named, once(new_states(space, _decoded(named, space, how), set())))
+
+
+def _decoded(policy: Policy, space: CanObserve, how: Decoding) -> Iterator[Candidate]:
+    """Begin when the first one is asked for: to read a program takes a while."""
+    for node in decode(PrefixTree(policy, space), how):
+        yield node.candidate

@@ -1,0 +1,63 @@
+"""What searchers that ask a policy have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated
+
+from planish.core import Candidate, CanName, CanObserve, Objective
+from planish.search.options import Option
+from planish.search.rounds import Rounds, RoundSearcher
+from planish.search.timed_policy import TimedPolicy
+
+Name = Annotated[str, Option("a policy's name, a file, or auto: the first one that fits the space")]
+
+
+class PolicySearcher(RoundSearcher):
+    """Asks a policy, and tells how long that took.
+
+    Args:
+        objectives: at least one; the first leads.
+        policy: is asked.
+        rounds: the search.
+    """
+
+    needs = CanObserve
+
+    def __init__(self, objectives: Sequence[Objective], policy: TimedPolicy, rounds: Rounds) -> None:
+        super().__init__(objectives, rounds)
+        self._policy = policy
+
+    @property
+    def model_s(self) -> float:
+        """Seconds that the policy took; see `planish.core.HasModel`."""
+        return self._policy.seconds
+
+
+def timed_policy(space: CanObserve, name: str) -> TimedPolicy:
+    """Find a policy, whose time is counted.
+
+    Args:
+        space: where it is to walk.
+        name: of a policy, a file, or "auto".
+
+    Raises:
+        PlanishError: there is none, or it is for another space.
+    """
+    from planish.learn.policy import policy_for, policy_of
+
+    return TimedPolicy(policy_of(policy_for(space, name)))
+
+
+def new_states(space: CanName, candidates: Iterable[Candidate], known: set[str]) -> Iterator[Candidate]:
+    """Leave out what leads to a state that is known, and note the others."""
+    for candidate in candidates:
+        state = space.state(candidate)
+        if state not in known:
+            known.add(state)
+            yield candidate
+
+
+def once(candidates: Iterable[Candidate]) -> Rounds:
+    """Make one round: nothing is learnt on the way."""
+    yield candidates
