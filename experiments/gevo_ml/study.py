@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -49,9 +50,17 @@ def options(about: str | None, module: str) -> argparse.Namespace:
     given.add_argument("--population", type=int, default=0, help="0: the searcher's default")
     given.add_argument("--finalists", type=int, default=8, help="members of the front to measure again")
     given.add_argument("--seed", type=int, default=0)
+    given.add_argument("--seeds", type=int, default=1, help="runs, each with the next seed")
     given.add_argument("--store", default="build/gevo_ml.db")
     given.add_argument("--no-random", action="store_true", help="leave random search out")
     return given.parse_args()
+
+
+def studies(asked: argparse.Namespace) -> Iterator[Study]:
+    """Run both searches by each seed; the same command goes on where it was stopped."""
+    for seed in range(asked.seed, asked.seed + asked.seeds):
+        print(f"\n## Seed {seed}\n")
+        yield study(argparse.Namespace(**{**vars(asked), "seed": seed}))
 
 
 def study(asked: argparse.Namespace) -> Study:
@@ -135,6 +144,19 @@ def best(
     """Find the best member of the front that is allowed and that a second compiler agrees with."""
     found = [member for member in result.finalists if member.opinion.agrees is not False and allowed(member)]
     return min(found, key=key, default=None)
+
+
+def spread(found: Mapping[str, Sequence[float]], form: str) -> None:
+    """Print a table of the mean and the spread over the seeds.
+
+    Args:
+        found: name to a number for each seed that reached anything.
+        form: of the numbers, such as ".2%".
+    """
+    print("\n| over the seeds | runs | mean | least | most |\n|---|---|---|---|---|")
+    for name, numbers in found.items():
+        told = (statistics.fmean(numbers), min(numbers), max(numbers)) if numbers else ()
+        print(f"| {name} | {len(numbers)} | {' | '.join(format(each, form) for each in told)} |")
 
 
 def _searches(found: Study) -> None:

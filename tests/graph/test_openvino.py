@@ -83,6 +83,18 @@ def test_both_runtimes_answer_alike(tmp_path: Path) -> None:
 
 
 @THERE
+def test_what_is_bound_keeps_its_inputs_when_others_are_run(tmp_path: Path) -> None:
+    task = make(tmp_path, "search")
+    session = open_session(task.program.file, SessionSettings(provider="openvino"))
+    one, other = make_feeds(task.program, convolutions())[:2]
+    kept = {name: array.copy() for name, array in one.items()}
+    session.bound(one)()
+    told = session.run(other)
+    assert all((one[name] == array).all() for name, array in kept.items())
+    assert difference(session.run(one), told, tolerance(())) != ""
+
+
+@THERE
 def test_a_search_of_runtimes_begins_with_each_and_measures_both(tmp_path: Path) -> None:
     task = make(tmp_path, "search")
     assert settable(task) == (BY_OPENVINO,)

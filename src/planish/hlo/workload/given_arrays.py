@@ -56,8 +56,10 @@ def check_names(arguments: Collection[str], given: Arrays, others: Collection[st
             )
     for name in arguments:
         if name not in given and name not in others:
+            has = f"They have {', '.join(given) or 'none'}."
             raise ProgramError(
-                f"the inputs have no array '{name}'", f"They have {', '.join(given) or 'none'}."
+                f"the inputs have no array '{name}'",
+                f"{has} A file of weights alone is named by 'weights' in a workload: inputs are random then.",
             )
 
 
