@@ -10,7 +10,7 @@ from planish.core import (
     UNTAUGHT,
     Candidate,
     CanName,
-    CanObserve,
+    CanStep,
     Objective,
     Policy,
     PolicyState,
@@ -29,16 +29,16 @@ class FollowPolicy(PolicySearcher):
 
     def __init__(
         self,
-        space: CanObserve,
+        space: CanStep,
         objectives: Sequence[Objective],
         seed: int,  # noqa: ARG002
-        context: SearchContext = UNTAUGHT,  # noqa: ARG002
+        context: SearchContext = UNTAUGHT,
         *,
         policy: Name = "auto",
         path: Annotated[bool, Option("measure every state on the way, too")] = False,
         improve: Annotated[bool, Option("then leave the best way at each of its states, and so on")] = False,
     ) -> None:
-        named = timed_policy(space, policy)
+        named = timed_policy(space, policy, context)
         rounds = improved(named, space) if improve else once(followed(named, space, whole=path))
         super().__init__(objectives, named, rounds)
 

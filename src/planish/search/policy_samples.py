@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
-from planish.core import UNTAUGHT, Candidate, CanObserve, Objective, Policy, SearchContext
+from planish.core import UNTAUGHT, Candidate, CanStep, Objective, Policy, SearchContext
 from planish.search.decoding import METHODS, Decoding, PrefixTree, decode, priority_samples, ranking
 from planish.search.options import Option
 from planish.search.policy_searcher import Name, PolicySearcher, new_states, once, timed_policy
@@ -16,10 +16,10 @@ class PrioritySampling(PolicySearcher):
 
     def __init__(
         self,
-        space: CanObserve,
+        space: CanStep,
         objectives: Sequence[Objective],
         seed: int,  # noqa: ARG002
-        context: SearchContext = UNTAUGHT,  # noqa: ARG002
+        context: SearchContext = UNTAUGHT,
         *,
         policy: Name = "auto",
         samples: Annotated[int, Option("candidates; 0: until there is no other", least=0)] = 0,
@@ -29,7 +29,7 @@ class PrioritySampling(PolicySearcher):
         ] = "last",
     ) -> None:
         ranking(by)
-        named = timed_policy(space, policy)
+        named = timed_policy(space, policy, context)
         found = priority_samples(named, space, samples=samples or None, branches=branches or None, by=by)
         super().__init__(objectives, named, once(new_states(space, found, set())))
 
@@ -39,10 +39,10 @@ class PolicySamples(PolicySearcher):
 
     def __init__(
         self,
-        space: CanObserve,
+        space: CanStep,
         objectives: Sequence[Objective],
         seed: int,
-        context: SearchContext = UNTAUGHT,  # noqa: ARG002
+        context: SearchContext = UNTAUGHT,
         *,
         policy: Name = "auto",
         method: Annotated[str, Option(f"one of {', '.join(METHODS)}")] = "nucleus",
@@ -55,12 +55,12 @@ class PolicySamples(PolicySearcher):
             float, Option("of diverse-beam, for each beam of another group that took a step", least=0)
         ] = 0.5,
     ) -> None:
-        named = timed_policy(space, policy)
+        named = timed_policy(space, policy, context)
         how = Decoding(method, samples, seed, temperature, top_k, top_p, groups, penalty)
         super().__init__(objectives, named, once(new_states(space, _decoded(named, space, how), set())))
 
 
-def _decoded(policy: Policy, space: CanObserve, how: Decoding) -> Iterator[Candidate]:
+def _decoded(policy: Policy, space: CanStep, how: Decoding) -> Iterator[Candidate]:
     """Begin when the first one is asked for: to read a program takes a while."""
     for node in decode(PrefixTree(policy, space), how):
         yield node.candidate

@@ -5,12 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated
 
-from planish.core import Candidate, CanName, CanObserve, Objective
+from planish.core import (
+    UNTAUGHT,
+    Candidate,
+    CanName,
+    CanObserve,
+    CanSeed,
+    CanStep,
+    Objective,
+    PlanishError,
+    SearchContext,
+)
 from planish.search.options import Option
 from planish.search.rounds import Rounds, RoundSearcher
 from planish.search.timed_policy import TimedPolicy
 
-Name = Annotated[str, Option("a policy's name, a file, or auto: the first one that fits the space")]
+AUTO, SEEDS = "auto", "seeds"
+"""Name the first policy that fits, and the one that is made of what the space begins with."""
+Name = Annotated[
+    str, Option("a policy's name, a file, seeds: of the lists that the space begins with, or auto")
+]
 
 
 class PolicySearcher(RoundSearcher):
@@ -22,7 +36,7 @@ class PolicySearcher(RoundSearcher):
         rounds: the search.
     """
 
-    needs = CanObserve
+    needs = CanStep
 
     def __init__(self, objectives: Sequence[Objective], policy: TimedPolicy, rounds: Rounds) -> None:
         super().__init__(objectives, rounds)
@@ -34,18 +48,26 @@ class PolicySearcher(RoundSearcher):
         return self._policy.seconds
 
 
-def timed_policy(space: CanObserve, name: str) -> TimedPolicy:
+def timed_policy(space: CanStep, name: str, context: SearchContext = UNTAUGHT) -> TimedPolicy:
     """Find a policy, whose time is counted.
 
     Args:
         space: where it is to walk.
-        name: of a policy, a file, or "auto".
+        name: of a policy; a file; "seeds", for one made of the lists that the space begins with; or "auto",
+            for the first one that fits the space, or else that.
+        context: what was learned before.
 
     Raises:
         PlanishError: there is none, or it is for another space.
     """
-    from planish.learn.policy import policy_for, policy_of
+    from planish.learn.policy import ComposedPolicy, policy_for, policy_of
 
+    seeds = space.seeds(context) if isinstance(space, CanSeed) else ()
+    if name == SEEDS or (name == AUTO and seeds and not isinstance(space, CanObserve)):
+        return TimedPolicy(ComposedPolicy(seeds))
+    if not isinstance(space, CanObserve):
+        what = f"no policy is for the space {type(space).__name__}: it describes no candidate to one"
+        raise PlanishError(what, "Name another space, or another searcher: planish searchers.")
     return TimedPolicy(policy_of(policy_for(space, name)))
 
 

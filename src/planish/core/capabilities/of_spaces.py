@@ -50,7 +50,7 @@ class CanStep(CanName, Protocol):
     """A space that is walked one step at a time.
 
     Offered by the cursor space of `loops`, and the spaces of `llvm` and `graph`; used by `greedy1`,
-    `greedy2`, `beam-dfs`, `beam-bfs`.
+    `greedy2`, `beam-dfs`, `beam-bfs`, and by `policy`, `priority` and `samples`, which follow policies.
     """
 
     def steps(self, candidate: Candidate) -> Sequence[Step]:
@@ -91,7 +91,7 @@ class CanSeed(CanEvolve, Protocol):
     """A space that knows where to begin, and where to look on.
 
     Offered by the template space of `loops`, and the spaces of all other levels; used by `portfolio`,
-    `genetic` and `nsga2`.
+    `genetic` and `nsga2`, and by the policy `seeds`.
     """
 
     def seeds(self, context: SearchContext = UNTAUGHT) -> Sequence[Candidate]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -38,6 +39,15 @@ class ListGrammar:
     def legal(self, state: int) -> NDArray[np.bool_]:
         """Tell which tokens may follow, the end last."""
         return self._table[state]
+
+    def repaired(self, tokens: Iterable[int]) -> tuple[int, ...]:
+        """Leave out, from the left, each step that may not stand where it does, as the thesis does (6.4)."""
+        state, kept = 0, list[int]()
+        for token in tokens:
+            if self.legal(state)[token]:
+                state = self.after(state, token)
+                kept.append(token)
+        return tuple(kept)
 
     @property
     def _masks(self) -> int:

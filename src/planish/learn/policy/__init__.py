@@ -1,5 +1,6 @@
 """Policies: what gives probabilities of the next step, how they are kept, and how they are learnt."""
 
+from planish.learn.policy.composed import ComposedPolicy
 from planish.learn.policy.listed import ListPolicy, policy_of
 from planish.learn.policy.network import KINDS, Shape
 from planish.learn.policy.saved import (
@@ -15,6 +16,7 @@ from planish.learn.policy.written import WritingPolicy
 
 __all__ = [
     "KINDS",
+    "ComposedPolicy",
     "ListPolicy",
     "NetworkPolicy",
     "SavedPolicy",

@@ -1,0 +1,145 @@
+"""Samples a policy in many ways on functions that it has not learnt from, and runs what it writes.
+
+    python experiments/thesis_ch6/collect.py CORPUS OUT.jsonl [--policy FILE] [--functions 4000] [--minutes 9]
+
+Each function is a line of OUT; those that it has are passed over, so the same command goes on. `tables.py`
+makes figures 6.1 and 6.3 and table 6.1 of it. Costs are instructions; where a list fails, those of the
+function as it is. The budget is `--functions`, drawn in turns from all packages, and `--minutes`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ways import BUDGETS, Samples, random_lists, sampled
+
+from planish.corpus import Row
+from planish.corpus.labelling import LabelBench, LabelPlan, bench
+from planish.corpus.labelling.drawing import draw_in_turns
+from planish.corpus.labelling.function_costs import FunctionCosts, candidates_of
+from planish.corpus.labelling.function_search import search
+from planish.isolation import Watchdog, forked
+from planish.learn.policy import SavedPolicy, load_policy, places
+from planish.llvm.backend import Backend
+from planish.llvm.features.instructions import CutWarning
+from planish.llvm.functions.attributes import for_size
+from planish.llvm.passes import PassSpace, load_coreset, pass_space, print_pipeline
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Samples a policy on a function, and runs the lists, within a child."""
+
+    bench: LabelBench
+    saved: SavedPolicy
+    uniform: PassSpace
+
+    def __call__(self, row: Row, watchdog: Watchdog) -> Mapping[str, Any] | None:
+        with self.bench.costing(row, watchdog) as costs:
+            baseline = costs.cost(self.bench.baseline) if costs else None
+            if costs is None or baseline is None:
+                return None
+            ways = {name: _outcome(costs, found) for name, found in self._ways(row)}
+        with self.bench.costing(row, watchdog) as searched:
+            assert searched is not None
+            searched.cost(self.bench.baseline)
+            ways["Autotuner"] = self._autotuned(searched, row)
+        about = {"identity": row.identity, "package": row.package, "split": row.split}
+        return {**about, "baseline": baseline, "unoptimised": costs.unoptimised, "ways": ways}
+
+    def _ways(self, row: Row) -> Iterator[tuple[str, Samples]]:
+        seed = self.bench.seed_of(row)
+        for name, lists in (
+            ("Random", random_lists(self.uniform, seed)),
+            ("Static coreset", [*load_coreset(self.bench.plan.objective)]),
+        ):
+            yield name, {n: lists[:n] for n in BUDGETS}
+        elements, backend = self.bench.space.elements, self.bench.backend
+        space = pass_space(
+            "passes", elements, ir=row.ir, small=lambda: small(backend, row.ir, self.bench.baseline)
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CutWarning)
+            yield from sampled(self.saved, space, seed)
+
+    def _autotuned(self, costs: FunctionCosts, row: Row) -> Mapping[str, Any]:
+        """Search as for the labels, which count no evaluation of what was made before."""
+        plan = self.bench.plan
+        search(costs, self.bench.space, self.bench.objective, plan.budget, self.bench.seed_of(row))
+        best = costs.ranking.best()
+        assert best is not None
+        return {"best": best[0], "evaluations": costs.ranking.evaluations}
+
+
+def small(backend: Backend, ir: str, oz: Sequence[str]) -> str:
+    """Give what -Oz makes of a function."""
+    module = backend.parse(for_size(ir))
+    try:
+        module.run(print_pipeline(oz))
+        return module.text()
+    finally:
+        module.close()
+
+
+def _outcome(costs: FunctionCosts, found: Samples) -> Mapping[str, Any]:
+    every = [each for lists in found.values() for each in lists]
+    costs.run(candidates_of(every))
+    unoptimised = costs.unoptimised or 0
+    known = {each: costs.ranking.costs[each] for each in every}
+    full = {each: unoptimised if cost is None else cost for each, cost in known.items()}
+    return {
+        "best": [min((full[each] for each in found[n]), default=unoptimised) for n in BUDGETS],
+        "unique": [len({*found[n]}) for n in BUDGETS],
+        "failed": sum(cost is None for cost in known.values()),
+    }
+
+
+def main() -> None:
+    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given.add_argument("corpus", type=Path)
+    given.add_argument("out", type=Path)
+    given.add_argument("--policy", type=Path, default=places().get("llvm"))
+    given.add_argument("--split", nargs="+", default=["validation", "test"])
+    given.add_argument("--functions", type=int, default=4000)
+    given.add_argument("--minutes", type=float, default=30.0, help="after which no function is begun")
+    given.add_argument("--jobs", type=int, default=0)
+    asked = given.parse_args()
+    known = {json.loads(line)["identity"] for line in _whole_lines(asked.out)}
+    rows, _ = draw_in_turns(asked.corpus, asked.split, asked.functions, known)
+    made = bench(LabelPlan(jobs=asked.jobs))
+    uniform = pass_space("uniform", made.space.elements)
+    work = Sampling(made, load_policy(asked.policy), uniform)
+    end = time.monotonic() + 60 * asked.minutes
+    with asked.out.open("a") as out:
+        for done in forked(_until(rows, end), work, made.plan.processes, at_once=made.at_once(500)):
+            if done.answer is not None:
+                out.write(json.dumps(done.answer) + "\n")
+                out.flush()
+
+
+def _until(rows: Sequence[Row], end: float) -> Iterator[Row]:
+    for row in rows:
+        if time.monotonic() > end:
+            return
+        yield row
+
+
+def _whole_lines(path: Path) -> list[bytes]:
+    """Read a file's lines; one that was being written when its process was killed is cut off."""
+    lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+    if lines and not lines[-1].endswith(b"\n"):
+        os.truncate(path, sum(map(len, lines[:-1])))
+        return lines[:-1]
+    return lines
+
+
+if __name__ == "__main__":
+    main()

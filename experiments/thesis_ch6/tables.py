@@ -1,0 +1,114 @@
+"""Figures 6.1 and 6.3, and table 6.1, of what `collect.py` wrote.
+
+    python experiments/thesis_ch6/tables.py OUT.jsonl [--plot page.html]
+
+Improvement is in all functions' instructions over -Oz; intervals are bootstrapped over packages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from ways import BUDGETS
+
+from planish.corpus.labelling import Saving
+from planish.corpus.labelling.savings import interval, summarise
+
+AUTOTUNER, ONCE = "Autotuner", "Greedy"
+FIGURE = (
+    "Random",
+    "Greedy",
+    "Nucleus, Temp1.2",
+    "Nucleus, Temp1.4",
+    "Static coreset",
+    "Priority Sampling (PS)",
+)
+Tried = Sequence[Mapping[str, Any]]
+
+
+def main() -> None:
+    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given.add_argument("collected", type=Path)
+    given.add_argument("--plot", type=Path, help="where figures 6.1 and 6.3 go")
+    asked = given.parse_args()
+    tried = [json.loads(line) for line in asked.collected.read_text().splitlines()]
+    packages = len({each["package"] for each in tried})
+    print(f"{len(tried):,} functions of {packages} packages\n")
+    names = [name for name in tried[0]["ways"] if name != AUTOTUNER]
+    for title, backup in (("Table 6.1", False), ("The same with -Oz as a backup", True)):
+        print(f"## {title}: improvement over -Oz\n")
+        table(tried, names, backup=backup)
+    print("## Figure 6.1: different samples of so many, in the mean\n")
+    row(["", *map(str, BUDGETS)])
+    row(["---"] * (len(BUDGETS) + 1))
+    for name in names:
+        row([name, *(f"{each:.1f}" for each in unique(tried, name))])
+    if asked.plot:
+        plot(tried, names, asked.plot)
+
+
+def table(tried: Tried, names: Sequence[str], *, backup: bool) -> None:
+    row(["Method", *(f"Sample {n}" for n in BUDGETS), "95 %, 30 samples"])
+    row(["---"] * (len(BUDGETS) + 2))
+    for name in names:
+        places = range(1 if name == ONCE else len(BUDGETS))
+        cells = [f"{improvement(tried, name, place, backup=backup):.2%}" for place in places]
+        low, high = interval(effects(tried, name, BUDGETS.index(30), backup=backup))
+        row([name, *cells, *["-"] * (len(BUDGETS) - len(cells)), f"{low:.2%} to {high:.2%}"])
+    evaluations = fmean(each["ways"][AUTOTUNER]["evaluations"] for each in tried)
+    searched = summarise(Saving(e["package"], e["baseline"], e["ways"][AUTOTUNER]["best"]) for e in tried)
+    name = f"{AUTOTUNER} of the labels, {evaluations:.0f} evaluations in the mean"
+    dashes, overall = ["-"] * (len(BUDGETS) - 1), f"{searched.overall:.2%}"
+    row([name, *dashes, overall, f"{searched.low:.2%} to {searched.high:.2%}"])
+    print()
+
+
+def effects(tried: Tried, name: str, place: int, *, backup: bool) -> list[Saving]:
+    """Give what the best of so many samples of a way does to each function."""
+    found = [(each, each["ways"][name]["best"][place]) for each in tried]
+    return [
+        Saving(each["package"], each["baseline"], min(best, each["baseline"]) if backup else best)
+        for each, best in found
+    ]
+
+
+def improvement(tried: Tried, name: str, place: int, *, backup: bool) -> float:
+    known = effects(tried, name, place, backup=backup)
+    return sum(each.baseline - each.cost for each in known) / sum(each.baseline for each in known)
+
+
+def unique(tried: Tried, name: str) -> list[float]:
+    return [fmean(each["ways"][name]["unique"][place] for each in tried) for place in range(len(BUDGETS))]
+
+
+def row(cells: Sequence[str]) -> None:
+    print(f"| {' | '.join(cells)} |")
+
+
+def plot(tried: Tried, names: Sequence[str], path: Path) -> None:
+    """Draw what is improved, and how many samples differ, by how many there are."""
+    import plotly.graph_objects as go
+    from plotly.subplots import make_subplots
+
+    titles = ("figure 6.3: improvement over -Oz, %", "figure 6.1: different samples")
+    drawn = make_subplots(rows=2, cols=1, subplot_titles=titles, shared_xaxes=True)
+    for name in names:
+        better = [100 * improvement(tried, name, place, backup=True) for place in range(len(BUDGETS))]
+        seen = True if name in FIGURE else "legendonly"
+        for line, values in enumerate((better, unique(tried, name)), 1):
+            trace = go.Scatter(
+                x=BUDGETS, y=values, name=name, legendgroup=name, showlegend=line == 1, visible=seen
+            )
+            drawn.add_trace(trace, row=line, col=1)
+    drawn.update_xaxes(type="log", title="samples", row=2)
+    drawn.update_layout(template="simple_white", height=900)
+    drawn.write_html(path, include_plotlyjs=True)
+
+
+if __name__ == "__main__":
+    main()

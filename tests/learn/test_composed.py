@@ -1,0 +1,98 @@
+"""A policy that is made of lists."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from planish.core import Candidate, Objective, PlanishError, Searcher, Step
+from planish.learn.policy.composed import ESCAPE, ComposedPolicy
+from planish.search.decoding import priority_samples
+from planish.search.policy_samples import PolicySamples, PrioritySampling
+from planish.testing.lattice import Lattice
+from planish.testing.searchers import SearcherConformance
+from search.words import Take, word
+
+
+class Letters:
+    """Words of any letters but Q; the same letter again changes nothing."""
+
+    def start(self) -> Candidate:
+        return Candidate()
+
+    def state(self, candidate: Candidate) -> str:
+        return word(candidate)
+
+    def steps(self, candidate: Candidate) -> Sequence[Step]:  # noqa: ARG002
+        return [Take(letter) for letter in "ABC"]
+
+    def extend(self, candidate: Candidate, step: Step) -> Candidate:
+        return candidate if candidate.steps[-1:] == (step,) else candidate.then(step)
+
+
+def listed(*words: str) -> ComposedPolicy:
+    return ComposedPolicy([Candidate(tuple(map(Take, each))) for each in words])
+
+
+def after(policy: ComposedPolicy, taken: str) -> Mapping[str, float]:
+    state = policy.begin(Letters())
+    for letter in taken:
+        state = policy.extend(state, Take(letter))
+    (found,) = policy.log_probabilities([state])
+    return {"." if step is None else step.letter: math.exp(p) for step, p in found.items()}  # type: ignore[attr-defined]
+
+
+def test_a_step_weighs_what_the_lists_do_that_go_on_with_it() -> None:
+    """AB weighs 2/3, and CAC 1/3; B follows A with 2/3 of what follows it anywhere, C with 1/3."""
+    policy = listed("AB", "CAC")
+    assert after(policy, "") == pytest.approx({"A": 2 / 3, "C": 1 / 3})
+    whole = 2 / 3 + ESCAPE
+    assert after(policy, "A") == pytest.approx(
+        {"B": (2 / 3 + ESCAPE * 2 / 3) / whole, "C": ESCAPE / 3 / whole}
+    )
+    assert after(policy, "AC") == pytest.approx({"A": 0.5, ".": 0.5}), "no list begins so"
+    assert after(policy, "CAC") == pytest.approx({".": 1}), "none is longer"
+
+
+def test_samples_begin_with_the_lists_and_go_beyond_them() -> None:
+    found = [word(each) for each in priority_samples(listed("AB", "CAC"), Letters())]
+    assert found[:2] == ["AB", "CAC"]
+    assert {"CAB", "ACA"} <= {*found}
+    assert len({*found}) == len(found)
+
+
+def test_what_changes_nothing_is_no_step() -> None:
+    assert after(listed("AAB"), "A") == pytest.approx({"B": 1})
+    assert after(listed("AA"), "A") == pytest.approx({".": 1})
+
+
+def test_no_lists_make_no_policy() -> None:
+    with pytest.raises(PlanishError, match="no lists to make a policy of"):
+        listed()
+
+
+class TestPrioritySampling(SearcherConformance):
+    """Of the lattice it knows two points, and what is between."""
+
+    gap = math.inf
+
+    def searcher(self, space: Lattice, objectives: Sequence[Objective], seed: int) -> Searcher:
+        return PrioritySampling(space, objectives, seed)
+
+
+class TestPolicySamples(SearcherConformance):
+    gap = math.inf
+
+    def searcher(self, space: Lattice, objectives: Sequence[Objective], seed: int) -> Searcher:
+        return PolicySamples(space, objectives, seed, method="temperature")
+
+
+@pytest.mark.parametrize("made", [PrioritySampling, PolicySamples])
+def test_searchers_take_what_the_space_begins_with(made: type[PrioritySampling | PolicySamples]) -> None:
+    """The lattice describes nothing to a network, but has seeds: that is what auto takes."""
+    searcher = made(Lattice(), [Objective("time_s", "s")], 0)
+    assert set(searcher.ask(1)) <= set(Lattice().seeds())
+    with pytest.raises(PlanishError, match="describes no candidate"):
+        made(Lattice(), [Objective("time_s", "s")], 0, policy="llvm")
