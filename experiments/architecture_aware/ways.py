@@ -24,7 +24,7 @@ class Way:
     """A model's file, and what runs it.
 
     Args:
-        tool: what made the file: "as it came", "onnxsim", "onnxslim" or "planish".
+        tool: what made the file: "onnxsim", "onnxslim" or "planish"; or "as it came", or "itself again".
         runtime: "ONNX Runtime" or "OpenVINO".
         make: opens it.
     """
@@ -53,6 +53,8 @@ def ways(model: Path, folder: Path, seconds: float) -> tuple[list[Way], Mapping[
             told[tool] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
     found = [Way(tool, "ONNX Runtime", partial(_by_onnxruntime, file)) for tool, file in files.items()]
     found += [Way(tool, "OpenVINO", partial(_by_openvino, file)) for tool, file in files.items()]
+    # What differs from the first by noise alone.
+    found.append(Way("itself again", "ONNX Runtime", partial(_by_onnxruntime, model)))
     found.append(Way("as it came", "OpenVINO, bfloat16", partial(_by_openvino, model, precision="")))
     return found, told
 

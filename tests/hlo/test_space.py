@@ -204,10 +204,12 @@ def test_the_papers_space_begins_with_nothing(kinds: tuple[str, ...]) -> None:
     assert len(seeds) == (4 if kinds == ("TileBatch",) else 0)
 
 
-def test_a_network_without_a_batch_has_its_blocks_alone() -> None:
-    edits = [seed.steps[0] for seed in PatchSpace(read_program(EXAMPLES / "2fcnet.mlir")).seeds()]
-    assert edits
-    assert {type(edit) for edit in edits} == {DeleteOp}
+def test_a_step_of_training_begins_with_larger_learning_rates_and_its_blocks() -> None:
+    seeds = PatchSpace(read_program(EXAMPLES / "2fcnet.mlir")).seeds()
+    rates = ("68", "72", "76", "80")
+    steps = [Candidate(tuple(ScaleConstant(uid, factor) for uid in rates)) for factor in (3.0, 10.0, 30.0)]
+    assert seeds[:3] == steps
+    assert {type(edit) for seed in seeds[3:] for edit in seed.steps} == {DeleteOp}
 
 
 @pytest.mark.parametrize("wants", ["other", "less"])

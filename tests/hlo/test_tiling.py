@@ -95,6 +95,12 @@ def test_tiles_of_every_size_give_the_same_answers(examples: int) -> None:
             "%y = stablehlo.reshape %r : (tensor<16xf32>) -> tensor<4x4xf32>"
         ),
         "%y = stablehlo.constant dense<1.0> : tensor<4x4xf32>",
+        (  # as the moments of an optimiser beside the gradient
+            "%w = stablehlo.constant dense<2.0> : tensor<4x4xf32>\n"
+            "%g = stablehlo.dot_general %w, %w, contracting_dims = [1] x [0]"
+            " : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>\n"
+            "%y = stablehlo.add %x, %g : tensor<4x4xf32>"
+        ),
         (
             '%y = "stablehlo.sort"(%x) <{dimension = 0 : i64}> ({\n^bb0(%a: tensor<f32>, %b: tensor<f32>):\n'
             "%c = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"

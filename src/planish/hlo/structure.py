@@ -1,4 +1,7 @@
-"""Edits that the structure of a module suggests: its batch in tiles, each block left out, fewer pixels."""
+"""Edits that the structure of a module suggests: its batch in tiles, each block left out, fewer pixels.
+
+Of a step of training also a larger learning rate.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from planish.core import ScheduleError
 from planish.hlo.edits import Draft, Edit, Shrink, TileBatch, shrinks
+from planish.hlo.learning_rates import larger_steps
 from planish.hlo.network_blocks import blocks
 
 TILES = (2, 5, 10, 20)
@@ -38,9 +42,10 @@ def structural(draft: Draft, kinds: Sequence[str] = ()) -> list[Edit]:
 def combined(draft: Draft) -> Iterator[Sequence[Edit]]:
     """List patches of what is worth most together: few pixels cut off, a block left out, and tiles.
 
-    None of them stands in another's way, and each saves a part of what the others leave. So they are worth
-    a measurement before chance puts them together.
+    Of those none stands in another's way, and each saves a part of what the others leave. So they are worth a
+    measurement before chance puts them together. A larger learning rate of all parameters comes first.
     """
+    yield from larger_steps(draft)
     tiles = [tile for tile in _tiles(draft) if tile.examples == -(-draft.batch() // TOGETHER)]
     for crop in cropped(draft)[:CROPS]:
         if tiles:

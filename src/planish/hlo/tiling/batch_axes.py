@@ -12,6 +12,8 @@ from planish.hlo.tiling.axes import Axes, carried, shape_of
 
 Value = ir.Value[Any]
 
+_HEAVY = ("stablehlo.convolution", "stablehlo.dot_general")
+
 
 @dataclass(frozen=True)
 class FunctionBatch:
@@ -34,7 +36,8 @@ def batch_of(block: ir.Block) -> FunctionBatch:
     """Find the batch of a function.
 
     It lies along the first dimension of one input or of several. What is tried first is as long as the first
-    result, and is all inputs of that length.
+    result, and is all inputs of that length. Where a function has convolutions or products, one of them reads
+    the batch: the moments of an optimiser have numbers that never meet, too, and are none.
 
     Args:
         block: the function's body.
@@ -45,7 +48,7 @@ def batch_of(block: ir.Block) -> FunctionBatch:
     why: ScheduleError | None = None
     for arguments in _possible(block):
         try:
-            return _followed(block, arguments)
+            return _worth(block, _followed(block, arguments))
         except ScheduleError as error:
             why = why or error
     raise why or ScheduleError("the function has no batch", "Its inputs need a first dimension in common.")
@@ -83,6 +86,14 @@ def _followed(block: ir.Block, arguments: Sequence[Value]) -> FunctionBatch:
         axes.update(dict.fromkeys(op.results, result))
     if not any(value in axes for value in _end(block).operands):
         raise ScheduleError("no result depends on the batch", "Such a module is not tiled.")
+    return batch
+
+
+def _worth(block: ir.Block, batch: FunctionBatch) -> FunctionBatch:
+    """Give a batch that the most work is done for; raises ScheduleError where it is not."""
+    heavy = any(inner.name in _HEAVY for op in block.operations for inner in walk(op.operation))
+    if heavy and not any(op.name in _HEAVY for op in batch.operations):
+        raise ScheduleError("no convolution or product reads the batch", "Such a module is not tiled.")
     return batch
 
 
