@@ -158,7 +158,7 @@ def made_inputs() -> Mapping[str, Path]:
     words = [known[min(int(rng.expovariate(0.004)), 2999)] for _ in range(250_000)]
     text = " ".join(words)
     rows = (f'{{"id":{i},"{words[i]}":[{i / 7:.4f},"{words[i + 1]}",null,true]}}' for i in range(4000))
-    found = {"text": text, "script": SCRIPT, "json": f"[{','.join(rows)}]"}
+    found = {"text": text, "small": text[:60_000], "script": SCRIPT, "json": f"[{','.join(rows)}]"}
     for name, content in found.items():
         (ROOT / name).write_text(content)
     return {name: ROOT / name for name in found}
@@ -173,6 +173,7 @@ def linked(program: Program, processor: str) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         open_apt(cache_folder("apt")).unpack(program.package, folder)
     for name, text in program.made.items():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).write_text(text)
     flags = ["-O3", flag_of(processor, compiler), "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", "-w"]
     objects: list[str] = []

@@ -109,15 +109,6 @@ def test_a_folder_that_nothing_was_compiled_into_has_no_report(place: Place) -> 
     assert "planish cc" in done.stderr
 
 
-def test_fast_code_is_clangs_and_that_is_said(place: Place) -> None:
-    done = place.cc("-O2", "-c", "mixed.c", "--planish-objective", "time")
-    assert done.returncode == 0
-    assert done.stderr.count("\n") == 1
-    assert "only smaller" in done.stderr
-    assert "planish tune --per-function --objective time" in done.stderr
-    assert (place.folder / "mixed.o").exists()
-
-
 def test_probes_of_build_systems_are_not_searched(place: Place) -> None:
     place.write("conftest.c", "int main(void) { return 0; }\n")
     assert place.cc("-Oz", "conftest.c", "-o", "conftest").returncode == 0

@@ -67,7 +67,7 @@ def _refusal_to_compile(invocation: Invocation) -> str:
 
 
 def _refusal_to_link(invocation: Invocation) -> str:
-    if invocation.makes_dependencies:
+    if invocation.makes_dependencies and invocation.sources:
         return "it links, and writes dependencies"
     return "it links, and says what language its inputs are in" if invocation.language_given else ""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-SECONDS, EVALUATIONS = "PLANISH_SECONDS", "PLANISH_EVALUATIONS"
-_USUAL_S = 2.0
+SECONDS, EVALUATIONS, RUN = "PLANISH_SECONDS", "PLANISH_EVALUATIONS", "PLANISH_RUN"
+_USUAL_S, _PROGRAM_S = 2.0, 20.0
 _SIZE, _TIME = "size", "time"
 
 
@@ -23,12 +23,16 @@ class CompileSettings:
         reports: whether each compilation says what it saved.
         strict: whether it is an error where clang's own result must do.
         for_time: whether fast code shall be made faster.
+        run: how the program is run whose time counts, as in a shell; empty: nobody says it.
+        program_seconds: of the search for each program that is run.
     """
 
-    __slots__ = ("evaluations", "for_time", "reports", "seconds", "strict")
+    __slots__ = ("evaluations", "for_time", "program_seconds", "reports", "run", "seconds", "strict")
 
     def __init__(self) -> None:
         self.seconds = _number(SECONDS, _USUAL_S)
+        self.program_seconds = _number(SECONDS, _PROGRAM_S)
+        self.run = os.environ.get(RUN, "")
         self.evaluations = int(_number(EVALUATIONS, 0))
         self.reports = self.strict = self.for_time = False
 

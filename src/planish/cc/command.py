@@ -6,15 +6,12 @@ import os
 import sys
 
 from planish.cc.arguments import Invocation
-from planish.cc.cc_settings import CompileSettings, UsageError, read_settings, say
+from planish.cc.cc_settings import RUN, CompileSettings, UsageError, read_settings, say
 from planish.cc.compiler import VARIABLE, Compiler, find_compiler
 from planish.cc.response import ResponseError, expand
 
 NO_CLANG = 5
-_FASTER = (
-    "planish cc makes code only smaller (-Oz, -Os): to be faster a program has to be run, which "
-    "'planish tune --per-function --objective time' does"
-)
+_NOT_RUN = f"what is faster is known only where a program is run: {RUN}='./program 5 < input' says how"
 _USAGE = 2
 # What build systems compile to learn of the compiler: nobody keeps it, and there is much of it.
 _PROBES = (
@@ -92,12 +89,28 @@ def _taken_apart(words: list[str]) -> Invocation | None:
 
 
 def _is_ours(invocation: Invocation, settings: CompileSettings) -> bool:
-    """Whether a command line asks for small code; says so where fast code is asked for in vain."""
-    if invocation.asks or not any(source.language for source in invocation.sources) or _is_probe(invocation):
+    """Whether a command line asks for small code, or has a part in the program that shall be fast."""
+    if invocation.asks or _is_probe(invocation):
         return False
-    if settings.for_time and invocation.is_fast:
-        settings.fall_back(_FASTER)
-    return invocation.is_small
+    settings.for_time = settings.for_time and not invocation.is_small
+    compiles = any(source.language for source in invocation.sources)
+    if not settings.for_time:
+        return compiles and invocation.is_small
+    if compiles and invocation.is_fast and not settings.run:
+        settings.fall_back(_NOT_RUN)
+    if invocation.compiles or not settings.run:
+        return compiles and invocation.is_fast and bool(settings.run)
+    return _is_program(invocation.output or "a.out", settings.run)
+
+
+def _is_program(output: str, run: str) -> bool:
+    import shlex
+
+    try:
+        words = shlex.split(run)
+    except ValueError as error:
+        raise UsageError(f"{RUN} cannot be read: {error}") from error
+    return bool(words) and os.path.basename(words[0]) == os.path.basename(output)
 
 
 def _is_probe(invocation: Invocation) -> bool:

@@ -29,15 +29,26 @@ def compile_unit(unit: Unit, settings: CompileSettings, cache: ObjectCache) -> b
     if entry and entry.is_enough(settings.seconds, settings.evaluations):
         _keep(direct, entry, front, key, began_ns)
         return _take(unit, entry, front.messages, settings, cache, began)
-    if not settings.seconds:
-        return False
-    from planish.cc.improving import improve
-
-    if not improve(unit, front, key, settings, cache, began):
+    if not _make(unit, front, key, settings, cache, began):
         return False
     if entry := cache.get(key):
         _keep(direct, entry, front, key, began_ns)
     return True
+
+
+def _make(
+    unit: Unit, front: Ended, key: str, settings: CompileSettings, cache: ObjectCache, began: float
+) -> bool:
+    """Make an object that is not known; False where clang shall do it, or say why it cannot be made."""
+    if settings.for_time:
+        from planish.cc.timed_unit import compile_timed
+
+        return compile_timed(unit, front, key, settings, cache, began)
+    if not settings.seconds:
+        return False
+    from planish.cc.improving import improve
+
+    return improve(unit, front, key, settings, cache, began)
 
 
 def _keep(direct: Direct, entry: CachedObject, front: Ended, key: str, began_ns: int) -> None:

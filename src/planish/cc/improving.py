@@ -11,6 +11,7 @@ from time import monotonic
 
 from planish.cc.arguments import code_options
 from planish.cc.cc_settings import CompileSettings, UsageError
+from planish.cc.compiler import Compiler
 from planish.cc.frontend import Ended, Unit, run
 from planish.cc.interrupts import Stoppable
 from planish.cc.noting import note
@@ -63,17 +64,18 @@ def _searched(
     unit: Unit, bitcode: bytes, settings: CompileSettings, cache: ObjectCache, clang_s: float
 ) -> tuple[bytes, dict[str, object]]:
     """Put the smaller object in its place; give its content, and the report."""
-    _check_version(unit)
+    check_version(unit.compiler)
     own = Path(unit.output).read_bytes()
     before, loaded = code_bytes(own), loaded_bytes(own)
     scratch = Scratch()
-    with closing(_Removed(scratch)):
+    with closing(Removed(scratch)):
         patience = settings.seconds * _SLOWEST + clang_s * _PATIENCE + _PATIENCE_S
         asked = Asked(bitcode, settings.seconds, settings.evaluations or None, patience)
         found = search(asked, cache, scratch)
         if found.trouble:
             cache.trouble = cache.trouble or found.trouble
-        made = _code(unit, found.bitcode, scratch) if found.bitcode else own
+        options = code_options(unit.options)
+        made = code_of(unit.compiler, options, found.bitcode, scratch) if found.bitcode else own
     after, loads = code_bytes(made), loaded_bytes(made)
     better = after <= before and loads <= loaded and (after, loads) != (before, loaded)
     if not better:
@@ -82,26 +84,36 @@ def _searched(
     return made, _about(found, own, made)
 
 
-class _Removed:
+class Removed:
+    """Removes a folder when it is closed."""
+
     def __init__(self, scratch: Scratch) -> None:
         self.close = scratch.remove
 
 
-def _check_version(unit: Unit) -> None:
+def check_version(compiler: Compiler) -> None:
+    """See that clang is of the LLVM that searches.
+
+    Raises:
+        SearchError: it is not.
+    """
     from planish.llvm.backend import open_backend
 
-    said = _VERSION.search(run([*unit.compiler.command, "--version"]).written)
+    said = _VERSION.search(run([*compiler.command, "--version"]).written)
     theirs = said[1].decode() if said else "an unknown version"
     ours = open_backend().version
     if theirs != ours.partition(".")[0]:
-        raise SearchError(f"{unit.compiler.path} is of LLVM {theirs}, and what searches of {ours}")
+        raise SearchError(f"{compiler.path} is of LLVM {theirs}, and what searches of {ours}")
 
 
-def _code(unit: Unit, bitcode: bytes, scratch: Scratch) -> bytes:
-    """Have clang make code of a module, as it would of its own."""
+def code_of(compiler: Compiler, options: list[str], bitcode: bytes, scratch: Scratch) -> bytes:
+    """Have clang make code of a module, as it would of its own.
+
+    Raises:
+        SearchError: it makes none.
+    """
     path = scratch.path / "improved.o"
-    words = [*code_options(unit.options), *_CODE_ONLY, "-o", str(path)]
-    ended = run([*unit.compiler.command, *words], bitcode)
+    ended = run([*compiler.command, *options, *_CODE_ONLY, "-o", str(path)], bitcode)
     if ended.code:
         last = (ended.messages.decode(errors="replace").strip().splitlines() or [f"exit code {ended.code}"])[
             0

@@ -29,7 +29,12 @@ def compile_and_link(
                     return None
                 words[source.index] = path
         command = [*compiler.command, *words, "-Qunused-arguments"]
-        return _code(wait(os.posix_spawn(compiler.path, command, os.environ)))
+        code = _code(wait(os.posix_spawn(compiler.path, command, os.environ)))
+        if not code and settings.for_time:
+            from planish.cc.timed_program import speed_up_program
+
+            speed_up_program(compiler, words, program, settings, cache)
+        return code
 
 
 def _code(ended: int) -> int:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from planish.cc.cc_settings import say
 from planish.cc.object_cache import ObjectCache
@@ -31,6 +32,21 @@ class Gain:
 
 
 @dataclass(frozen=True)
+class Faster:
+    """An object that makes a program faster.
+
+    Args:
+        source: what it is made of.
+        times: how many times as fast the program is, and the ends of the interval.
+        functions: of another list than clang's: with the share of the time, and the pipeline.
+    """
+
+    source: str
+    times: tuple[float, float, float]
+    functions: tuple[tuple[str, float, str], ...]
+
+
+@dataclass(frozen=True)
 class Compiled:
     """What was done for one source of a build.
 
@@ -43,6 +59,7 @@ class Compiled:
         text: bytes of code before and after; None where clang's result was not looked at.
         functions: those of another size than clang's.
         why: it was left to clang; empty where it was not.
+        faster: of a program that was run, the objects that make it faster; None: it was not.
     """
 
     output: str
@@ -53,11 +70,16 @@ class Compiled:
     text: tuple[int, int] | None
     functions: tuple[Gain, ...]
     why: str
+    faster: tuple[Faster, ...] | None = None
 
 
 def tell(source: str, how: str, about: bytes, seconds: float) -> None:
     """Say what was done for a source, and for its functions."""
     one = _read_about("", source, how, seconds, about)
+    if one.faster is not None:
+        for line in _of_program(source, one):
+            say(line)
+        return
     if one.text is None:
         say(f"{source}: left to clang: {one.why}")
         return
@@ -68,6 +90,16 @@ def tell(source: str, how: str, about: bytes, seconds: float) -> None:
         say(f"  {gain.name}: {gain.before:,} -> {gain.after:,} by {by}")
     if len(one.functions) > _FUNCTIONS:
         say(f"  and {len(one.functions) - _FUNCTIONS} more functions")
+
+
+def _of_program(name: str, one: Compiled) -> Iterator[str]:
+    """Say how much faster a program is, and by what."""
+    if not one.faster:
+        yield f"{name}: nothing faster was found, {one.how}, {one.seconds:.2f} s"
+    for each in one.faster or ():
+        value, low, high = each.times
+        yield f"{name}: {value:.3f} times as fast ({low:.3f} to {high:.3f}) by {each.source}, {one.how}"
+        yield from (f"  {function}, {part:.0%} of the time" for function, part, _ in each.functions)
 
 
 def share(before: int, after: int) -> str:
@@ -108,7 +140,15 @@ def _read_about(output: str, source: str, how: str, seconds: float, about: bytes
     )
     search_s = float(said.get("search_s", 0)) if how == "searched" else 0.0
     both = (int(text[0]), int(text[1])) if text else None
-    return Compiled(output, source, how, seconds, search_s, both, tuple(gains), str(said.get("why", "")))
+    faster = tuple(map(_read_faster, said["faster"])) if "faster" in said else None
+    why = str(said.get("why", ""))
+    return Compiled(output, source, how, seconds, search_s, both, tuple(gains), why, faster)
+
+
+def _read_faster(said: Mapping[str, Any]) -> Faster:
+    value, low, high = said["ratio"]
+    functions = tuple((name, part, passes) for name, part, passes in said["functions"])
+    return Faster(said["source"], (1 / value, 1 / high, 1 / low), functions)
 
 
 def lines(done: list[Compiled], folder: Path) -> Iterator[str]:
@@ -122,6 +162,9 @@ def lines(done: list[Compiled], folder: Path) -> Iterator[str]:
     took = f"{seconds:.1f} s in all, {searching:.1f} s of them searching"
     yield f"{took}; {known:,} of {len(done):,} were known"
     yield from (f"left to clang: {one.source}: {one.why}" for one in done if one.why)
+    for one in done:
+        if one.faster is not None:
+            yield from _of_program(str(Path(one.output).relative_to(folder)), one)
 
 
 def _by_file(done: list[Compiled], folder: Path) -> Iterator[str]:

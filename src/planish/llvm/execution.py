@@ -22,6 +22,7 @@ from pathlib import Path
 from planish.core import ProgramError, TargetError
 from planish.isolation.strays import end_strays
 from planish.llvm.backend.protocol import Backend, Module
+from planish.llvm.link_command import OBJECTS, PROGRAM, LinkCommand
 from planish.llvm.program import Harness, Running
 from planish.measure import Clocks
 
@@ -88,15 +89,17 @@ class Runner:
     Args:
         running: how the program is run.
         backend: compiles a harness of IR.
+        link: how the program is linked; None: by the C compiler of this machine, with what `running` names.
 
     Raises:
         TargetError: there is no C compiler to link with.
         ProgramError: the harness does not compile.
     """
 
-    def __init__(self, running: Running, backend: Backend) -> None:
+    def __init__(self, running: Running, backend: Backend, link: LinkCommand | None = None) -> None:
         self._running = running
-        self._linker = find_linker()
+        self._link = link or LinkCommand(find_linker(), (OBJECTS, "-o", PROGRAM, *running.link, "-lm"))
+        self._linker = self._link.compiler
         self._others = [compile_harness(running.harness, self._linker, backend)] if running.harness else []
 
     @contextmanager
@@ -112,8 +115,7 @@ class Runner:
             for path, data in zip(objects, [*codes, *self._others], strict=True):
                 path.write_bytes(data)
             program = folder / "program"
-            words = [*map(str, objects), "-o", str(program), *self._running.link, "-lm"]
-            _call(self._linker, words, "linked", folder)
+            _call(self._linker, self._link.filled(objects, program), "linked", folder)
             yield program
 
     def answer(self, program: Path, seconds: float = LIMIT_S) -> RunAnswer:

@@ -26,6 +26,7 @@ from planish.llvm.execution import (
     linker_folders,
 )
 from planish.llvm.hot.profiling import ENOUGH, SAMPLES, counted, sampler_source
+from planish.llvm.link_command import LinkCommand
 from planish.llvm.program import Harness, Running
 from planish.measure import Evidence, exclusive
 from planish.measure.interval import ratio
@@ -50,6 +51,11 @@ class Times(NamedTuple):
     baseline_processor: tuple[float, ...]
     own_processor: tuple[float, ...]
 
+    @property
+    def median_s(self) -> float:
+        """What a run of the baseline takes."""
+        return statistics.median(self.baseline)
+
 
 @dataclass(frozen=True)
 class Bench:
@@ -59,11 +65,13 @@ class Bench:
         running: how it is run.
         baseline: its object.
         expected: its answer.
+        link: how it is linked; None: as `Runner` does it by itself.
     """
 
     running: Running
     baseline: bytes
     expected: RunAnswer
+    link: LinkCommand | None = None
 
     def sampled(self) -> Counter[str]:
         """Count samples of the baseline by function.
@@ -71,7 +79,7 @@ class Bench:
         Raises:
             NotRunnableError: it cannot be run with the sampler.
         """
-        return _caged(self.running, partial(_sampled, self.running, self.baseline, self.expected))
+        return _caged(self.running, self.link, partial(_sampled, self))
 
     def beside(self, code: bytes, seconds: float, *, patient: bool = False) -> Times | None:
         """Verify a version, and measure it in turns with the baseline; None where its answer is wrong.
@@ -84,18 +92,20 @@ class Bench:
         work = partial(_beside, self, code, seconds, patient)
         with exclusive():
             try:
-                return _caged(self.running, work)
+                return _caged(self.running, self.link, work)
             except NotRunnableError:
                 return None
 
 
-def answer_of(running: Running, reference: bytes, baseline: bytes) -> RunAnswer:
+def answer_of(
+    running: Running, reference: bytes, baseline: bytes, link: LinkCommand | None = None
+) -> RunAnswer:
     """Run an unoptimised program, and its baseline, and give the answer that both have.
 
     Raises:
         NotRunnableError: it cannot be run, or answers differ.
     """
-    return _caged(running, partial(_answered, running, reference, baseline))
+    return _caged(running, link, partial(_answered, running, reference, baseline, link))
 
 
 def judged(all_times: list[Times]) -> Ratio:
@@ -107,9 +117,11 @@ def judged(all_times: list[Times]) -> Ratio:
     return Evidence(wall, ratio(owns, [times.baseline_processor for times in all_times])).ratio
 
 
-def _caged(running: Running, work: Callable[[], T]) -> T:
+def _caged(running: Running, link: LinkCommand | None, work: Callable[[], T]) -> T:
+    reads = link.reads if link else linker_folders()
+
     def confined() -> T | str:
-        enter(Cage((*linker_folders(), *filter(os.path.isabs, running.args))))
+        enter(Cage((*reads, *filter(os.path.isabs, running.args))))
         try:
             return work()
         except (NotRunnableError, EndedError) as error:
@@ -123,8 +135,8 @@ def _caged(running: Running, work: Callable[[], T]) -> T:
     return found
 
 
-def _answered(running: Running, reference: bytes, baseline: bytes) -> RunAnswer:
-    runner = Runner(running, open_backend())
+def _answered(running: Running, reference: bytes, baseline: bytes, link: LinkCommand | None) -> RunAnswer:
+    runner = Runner(running, open_backend(), link)
     with runner.executable(reference) as path:
         first, second = runner.answer(path), runner.answer(path)
     if wrong := second.differs(first):
@@ -136,12 +148,13 @@ def _answered(running: Running, reference: bytes, baseline: bytes) -> RunAnswer:
     return found
 
 
-def _sampled(running: Running, baseline: bytes, expected: RunAnswer) -> Counter[str]:
-    backend = open_backend()
-    runner = Runner(running, backend)
-    sampler = compile_harness(Harness("c", sampler_source()), find_linker(), backend)
+def _sampled(bench: Bench) -> Counter[str]:
+    backend, expected = open_backend(), bench.expected
+    runner = Runner(bench.running, backend, bench.link)
+    compiler = bench.link.compiler if bench.link else find_linker()
+    sampler = compile_harness(Harness("c", sampler_source()), compiler, backend)
     found, end = Counter[str](), time.monotonic() + max(_SAMPLING_S, expected.seconds)
-    with runner.executable(baseline, sampler) as path:
+    with runner.executable(bench.baseline, sampler) as path:
         while found.total() < ENOUGH and time.monotonic() < end:
             runner.answer(path, max(_LEAST_S, _SLOWER * expected.seconds))
             notes = path.parent / SAMPLES
@@ -152,7 +165,7 @@ def _sampled(running: Running, baseline: bytes, expected: RunAnswer) -> Counter[
 
 
 def _beside(bench: Bench, code: bytes, seconds: float, patient: bool) -> Times:
-    runner = Runner(bench.running, open_backend())
+    runner = Runner(bench.running, open_backend(), bench.link)
     with runner.executable(bench.baseline) as before, runner.executable(code) as path:
         given = max(_LEAST_S, _SLOWER * bench.expected.seconds)
         if wrong := runner.answer(path, given).differs(bench.expected):

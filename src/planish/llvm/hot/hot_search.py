@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -77,14 +76,14 @@ def speed_up(
         search.choose(name)
     search.go_on(random.Random(seed))
     best = search.finish()
-    times = _compared(bench, best.code) if best else []
+    times = compared(bench, best.code) if best else []
     ratio = judged(times) if times else None
     verdict = ratio.verdict(_TIME) if ratio else "same"
     kept = best if verdict == "better" else None
     return Faster(
         kept or base,
         search.recipe() if kept else ModuleRecipe(O3, (), ""),
-        statistics.median(times[0].baseline) if times else bench.expected.seconds,
+        times[0].median_s if times else bench.expected.seconds,
         ratio,
         verdict,
         tuple(search.shares(counts, kept=kept is not None)),
@@ -94,8 +93,8 @@ def speed_up(
     )
 
 
-def _compared(bench: Bench, code: bytes) -> list[Times]:
-    """Measure in fresh processes: five, or twice as many where those leave it open; none where one fails."""
+def compared(bench: Bench, code: bytes) -> list[Times]:
+    """Measure a version in fresh processes: five, or ten where those leave it open; none where one fails."""
     found: list[Times] = []
     for processes in _PROCESSES:
         while len(found) < processes:
@@ -155,6 +154,10 @@ class HotSearch:
         others = tuple(name for name in self.begun.names if name not in lists and name != without)
         return (*own, (pipeline(USUAL), others)) if others else own
 
+    def lists_by_function(self) -> dict[str, str]:
+        """Give the pipeline of each function that has one of its own."""
+        return {name: pipeline(parts) for name, parts in self.lists.items()}
+
     def choose(self, name: str) -> None:
         """Try what is worth trying on every hot function."""
         self._names.append(name)
@@ -176,8 +179,7 @@ class HotSearch:
     def _try(self, name: str, parts: Parts) -> None:
         if not self._has_left():
             return
-        begun = self._around(name)
-        made = begun and begun.finished(ModuleRecipe("", ((pipeline(parts), (name,)),), LAST))
+        made = self.version(name, parts)
         if made is None or made.code in self._seen:
             return
         self._seen.add(made.code)
@@ -186,6 +188,11 @@ class HotSearch:
             self.lists[name] = parts
         if self.progress:
             self.progress(HotProgress(time.monotonic() - self.began, self.tried.total(), self.ratio))
+
+    def version(self, name: str, parts: Parts) -> HotBuild | None:
+        """Make the program with a list on one function, the others at their best; None: LLVM refuses."""
+        begun = self._around(name)
+        return begun and begun.finished(ModuleRecipe("", ((pipeline(parts), (name,)),), LAST))
 
     def _around(self, name: str) -> HotBegun | None:
         """Give the module in which all other functions are done; it is kept while one function is tuned."""

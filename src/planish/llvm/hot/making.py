@@ -41,7 +41,7 @@ class HotBegun:
     names: tuple[str, ...]
 
     @staticmethod
-    def of(ir: str) -> HotBegun:
+    def of(ir: str | bytes) -> HotBegun:
         """Begin a module.
 
         Raises:
@@ -75,7 +75,7 @@ def make(ir: str, recipe: ModuleRecipe) -> HotBuild:
     return made
 
 
-def _begun(ir: str) -> tuple[bytes, tuple[str, ...]]:
+def _begun(ir: str | bytes) -> tuple[bytes, tuple[str, ...]]:
     with closing(single(whole_backend().parse(ir))) as module:
         begin(module, (), BEGIN)
         return module.bitcode(), tuple(module.definitions().by_name)

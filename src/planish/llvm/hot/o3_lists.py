@@ -60,7 +60,7 @@ LAST = "globaldce,constmerge,cg-profile,rel-lookup-table-converter"
 
 VERSIONS: Parts = ("loop-versioning", _LICM)
 """Two copies of a loop, of which one knows that its pointers are apart: that is asked before it begins."""
-_MORE: tuple[Parts, ...] = (
+MORE: tuple[Parts, ...] = (
     *(VERSIONS, ("loop(loop-interchange)",), ("loop(loop-unroll-and-jam)",), ("loop-fusion",)),
     *(("loop(loop-flatten)",), ("gvn",), (DISTRIBUTE,), (SLP,), (UNROLL,), ("nary-reassociate", "slsr")),
     *(("loop(indvars)",), ("loop-mssa(simple-loop-unswitch<nontrivial;trivial>)",), ("early-cse<memssa>",)),
@@ -77,19 +77,19 @@ def pipeline(parts: Parts) -> str:
 
 def first_lists() -> Iterator[Parts]:
     """Give what is worth trying on every hot function, by what it gained on kernels and programs."""
-    versions = _before(USUAL, DISTRIBUTE, VERSIONS)
+    versions = before(USUAL, DISTRIBUTE, VERSIONS)
     yield versions
-    yield _without(USUAL, VECTORISE)
+    yield without(USUAL, VECTORISE)
     yield (*USUAL, *SIMPLIFY, *USUAL)
-    yield _without(USUAL, UNROLL)
-    yield _without(versions, UNROLL)
-    yield _before(USUAL, VECTORISE, VERSIONS)
-    yield _before(USUAL, DISTRIBUTE, ("loop(loop-interchange)",))
-    yield _without(USUAL, SLP)
+    yield without(USUAL, UNROLL)
+    yield without(versions, UNROLL)
+    yield before(USUAL, VECTORISE, VERSIONS)
+    yield before(USUAL, DISTRIBUTE, ("loop(loop-interchange)",))
+    yield without(USUAL, SLP)
     yield (*versions, *SIMPLIFY, *versions)
-    yield _before(USUAL, UNROLL, ("loop(loop-unroll-and-jam)",))
-    yield _without(_without(USUAL, VECTORISE), UNROLL)
-    yield _before(USUAL, DISTRIBUTE, ("loop-fusion",))
+    yield before(USUAL, UNROLL, ("loop(loop-unroll-and-jam)",))
+    yield without(without(USUAL, VECTORISE), UNROLL)
+    yield before(USUAL, DISTRIBUTE, ("loop-fusion",))
 
 
 def drawn(parts: Parts, rng: random.Random) -> Parts:
@@ -98,14 +98,16 @@ def drawn(parts: Parts, rng: random.Random) -> Parts:
     kept = [text for text in parts if rng.random() >= share]
     for _ in range(rng.randint(0 if share else 1, _MOST_MORE)):
         place = rng.randrange(len(kept) + 1)
-        kept[place:place] = rng.choice(_MORE)
+        kept[place:place] = rng.choice(MORE)
     return tuple(kept)
 
 
-def _without(parts: Parts, text: str) -> Parts:
+def without(parts: Parts, text: str) -> Parts:
+    """Leave a pass out."""
     return tuple(each for each in parts if each != text)
 
 
-def _before(parts: Parts, text: str, more: Sequence[str]) -> Parts:
+def before(parts: Parts, text: str, more: Sequence[str]) -> Parts:
+    """Put passes before another one."""
     place = parts.index(text)
     return (*parts[:place], *more, *parts[place:])

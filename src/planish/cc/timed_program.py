@@ -1,0 +1,139 @@
+"""A program that was linked: run as the user says, and made faster where it spends its time."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from time import monotonic
+
+from planish.cc.cc_settings import CompileSettings, UsageError
+from planish.cc.compiler import Compiler
+from planish.cc.frontend import run
+from planish.cc.improving import Removed, check_version
+from planish.cc.link_parts import LinkPart, exchanged, link_parts, without_output
+from planish.cc.noting import note
+from planish.cc.object_cache import CachedObject, ObjectCache, digest
+from planish.cc.searching import SearchError
+from planish.cc.timed_search import FasterObject, TimedSearch, read_running
+from planish.cc.timed_unit import read_unit
+from planish.core import PlanishError
+from planish.isolation.scratch import Scratch
+
+_KIND = "programs"
+
+
+def speed_up_program(
+    compiler: Compiler, words: list[str], program: str, settings: CompileSettings, cache: ObjectCache
+) -> None:
+    """Exchange objects of a program for faster ones, and link it again.
+
+    Args:
+        compiler: that linked it.
+        words: by which it was linked.
+        program: it.
+        settings: how it is run, and how long may be searched.
+        cache: has what its objects were made of, and keeps what is found.
+
+    Raises:
+        UsageError: that cannot be done, and has to be (--planish-strict).
+    """
+    began = monotonic()
+    try:
+        how, text, objects = _found(compiler, words, settings, cache)
+        _link_again(compiler, words, program, objects)
+    except (SearchError, PlanishError, OSError) as error:
+        _fall_back(program, settings, " ".join(str(error).split()).rstrip("."))
+        return
+    note(cache, settings, program, program, how, text, monotonic() - began)
+
+
+def _fall_back(program: str, settings: CompileSettings, why: str) -> None:
+    try:
+        settings.fall_back(f"{program}: {why}")
+    except UsageError:
+        Path(program).unlink(missing_ok=True)  # or the next make would take it for made
+        raise
+
+
+def _found(
+    compiler: Compiler, words: list[str], settings: CompileSettings, cache: ObjectCache
+) -> tuple[str, bytes, dict[LinkPart, bytes]]:
+    """Give how it was found, what is told of it, and the objects that are faster."""
+    parts = link_parts(words)
+    running = read_running(settings.run)
+    key = digest(
+        compiler.identity.encode(),
+        os.fsencode("\0".join(without_output(words))),
+        *(part.name.encode() for part in parts),
+        running.text.encode("latin-1", "backslashreplace"),
+    )
+    known = _known(cache, key, parts, settings.program_seconds)
+    if known is not None:
+        return "known", *known
+    units = {part: unit for part in parts if (unit := read_unit(cache, part.name))}
+    if not units:
+        raise SearchError("it is not known what its objects were made of: build them by planish cc too")
+    check_version(compiler)
+    began, scratch = monotonic(), Scratch()
+    with closing(Removed(scratch)):
+        search = TimedSearch(compiler, words, units, running, scratch)
+        found = search.run(settings.program_seconds)
+    about = {
+        "faster": [each.told() for each in found],
+        "run": settings.run,
+        "seconds": settings.program_seconds,
+        "search_s": round(monotonic() - began, 3),
+    }
+    return "searched", _keep(cache, key, about, found), {each.part: each.code for each in found}
+
+
+def _keep(cache: ObjectCache, key: str, about: Mapping[str, object], found: list[FasterObject]) -> bytes:
+    kept = {each.part.name: digest(key.encode(), each.part.name.encode()) for each in found}
+    text = json.dumps(about).encode()
+    for each in found:
+        cache.put(kept[each.part.name], CachedObject(float("inf"), 0, b"", each.code, speaks=False))
+    data = json.dumps(kept).encode() + b"\n" + text
+    cache.put_plain(_KIND, key, digest(data).encode() + b"\n" + data)
+    return text
+
+
+def _known(
+    cache: ObjectCache, key: str, parts: list[LinkPart], seconds: float
+) -> tuple[bytes, dict[LinkPart, bytes]] | None:
+    """Give what was found before by a search as long; None where there was none, or it is damaged."""
+    check, _, data = (cache.read(_KIND, key) or b"").partition(b"\n")
+    if not data or digest(data).encode() != check:
+        return None
+    kept, _, text = data.partition(b"\n")
+    objects: dict[LinkPart, bytes] = {}
+    for name, place in json.loads(kept).items():
+        part, entry = next((each for each in parts if each.name == name), None), cache.get(place)
+        if part is None or entry is None:
+            return None
+        objects[part] = entry.code
+    return (text, objects) if json.loads(text)["seconds"] >= seconds else None
+
+
+def _link_again(compiler: Compiler, words: list[str], program: str, objects: dict[LinkPart, bytes]) -> None:
+    """Put the faster program in its place, whole."""
+    if not objects:
+        return
+    scratch = Scratch()
+    part = os.path.join(os.path.dirname(program), f".planish-{os.getpid()}.part")
+    with closing(Removed(scratch)):
+        others: dict[LinkPart, str] = {}
+        for number, (each, code) in enumerate(objects.items()):
+            path = scratch.path / f"{number}.o"
+            path.write_bytes(code)
+            others[each] = str(path)
+        command = [*without_output(exchanged(words, others)), "-o", part, "-Qunused-arguments"]
+        try:
+            ended = run([*compiler.command, *command])
+            if ended.code:
+                raise SearchError("clang does not link what was found")
+            os.replace(part, program)
+        finally:
+            Path(part).unlink(missing_ok=True)

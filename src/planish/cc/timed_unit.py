@@ -1,0 +1,72 @@
+"""What an object of -O2 or -O3 was made of: kept, for the time when its program is run."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+
+from planish.cc.arguments import code_options
+from planish.cc.cc_settings import CompileSettings
+from planish.cc.frontend import Ended, Unit, run
+from planish.cc.interrupts import Stoppable
+from planish.cc.noting import note
+from planish.cc.object_cache import CachedObject, ObjectCache, digest
+from planish.llvm.backend.elf import code_bytes
+
+_KIND = "units"
+
+
+@dataclass(frozen=True)
+class TimedUnit:
+    """What an object was made of.
+
+    Args:
+        source: the file.
+        options: of clang, to make code of bitcode.
+        bitcode: unoptimised.
+    """
+
+    source: str
+    options: list[str]
+    bitcode: bytes
+
+
+def compile_timed(
+    unit: Unit, front: Ended, key: str, settings: CompileSettings, cache: ObjectCache, began: float
+) -> bool:
+    """Have clang make an object, and keep what it was made of; False where clang has to say why it cannot."""
+    with Stoppable():
+        own = run([*unit.compiler.command, *unit.words])
+        if own.code:
+            return False
+        os.write(2, own.messages)
+        code = Path(unit.output).read_bytes()
+        _put(cache, code, TimedUnit(unit.source, code_options(unit.options), front.written))
+        about = json.dumps({"text": [code_bytes(code)] * 2}).encode()
+        speaks = own.messages != front.messages
+        cache.put(key, CachedObject(float("inf"), 0, about, code, speaks=speaks))
+        note(cache, settings, unit.belongs_to, unit.source, "compiled", about, monotonic() - began)
+        return True
+
+
+def read_unit(cache: ObjectCache, name: str) -> TimedUnit | None:
+    """Give what an object was made of; None where that is not known, or damaged.
+
+    Args:
+        cache: where it is kept.
+        name: the object's content, by `digest`.
+    """
+    check, _, rest = (cache.read(_KIND, name) or b"").partition(b"\n")
+    if not rest or digest(rest).encode() != check:
+        return None
+    about, _, bitcode = rest.partition(b"\n")
+    source, *options = json.loads(about)
+    return TimedUnit(source, options, bitcode)
+
+
+def _put(cache: ObjectCache, code: bytes, unit: TimedUnit) -> None:
+    rest = json.dumps([unit.source, *unit.options]).encode() + b"\n" + unit.bitcode
+    cache.put_plain(_KIND, digest(code), digest(rest).encode() + b"\n" + rest)

@@ -1,0 +1,208 @@
+"""`planish cc --planish-objective time`: programs that are run, and made faster where their time goes."""
+
+import json
+import shutil
+import subprocess
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from cc.conftest import Place
+from llvm.modules import require_linker
+from planish.cc.command import main
+from planish.cc.link_parts import exchanged, link_parts, without_output
+from planish.cc.object_cache import digest, open_cache
+from planish.cc.reporting import builds
+from planish.llvm.backend import open_backend
+from planish.llvm.hot.bench import Bench, Times
+from planish.llvm.hot.hot_search import HotSearch
+from planish.llvm.hot.o3_lists import BEGIN, USUAL, pipeline
+
+KERNEL = """
+double spread(double *c, const double *a, const double *b, int n) {
+    for (int r = 0; r < 40; r++)
+        for (int i = 0; i < n; i++)
+            for (int k = 0; k < n; k++) c[i] += a[i * n + k] * b[k * n + i];
+    return c[n - 1];
+}
+"""
+MAIN = """
+#include <stdio.h>
+#include <stdlib.h>
+double spread(double *, const double *, const double *, int);
+static double a[40000], b[40000], c[200];
+int main(int count, char **words) {
+    (void)count;
+    FILE *file = fopen(words[1], "r");
+    int n = 0;
+    if (!file || fscanf(file, "%d", &n) != 1) return 1;
+    for (int i = 0; i < n * n; i++) a[i] = i % 7, b[i] = i % 11;
+    printf("%g\\n", spread(c, a, b, n));
+    return 0;
+}
+"""
+OBJECTIVE = ("--planish-objective", "time")
+
+
+@pytest.fixture
+def built(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """Have objects of -O2, one of them in an archive, that planish cc made, and what the program reads."""
+    require_linker()
+    if not open_backend().full or not open_backend().runs(f"{BEGIN},{pipeline(USUAL)}"):
+        pytest.skip("this LLVM lacks passes of -O3 that are needed")
+    place.write("kernel.c", KERNEL)
+    place.write("main.c", MAIN)
+    place.write("size", "190\n")
+    monkeypatch.chdir(place.folder)
+    for name in ("PLANISH_CACHE", "PLANISH_SECONDS"):
+        monkeypatch.setenv(name, {**place.environment, "PLANISH_SECONDS": "600"}[name])
+    monkeypatch.setenv("PLANISH_RUN", "./program size")
+    for name in ("kernel", "main"):
+        assert main(["-O2", "-c", f"{name}.c", *OBJECTIVE], plus=False) == 0
+    subprocess.run(["ar", "rcs", "libkernel.a", "kernel.o"], check=True)
+    return place
+
+
+def link(*words: str) -> int:
+    return main(["main.o", "-o", "program", "libkernel.a", *words, *OBJECTIVE], plus=False)
+
+
+def faster(monkeypatch: pytest.MonkeyPatch, ratio: float) -> list[bytes]:
+    """Have clocks say that all versions but the second take as long, and that time is over soon."""
+    seen, looks = list[bytes](), count()
+
+    def beside(bench: Bench, code: bytes, seconds: float, *, patient: bool = False) -> Times:
+        del bench, seconds
+        seen.append(code)
+        own = ratio if patient or code == seen[min(1, len(seen) - 1)] else 1.0
+        noise = (1.0, 1.001, 0.999, 1.0, 1.002)
+        return Times(noise, tuple(own * each for each in reversed(noise)), (0.0,), (0.0,))
+
+    monkeypatch.setattr(Bench, "beside", beside)
+    monkeypatch.setattr(HotSearch, "_has_left", lambda search: bool(search) and next(looks) % 5 < 4)
+    return seen
+
+
+def test_a_program_is_made_of_faster_objects(
+    built: Place, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    seen = faster(monkeypatch, 0.5)
+    built.as_clang("main.o", "libkernel.a", "-o", "clangs")
+    before = built.files()
+    assert link("--planish-report") == 0
+    said = capfd.readouterr().err
+    assert "program: 2.000 times as fast" in said
+    assert "spread" in said
+    after = built.files()
+    assert {name: after[name] for name in before} == before
+    assert set(after) - set(before) == {"program"}
+    assert after["program"] != before["clangs"]
+    answers = {built.run([f"./{name}", "size"]).stdout for name in ("clangs", "program")}
+    assert len(answers) == 1
+    assert answers != {""}
+    assert len(seen) > 3
+
+
+def test_a_second_time_it_is_known(built: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    faster(monkeypatch, 0.5)
+    assert link() == 0
+    program = (built.folder / "program").read_bytes()
+    seen = faster(monkeypatch, 0.5)
+    (built.folder / "program").unlink()
+    assert link() == 0
+    assert (built.folder / "program").read_bytes() == program
+    assert seen == []
+    (one,) = (each for each in builds(open_cache(), built.folder) if each.faster is not None)
+    assert (one.how, one.faster and one.faster[0].source) == ("known", "kernel.c")
+    built.write("size", "180\n")  # an argument's file is the user's affair, and the same command
+    monkeypatch.setenv("PLANISH_RUN", "./program size again")
+    assert link() == 0
+    assert len(seen) > 3
+
+
+def test_what_is_not_faster_is_left(
+    built: Place, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    faster(monkeypatch, 1.0)
+    built.as_clang("main.o", "libkernel.a", "-o", "clangs")
+    assert link("--planish-report") == 0
+    assert "nothing faster was found" in capfd.readouterr().err
+    assert (built.folder / "program").read_bytes() == (built.folder / "clangs").read_bytes()
+
+
+def test_objects_are_clangs_and_a_second_time_known(built: Place) -> None:
+    ours = (built.folder / "kernel.o").read_bytes()
+    built.as_clang("-O2", "-c", "kernel.c")
+    assert (built.folder / "kernel.o").read_bytes() == ours
+    (built.folder / "kernel.o").unlink()
+    again = built.cc("-O2", "-c", "kernel.c", *OBJECTIVE, PLANISH_RUN="./program", PLANISH_CLANG="")
+    assert (again.returncode, again.stderr) == (0, "")
+    assert (built.folder / "kernel.o").read_bytes() == ours
+
+
+def test_who_says_not_how_it_is_run_gets_clangs_result(built: Place) -> None:
+    done = built.cc("-O2", "kernel.c", "main.c", "-o", "other", *OBJECTIVE, PLANISH_RUN="")
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1)
+    assert "PLANISH_RUN=" in done.stderr
+    strict = built.cc("-O2", "-c", "main.c", "--planish-strict", *OBJECTIVE, PLANISH_RUN="")
+    assert strict.returncode == 2
+    other = built.cc(
+        "main.o", "kernel.o", "-o", "other", "--planish-strict", *OBJECTIVE, PLANISH_RUN="./prog x"
+    )
+    assert (other.returncode, other.stderr) == (0, "")
+
+
+def test_a_program_that_cannot_be_judged_stays_clangs(built: Place) -> None:
+    built.write(
+        "main.c", '#include <unistd.h>\n#include <stdio.h>\nint main(void) { printf("%d", getpid()); }\n'
+    )
+    words = ("-O2", "main.c", "-o", "program", *OBJECTIVE)
+    done = built.cc(*words, PLANISH_RUN="./program size")
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1)
+    assert "two runs of the unoptimised program differ" in done.stderr
+    assert (built.folder / "program").exists()
+    strict = built.cc(*words, "--planish-strict", PLANISH_RUN="./program size")
+    assert strict.returncode == 2
+    assert not (built.folder / "program").exists()
+    missing = built.cc(*words, PLANISH_RUN="./program < nothing")
+    assert "cannot read 'nothing'" in missing.stderr
+
+
+def test_objects_of_others_are_told(built: Place) -> None:
+    shutil.rmtree(built.cache)
+    done = built.cc("main.o", "kernel.o", "-o", "program", *OBJECTIVE, PLANISH_RUN="./program size")
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1)
+    assert "build them by planish cc too" in done.stderr
+    assert (built.folder / "program").exists()
+
+
+def test_what_is_damaged_is_made_anew(built: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    faster(monkeypatch, 0.5)
+    assert link() == 0
+    program = (built.folder / "program").read_bytes()
+    (path,) = Path(built.cache).glob("programs/*/*")
+    _, kept, text = path.read_bytes().split(b"\n")
+    assert list(json.loads(kept)) == [digest((built.folder / "kernel.o").read_bytes())]
+    assert json.loads(text)["run"] == "./program size"
+    for path in Path(built.cache).glob("programs/*/*"):
+        path.write_bytes(path.read_bytes()[:-3])
+    assert len(seen := faster(monkeypatch, 0.5)) == 0
+    assert link() == 0
+    assert (built.folder / "program").read_bytes() == program
+    assert len(seen) > 3
+
+
+def test_members_of_archives_are_objects_too(built: Place) -> None:
+    built.write("a name that is longer than sixteen.c", "int f(void) { return 3; }\n")
+    built.as_clang("-c", "a name that is longer than sixteen.c")
+    names = [f"{built.folder}/{name}.o" for name in ("kernel", "a name that is longer than sixteen", "main")]
+    subprocess.run(["ar", "rcs", "all.a", *names], check=True)
+    words = ["-o", "main.o", "all.a", "main.o", "-lm", "missing.o"]
+    parts = link_parts(words)
+    assert [part.name for part in parts[:3]] == [digest(Path(name).read_bytes()) for name in names]
+    assert [(part.word, part.in_archive) for part in parts] == [(2, True), (2, True), (2, True), (3, False)]
+    assert exchanged(words, {parts[3]: "X", parts[1]: "Y"}) == [
+        *("-o", "main.o", "Y", "all.a", "X", "-lm", "missing.o")
+    ]
+    assert without_output([*words, "-oprogram"]) == ["all.a", "main.o", "-lm", "missing.o"]
