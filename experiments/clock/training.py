@@ -178,7 +178,7 @@ TRAINING = (
     Program(
         "speexdsp",
         "libspeexdsp/resample.c libspeexdsp/preprocess.c libspeexdsp/filterbank.c libspeexdsp/fftwrap.c "
-        "libspeexdsp/smallft.c planish_main.c",
+        "libspeexdsp/smallft.c libspeexdsp/mdf.c planish_main.c",
         "./speex x 60",
         {
             "planish_main.c": _SPEEX,
