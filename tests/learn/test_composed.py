@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from planish.core import Candidate, Objective, PlanishError, Searcher, Step
+from planish.learn.policy import chances
 from planish.learn.policy.composed import ESCAPE, ComposedPolicy
 from planish.search.decoding import priority_samples
 from planish.search.policy_samples import PolicySamples, PrioritySampling
@@ -32,8 +33,12 @@ class Letters:
         return candidate if candidate.steps[-1:] == (step,) else candidate.then(step)
 
 
+def spelled(letters: str) -> Candidate:
+    return Candidate(tuple(map(Take, letters)))
+
+
 def listed(*words: str) -> ComposedPolicy:
-    return ComposedPolicy([Candidate(tuple(map(Take, each))) for each in words])
+    return ComposedPolicy([*map(spelled, words)])
 
 
 def after(policy: ComposedPolicy, taken: str) -> Mapping[str, float]:
@@ -66,6 +71,16 @@ def test_samples_begin_with_the_lists_and_go_beyond_them() -> None:
 def test_what_changes_nothing_is_no_step() -> None:
     assert after(listed("AAB"), "A") == pytest.approx({"B": 1})
     assert after(listed("AA"), "A") == pytest.approx({".": 1})
+
+
+def test_a_policy_tells_how_probable_candidates_are() -> None:
+    found = chances(
+        listed("AB", "CAC"), Letters(), [spelled("AB"), spelled("CAC"), spelled("A"), spelled("X")]
+    )
+    first = 2 / 3 * (2 / 3 + ESCAPE * 2 / 3) / (2 / 3 + ESCAPE)
+    assert found[0] == pytest.approx(first), "AB ends there, since none is longer that begins so"
+    assert found[1] > 0
+    assert found[2:] == [0, 0], "no list ends after A, and none has an X"
 
 
 def test_no_lists_make_no_policy() -> None:

@@ -66,20 +66,22 @@ def _list_runs(store: Reader, limit: int, form: given.Form) -> None:
 
 def _show_run(store: Reader, run_id: str, files: Sequence[Path], form: given.Form) -> None:
     from planish.cli.documents import result_document
-    from planish.cli.model_output import guidance_document, show_guidance
+    from planish.cli.model_output import guidance_document, proposals_document, show_guidance, show_proposals
     from planish.cli.output import document, say
     from planish.cli.summary import show_notes, show_result, show_run, show_winner
     from planish.levels import level_named, name_files
     from planish.report.data import read_report_data
     from planish.report.guidance import guidance_of
+    from planish.report.proposals import proposals_of
 
     run = store.run(run_id)
     level = level_named(store.task(run.task_key).level)
     name_files(level, files)
     story = read_report_data(store, run.id, level)
-    guidance = guidance_of(story, level)
+    guidance, proposals = guidance_of(story, level), proposals_of(story, level)
     if form == "json":
-        document({**result_document(story), **guidance_document(guidance)})
+        documents = guidance_document(guidance), proposals_document(proposals)
+        document({**result_document(story), **documents[0], **documents[1]})
         return
     show_run(story)
     say()
@@ -87,4 +89,6 @@ def _show_run(store: Reader, run_id: str, files: Sequence[Path], form: given.For
     show_winner(story)
     if guidance is not None:
         show_guidance(guidance)
+    if proposals:
+        show_proposals(proposals, story.objective)
     show_notes(story.notes)

@@ -17,6 +17,7 @@ from planish.report.failure_groups import failure_groups
 from planish.report.front_table import front_table
 from planish.report.guidance import Guidance, guidance_of
 from planish.report.pareto import tradeoffs
+from planish.report.proposals import Proposal, proposals_of
 from planish.report.provenance import provenance, repeat
 from planish.report.sample_plots import strip_of
 from planish.report.stages import MEANING, StageTime, stage_times
@@ -52,7 +53,7 @@ def write_report(store: Reader, run_id: str, level: Level, path: Path) -> Path:
         PlanishError: the file cannot be written.
     """
     story = read_report_data(store, run_id, level)
-    page = _render(story, guidance_of(story, level))
+    page = _render(story, guidance_of(story, level), proposals_of(story, level))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # What failed programs say may hold halves of characters.
@@ -64,7 +65,7 @@ def write_report(store: Reader, run_id: str, level: Level, path: Path) -> Path:
     return path
 
 
-def _render(story: ReportData, guidance: Guidance | None) -> str:
+def _render(story: ReportData, guidance: Guidance | None, proposals: Sequence[Proposal]) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from plotly.offline import get_plotlyjs
 
@@ -80,7 +81,7 @@ def _render(story: ReportData, guidance: Guidance | None) -> str:
     environment.filters.update({name: getattr(wording, name) for name in names})
     environment.filters["title_of"] = wording.title  # `title` is one of Jinja's own
     template = environment.get_template("report.html.jinja")
-    return template.render(_contents(story, guidance), plotly_js=get_plotlyjs())
+    return template.render(_contents(story, guidance), proposals=proposals, plotly_js=get_plotlyjs())
 
 
 def _contents(story: ReportData, guidance: Guidance | None) -> dict[str, Any]:

@@ -9,19 +9,14 @@ from planish.core import (
     UNTAUGHT,
     Candidate,
     CanName,
-    CanObserve,
-    CanSeed,
     CanStep,
     Objective,
-    PlanishError,
     SearchContext,
 )
 from planish.search.options import Option
 from planish.search.rounds import Rounds, RoundSearcher
 from planish.search.timed_policy import TimedPolicy
 
-AUTO, SEEDS = "auto", "seeds"
-"""Name the first policy that fits, and the one that is made of what the space begins with."""
 Name = Annotated[
     str, Option("a policy's name, a file, seeds: of the lists that the space begins with, or auto")
 ]
@@ -53,22 +48,15 @@ def timed_policy(space: CanStep, name: str, context: SearchContext = UNTAUGHT) -
 
     Args:
         space: where it is to walk.
-        name: of a policy; a file; "seeds", for one made of the lists that the space begins with; or "auto",
-            for the first one that fits the space, or else that.
+        name: as `planish.learn.policy.policy_named` takes it.
         context: what was learned before.
 
     Raises:
         PlanishError: there is none, or it is for another space.
     """
-    from planish.learn.policy import ComposedPolicy, policy_for, policy_of
+    from planish.learn.policy import policy_named
 
-    seeds = space.seeds(context) if isinstance(space, CanSeed) else ()
-    if name == SEEDS or (name == AUTO and seeds and not isinstance(space, CanObserve)):
-        return TimedPolicy(ComposedPolicy(seeds))
-    if not isinstance(space, CanObserve):
-        what = f"no policy is for the space {type(space).__name__}: it describes no candidate to one"
-        raise PlanishError(what, "Name another space, or another searcher: planish searchers.")
-    return TimedPolicy(policy_of(policy_for(space, name)))
+    return TimedPolicy(policy_named(space, name, context))
 
 
 def new_states(space: CanName, candidates: Iterable[Candidate], known: set[str]) -> Iterator[Candidate]:

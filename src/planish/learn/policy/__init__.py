@@ -2,6 +2,7 @@
 
 from planish.learn.policy.composed import ComposedPolicy
 from planish.learn.policy.listed import ListPolicy, policy_of
+from planish.learn.policy.named import AUTO, SEEDS, chances, policy_named
 from planish.learn.policy.network import KINDS, Shape
 from planish.learn.policy.saved import (
     SavedPolicy,
@@ -15,17 +16,21 @@ from planish.learn.policy.walking import NetworkPolicy
 from planish.learn.policy.written import WritingPolicy
 
 __all__ = [
+    "AUTO",
     "KINDS",
+    "SEEDS",
     "ComposedPolicy",
     "ListPolicy",
     "NetworkPolicy",
     "SavedPolicy",
     "Shape",
     "WritingPolicy",
+    "chances",
     "load_policy",
     "places",
     "policies_folder",
     "policy_for",
+    "policy_named",
     "policy_of",
     "write_policy",
 ]
