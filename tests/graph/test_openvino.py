@@ -19,7 +19,16 @@ from planish.graph import machine
 from planish.graph.describe import described
 from planish.graph.evaluator_spec import evaluator_spec_of, no_optimisation, seeds_of, settable, space_of
 from planish.graph.level import GraphLevel
-from planish.graph.passes import BY_OPENVINO, Disable, Offline, Selection, Set, selection, selection_of
+from planish.graph.passes import (
+    BY_OPENVINO,
+    IN_BFLOAT16,
+    Disable,
+    Offline,
+    Selection,
+    Set,
+    selection,
+    selection_of,
+)
 from planish.graph.program import program_from
 from planish.graph.running import (
     RefusedError,
@@ -41,9 +50,9 @@ def provider(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-def make(folder: Path, provider: str, *objectives: str) -> Task[Any]:
+def make(folder: Path, provider: str, *objectives: str, **options: str) -> Task[Any]:
     level = GraphLevel()
-    program = level.load(str(write(convolutions(), folder / "net.onnx")), {"provider": provider})
+    program = level.load(str(write(convolutions(), folder / "net.onnx")), {"provider": provider, **options})
     wanted = tuple(level.objectives[name] for name in objectives or ("latency",))
     return Task(program, level.target(program, 1), wanted, level.version)
 
@@ -118,6 +127,20 @@ def test_a_target_of_another_runtime_leaves_nothing_out_of_onnx_runtime(tmp_path
     (found,) = outcomes(task, Candidate())
     assert isinstance(found, Measured)
     assert no_optimisation(task).name == "ONNX Runtime"
+
+
+@THERE
+def test_bfloat16_is_chosen_only_where_results_may_change(provider: str, tmp_path: Path) -> None:
+    assert IN_BFLOAT16 not in settable(make(tmp_path, provider))
+    assert IN_BFLOAT16 not in settable(make(tmp_path, provider, tolerance="0.02", allow="int8"))
+    task = make(tmp_path, provider, "latency", "accuracy")
+    assert IN_BFLOAT16 in settable(task)
+    assert Selection((OPTIMISE,), settings=frozenset({IN_BFLOAT16})) in seeds_of(task)
+    (found,) = outcomes(task, Candidate((IN_BFLOAT16,)))
+    assert found.values["accuracy"] > 0.9
+    assert "runs by OpenVINO in bfloat16" in str(described(task, Candidate((IN_BFLOAT16,)), {}))
+    *_, facts, _ = GraphLevel().export(task, Candidate((IN_BFLOAT16,)), tmp_path / "out")
+    assert json.loads(facts.read_text())["openvino"]["INFERENCE_PRECISION_HINT"] == "bf16"
 
 
 @THERE

@@ -10,7 +10,7 @@ from planish.graph.evaluator_spec import widest_settings
 from planish.graph.first_lists import recognition_of
 from planish.graph.nodes_by_type import Nodes
 from planish.graph.pass_effects import ROUNDS, Figures, beside, name_of, parts
-from planish.graph.passes import Selection, selection_of
+from planish.graph.passes import IN_BFLOAT16, Selection, selection_of
 from planish.graph.program import GraphProgram
 from planish.graph.relevance import Relevance, known_relevance
 from planish.graph.running import SessionSettings
@@ -98,7 +98,8 @@ def _passes(
     if idle:
         lines.append(f"{idle} more of ONNX Runtime's passes are left out; they change nothing here.")
     if _runtime(chosen, program) == "OpenVINO":
-        lines.append("It runs by OpenVINO, and needs it: pip install openvino.")
+        narrow = " in bfloat16" if IN_BFLOAT16 in chosen.settings else ""
+        lines.append(f"It runs by OpenVINO{narrow}, and needs it: pip install openvino.")
     if chosen.offline:
         lines.append("ONNX Runtime's work is done once, and kept as a file.")
     return "\n".join(lines)

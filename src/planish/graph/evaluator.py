@@ -187,7 +187,7 @@ class _Evaluator:
 
     def _wrong(self, session: ModelSession, chosen: Selection) -> str:
         judged = _ACCURACY in self._spec.objectives
-        allowed = tolerance(chosen.rewrites, self._program.tolerance, judged=judged)
+        allowed = tolerance(chosen.changes, self._program.tolerance, judged=judged)
         for feed, expected in self._compared:
             said = difference(session.run(feed), expected, allowed)
             if said:

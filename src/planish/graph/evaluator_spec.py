@@ -10,11 +10,12 @@ from planish.core import Candidate, Reference, Task
 from planish.graph.counters import QUANTITIES, counters
 from planish.graph.evaluator import LAST_TIMING, TIMING, GraphEvaluatorSpec, lacking
 from planish.graph.first_lists import GOOD_LISTS, class_lists, recognition_of
-from planish.graph.installed import OPENVINO
+from planish.graph.installed import OPENVINO, OPENVINO_BFLOAT16
 from planish.graph.model_cache import ModelCache
 from planish.graph.passes import (
     BY_OPENVINO,
     EXACT,
+    IN_BFLOAT16,
     SETTABLE,
     VALUES,
     Selection,
@@ -76,9 +77,10 @@ def settable(task: Task[GraphProgram]) -> tuple[Set, ...]:
     own, program = settings_of(task), task.program
     threads = [str(count) for count in range(1, own.cores)]
     values = {**VALUES, "threads": threads, **({"execution": ()} if own.cores == 1 else {})}
-    asked = {name for name in SETTABLE if (program.providers if name == "provider" else program.session)}
-    if own.provider == OPENVINO:
-        asked &= {"threads"}  # the others are told to ONNX Runtime
+    values["provider"] = _runtimes(task)
+    asked = {name for name in SETTABLE if name == "provider" or program.session}
+    if own.elsewhere:
+        asked &= {"threads", "provider"}  # the others are told to ONNX Runtime
     return tuple(
         Set(name, value)
         for name in SETTABLE
@@ -87,14 +89,25 @@ def settable(task: Task[GraphProgram]) -> tuple[Set, ...]:
     )
 
 
+def _runtimes(task: Task[GraphProgram]) -> tuple[str, ...]:
+    """List the runtimes that candidates may choose; in bfloat16 where results may change."""
+    elsewhere = task.program.providers or settings_of(task).elsewhere
+    narrow = elsewhere and _may_change(task) and not task.program.allow
+    return ((OPENVINO,) if task.program.providers else ()) + ((OPENVINO_BFLOAT16,) if narrow else ())
+
+
 def inexact(task: Task[GraphProgram]) -> tuple[str, ...]:
     """List the passes that change results which candidates may have.
 
     Those that the user named; or, where accuracy is an objective or has a tolerance, all of them.
     """
-    asked = task.program.tolerance is not None or any(each.name == "accuracy" for each in task.objectives)
     every = tuple(each.name for each in passes_of_kind("intent"))
-    return task.program.allow or (every if asked else ())
+    return task.program.allow or (every if _may_change(task) else ())
+
+
+def _may_change(task: Task[GraphProgram]) -> bool:
+    """Whether results may change: accuracy is an objective, or has a tolerance."""
+    return task.program.tolerance is not None or any(each.name == "accuracy" for each in task.objectives)
 
 
 def space_of(task: Task[GraphProgram], name: str) -> SelectionSpace:
@@ -106,7 +119,7 @@ def space_of(task: Task[GraphProgram], name: str) -> SelectionSpace:
             some lists make, and to find that out takes the passes' time; "all": of every pass.
     """
     program = task.program
-    elsewhere = settings_of(task).provider == OPENVINO
+    elsewhere = settings_of(task).elsewhere
     offline = any(objective.name == "compile_time" for objective in task.objectives) and not elsewhere
     settings, changes = widest_settings(task), settable(task)
     examiner = Examiner(program, settings)
@@ -136,12 +149,14 @@ def seeds_of(task: Task[GraphProgram], taught: Sequence[Candidate] = ()) -> Sequ
     """
     wanted = {objective.name for objective in task.objectives}
     lists = class_lists(task.program)
-    changes = [Selection(settings=frozenset({each})) for each in settable(task) if each.name != "threads"]
+    settings = settable(task)
+    changes = [Selection(settings=frozenset({each})) for each in settings if each.name != "threads"]
     found = [Selection(), *map(selection_of, taught), *lists, *GOOD_LISTS, *changes]
     narrow = [Selection((*first, name)) for name in inexact(task) for first in ((), GOOD_LISTS[0].rewrites)]
     found += narrow
-    if BY_OPENVINO in settable(task):
-        found += [replace(each, settings=frozenset({BY_OPENVINO})) for each in (*GOOD_LISTS, *lists, *narrow)]
+    for runtime, more in ((BY_OPENVINO, narrow), (IN_BFLOAT16, ())):
+        if runtime in settings:
+            found += [replace(each, settings=frozenset({runtime})) for each in (*GOOD_LISTS, *lists, *more)]
     if "compile_time" in wanted:
         found += [replace(each, offline=True) for each in found]
     return _fitting(task, found)
@@ -149,7 +164,7 @@ def seeds_of(task: Task[GraphProgram], taught: Sequence[Candidate] = ()) -> Sequ
 
 def _fitting(task: Task[GraphProgram], found: Sequence[Selection]) -> Sequence[Selection]:
     """Keep of selections the rewriting passes alone where the target is another runtime."""
-    if settings_of(task).provider != OPENVINO:
+    if not settings_of(task).elsewhere:
         return found
     return list(dict.fromkeys(Selection(each.rewrites, settings=each.settings) for each in found))
 
@@ -171,7 +186,7 @@ def no_optimisation(task: Task[GraphProgram]) -> Reference:
 
     Where the target is another runtime, it is compared with ONNX Runtime's defaults.
     """
-    if settings_of(task).provider != OPENVINO:
+    if not settings_of(task).elsewhere:
         return Reference("no optimisation", unoptimised().candidate)
     spec = evaluator_spec_of(task, final=True)
     return Reference("ONNX Runtime", Candidate(), replace(spec, settings=spec.settings.of_onnxruntime))

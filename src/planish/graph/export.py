@@ -66,7 +66,7 @@ def export_model(task: Task[GraphProgram], candidate: Candidate, path: Path) -> 
     files = deliver_model(task, candidate, path)
     name = task.program.file.stem
     script = path / f"run_{name}.py"
-    elsewhere = settings_of(task).having(selection_of(candidate).session).provider == OPENVINO
+    elsewhere = settings_of(task).having(selection_of(candidate).session).elsewhere
     script.write_text((_BY_OPENVINO if elsewhere else _SCRIPT).format(name=name), encoding="utf-8")
     return [*files, script]
 
@@ -121,7 +121,7 @@ def _facts(program: GraphProgram, chosen: Selection, settings: SessionSettings, 
         "passes": list(chosen.rewrites),
         "source": {"path": program.path, "digest": program.digest},
     }
-    if settings.provider == OPENVINO:
+    if settings.elsewhere:
         needs = {OPENVINO: version(OPENVINO)}
         return {
             **told,

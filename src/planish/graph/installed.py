@@ -18,6 +18,10 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
 }
 """The settings of a session with their values, ONNX Runtime's default first."""
 OPENVINO = "openvino"
+OPENVINO_BFLOAT16 = "openvino-bf16"
+"""OpenVINO as it computes by itself on processors that have bfloat16; a candidate may choose it."""
+BY_OPENVINO = (OPENVINO, OPENVINO_BFLOAT16)
+"""The providers that are another runtime than ONNX Runtime."""
 SEARCH = "search"
 """Asks for a setting to be searched."""
 

@@ -11,6 +11,7 @@ from planish.graph.passes.catalogue import (
 )
 from planish.graph.passes.step import (
     BY_OPENVINO,
+    IN_BFLOAT16,
     SETTABLE,
     STEPS,
     VALUES,
@@ -26,6 +27,7 @@ from planish.graph.passes.step import (
 __all__ = [
     "BY_OPENVINO",
     "EXACT",
+    "IN_BFLOAT16",
     "SETTABLE",
     "STEPS",
     "VALUES",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from planish.core import Candidate, ProgramError, ScheduleError, Step, did_you_mean
-from planish.graph.installed import OPENVINO, SETTINGS
+from planish.graph.installed import OPENVINO, OPENVINO_BFLOAT16, SETTINGS
 from planish.graph.passes.catalogue import find_pass, passes
 
 
@@ -50,7 +50,7 @@ class Offline(Step):
 
 SETTABLE = ("optimization", "execution", "arena", "threads", "provider")
 """The settings of a session that a candidate may change."""
-VALUES = {**SETTINGS, "provider": (OPENVINO,)}
+VALUES = {**SETTINGS, "provider": (OPENVINO, OPENVINO_BFLOAT16)}
 """What it may set them to; threads are a number."""
 
 
@@ -75,6 +75,8 @@ UNOPTIMISED = Set("optimization", "none")
 ONE_THREAD = Set("threads", "1")
 BY_OPENVINO = Set("provider", OPENVINO)
 """Runs in another runtime, to which nothing that is told to ONNX Runtime matters."""
+IN_BFLOAT16 = Set("provider", OPENVINO_BFLOAT16)
+"""The same, with numbers of 16 bits inside: results change."""
 
 STEPS: Mapping[str, type[Step]] = {"Rewrite": Rewrite, "Disable": Disable, "Offline": Offline, "Set": Set}
 
@@ -122,7 +124,12 @@ class Selection:
     @property
     def elsewhere(self) -> bool:
         """Whether it is set to another runtime than ONNX Runtime."""
-        return BY_OPENVINO in self.settings
+        return not self.settings.isdisjoint((BY_OPENVINO, IN_BFLOAT16))
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What may change results: the rewriting passes, and the values of settings."""
+        return (*self.rewrites, *self.session.values())
 
 
 def selection(

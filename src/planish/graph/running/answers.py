@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from planish.graph.installed import OPENVINO_BFLOAT16
 from planish.graph.running.feeds import is_fraction
 
 if TYPE_CHECKING:
@@ -32,18 +33,22 @@ class Tolerance:
 
 ANY = Tolerance(math.inf, math.inf, 1.0)
 """Shapes and types alone have to be right, and what is finite has to stay so."""
-_INTENDED = {"intent.fp16": 0.05, "intent.mixed": 0.05, "intent.int8": 0.5, "intent.int8_static": 0.5}
+_INTENDED = {
+    **dict.fromkeys(("intent.fp16", "intent.mixed", OPENVINO_BFLOAT16), 0.05),
+    **dict.fromkeys(("intent.int8", "intent.int8_static"), 0.5),
+}
 
 
-def tolerance(rewrites: Collection[str], wanted: float | None = None, *, judged: bool = False) -> Tolerance:
+def tolerance(changes: Collection[str], wanted: float | None = None, *, judged: bool = False) -> Tolerance:
     """Give the tolerance for a selection: wider where a user intends that results change.
 
     Args:
-        rewrites: the passes of the selection; where none changes results, the rest does not count.
+        changes: passes of the selection and values of its settings; where none changes results, the rest
+            does not count.
         wanted: what the user bears, as a share of the largest number.
         judged: whether accuracy is an objective, which then judges what has no other bound.
     """
-    widest = max((_INTENDED.get(name, 0.0) for name in rewrites), default=0.0)
+    widest = max((_INTENDED.get(name, 0.0) for name in changes), default=0.0)
     if not widest:
         return Tolerance()
     if wanted is not None:

@@ -1,4 +1,4 @@
-"""Models by OpenVINO, a second runtime, with numbers as exact as ONNX Runtime's."""
+"""Models by OpenVINO, a second runtime, with numbers as exact as ONNX Runtime's unless bfloat16 is chosen."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from planish.graph.installed import OPENVINO_BFLOAT16
 from planish.graph.running.ort_session import ModelSession, RefusedError, SessionSettings, first_line
 
 if TYPE_CHECKING:
@@ -61,13 +62,13 @@ def open_openvino(model: Path, settings: SessionSettings) -> OpenVinoSession:
 def configuration(settings: SessionSettings) -> dict[str, int | str]:
     """Give what OpenVINO is told.
 
-    On processors that have bfloat16 it computes in that by default; here it is told not to, so that answers
-    can be compared with the model's own.
+    On processors that have bfloat16 it computes in that by default; here it is told not to unless a candidate
+    chose it, so that answers can be compared with the model's own.
     """
     return {
         "INFERENCE_NUM_THREADS": settings.cores,
         "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_PRECISION_HINT": "bf16" if settings.provider == OPENVINO_BFLOAT16 else "f32",
     }
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planish.core import PlanishError, ScheduleError
-from planish.graph.installed import OPENVINO
+from planish.graph.installed import BY_OPENVINO
 from planish.graph.running.bfloat16 import arrays_of, has_bfloat16, values_of
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ class SessionSettings:
         optimization: all, extended, basic or none.
         execution: sequential or parallel.
         arena: whether memory is kept for the next call.
-        provider: one of `PROVIDERS`, or "openvino", which is another runtime: of the other settings only the
-            cores are its.
+        provider: one of `PROVIDERS`, or one of `BY_OPENVINO`, which is another runtime: of the other settings
+            only the cores are its.
     """
 
     cores: int = 1
@@ -75,12 +75,17 @@ class SessionSettings:
     @property
     def runtime(self) -> str:
         """What runs models, for people."""
-        return "OpenVINO" if self.provider == OPENVINO else "ONNX Runtime"
+        return "OpenVINO" if self.elsewhere else "ONNX Runtime"
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether another runtime than ONNX Runtime runs models."""
+        return self.provider in BY_OPENVINO
 
     @property
     def of_onnxruntime(self) -> SessionSettings:
         """These settings, of ONNX Runtime: by it passes are looked at, and answers are judged."""
-        return replace(self, provider="cpu") if self.provider == OPENVINO else self
+        return replace(self, provider="cpu") if self.elsewhere else self
 
     def having(self, changes: Mapping[str, str]) -> SessionSettings:
         """Give these settings with some changed.

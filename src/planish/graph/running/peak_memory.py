@@ -11,7 +11,6 @@ from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 
-from planish.graph.installed import OPENVINO
 from planish.graph.running.feeds import Feed
 from planish.graph.running.ort_session import RefusedError, SessionSettings
 from planish.graph.running.runtimes import open_session
@@ -62,7 +61,7 @@ def _main(asked: dict[str, object]) -> float:
     feed = {name: loaded[name] for name in loaded.files}
     settings = SessionSettings(**asked["settings"])  # type: ignore[arg-type]
     # The runtime's own memory is not the model's.
-    import_module("openvino" if settings.provider == OPENVINO else "onnxruntime")
+    import_module("openvino" if settings.elsewhere else "onnxruntime")
     before = _most_kib()
     disabled: list[str] = asked["disabled"]  # type: ignore[assignment]
     session = open_session(Path(str(asked["model"])), settings, disabled, as_it_is=bool(asked["as_it_is"]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from planish.graph.installed import OPENVINO
 from planish.graph.running.openvino import open_openvino
 from planish.graph.running.ort_session import ModelSession, SessionSettings, open_ort_session
 
@@ -35,7 +34,7 @@ def open_session(
     Raises:
         RefusedError: the runtime does not take the model.
     """
-    if settings.provider == OPENVINO:
+    if settings.elsewhere:
         return open_openvino(model, settings)
     return open_ort_session(
         model, settings, disabled, as_it_is=as_it_is, keep=keep, apart=apart, verbose=verbose
