@@ -137,6 +137,7 @@ def advance(
     parameters: Parameters,
     program: Read,
     past: Floats,
+    lengths: NDArray[np.integer],
     tokens: NDArray[np.integer] | None,
 ) -> tuple[Floats, Floats]:
     """Write one token more to each of some beginnings of lists for one program, by NumPy.
@@ -145,29 +146,30 @@ def advance(
         shape: of the network.
         parameters: of it.
         program: what was read, of one program.
-        past: (lists, steps so far, layers, 2, width): what the steps are remembered by.
+        past: (lists, most steps so far, layers, 2, width): what the steps are remembered by, padded by any.
+        lengths: (lists,), how many steps each has so far.
         tokens: (lists,), the last step of each; None for the start.
 
     Returns:
         (lists, scores), and (lists, layers, 2, width): what the last steps are remembered by.
     """
-    place = past.shape[1]
     hidden = program.begin[:1] if tokens is None else parameters["tokens"][tokens]
-    hidden = (hidden + parameters["steps"][place])[:, None]
-    fresh = np.empty((len(hidden), shape.depth, 2, shape.width), np.float32)
-    seen = np.ones((1, 1, place + 1), np.float32)
+    hidden = (hidden + parameters["steps"][lengths])[None]  # lists as rows: each matrix is read once for all
+    fresh = np.empty((len(lengths), shape.depth, 2, shape.width), np.float32)
+    seen = np.arange(past.shape[1] + 1) < lengths[:, None, None]
+    seen[:, :, -1] = True
     for layer in range(shape.depth):
         name, rows = f"write {layer}", normed(np, hidden)
         for at, kind in enumerate(("key", "value")):
-            fresh[:, layer, at] = (rows @ parameters[f"{name} self {kind}"])[:, 0]
-        key, value = (
-            np.concatenate([past[:, :, layer, at], fresh[:, layer, at][:, None]], 1) for at in range(2)
-        )
-        hidden = hidden + _looked(np, shape, parameters, f"{name} self", rows, (key, value, seen))
+            fresh[:, layer, at] = (rows @ parameters[f"{name} self {kind}"])[0]
+        mine = np.concatenate([past[:, :, layer], fresh[:, None, layer]], 1)
+        query = np.swapaxes(rows @ parameters[f"{name} self query"], 0, 1)
+        own = attended(np, shape.heads, query, mine[:, :, 0], mine[:, :, 1], seen)
+        hidden = hidden + np.swapaxes(own, 0, 1) @ parameters[f"{name} self mixed"]
         other = program.keys[layer], program.values[layer], program.there
         hidden = hidden + _looked(np, shape, parameters, f"{name} cross", normed(np, hidden), other)
         hidden = hidden + fed(np, parameters, name, hidden)
-    return (normed(np, hidden) @ parameters["next"] + parameters["next bias"])[:, 0], fresh
+    return (normed(np, hidden) @ parameters["next"] + parameters["next bias"])[0], fresh
 
 
 def read_one(shape: WriterShape, parameters: Parameters, observed: NDArray[np.integer]) -> Read:

@@ -101,31 +101,34 @@ class WritingPolicy:
         return Written(page, state.candidate.then(step), state, token, page.grammar.after(state.state, token))
 
     def log_probabilities(self, states: Sequence[PolicyState]) -> Sequence[Mapping[Step | None, float]]:
-        """Ask the network for all states that are new to it, those of one program and length at once."""
+        """Ask the network for all states that are new to it, those of one program at once."""
         asked = [state for state in states if isinstance(state, Written)]
         self._remember(asked)
         return [_next(state) for state in asked]
 
     def _remember(self, states: Sequence[Written]) -> None:
-        waiting: dict[int, dict[int, list[Written]]] = defaultdict(lambda: defaultdict(list))
-        seen = set[int]()
-        for state in states:
-            for length, one in enumerate(state.way()):
-                if one.memory is None and id(one) not in seen:
-                    seen.add(id(one))
-                    waiting[length][id(one.page)].append(one)
-        for length in sorted(waiting):
-            for some in waiting[length].values():
-                self._write(some, length)
+        """Ask about what is new, and before it about the beginnings that it goes on from."""
+        new = dict.fromkeys(one for state in states for one in state.way() if one.memory is None)
+        while new:
+            ready: dict[int, list[Written]] = defaultdict(list)
+            for one in new:
+                if one.before is None or one.before.memory is not None:
+                    ready[id(one.page)].append(one)
+            for some in ready.values():
+                self._write(some)
+            new = {one: None for one in new if one.memory is None}
 
-    def _write(self, states: Sequence[Written], length: int) -> None:
+    def _write(self, states: Sequence[Written]) -> None:
         shape = self._shape
-        past = np.zeros((len(states), length, shape.depth, 2, shape.width), np.float32)
-        for place, state in enumerate(states):
-            for at, one in enumerate(state.way()[:-1]):
+        ways = [state.way()[:-1] for state in states]
+        lengths = np.array([len(way) for way in ways])
+        past = np.zeros((len(states), lengths.max(), shape.depth, 2, shape.width), np.float32)
+        for place, way in enumerate(ways):
+            for at, one in enumerate(way):
                 past[place, at] = one.memory
-        tokens = np.array([state.token for state in states]) if length else None
-        scores, fresh = advance(shape, self._saved.parameters, states[0].page.read, past, tokens)
+        tokens = np.array([state.token for state in states]) if past.shape[1] else None
+        read = states[0].page.read
+        scores, fresh = advance(shape, self._saved.parameters, read, past, lengths, tokens)
         for place, state in enumerate(states):
             state.memory, state.scores = fresh[place], scores[place]
 

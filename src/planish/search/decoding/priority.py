@@ -18,7 +18,7 @@ RANKINGS: Mapping[str, Callable[[Node, int], float]] = {
 """How branches are ranked: by their own step, as algorithm 1 does; by the geometric mean of all steps, as in
 table 6.1; or by the product of all, which the thesis does not try."""
 
-WIDTH = 8
+WIDTH = 4
 """Branches that are completed together, unless said otherwise."""
 
 
@@ -88,7 +88,9 @@ def prioritised(
     With `width`, the branches that come next are completed together, a step of each with one question; whose
     place gets free is followed by the next one in the queue. A branch goes on in the same way whoever else is
     asked about, and is taken from the queue in its turn: so **samples and their order are those of one branch
-    at a time**, for any width. What it may cost is inferences for branches that others overtake.
+    at a time**, for any width, if the policy's answers do not depend on what else it is asked about; those of
+    networks may differ in their last digits, which matters where two branches are as probable. What it may
+    cost is inferences for branches that others overtake.
 
     Args:
         tree: of the policy.
