@@ -80,6 +80,7 @@ def test_each_of_a_front_tells_its_changes(story: ReportData, capsys: pytest.Cap
     assert "#2: cuts\n--------\nfor <cut> at Saw(at=1)" in said
     assert "effect of edits alone, and of pairs: time, times the baseline's" in said
     assert "0.50×*" in said  # noqa: RUF001
+    assert "1, 2, 3 together: 0.25×*" in said  # noqa: RUF001
     assert "* other than both by themselves make together" in said
     show_members(story, effects=False)
     assert "effect of" not in capsys.readouterr().out

@@ -30,6 +30,7 @@ class Cut:
         searched: how many steps it had.
         alone: the effects of its steps.
         pairs: the effects of two.
+        triples: the effects of three.
         unseen: its scores at the end; None for as many times the baseline's as its error is.
     """
 
@@ -41,6 +42,7 @@ class Cut:
     searched: int = 5
     alone: tuple[Effect, ...] = ()
     pairs: tuple[Effect, ...] = ()
+    triples: tuple[Effect, ...] = ()
     unseen: Mapping[str, float] | None = None
 
     def finalist(self) -> Finalist:
@@ -64,6 +66,7 @@ class Cut:
             trial={"time_s": self.time_s * 0.9, "error": self.error},
             alone=self.alone,
             pairs=self.pairs,
+            triples=self.triples,
         )
         return dispute(found)
 
@@ -85,9 +88,10 @@ PAIRS = (
     Effect((0, 1), {"time_s": 0.5, "error": -0.05}, {"time_s": False, "error": True}),
     Effect((0, 2), why="fails: timeout"),
 )
+TRIPLES = (Effect((0, 1, 2), {"time_s": 0.25, "error": 0.0}, {"time_s": False, "error": True}),)
 FRONT = (
     Cut((0,), 0.5e-3, 0.9, "better"),
-    Cut((1, 2, 3), 1e-3, 0.2, "better", alone=ALONE, pairs=PAIRS),
+    Cut((1, 2, 3), 1e-3, 0.2, "better", alone=ALONE, pairs=PAIRS, triples=TRIPLES),
     Cut((4, 5), 2e-3, 0.1, "same", searched=2),
     Cut((6,), 1.9e-3, 0.05, "better", agrees=False),
 )

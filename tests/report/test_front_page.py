@@ -89,5 +89,9 @@ def test_effects_are_grids_of_edits_alone_and_in_pairs(page: Page) -> None:
     assert (error.rows[0][0].text, error.rows[2][0].kind) == ("−0.05000", "worse")  # noqa: RUF001
     assert (time.rows[1][0].why, time.rows[1][1].why) == ("not legal alone", "not measured")
     assert effect_grids(cuts[0], (TIME, ERROR)) == []
+    assert [(places, cell.text, cell.together) for places, cell in time.triples] == [
+        ("1, 2, 3", "0.25×", True)  # noqa: RUF001
+    ]
     framed = [e for e in page.all("td") if "together" in e.attributes.get("class", "")]
     assert [e.text for e in framed] == ["0.50×"]  # noqa: RUF001
+    assert [e.text for e in page.all("span") if e.attributes.get("class") == "together"] == ["0.25×"]  # noqa: RUF001

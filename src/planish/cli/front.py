@@ -64,7 +64,7 @@ def show_members(story: ReportData, *, effects: bool) -> None:
 
     Args:
         story: of a run with several objectives.
-        effects: whether to write what its steps do alone and in pairs.
+        effects: whether to write what its steps do alone and together.
     """
     for member, told in zip(story.finalists, story.told, strict=False):
         heading, text = next(iter(told.items()), ("", ""))
@@ -84,6 +84,8 @@ def _show_grid(grid: Grid) -> None:
     ]
     say(f"\neffect of edits alone, and of pairs: {grid.name}")
     table(["", *heads], rows, heads)
+    for places, cell in grid.triples:
+        say(f"{places} together: {cell.text}{'*' * cell.together}")
     if any(cell.together for row in grid.rows for cell in row):
         say("* other than both by themselves make together")
 

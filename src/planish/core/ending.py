@@ -30,11 +30,11 @@ class Effect:
     """What some of a candidate's steps do by themselves (GEVO-ML, section 6.1).
 
     Args:
-        steps: their places in the candidate, from 0; one, or two.
+        steps: their places in the candidate, from 0; one, two or three.
         values: objective name to value / baseline's value where measuring it has noise; where it is exact,
             to value - baseline's value. Empty where these steps are not legal alone, or fail.
-        additive: of two steps, objective name to whether the effect of both is, within the noise, what the
-            effects of each make together: the product of ratios, or the sum of differences.
+        additive: of two or three steps, objective name to whether the effect of all is, within the noise,
+            what the effects of each make together: the product of ratios, or the sum of differences.
         why: one line, where there are no values.
     """
 

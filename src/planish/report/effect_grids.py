@@ -1,4 +1,4 @@
-"""What the steps of a front's member do alone, and in pairs (GEVO-ML, section 6.1)."""
+"""What the steps of a front's member do alone, in pairs, and some by threes (GEVO-ML, section 6.1)."""
 
 from __future__ import annotations
 
@@ -38,10 +38,12 @@ class Grid:
     Args:
         objective: which.
         rows: for each step its effect alone, and then with each later one.
+        triples: the places of three steps, from 1, with their effect.
     """
 
     objective: Objective
     rows: tuple[tuple[GridCell, ...], ...]
+    triples: tuple[tuple[str, GridCell], ...] = ()
 
     @property
     def name(self) -> str:
@@ -57,7 +59,11 @@ def effect_grids(member: Finalist, objectives: Sequence[Objective]) -> list[Grid
     effects = {tuple(sorted((e.steps * 2)[:2])): e for e in (*member.alone, *member.pairs)}
     count = len(member.candidate.steps)
     return [
-        Grid(o, tuple(tuple(_cell(effects.get((i, j)), o) for j in range(i, count)) for i in range(count)))
+        Grid(
+            o,
+            tuple(tuple(_cell(effects.get((i, j)), o) for j in range(i, count)) for i in range(count)),
+            tuple((", ".join(str(i + 1) for i in e.steps), _cell(e, o)) for e in member.triples),
+        )
         for o in objectives
     ]
 

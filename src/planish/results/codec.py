@@ -11,8 +11,8 @@ The keys of a row's JSON, by objective name where a value is a mapping:
 - `scores`: what data that the search did not see gives; empty where that was left out;
 - `second_opinion`: `agrees`, `difference`, `why` (see `planish.core.Opinion`);
 - `edits`: steps as `searched` and as `left` after minimising;
-- `effects`: `alone` with `step`, and `pairs` with `steps` and `additive`; each with `values`, and `why` where
-  there are none (see `planish.core.Effect`);
+- `effects`: `alone` with `step`, `pairs` with `steps` and `additive`, and `triples` likewise, where there are
+  some; each with `values`, and `why` where there are none (see `planish.core.Effect`);
 - `trial`: the values as the search measured them, of the candidate before it was minimised;
 - `notes`: sentences on what could not be done for this one;
 - `figures`, where its level has some: what `describe` tells (see `planish.core.HasFigures`).
@@ -88,9 +88,8 @@ def finalist_to_json(finalist: Finalist, baseline: Compared) -> dict[str, Any]:
         "second_opinion": _opinion_to_json(finalist.opinion),
         "effects": {
             "alone": [{"step": e.steps[0], **_effect(e)} for e in finalist.alone],
-            "pairs": [
-                {"steps": list(e.steps), "additive": dict(e.additive), **_effect(e)} for e in finalist.pairs
-            ],
+            "pairs": [_joined_effect(e) for e in finalist.pairs],
+            **({"triples": [_joined_effect(e) for e in finalist.triples]} if finalist.triples else {}),
         },
         **({"figures": dict(finalist.figures)} if finalist.figures else {}),
     }
@@ -140,6 +139,10 @@ def _clocks_to_json(clocks: Clocks) -> dict[str, Any]:
 
 def _ends(ratio: Ratio) -> list[float]:
     return [ratio.value, ratio.low, ratio.high]
+
+
+def _joined_effect(effect: Effect) -> dict[str, Any]:
+    return {"steps": list(effect.steps), "additive": dict(effect.additive), **_effect(effect)}
 
 
 def _effect(effect: Effect) -> dict[str, Any]:

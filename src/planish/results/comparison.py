@@ -95,6 +95,7 @@ class Finalist(Compared):
         trial: its values as the search measured them, before it was minimised.
         alone: what each of its steps does alone; empty where that was left out.
         pairs: what each two of its steps do together.
+        triples: what three of them do, where their pairs suggest that it is something else.
         figures: what was measured for `describe`, as JSON; see `planish.core.HasFigures`.
         notes: what could not be done for it, in sentences.
         unmeasured: the verdict on one that was not measured again; None on all others.
@@ -107,6 +108,7 @@ class Finalist(Compared):
     trial: Mapping[str, float] = field(default_factory=dict[str, float])
     alone: tuple[Effect, ...] = ()
     pairs: tuple[Effect, ...] = ()
+    triples: tuple[Effect, ...] = ()
     figures: Mapping[str, Any] = field(default_factory=dict[str, Any])
     notes: tuple[str, ...] = ()
     intact: bool = True

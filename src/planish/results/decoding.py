@@ -125,6 +125,7 @@ def _measured(chosen: Finalist, data: _Json, objectives: Sequence[Objective]) ->
         opinion=_opinion(data["second_opinion"]),
         alone=tuple(_effect_of(each, [each["step"]]) for each in effects["alone"]),
         pairs=tuple(_effect_of(each, each["steps"]) for each in effects["pairs"]),
+        triples=tuple(_effect_of(each, each["steps"]) for each in effects.get("triples", ())),
         figures=a(dict, data.get("figures", {})),
     )
 

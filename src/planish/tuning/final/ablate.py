@@ -1,4 +1,4 @@
-"""What each step of a finalist does alone, and what each two do together (GEVO-ML, section 6.1)."""
+"""What each step of a finalist does alone, and what two or three do together (GEVO-ML, section 6.1)."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ Known = dict[Candidate, Mapping[str, float] | str]
 
 
 def ablate(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
-    """Measure the effect of each step of each finalist, then of each pair, until the deadline.
+    """Measure the effect of each step of each finalist, of each pair, then of triples, until the deadline.
 
+    The triples are those of which two pairs or more do something else than their steps make together.
     What a whole finalist does is known from the comparison, so nothing is measured of those with one step.
     """
     del end
@@ -42,15 +43,18 @@ def ablate(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
         known: Known = {each.candidate: _compared_values(each, base) for each in state.finalists}
         meter = _Meter(bench, search.level.baseline(task), task.objectives, known)
         # All single steps before any pair: the time may end, and a pair is judged by what its steps do alone.
-        alone = {each.candidate: _effects(each.candidate, 1, space, meter) for each in few}
-        pairs = {each.candidate: _effects(each.candidate, 2, space, meter) for each in few}
+        alone = {c: _effects(c, _all(c, 1), space, meter) for c in (each.candidate for each in few)}
+        pairs = {
+            c: _joined(singles, _effects(c, _all(c, 2), space, meter), state, task)
+            for c, singles in alone.items()
+        }
+        triples = {
+            c: _joined(alone[c], _effects(c, suggested(joined), space, meter), state, task)
+            for c, joined in pairs.items()
+        }
     told = tuple(
-        replace(
-            each,
-            alone=alone[each.candidate],
-            pairs=_joined(alone[each.candidate], pairs[each.candidate], state, task),
-        )
-        if each.candidate in alone
+        replace(each, alone=alone[c], pairs=pairs[c], triples=triples[c])
+        if (c := each.candidate) in alone
         else each
         for each in state.finalists
     )
@@ -116,9 +120,22 @@ def _compared_values(finalist: Finalist, baseline: Compared) -> Mapping[str, flo
     return found
 
 
-def _effects(candidate: Candidate, count: int, space: CanShrink, meter: _Meter) -> tuple[Effect, ...]:
-    """Give the effects of so many steps each; those that there was no time for are left out."""
-    chosen = {s: space.selected(candidate, s) for s in combinations(range(len(candidate.steps)), count)}
+def _all(candidate: Candidate, count: int) -> Sequence[Steps]:
+    return list(combinations(range(len(candidate.steps)), count))
+
+
+def suggested(pairs: Sequence[Effect]) -> Sequence[Steps]:
+    """List the triples of which two pairs or more do something else than their steps make together."""
+    odd = {pair.steps for pair in pairs if False in pair.additive.values()}
+    steps = sorted({step for pair in odd for step in pair})
+    return [each for each in combinations(steps, 3) if len(odd.intersection(combinations(each, 2))) > 1]
+
+
+def _effects(
+    candidate: Candidate, sets: Sequence[Steps], space: CanShrink, meter: _Meter
+) -> tuple[Effect, ...]:
+    """Give the effects of some steps each; those that there was no time for are left out."""
+    chosen = {steps: space.selected(candidate, steps) for steps in sets}
     meter.measure(c for c in chosen.values() if c is not None)
     return tuple(
         _effect(steps, only, meter.known)
@@ -135,24 +152,24 @@ def _effect(steps: Steps, chosen: Candidate | None, known: Known) -> Effect:
 
 
 def _joined(
-    singles: Sequence[Effect], pairs: Sequence[Effect], state: FinalState, task: Task
+    singles: Sequence[Effect], sets: Sequence[Effect], state: FinalState, task: Task
 ) -> tuple[Effect, ...]:
-    """Tell of each pair whether its steps do together what each does alone, one after the other."""
+    """Tell of each pair or triple whether its steps do together what each does alone, one after the other."""
     alone = {effect.steps[0]: effect.values for effect in singles}
 
-    def additive(pair: Effect) -> Mapping[str, bool]:
-        parts = [alone.get(step, {}) for step in pair.steps]
-        known = [o for o in task.objectives if all(o.name in values for values in (*parts, pair.values))]
-        return {o.name: _is_additive(o, pair.values, parts, state.noise_of(o)) for o in known}
+    def additive(joined: Effect) -> Mapping[str, bool]:
+        parts = [alone.get(step, {}) for step in joined.steps]
+        known = [o for o in task.objectives if all(o.name in values for values in (*parts, joined.values))]
+        return {o.name: _is_additive(o, joined.values, parts, state.noise_of(o)) for o in known}
 
-    return tuple(replace(pair, additive=additive(pair)) for pair in pairs)
+    return tuple(replace(joined, additive=additive(joined)) for joined in sets)
 
 
 def _is_additive(
-    objective: Objective, both: Mapping[str, float], parts: Sequence[Mapping[str, float]], noise: float
+    objective: Objective, together: Mapping[str, float], parts: Sequence[Mapping[str, float]], noise: float
 ) -> bool:
     name = objective.name
     # Effects that are differences add up, and ratios multiply.
     if objective.exact:
-        return math.isclose(both[name], sum(part[name] for part in parts), abs_tol=1e-9)
-    return abs(both[name] / math.prod(part[name] for part in parts) - 1) <= noise
+        return math.isclose(together[name], sum(part[name] for part in parts), abs_tol=1e-9)
+    return abs(together[name] / math.prod(part[name] for part in parts) - 1) <= noise
