@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hlo.modules import evaluate
 from planish.core import Candidate, ScheduleError, candidate_from_json, rng
 from planish.hlo import Program, program_from
-from planish.hlo.edits import EDITS, Shrink, TileBatch, propose
+from planish.hlo.edits import EDITS, Edit, Lower, Shrink, TileBatch, propose
 from planish.hlo.patch import original, replay
 from planish.hlo.space import PatchSpace
 
@@ -54,7 +54,7 @@ def given(side: int) -> list[NDArray[np.float32]]:
     return [rng(0, place).normal(size=shape).astype(np.float32) for place, shape in enumerate(shapes)]
 
 
-def results(side: int, *edits: Shrink | TileBatch) -> NDArray[np.float32]:
+def results(side: int, *edits: Edit) -> NDArray[np.float32]:
     draft = replay(program_from(network(side)), Candidate(edits))
     (result,) = evaluate(draft.finished(), *given(side))
     return np.asarray(result)
@@ -142,10 +142,19 @@ def test_it_is_read_back_from_its_json() -> None:
     assert candidate_from_json([step.to_json() for step in candidate.steps], EDITS) == candidate
 
 
-def test_crops_are_among_the_seeds_alone_and_with_tiles() -> None:
+def test_crops_are_among_the_seeds_with_all_that_is_exact() -> None:
     steps = [seed.steps for seed in PatchSpace(Program(network(8))).seeds()]
-    assert (Shrink("arg0", 6),) in steps
-    assert any(Shrink("arg0", 6) in edits and len(edits) > 1 for edits in steps)
+    exact = next(edits for edits in steps if Shrink("arg0", 6) in edits)[:-1]
+    assert exact in steps
+    assert [type(edit) for edit in exact] == [Lower, TileBatch]
+
+
+def test_a_convolution_that_became_a_product_is_cropped_as_one() -> None:
+    """The convolution is operation 2; what it meets is put side by side."""
+    lower = Lower("2", "product")
+    np.testing.assert_allclose(
+        results(8, lower, Shrink("arg0", 5)), results(8, Shrink("arg0", 5)), rtol=1e-5, atol=1e-6
+    )
 
 
 def test_random_ones_give_modules_that_answer() -> None:

@@ -10,9 +10,12 @@ from planish.hlo import Program, program_from, read_program
 from planish.hlo.crossing import children
 from planish.hlo.edits import (
     EDITS,
+    EXACT,
     CopyOp,
     DeleteOp,
+    Lower,
     MoveOp,
+    Narrow,
     ReplaceConstant,
     ReplaceOperand,
     ScaleConstant,
@@ -58,7 +61,7 @@ def test_it_evolves_and_shrinks() -> None:
 
 
 def test_a_sample_has_three_edits() -> None:
-    assert len(PatchSpace(chain()).sample(rng(1)).steps) == 3
+    assert len(PatchSpace(chain(), ("CopyOp", "DeleteOp")).sample(rng(1)).steps) == 3
 
 
 def test_mutation_appends_one_edit_of_the_kinds_asked_for() -> None:
@@ -77,8 +80,8 @@ def test_an_unknown_kind_of_edit_is_named() -> None:
 def test_every_kind_of_edit_is_drawn() -> None:
     draft = original(read_program(EXAMPLES / "2fcnet.mlir"))
     drawn = {type(propose(draft, rng(3, i))[0]).__name__ for i in range(300)}
-    assert drawn == set(EDITS) - {"TileBatch", "Shrink"}, (
-        "a training step mixes its examples, and has no pictures"
+    assert drawn == set(EDITS) - {"TileBatch", "Shrink", "Lower"}, (
+        "a training step mixes its examples, and has no pictures and no convolutions"
     )
 
 
@@ -174,16 +177,24 @@ def test_what_is_remembered_does_not_matter() -> None:
 def test_what_the_structure_of_a_network_suggests_is_measured_first() -> None:
     space = PatchSpace(read_program(EXAMPLES / "mobilenet.mlir"))
     seeds = space.seeds()
-    edits = [seed.steps[0] for seed in seeds if len(seed.steps) == 1]
-    assert [edit.examples for edit in edits if isinstance(edit, TileBatch)] == [50, 20, 10, 5]
+    tiles = [TileBatch(size, loop) for loop in (False, True) for size in (50, 20, 10, 5)]
+    lower = Lower("0", "product")
+    exact = [(tile,) for tile in tiles] + [(lower,)] + [(lower, tile) for tile in tiles if tile.loop]
+    assert [seed.steps for seed in seeds[: len(exact)]] == exact
+    others = [seed.steps for seed in seeds[len(exact) :]]
+    assert all(steps[:2] == (lower, TileBatch(10, loop=True)) for steps in others), "all else is with these"
+    single = [steps[2] for steps in others if len(steps) == 3]
+    assert isinstance(single[0], Narrow)
+    assert len(single[0].ops) == 36, "every product, and what the convolution became"
     joints = {"215", "360", "433", "578", "651", "724", "869", "942", "1087", "1160"}
-    bypasses = [edit for edit in edits if isinstance(edit, DeleteOp)]
+    bypasses = [edit for edit in single if isinstance(edit, DeleteOp)]
     assert joints <= {edit.op for edit in bypasses}, "a block is kept"
     assert len(bypasses) == 18, "others are several blocks, or a convolution that keeps its type"
-    assert [edit.pixels for edit in edits if isinstance(edit, Shrink)] == [30, 28, 26, 24]
-    together = [set(seed.steps) for seed in seeds if len(seed.steps) == 3]
-    assert all({TileBatch(10), Shrink("arg158", 30)} < found for found in together)
-    assert {edit for found in together for edit in found} >= set(bypasses), "each block, with both"
+    crops = [edit for edit in single if isinstance(edit, Shrink)]
+    assert [edit.pixels for edit in crops] == [30, 28, 26, 24]
+    pairs = [set(steps[2:]) for steps in others if len(steps) == 4]
+    assert pairs == [{single[0], edit} for edit in (*crops, *bypasses)]
+    assert [steps[2:] for steps in others if len(steps) == 5] == [(single[0], crops[0], b) for b in bypasses]
     asked = make_searcher("nsga2", space, BOTH, 1).ask(100)
     assert asked == seeds[: len(asked)]
 
@@ -198,10 +209,11 @@ def test_half_of_the_mutations_are_what_the_structure_suggests_and_the_patch_lac
     assert all(len(set(one.steps)) == len(one.steps) for one in later), "an edit twice"
 
 
-@pytest.mark.parametrize("kinds", [("CopyOp", "DeleteOp"), ("TileBatch",)])
-def test_the_papers_space_begins_with_nothing(kinds: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("kinds", "count"), [(("CopyOp", "DeleteOp"), 0), (("TileBatch",), 8), (EXACT, 13)])
+def test_the_papers_space_begins_with_nothing(kinds: tuple[str, ...], count: int) -> None:
     seeds = PatchSpace(read_program(EXAMPLES / "mobilenet.mlir"), kinds).seeds()
-    assert len(seeds) == (4 if kinds == ("TileBatch",) else 0)
+    assert len(seeds) == count
+    assert all(type(edit).__name__ in kinds for seed in seeds for edit in seed.steps)
 
 
 def test_a_step_of_training_begins_with_larger_learning_rates_and_its_blocks() -> None:
@@ -209,7 +221,7 @@ def test_a_step_of_training_begins_with_larger_learning_rates_and_its_blocks() -
     rates = ("68", "72", "76", "80")
     steps = [Candidate(tuple(ScaleConstant(uid, factor) for uid in rates)) for factor in (3.0, 10.0, 30.0)]
     assert seeds[:3] == steps
-    assert {type(edit) for seed in seeds[3:] for edit in seed.steps} == {DeleteOp}
+    assert {type(edit) for seed in seeds[3:] for edit in seed.steps} == {DeleteOp, Narrow}
 
 
 @pytest.mark.parametrize("wants", ["other", "less"])
@@ -228,7 +240,7 @@ def test_where_less_is_wanted_what_is_rearranged_frees_something() -> None:
     before = space.draft(space.start()).live()
     for index in range(60):
         child = space.mutate(space.start(), rng(12, index))
-        number = isinstance(child.steps[0], ScaleConstant | ReplaceConstant | SetAttribute)
+        number = isinstance(child.steps[0], ScaleConstant | ReplaceConstant | SetAttribute | Narrow)
         assert number or before - space.draft(child).live()
 
 

@@ -62,16 +62,43 @@ def same(one: list[Any], other: list[Any]) -> bool:
     return len(one) == len(other) and all(map(np.array_equal, one, other))
 
 
+@pytest.mark.parametrize("loop", [False, True])
 @pytest.mark.parametrize("examples", [1, 2, 3, 4, 5])
-def test_tiles_of_every_size_give_the_same_answers(examples: int) -> None:
+def test_tiles_of_every_size_give_the_same_answers(examples: int, *, loop: bool) -> None:
     """Also where tiles are left over; one result is not of the batch."""
     program = program_from(NETWORK)
-    draft = replay(program, Candidate((TileBatch(examples),)))
+    draft = replay(program, Candidate((TileBatch(examples, loop),)))
     text = entry_text(draft.finished(), draft.function)
-    assert text.count("stablehlo.convolution") == -(-6 // examples)
+    written_out = 1 + bool(6 % examples) if loop else -(-6 // examples)
+    assert text.count("stablehlo.convolution") == written_out
+    assert text.count("stablehlo.while") == loop
     layers = [line for line in text.splitlines() if "stablehlo.constant" not in line]
     assert not any("tensor<6x5x5x4" in line for line in layers), "of the whole batch nothing is made"
-    assert same(results(program, TileBatch(examples)), results(program))
+    assert same(results(program, TileBatch(examples, loop)), results(program))
+
+
+@pytest.mark.parametrize(
+    ("element", "named"),
+    [
+        ("i1", "compare LT, %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>)"),
+        ("i8", "convert %x : (tensor<4x4xf32>)"),
+    ],
+)
+def test_a_loop_gives_other_types_than_floats(element: str, named: str) -> None:
+    program = program_from(
+        f"func.func public @main(%x: tensor<4x4xf32>) -> tensor<4x4x{element}> {{\n"
+        f"%y = stablehlo.{named} -> tensor<4x4x{element}>\nreturn %y : tensor<4x4x{element}>\n}}"
+    )
+    assert same(results(program, TileBatch(2, loop=True)), results(program))
+
+
+def test_what_no_loop_can_write_is_refused() -> None:
+    program = program_from(
+        "func.func public @main(%x: tensor<4x4xf32>) -> tensor<4x4xcomplex<f32>> {\n"
+        "%y = stablehlo.complex %x, %x : tensor<4x4xcomplex<f32>>\nreturn %y : tensor<4x4xcomplex<f32>>\n}"
+    )
+    with pytest.raises(ScheduleError, match="not written by a loop"):
+        replay(program, Candidate((TileBatch(2, loop=True),)))
 
 
 @pytest.mark.parametrize(
@@ -137,13 +164,14 @@ def test_the_place_of_the_edit_in_a_patch_does_not_matter() -> None:
 
 def test_a_new_size_takes_the_place_of_the_old_one() -> None:
     space, candidate = PatchSpace(program_from(NETWORK), ("TileBatch",)), Candidate()
-    seen: set[int] = set()
-    for index in range(20):
+    seen: set[tuple[int, bool]] = set()
+    for index in range(40):
         candidate = space.mutate(candidate, rng(1, index))
         (edit,) = candidate.steps
         assert isinstance(edit, TileBatch)
-        seen.add(edit.examples)
-    assert seen == {1, 2, 3}, "so many tiles that compiling takes long are not drawn, nor sizes of as many"
+        seen.add((edit.examples, edit.loop))
+    every = {(size, loop) for size in (1, 2, 3) for loop in (False, True)}
+    assert seen == every, "so many tiles that compiling takes long are not drawn, nor sizes of as many"
 
 
 def test_sizes_give_few_tiles() -> None:
@@ -196,9 +224,11 @@ LAYERS = (
 )
 
 
-@given(st.lists(st.integers(0, len(LAYERS) - 1), min_size=1, max_size=6), st.integers(1, 5))
+@given(st.lists(st.integers(0, len(LAYERS) - 1), min_size=1, max_size=6), st.integers(1, 5), st.booleans())
 @settings(max_examples=40)
-def test_any_layers_one_after_the_other_give_the_same_in_tiles(layers: list[int], examples: int) -> None:
+def test_any_layers_one_after_the_other_give_the_same_in_tiles(
+    layers: list[int], examples: int, loop: bool
+) -> None:
     lines = [LAYERS[layer].format(a=f"v{i}", b=f"v{i + 1}") for i, layer in enumerate(layers)]
     program = program_from(
         "func.func public @main(%x: tensor<6x4xf32>, %w: tensor<4x4xf32>, %row: tensor<4xf32>)"
@@ -210,4 +240,4 @@ def test_any_layers_one_after_the_other_give_the_same_in_tiles(layers: list[int]
         + "\n".join(lines)
         + f"\nreturn %v{len(layers)} : tensor<6x4xf32>\n}}"
     )
-    assert same(results(program, TileBatch(examples)), results(program))
+    assert same(results(program, TileBatch(examples, loop)), results(program))

@@ -36,7 +36,7 @@ PLACES = ("op", "a", "b", "before", "user")
 
 SCHEMA = FeatureSchema(
     "hlo/patch",
-    2,
+    3,
     (
         *OF_PATCH,
         *[f"times {kind}" for kind in EDITS],
@@ -104,7 +104,7 @@ def _of_patch(original: Original, candidate: Candidate, draft: Draft) -> list[fl
         layers.update(original.column(uid) for uid in uids)
     return [
         len(candidate.steps),
-        log2(draft.examples or 1),
+        log2(draft.tiles.examples if draft.tiles else 1),
         len(layers),
         *[edits[kind] for kind in EDITS],
         *[touched[kind] for kind in GROUPS],

@@ -20,7 +20,7 @@ from planish.hlo.edits import EDITS, Draft, Edit, TileBatch, propose
 from planish.hlo.patch import extended, original, replay
 from planish.hlo.patch_features import SCHEMA, Original, patch_features
 from planish.hlo.program import Program
-from planish.hlo.structure import combined, structural
+from planish.hlo.structure import Structure
 from planish.hlo.wanted import Wants, wanted
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class PatchSpace:
         """Draw an edit that the structure suggests; None where it is another's turn, or it is of no use."""
         if self._kinds or rng.random() >= SUGGESTED:
             return None
-        left = [edit for edit in self._suggested if edit not in candidate.steps]
+        left = [edit for edit in self._structure.edits() if edit not in candidate.steps]
         if not left:
             return None
         edit, parent = left[int(rng.integers(len(left)))], self.draft(candidate)
@@ -116,20 +116,13 @@ class PatchSpace:
         return edit, draft
 
     @cached_property
-    def _suggested(self) -> Sequence[Edit]:
-        return structural(self.draft(self.start()), self._kinds)
+    def _structure(self) -> Structure:
+        return Structure(self.draft(self.start()), self._kinds)
 
     def seeds(self, context: SearchContext = UNTAUGHT) -> Sequence[Candidate]:
-        """List what a module's structure suggests, of the kinds that mutation draws from.
-
-        Tiles alone come first, then what is combined with them, then all other edits alone.
-        """
+        """List what a module's structure suggests, exact edits first; of the kinds asked for alone."""
         del context
-        together = () if self._kinds else combined(self.draft(self.start()))
-        tiles = [edit for edit in self._suggested if isinstance(edit, TileBatch)]
-        others = [edit for edit in self._suggested if not isinstance(edit, TileBatch)]
-        ordered = (*((edit,) for edit in tiles), *together, *((edit,) for edit in others))
-        patches = dict.fromkeys(Candidate(tuple(edits)) for edits in ordered)
+        patches = dict.fromkeys(Candidate(tuple(edits)) for edits in self._structure.patches())
         return [candidate for candidate in patches if self._is_valid(candidate)]
 
     def focused(self, candidates: Sequence[Candidate]) -> PatchSpace:

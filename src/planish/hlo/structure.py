@@ -1,14 +1,22 @@
-"""Edits that the structure of a module suggests: its batch in tiles, each block left out, fewer pixels.
-
-Of a step of training also a larger learning rate.
-"""
+"""What the structure of a module suggests: exact edits, blocks left out, fewer pixels, narrower numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from planish.core import ScheduleError
-from planish.hlo.edits import Draft, Edit, Shrink, TileBatch, shrinks
+from planish.hlo.edits import (
+    Draft,
+    Edit,
+    Lower,
+    Narrow,
+    Shrink,
+    TileBatch,
+    applied,
+    lowerings,
+    narrowable,
+    shrinks,
+)
 from planish.hlo.learning_rates import larger_steps
 from planish.hlo.network_blocks import blocks
 
@@ -16,7 +24,7 @@ TILES = (2, 5, 10, 20)
 """Numbers of tiles; what lies between is for mutations."""
 
 BLOCKS = 20
-"""Those that compute most, alone."""
+"""Those that compute most."""
 
 TOGETHER = 10
 """The number of tiles that is combined with other edits."""
@@ -25,38 +33,80 @@ CROPS = 1
 """Those that cut least, to be combined with each block left out."""
 
 
-def structural(draft: Draft, kinds: Sequence[str] = ()) -> list[Edit]:
-    """List the edits that are worth a measurement each, whatever a search finds.
+class Structure:
+    """What is worth a measurement, whatever a search finds.
 
     Args:
         draft: the unchanged module.
         kinds: names of the edits that may be made; all when empty.
     """
-    tiles = _tiles(draft) if not kinds or "TileBatch" in kinds else []
-    # Those who draw the paper's edits alone draw them as the paper does.
-    if kinds:
-        return [*tiles, *(cropped(draft) if "Shrink" in kinds else ())]
-    return [*tiles, *(block.bypass for block in blocks(draft)[:BLOCKS]), *cropped(draft)]
 
+    def __init__(self, draft: Draft, kinds: Sequence[str] = ()) -> None:
+        self._draft, self._kinds = draft, kinds
+        self._tiles = _tiles(draft) if self._may("TileBatch") else []
+        self._lowered = _preferred(draft) if self._may("Lower") else []
+        self._crops = cropped(draft) if self._may("Shrink") else []
+        # Those who draw the paper's edits alone draw them as the paper does.
+        self._bypasses = [] if kinds else [block.bypass for block in blocks(draft)[:BLOCKS]]
+        self._rates = [] if kinds else list(larger_steps(draft))
 
-def combined(draft: Draft) -> Iterator[Sequence[Edit]]:
-    """List patches of what is worth most together: few pixels cut off, a block left out, and tiles.
+    def _may(self, kind: str) -> bool:
+        return not self._kinds or kind in self._kinds
 
-    Of those none stands in another's way, and each saves a part of what the others leave. So they are worth a
-    measurement before chance puts them together. A larger learning rate of all parameters comes first.
-    """
-    yield from larger_steps(draft)
-    tiles = [tile for tile in _tiles(draft) if tile.examples == -(-draft.batch() // TOGETHER)]
-    for crop in cropped(draft)[:CROPS]:
-        if tiles:
-            yield *tiles, crop
-        for block in blocks(draft)[:BLOCKS]:
-            yield *tiles, block.bypass, crop
+    def edits(self) -> list[Edit]:
+        """List all edits, each of which may be added to a patch."""
+        return [*self._tiles, *self._lowered, *self._bypasses, *self._crops]
+
+    def patches(self) -> Iterator[Sequence[Edit]]:
+        """List patches: larger learning rates, exact edits, then one approximate edit with these, then two.
+
+        None of the edits stands in another's way, and each saves a part of what the others leave. So they are
+        worth a measurement before chance puts them together. What is approximate comes alone, too, where
+        nothing exact is known.
+        """
+        yield from self._rates
+        yield from self._exact()
+        base = self._base()
+        narrow = self._narrowed(base)
+        approximate = [*narrow, *self._crops, *self._bypasses]
+        yield from ([*base, edit] for edit in approximate)
+        for edit in narrow or self._crops[:CROPS]:
+            yield from ([*base, edit, other] for other in (*self._crops, *self._bypasses) if other != edit)
+        for crop in self._crops[:CROPS] if narrow else ():
+            yield from ([*base, *narrow, crop, block] for block in self._bypasses)
+
+    def _exact(self) -> Iterator[Sequence[Edit]]:
+        yield from ([tile] for tile in self._tiles)
+        if self._lowered:
+            yield self._lowered
+            yield from ([*self._lowered, tile] for tile in self._tiles if tile.loop)
+
+    def _base(self) -> list[Edit]:
+        """Give the exact edits that others are combined with."""
+        size = -(-self._draft.batch() // TOGETHER) if self._tiles else 0
+        return [*self._lowered, *(tile for tile in self._tiles if tile == TileBatch(size, loop=True))]
+
+    def _narrowed(self, base: Sequence[Edit]) -> list[Narrow]:
+        if not self._may("Narrow"):
+            return []
+        draft = self._draft
+        for edit in base:
+            draft = applied(draft, edit)
+        found = narrowable(draft)
+        return [Narrow(found)] if found else []
 
 
 def cropped(draft: Draft) -> list[Shrink]:
     """List crops of the pictures that a function is given, those that cut least first."""
     return [edit for edit in shrinks(draft) if edit.value.startswith("arg") and edit.stride == 1]
+
+
+def _preferred(draft: Draft) -> list[Lower]:
+    """List one form of each convolution."""
+    found: dict[str, Lower] = {}
+    for edit in lowerings(draft):
+        found.setdefault(edit.op, edit)
+    return list(found.values())
 
 
 def _tiles(draft: Draft) -> list[TileBatch]:
@@ -65,4 +115,4 @@ def _tiles(draft: Draft) -> list[TileBatch]:
     except ScheduleError:
         return []
     sizes = {-(-batch // tiles): None for tiles in TILES}
-    return [TileBatch(size) for size in sizes if size < batch]
+    return [TileBatch(size, loop) for loop in (False, True) for size in sizes if size < batch]

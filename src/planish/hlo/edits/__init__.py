@@ -3,8 +3,10 @@
 from planish.hlo.edits.changing import ReplaceConstant, ReplaceOperand, ScaleConstant, SetAttribute
 from planish.hlo.edits.edit import Edit
 from planish.hlo.edits.exclusions import fixed_operations
+from planish.hlo.edits.lower import Lower, lowerings
 from planish.hlo.edits.mirror import Fact
 from planish.hlo.edits.module_draft import Draft
+from planish.hlo.edits.narrow import Narrow, narrowable
 from planish.hlo.edits.operation_edits import CopyOp, DeleteOp, MoveOp, SwapOps
 from planish.hlo.edits.propose import EXACT, applied, propose
 from planish.hlo.edits.shrink import Shrink, shrinks
@@ -19,7 +21,9 @@ __all__ = [
     "Draft",
     "Edit",
     "Fact",
+    "Lower",
     "MoveOp",
+    "Narrow",
     "ReplaceConstant",
     "ReplaceOperand",
     "ScaleConstant",
@@ -29,6 +33,8 @@ __all__ = [
     "TileBatch",
     "applied",
     "fixed_operations",
+    "lowerings",
+    "narrowable",
     "propose",
     "shrinks",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from planish.core import ScheduleError
 from planish.hlo.ir import TensorType, ir, tensor_type, uid_of
@@ -14,7 +14,7 @@ Types = tuple[TensorType | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What never changes about an operation.
+    """What hardly ever changes about an operation.
 
     Args:
         name: as "stablehlo.add".
@@ -100,6 +100,12 @@ class Mirror:
         order = self.blocks[self.fact(uid).block]
         order.remove(uid)
         order.insert(order.index(before), uid)
+
+    def retype(self, uid: str, index: int, type_: TensorType | None) -> None:
+        """Take in that an operand is of another type."""
+        fact = self.facts[uid]
+        operands = (*fact.operands[:index], type_, *fact.operands[index + 1 :])
+        self.facts[uid] = replace(fact, operands=operands)
 
     def remove(self, uid: str) -> None:
         """Take an operation out, and those inside it."""

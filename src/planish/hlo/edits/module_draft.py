@@ -26,7 +26,7 @@ from planish.hlo.ir import (
     walk,
 )
 from planish.hlo.shrinking import Smaller, shrunk
-from planish.hlo.tiling import batch_of, tiled
+from planish.hlo.tiling import Tiles, batch_of, tiled
 
 Source = tuple[str, Resize]
 """A value by name, and how it is resized."""
@@ -43,7 +43,7 @@ class Draft:
         fixed: operations that edits leave alone.
 
     Attributes:
-        examples: of a batch that are computed at a time, once all is edited; 0: all of them.
+        tiles: in which the batch is computed, once all is edited; None: as a whole.
         smaller: values, by name, whose pictures keep a part of their pixels, once all is edited.
     """
 
@@ -55,7 +55,7 @@ class Draft:
         """Copy the draft."""
         copy = Draft.__new__(Draft)
         copy._take(self.root, self.function, self.fixed, self.mirror.copy())
-        copy.examples, copy.smaller = self.examples, dict(self.smaller)
+        copy.tiles, copy.smaller = self.tiles, dict(self.smaller)
         return copy
 
     def _take(self, root: ir.Operation, function: str, fixed: frozenset[str], mirror: Mirror) -> None:
@@ -64,20 +64,20 @@ class Draft:
         self._body = dict(functions(self.root))[function].regions[0].blocks[0]
         self._live: frozenset[str] | None = None
         self._identity = ""
-        self.examples = 0
+        self.tiles: Tiles | None = None
         self.smaller: dict[str, Smaller] = {}
 
     def verify(self) -> None:
         """Raise ScheduleError where the module is not valid, or cannot be tiled or shrunk as it should be."""
         self._identity = ""
         _verify(self.root)
-        if self.examples or self.smaller:
+        if self.tiles or self.smaller:
             _verify(self.finished())
 
     def finished(self) -> ir.Operation:
         """Give the module that is run, not to be changed: the draft's own, or a new one."""
         root = self._shrunk() if self.smaller else self.root
-        return tiled(root, self.function, self.examples) if self.examples else root
+        return tiled(root, self.function, self.tiles) if self.tiles else root
 
     def _shrunk(self) -> ir.Operation:
         copy = self.clone()
@@ -93,7 +93,7 @@ class Draft:
     def identity(self) -> str:
         """Name what the verified module computes, and in what tiles."""
         if not self._identity:
-            tiles = f" in tiles of {self.examples}" if self.examples else ""
+            tiles = f" in {self.tiles}" if self.tiles else ""
             root = self._shrunk() if self.smaller else self.root
             self._identity = canonical_hash(root) + tiles
         return self._identity
@@ -164,7 +164,7 @@ class Draft:
 
         def created(op: ir.Operation) -> None:
             nonlocal count
-            self._insert(op, f"{mark}.{count}", before)
+            self.insert(op, f"{mark}.{count}", before)
             count += 1
 
         with ir.InsertionPoint(self.op(before)), ir.Location.unknown(self.root.context):
@@ -180,7 +180,7 @@ class Draft:
             clone = self.op(uid).clone().operation
         for op in walk(clone)[1:]:
             set_uid(op, f"{new}.{uid_of(op)}")
-        self._insert(clone, new, before)
+        self.insert(clone, new, before)
 
     def erase(self, uid: str) -> None:
         """Remove an operation; raises ScheduleError where its results are used."""
@@ -216,7 +216,13 @@ class Draft:
         operands[index] = value
         self._live = None
 
-    def _insert(self, op: ir.Operation, uid: str, before: str) -> None:
+    def retype_operand(self, uid: str, index: int, value: ir.Value[Any]) -> None:
+        """Let an operation use a value of another type, where the operation takes several."""
+        self.op(uid).operands[index] = value
+        self.mirror.retype(uid, index, tensor_type(value.type))
+        self._live = None
+
+    def insert(self, op: ir.Operation, uid: str, before: str) -> None:
         """Give a new operation, which stands before another already, its id."""
         if uid in self.mirror.facts:
             raise ScheduleError(f"there is an operation '{uid}' already", "A patch has each edit once.")

@@ -10,7 +10,9 @@ from planish.core import ScheduleError
 from planish.hlo.edits import exclusions
 from planish.hlo.edits.changing import ReplaceConstant, ReplaceOperand, ScaleConstant, SetAttribute
 from planish.hlo.edits.edit import Edit
+from planish.hlo.edits.lower import Lower, lowerings
 from planish.hlo.edits.module_draft import Draft
+from planish.hlo.edits.narrow import Narrow, narrowable
 from planish.hlo.edits.operation_edits import CopyOp, DeleteOp, MoveOp, SwapOps
 from planish.hlo.edits.other_attributes import CHANGEABLE, other_attributes
 from planish.hlo.edits.other_constants import can_scale, splat_value
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
 TRIES = 200
 SCALE_LIMIT = 32.0
+ONE_ALONE = 0.5
+"""How often one product is narrowed, and not all."""
+
 PLAIN_VALUES = (0.0, 1.0, -1.0, 0.5, 2.0)
 
 
@@ -164,12 +169,23 @@ def _replace_constant(draft: Draft, rng: Generator) -> ReplaceConstant:
 
 
 def _tile_batch(draft: Draft, rng: Generator) -> TileBatch:
-    found = sizes(draft.batch())
-    return TileBatch(pick([size for size in found if size != draft.examples], rng))
+    loop = bool(rng.integers(2))
+    now = draft.tiles.examples if draft.tiles and draft.tiles.loop == loop else 0
+    return TileBatch(pick([size for size in sizes(draft.batch()) if size != now], rng), loop)
+
+
+def _lower(draft: Draft, rng: Generator) -> Lower:
+    return pick(lowerings(draft), rng)
 
 
 def _shrink(draft: Draft, rng: Generator) -> Shrink:
     return pick(shrinks(draft), rng)
+
+
+def _narrow(draft: Draft, rng: Generator) -> Narrow:
+    """Draw one product, or all of them."""
+    found = narrowable(draft)
+    return Narrow((pick(found, rng),) if rng.random() < ONE_ALONE else found)
 
 
 PROPOSALS: Mapping[str, Callable[[Draft, Generator], Edit]] = {
@@ -183,7 +199,9 @@ PROPOSALS: Mapping[str, Callable[[Draft, Generator], Edit]] = {
     "ScaleConstant": _scale_constant,
     "ReplaceConstant": _replace_constant,
     "TileBatch": _tile_batch,
+    "Lower": _lower,
     "Shrink": _shrink,
+    "Narrow": _narrow,
 }
 """Name of an edit, or of a way to draw one, to what draws it; they raise ScheduleError where they find none.
 
@@ -192,7 +210,7 @@ which a trained network often bears.
 """
 
 
-EXACT = ("TileBatch",)
+EXACT = ("TileBatch", "Lower")
 """Those of them that leave the answer as it is, to rounding."""
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from planish.core import ScheduleError
 from planish.hlo.edits.edit import Edit
 from planish.hlo.edits.module_draft import Draft
+from planish.hlo.tiling import Tiles
 
 TILES_MOST = 25
 """They are written out: compiling takes longer with each."""
@@ -22,14 +23,16 @@ class TileBatch(Edit):
 
     Args:
         examples: of one tile.
+        loop: whether the tiles are a loop; else they are written out.
     """
 
     examples: int
+    loop: bool = False
 
     def apply(self, draft: Draft) -> None:
         if self.examples < 1:
             raise ScheduleError(f"a tile has no {self.examples} examples", "Take 1 or more.")
-        draft.examples = self.examples
+        draft.tiles = Tiles(self.examples, self.loop)
 
 
 def sizes(batch: int) -> list[int]:

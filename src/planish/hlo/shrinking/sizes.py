@@ -77,6 +77,15 @@ def _reduced(op: ir.Operation, old: Sequence[Shape]) -> Shape:
     return tuple(size for axis, size in enumerate(shape_of(op.operands[0])) if axis not in gone)
 
 
+def _joined(op: ir.Operation, old: Sequence[Shape]) -> Shape:
+    axis = ir.IntegerAttr(op.attributes["dimension"]).value
+    shapes = [shape_of(value) for value in op.operands]
+    others = {(*shape[:axis], *shape[axis + 1 :]) for shape in shapes}
+    if len(others) != 1 or any(now[axis] != was[axis] for now, was in zip(shapes, old, strict=True)):
+        raise ScheduleError("what is joined has fewer pixels in part", "Such a module keeps its resolution.")
+    return (*shapes[0][:axis], sum(shape[axis] for shape in shapes), *shapes[0][axis + 1 :])
+
+
 def _convolved(op: ir.Operation, old: Sequence[Shape]) -> Shape:
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     result, now, kernel = list(shape_of(op.results[0])), *map(shape_of, op.operands)
@@ -132,6 +141,7 @@ _RULES: Mapping[str, Callable[[Any, Sequence[Shape]], Shape]] = {
     "stablehlo.pad": _padded,
     "stablehlo.transpose": _transposed,
     "stablehlo.reduce": _reduced,
+    "stablehlo.concatenate": _joined,
     "stablehlo.convolution": _convolved,
     "stablehlo.dot_general": _multiplied,
 }

@@ -9,20 +9,38 @@ from planish.hlo.tiling.axes import Axes, integers, type_of
 from planish.hlo.tiling.batch_axes import FunctionBatch, Value
 
 
+def at(first: Value, axis: int, dimensions: int) -> list[Value]:
+    """Give the indices of what begins at `first` along one dimension, and at 0 along the others."""
+    return [first if place == axis else whole_number(0) for place in range(dimensions)]
+
+
+def whole_number(value: int) -> Value:
+    """Make a constant scalar of 32 bits."""
+    type_ = ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
+    number = ir.IntegerAttr.get(type_.element_type, value)
+    return stablehlo.ConstantOp(ir.DenseElementsAttr.get_splat(type_, number)).result
+
+
 class Tile:
     """Some examples of a batch, as far as they are computed; it writes at the current insertion point.
 
     Args:
         batch: of which they are.
-        first: the number of the first one.
+        first: the number of the first one; a scalar of 32 bits where it is known only when the module runs.
         examples: how many they are.
     """
 
-    def __init__(self, batch: FunctionBatch, first: int, examples: int) -> None:
+    def __init__(self, batch: FunctionBatch, first: int | Value, examples: int) -> None:
         self._batch, self._first, self._examples = batch, first, examples
         self._parts: dict[tuple[Value, int], Value] = {}
 
-    def compute(self, op: ir.Operation, axes: Axes) -> None:
+    def computed(self) -> Tile:
+        """Compute all that depends on the batch."""
+        for op, axes in zip(self._batch.operations, self._batch.operands, strict=True):
+            self._compute(op, axes)
+        return self
+
+    def _compute(self, op: ir.Operation, axes: Axes) -> None:
         """Compute an operation for these examples.
 
         Args:
@@ -65,9 +83,16 @@ class Tile:
                 return stablehlo.ConstantOp(
                     ir.DenseElementsAttr.get_splat(shaped, splat.get_splat_value())
                 ).result
-        starts, limits = [0] * len(type_.shape), list(type_.shape)
-        starts[axis], limits[axis] = self._first, self._first + self._examples
-        return stablehlo.SliceOp(value, starts, limits, [1] * len(starts)).result
+        return self._taken(value, axis, type_)
+
+    def _taken(self, value: Value, axis: int, type_: TensorType) -> Value:
+        """Take these examples out of a value."""
+        if isinstance(self._first, int):
+            starts, limits = [0] * len(type_.shape), list(type_.shape)
+            starts[axis], limits[axis] = self._first, self._first + self._examples
+            return stablehlo.SliceOp(value, starts, limits, [1] * len(starts)).result
+        places = at(self._first, axis, len(type_.shape))
+        return stablehlo.DynamicSliceOp(value, places, type_.shape).result
 
     def _cut(self, type_: TensorType, axis: int) -> TensorType:
         shape = (*type_.shape[:axis], self._examples, *type_.shape[axis + 1 :])
