@@ -1,11 +1,12 @@
-"""Repeat what was found of MobileNet, by jaxlib alone: the times in turns, and the right answers of CIFAR-10's test.
+"""Repeat what was found of MobileNet, by jaxlib alone: times in turns, right answers of CIFAR-10's test.
 
     planish export RUN out/ --pick 2
-    python experiments/gevo_ml/repeat.py out/main.mlir [MORE.mlir ...] --data FOLDER_WITH_CIFAR10 [--rounds 15]
+    python experiments/gevo_ml/repeat.py out/main.mlir [MORE.mlir ...] --data FOLDER_WITH_CIFAR10
 
-Knows nothing of planish. Each module is compiled by XLA for one core and answers for all 10,000 test images; then all
-take turns with the unchanged one, for one batch each. A ratio is the median of the rounds' ratios of processor time,
-with the quartiles; what a module loses is told with its standard error, by the images that only one of both gets right.
+Knows nothing of planish. Each module is compiled by XLA for one core and answers for all 10,000 test images;
+then all take turns with the unchanged one, for one batch each. A ratio is the median of the rounds' ratios of
+processor time, with the quartiles; what a module loses is told with its standard error, by the images that
+only one of both gets right.
 """
 
 from __future__ import annotations
@@ -31,12 +32,13 @@ from numpy.typing import NDArray
 from PIL import Image
 
 HERE = Path(__file__).parents[2] / "examples" / "hlo"
-MEAN, DEVIATION = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
+MEAN = np.array([0.4914, 0.4822, 0.4465], np.float32)
+DEVIATION = np.array([0.2470, 0.2435, 0.2616], np.float32)
 BATCH = 100
 
 
 def weights(path: Path) -> list[NDArray[np.float32]]:
-    """Read a safetensors file of float32; the arrays by the order of their names, as the module takes them."""
+    """Read a safetensors file of float32: the arrays by the order of their names, as a module takes them."""
     content = path.read_bytes()
     (length,) = struct.unpack("<Q", content[:8])
     header: Mapping[str, Any] = json.loads(content[8 : 8 + length])
@@ -49,14 +51,14 @@ def weights(path: Path) -> list[NDArray[np.float32]]:
 
 
 def test_images(folder: Path) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Read `test.tar` (CLASS/NUMBER.jpg), normalised, and the labels: the classes by the order of their names."""
+    """Read `test.tar` (CLASS/NUMBER.jpg), normalised, and the labels: classes by the order of their names."""
     with tarfile.open(folder / "test.tar") as content:
         members = sorted((m for m in content.getmembers() if m.isfile()), key=lambda m: m.name)
         files = [content.extractfile(member) for member in members]
         images = [np.asarray(Image.open(io.BytesIO(file.read())).convert("RGB")) for file in files if file]
     classes = [Path(member.name).parent.name for member in members]
     numbers = {name: number for number, name in enumerate(sorted(set(classes)))}
-    pixels = (np.stack(images) / np.float32(255) - np.float32(MEAN)) / np.float32(DEVIATION)
+    pixels = (np.stack(images) / np.float32(255) - MEAN) / DEVIATION
     return pixels.astype(np.float32), np.array([numbers[name] for name in classes])
 
 

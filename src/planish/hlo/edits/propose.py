@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 TRIES = 200
 SCALE_LIMIT = 32.0
-ONE_ALONE = 0.5
-"""How often one product is narrowed, and not all."""
-
 PLAIN_VALUES = (0.0, 1.0, -1.0, 0.5, 2.0)
 
 
@@ -183,9 +180,10 @@ def _shrink(draft: Draft, rng: Generator) -> Shrink:
 
 
 def _narrow(draft: Draft, rng: Generator) -> Narrow:
-    """Draw one product, or all of them."""
-    found = narrowable(draft)
-    return Narrow((pick(found, rng),) if rng.random() < ONE_ALONE else found)
+    """Draw some products: any share of them is as likely as another."""
+    found, share = narrowable(draft), rng.random()
+    kept = tuple(uid for uid in found if rng.random() < share)
+    return Narrow(kept or (pick(found, rng),))
 
 
 PROPOSALS: Mapping[str, Callable[[Draft, Generator], Edit]] = {
