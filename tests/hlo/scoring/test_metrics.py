@@ -106,6 +106,15 @@ def test_a_function_of_the_user(tmp_path: Path) -> None:
         metric("worst")
 
 
+def test_a_function_of_the_user_may_change_what_it_is_given(tmp_path: Path) -> None:
+    code = tmp_path / "mine.py"
+    code.write_text("def spoil(answers, targets):\n    targets[0][...] = 0\n    return 1\n")
+    targets = [np.ones(3)]
+    found = metric_of(with_metric(Workload(inputs=Inputs()), f"{code}:spoil"))
+    assert found([np.zeros(3)], targets) == 1
+    assert targets[0].tolist() == [1, 1, 1], "other candidates are scored by them"
+
+
 @pytest.mark.parametrize(
     ("metric", "answers", "targets", "said"),
     [

@@ -171,7 +171,8 @@ def _own(file: File, name: str) -> Callable[..., object]:
 
 def _by_own(function: Callable[..., object], name: str, answers: Arrays, targets: Arrays) -> float:
     try:
-        value = function(list(answers), list(targets))
+        # Copies: the targets score other candidates too, whatever the function does with them.
+        value = function(list(answers), [target.copy() for target in targets])
         number = float(value)  # type: ignore[arg-type]
     except Exception as error:
         first = str(error).partition("\n")[0]
