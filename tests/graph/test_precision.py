@@ -17,7 +17,7 @@ from planish.graph.level import GraphLevel
 from planish.graph.passes import Rewrite, Selection, passes_of_kind
 from planish.graph.program import program_from
 from planish.graph.rewriting import RewriteError, apply_pass, node_counts
-from planish.graph.running import Tolerance, difference, similarity, tolerance
+from planish.graph.running import Tolerance, accuracy, difference, make_feeds, similarity, tolerance
 from planish.measure import Timing
 
 ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=3, most=3)
@@ -64,6 +64,39 @@ def test_labels_tell_accuracy_where_there_are_some(tmp_path: Path) -> None:
     options = {"inputs": str(tmp_path / "in.npz"), "labels": str(tmp_path / "labels.npy")}
     (found,) = outcomes(make(tmp_path, "latency", "accuracy", **options), STATIC)
     assert found.values["accuracy"] in {0.0, 0.25, 0.5, 0.75, 1.0}
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        ([0] * 3, "there are 3 labels, and the model gives 4 answers"),
+        ([0] * 8, "there are 8 labels, and the model gives 4 answers"),
+        ([0, 1, 2, 5], "labels are up to 5, and the model tells 5 classes"),
+        ([-1] * 4, "labels are up to -1"),
+    ],
+)
+def test_labels_of_other_answers_are_one_clear_line(labels: list[int], said: str, tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", x=np.ones((4, 3, 8, 8), np.float32))
+    np.save(tmp_path / "labels.npy", np.array(labels))
+    options = {"inputs": str(tmp_path / "in.npz"), "labels": str(tmp_path / "labels.npy")}
+    with pytest.raises(PlanishError, match=said):
+        outcomes(make(tmp_path, "latency", "accuracy", **options), Candidate())
+
+
+def test_labels_below_0_are_left_out() -> None:
+    answers = [[np.array([[0.1, 0.9], [0.8, 0.2]])], [np.array([[0.3, 0.7], [0.6, 0.4]])]]
+    assert accuracy(np.array([1, 1, -1, 0]), answers) == pytest.approx(2 / 3)
+
+
+def test_fewer_rows_than_a_batch_are_told(tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", x=np.ones((1, 3, 8, 8), np.float32))
+    task = make(tmp_path, inputs=str(tmp_path / "in.npz"))
+    (port,) = task.program.inputs
+    wide = replace(task.program, inputs=(replace(port, shape=(2, *port.shape[1:])),))
+    with pytest.raises(
+        PlanishError, match=r"in\.npz' does not fill one batch of the model\. Give more rows\."
+    ):
+        make_feeds(wide, convolutions())
 
 
 def test_what_is_off_by_more_than_the_tolerance_is_a_wrong_answer(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, ProgramError, StageClock
 from planish.graph.counters import QUANTITIES, Meter
@@ -22,6 +22,8 @@ from planish.graph.running import (
     ModelSession,
     RefusedError,
     SessionSettings,
+    accuracy,
+    check_labels,
     difference,
     labelled,
     make_feeds,
@@ -39,10 +41,6 @@ from planish.isolation import Limits
 from planish.isolation.cage import FILE_BYTES, Cage
 from planish.isolation.scratch import shared_folder
 from planish.measure import Timing, Yardstick
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 TIMING = Timing(budget_s=0.15, block_s=1e-3, fewest=5, most=50, slow_factor=3.0)
 LAST_TIMING = Timing(budget_s=0.15, block_s=1e-3, fewest=5, most=50, slow_factor=math.inf)
@@ -103,7 +101,8 @@ class _Evaluator:
         notes: that there is no input but the user's.
 
     Raises:
-        ProgramError: the runtime does not take the model as it came, or its answers are not finite.
+        ProgramError: the runtime does not take the model as it came, its answers are not finite, or the
+            labels are of others.
     """
 
     def __init__(self, spec: GraphEvaluatorSpec) -> None:
@@ -113,7 +112,10 @@ class _Evaluator:
         self._workshop = RewriteCache(spec.program, Path(tempfile.mkdtemp()), shelf=spec.shelf)
         self._feeds = make_feeds(spec.program, self._workshop.original, further=not spec.remember)
         self._labels = labelled(spec.program)
-        self._compared = list(zip(self._feeds, _reference(spec, self._feeds), strict=True))
+        answers = _reference(spec, self._feeds)
+        if self._labels is not None:
+            check_labels(self._labels, answers)
+        self._compared = list(zip(self._feeds, answers, strict=True))
         self.notes: tuple[str, ...] = ()
         if spec.program.data is not None:
             self._compare_further()
@@ -217,7 +219,7 @@ class _Evaluator:
         }
         samples = {**self._timer.named(timed, self._program.batch), "compile_time": tuple(creations)}
         if self._labels is not None:
-            values[_ACCURACY] = self._accuracy(session, self._labels)
+            values[_ACCURACY] = accuracy(self._labels, [session.run(feed) for feed in self._feeds])
         elif _ACCURACY in wanted:
             values[_ACCURACY] = self._similarity(session)
         if "peak_memory" in wanted:
@@ -244,14 +246,6 @@ class _Evaluator:
         """Give how like the model's own outputs a candidate's are, on the average of the inputs."""
         found = [similarity(session.run(feed), expected) for feed, expected in self._compared]
         return statistics.fmean(found)
-
-    def _accuracy(self, session: ModelSession, labels: NDArray[np.int64]) -> float:
-        """Give the share of the labels that the largest number of the first output tells."""
-        import numpy as np
-
-        told = np.concatenate([session.run(feed)[0].argmax(-1).reshape(-1) for feed in self._feeds])
-        count = min(len(told), len(labels))
-        return float((told[:count] == labels[:count]).mean())
 
 
 def cage_of(program: GraphProgram, settings: SessionSettings, writes: Sequence[Path] = ()) -> Cage:

@@ -1,7 +1,8 @@
 """Running models by ONNX Runtime: sessions, inputs, and whether answers are right."""
 
 from planish.graph.running.answers import Tolerance, difference, not_finite, similarity, tolerance
-from planish.graph.running.feeds import Feed, labelled, make_feeds
+from planish.graph.running.feeds import Feed, make_feeds
+from planish.graph.running.labels import accuracy, check_labels, labelled
 from planish.graph.running.ort_session import (
     PROVIDERS,
     ModelSession,
@@ -18,6 +19,8 @@ __all__ = [
     "RefusedError",
     "SessionSettings",
     "Tolerance",
+    "accuracy",
+    "check_labels",
     "difference",
     "labelled",
     "make_feeds",

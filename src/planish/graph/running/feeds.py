@@ -42,29 +42,13 @@ def make_feeds(program: GraphProgram, model: ModelProto, *, further: bool = Fals
         ProgramError: the data does not fit the model.
     """
     if program.data is not None:
-        return _batches(program, _arrays(program.data.file))
+        return _batches(program, arrays_in(program.data.file))
     bounds = {port.name: _bound(model, port.name) for port in program.inputs}
     return [
         {port.name: _random(port, bounds[port.name], rng(_SEED, number, place))
          for place, port in enumerate(program.inputs)}
         for number in range(COUNT + FURTHER * further)
     ]  # fmt: skip
-
-
-def labelled(program: GraphProgram) -> NDArray[np.int64] | None:
-    """Give the labels of the user's inputs; None where there are none.
-
-    Raises:
-        ProgramError: there are none of the inputs, or the labels are not whole numbers.
-    """
-    if program.labels is None:
-        return None
-    if program.data is None:
-        raise ProgramError("there are labels, and no inputs", "Give both: --option inputs=FILE.npz.")
-    arrays = list(_arrays(program.labels.file).values())
-    if len(arrays) != 1 or arrays[0].dtype.kind not in "iu":
-        raise ProgramError(f"'{program.labels.path}' does not hold one array of whole numbers")
-    return arrays[0].reshape(-1).astype("int64")
 
 
 def _batches(program: GraphProgram, arrays: Mapping[str, NDArray[Any]]) -> list[Feed]:
@@ -84,6 +68,8 @@ def _batches(program: GraphProgram, arrays: Mapping[str, NDArray[Any]]) -> list[
             what = f"'{port.name}' of '{path}' is {array.dtype} {array.shape}; the model takes {port}"
             raise ProgramError(what, "Write it so.")
         counts.add(len(array) // (rows or 1) if port.shape else 1)
+    if not min(counts):
+        raise ProgramError(f"'{path}' does not fill one batch of the model", "Give more rows.")
     return [
         {port.name: _rows(arrays[port.name], port, number) for port in program.inputs}
         for number in range(min(counts))
@@ -97,7 +83,8 @@ def _rows(array: NDArray[Any], port: Port, number: int) -> NDArray[Any]:
     return array if rows is None else np.ascontiguousarray(array[number * rows : (number + 1) * rows])
 
 
-def _arrays(path: Path) -> Mapping[str, NDArray[Any]]:
+def arrays_in(path: Path) -> Mapping[str, NDArray[Any]]:
+    """Read the arrays of a file; raises ProgramError where it holds none."""
     import numpy as np
 
     try:
