@@ -129,6 +129,33 @@ def test_a_policy_over_pass_lists_is_trained_and_followed(planish: Planish, tmp_
         assert json.loads(found.out)["trials"] == trials
 
 
+def test_a_language_model_is_trained_told_what_came_of_its_list_and_followed(
+    planish: Planish, tmp_path: Path
+) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("tokenizers")
+    labels, file, store = tmp_path / "costs.npz", tmp_path / "text.safetensors", tmp_path / "store.db"
+    labelled(labels)
+    given = ("--level", "llvm", "--network", "decoder", "--corpus", SAMPLE, "--labels", labels)
+    size = ("--epochs", "1", "--width", "16", "--depth", "1", "--context", "2048", "--tasks", "counts")
+    said = planish("policy", "train", *given, *size, "-o", file)
+    assert said.code == 0, said.err
+    assert "greedy answers save" in said.err
+    more = tmp_path / "more.safetensors"
+    told = planish("policy", "train", *given, *size, "--feedback", "fast", "--first", file, "-o", more)
+    assert told.code == 0, told.err
+    assert load_policy(more).programs > load_policy(file).programs
+    known = ("--corpus", SAMPLE, "--labels", labels, "--split", "train", "--format", "json")
+    judged = json.loads(planish("policy", "evaluate", more, *known).out)
+    assert judged["programs"] == 12
+    assert judged["metrics"]["improvement of the labels"] > 0
+    used = ("--store", store, "--format", "json", "--finalists", "1", "--trials", "3")
+    found = planish("tune", CODE, "--searcher", "feedback", "--set", f"policy={more}", *used)
+    assert found.code == 0, found.err
+    assert 1 <= json.loads(found.out)["trials"] <= 3
+    assert "Name it: --first" in planish("policy", "train", *given, "--feedback", "fast", "-o", more).err
+
+
 def test_pass_lists_are_learnt_from_a_corpus_and_labels(planish: Planish, tmp_path: Path) -> None:
     file = tmp_path / "lists.safetensors"
     error = planish("policy", "train", "--level", "llvm", "-o", file).error

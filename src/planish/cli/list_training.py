@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import typer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
+    from planish.cli.text_training import TextSize
     from planish.learn.language import Lessons
     from planish.learn.language.training import Epoch
     from planish.learn.language.writing import Stand
@@ -43,7 +44,13 @@ class Size:
 
 
 def learnt_lists(
-    corpus: Path | None, labels: Sequence[Path], objective: str, path: Path, size: Size, *, writes: bool
+    corpus: Path | None,
+    labels: Sequence[Path],
+    objective: str,
+    path: Path,
+    size: Size,
+    network: str,
+    text: TextSize,
 ) -> SavedPolicy:
     """Train a policy over pass lists on functions of a corpus and what lists cost on them.
 
@@ -53,7 +60,9 @@ def learnt_lists(
         objective: what is to be made less.
         path: where the policy will go; the checkpoint lies beside it.
         size: how much is trained.
-        writes: whether it writes lists pass by pass, or chooses among those of the labels.
+        network: "reader" chooses among the lists of the labels, "writer" writes lists pass by pass, and
+            "decoder" reads and writes text.
+        text: what the last one is trained on.
 
     Raises:
         PlanishError: something is missing, or does not fit.
@@ -76,11 +85,18 @@ def learnt_lists(
     from planish.learn.cost import shipped_gate
     from planish.learn.labels import read_costs
 
-    lists = shipped_gate(objective).lists
-    lessons = read_list_lessons(corpus, [read_costs(file) for file in labels], objective, lists)
+    lists, tables = shipped_gate(objective).lists, [read_costs(file) for file in labels]
+    if network == "decoder":
+        from planish.cli.text_training import learnt_text
+        from planish.corpus.text_lessons import read_text_lessons
+
+        texts = read_text_lessons(corpus, tables, objective, lists, "train")
+        back = held_back(np.array([one.package for one in texts]))
+        return learnt_text(texts, back, objective, path, size, text)
+    lessons = read_list_lessons(corpus, tables, objective, lists)
     held = held_back(lessons.groups)
     typer.echo(f"{len(lessons):,} functions, {held.sum():,} of them tell when to stop", err=True)
-    return (_writer if writes else _reader)(lessons, held, path, size)
+    return (_writer if network == "writer" else _reader)(lessons, held, path, size)
 
 
 def _reader(lessons: Lessons, held: NDArray[np.bool_], path: Path, size: Size) -> SavedPolicy:

@@ -13,7 +13,11 @@ from planish.cli.policies import Name, path_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from planish.corpus.text_lessons import TextLesson
     from planish.learn.policy import SavedPolicy
+
+ANSWERED = 200
+"""Functions that a language model is asked about at most: an answer takes it a tenth of a second and more."""
 
 
 def evaluate(
@@ -33,14 +37,15 @@ def evaluate(
 ) -> None:
     """Tell what a policy's choices are worth, by what is known; programs it learnt from count too.
 
-    On the level llvm that is what its most probable lists save over -Oz, on functions of a corpus.
+    On the level llvm that is what its most probable lists save over -Oz, on functions of a corpus. Of a
+    language model, greedy lists are compiled, of up to 200 functions.
     On others it is how far the step that it prefers is behind the best one that the store knows.
     """
     from planish.cli.output import document, facts
     from planish.learn.policy import load_policy
 
     held = load_policy(path_of(policy))
-    lists = held.shape.kind in ("reader", "writer")
+    lists = held.shape.kind in ("reader", "writer", "decoder")
     programs, metrics = _by_labels(held, corpus, labels or [], split) if lists else _by_store(held, store)
     if form == "json":
         document({"policy": policy, "programs": programs, "metrics": dict(metrics)})
@@ -74,6 +79,7 @@ def _by_labels(
 ) -> tuple[int, Mapping[str, float]]:
     from planish.core import PlanishError
     from planish.corpus.policy_lessons import read_list_lessons
+    from planish.corpus.text_lessons import read_text_lessons
     from planish.learn.labels import read_costs
     from planish.learn.policy.judging import judge_lists
 
@@ -86,5 +92,24 @@ def _by_labels(
     lists = [tuple(text.split(",")) for text in policy.actions]
     if policy.shape.kind == "writer":  # lists that it can write, of those whose costs are known
         lists = [each for each in tables[0].columns.lists if {*each} <= {*policy.actions}]
+    if policy.shape.kind == "decoder":
+        return _by_answers(
+            policy, read_text_lessons(corpus, tables, objective, tables[0].columns.lists, split)
+        )
     lessons = read_list_lessons(corpus, tables, objective, lists, split)
     return len(lessons), judge_lists(policy, lessons)
+
+
+def _by_answers(policy: SavedPolicy, lessons: Sequence[TextLesson]) -> tuple[int, Mapping[str, float]]:
+    from planish.corpus.judged_answers import answers_of, judge_answers, summary
+    from planish.learn.language.decoder import DecoderShape
+    from planish.learn.language.tokenizer import Tokenizer
+
+    assert isinstance(policy.shape, DecoderShape)
+    some = lessons[:: max(1, len(lessons) // ANSWERED)][:ANSWERED]
+    answers = answers_of(policy.shape, policy.parameters, Tokenizer.read(policy.vocabulary), some, code=False)
+    found = summary(judge_answers(some, answers))
+    shares = {
+        name: value for name, value in found.items() if not name.startswith(("functions", "instructions"))
+    }
+    return len(some), shares

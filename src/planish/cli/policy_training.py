@@ -13,6 +13,7 @@ from planish.cli.complete import level_names
 from planish.cli.errors import writing
 from planish.cli.list_training import Size, learnt_lists
 from planish.cli.policies import told
+from planish.cli.text_training import Asked, Kind, TextSize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,7 @@ LevelName = Annotated[
     str, typer.Option("--level", metavar="LEVEL", help="Whose candidates.", autocompletion=level_names)
 ]
 Algorithm = Literal["imitation", "dqn", "ppo", "impala", "appo"]
-Network = Literal["attention", "mlp", "reader", "writer"]
+Network = Literal["attention", "mlp", "reader", "writer", "decoder"]
 HELD, MOST_HELD = 10, 20
 """Every tenth program is held back in training by reinforcement, up to so many: judging takes time."""
 
@@ -50,7 +51,7 @@ def train(
         typer.Option(
             "--network",
             help="imitation: sharing weights over loops, or not (mlp); llvm: choosing among lists (reader), "
-            "or writing them pass by pass (writer).",
+            "writing them pass by pass (writer), or a language model of IR (decoder).",
         ),
     ] = None,
     epochs: Annotated[int, typer.Option("--epochs", min=1, help="imitation: how often all is read.")] = 10,
@@ -83,6 +84,19 @@ def train(
         int, typer.Option("--width", min=16, help="llvm: of the network's layers; a multiple of 16.")
     ] = 64,
     depth: Annotated[int, typer.Option("--depth", min=1, help="llvm: layers that read, and that write.")] = 2,
+    context: Annotated[
+        int, typer.Option("--context", min=256, help="decoder: tokens of the longest text.")
+    ] = 1024,
+    tasks: Annotated[
+        Asked, typer.Option("--tasks", help="decoder: what is asked beside the list, as auxiliary tasks.")
+    ] = "all",
+    feedback: Annotated[
+        Kind | None,
+        typer.Option("--feedback", help="decoder: learn from feedback on --first's answers, too."),
+    ] = None,
+    first: Annotated[
+        Path | None, typer.Option("--first", metavar="FILE", help="decoder: a policy that it begins with.")
+    ] = None,
     seed: given.Seed = 0,
     form: given.Format = "text",
 ) -> None:
@@ -100,9 +114,12 @@ def train(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.with_name(path.name + ".part").touch()
     if level == "llvm":
-        _kind(network, level, "reader", "writer")
-        size = Size(epochs, seed, width, depth, device)
-        found = learnt_lists(corpus, labels or [], objective, path, size, writes=network == "writer")
+        _kind(network, level, "reader", "writer", "decoder")
+        size, text = (
+            Size(epochs, seed, width, depth, device),
+            TextSize(context, tasks, feedback, first),
+        )
+        found = learnt_lists(corpus, labels or [], objective, path, size, network or "reader", text)
     elif algorithm == "imitation":
         _kind(network, level, "mlp", "attention")
         found = _imitated(level, space, store, path, network or "mlp", epochs, seed)

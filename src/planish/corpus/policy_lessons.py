@@ -46,7 +46,7 @@ def read_list_lessons(
     backend = open_backend()
     known: dict[str, tuple[NDArray[np.float32], float]] = {}
     for table in tables:
-        known |= _labels(table, objective, lists, backend.version)
+        known |= labels_of(table, objective, lists, backend.version)
     rows, observed = list[Row](), list[NDArray[np.int16]]()
     for row in read_corpus(corpus, split):
         found = _observed(backend, row.ir) if row.identity in known else None
@@ -69,7 +69,7 @@ def read_list_lessons(
     )
 
 
-def _labels(
+def labels_of(
     table: CostTable, objective: str, lists: Sequence[tuple[str, ...]], llvm: str
 ) -> Mapping[str, tuple[NDArray[np.float32], float]]:
     """Give what each list saves on each function, as a share of what it costs after -Oz, and that cost."""

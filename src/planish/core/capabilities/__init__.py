@@ -13,6 +13,7 @@ from planish.core.capabilities.of_levels import (
     KnowsPrograms,
     SuitsObjectives,
 )
+from planish.core.capabilities.of_policies import CanReconsider
 from planish.core.capabilities.of_results import CanCall, HasFiles, KnowsMachine, ShowsWinners
 from planish.core.capabilities.of_searchers import CanRecall, HasModel
 from planish.core.capabilities.of_spaces import (
@@ -25,6 +26,7 @@ from planish.core.capabilities.of_spaces import (
     CanSeed,
     CanShrink,
     CanStep,
+    HasText,
 )
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
     "CanName",
     "CanObserve",
     "CanRecall",
+    "CanReconsider",
     "CanSample",
     "CanSeed",
     "CanShrink",
@@ -49,6 +52,7 @@ __all__ = [
     "HasModel",
     "HasNotes",
     "HasReview",
+    "HasText",
     "KnowsMachine",
     "KnowsPrograms",
     "ShowsWinners",

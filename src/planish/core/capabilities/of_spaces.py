@@ -188,3 +188,17 @@ class CanObserve(CanStep, Protocol):
     def observe(self, candidate: Candidate) -> NDArray[np.int64]:
         """Describe where a candidate stands; (rows, columns), always of the same shape, padded with zeros."""
         ...
+
+
+@runtime_checkable
+class HasText(CanObserve, Protocol):
+    """A space that knows the text of its program, for models of language.
+
+    Offered by the spaces of `llvm` alone: at other levels a program is one line, or no text at all. Used by
+    policies that read IR.
+    """
+
+    @property
+    def text(self) -> str:
+        """The program, as its level prints it."""
+        ...

@@ -1,5 +1,6 @@
 """Policies: what gives probabilities of the next step, how they are kept, and how they are learnt."""
 
+from planish.learn.policy.answering import AnsweringPolicy
 from planish.learn.policy.composed import ComposedPolicy
 from planish.learn.policy.listed import ListPolicy, policy_of
 from planish.learn.policy.named import AUTO, SEEDS, chances, policy_named
@@ -19,6 +20,7 @@ __all__ = [
     "AUTO",
     "KINDS",
     "SEEDS",
+    "AnsweringPolicy",
     "ComposedPolicy",
     "ListPolicy",
     "NetworkPolicy",

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from planish.core import Candidate, CanObserve, PlanishError, Policy, PolicyState, Space, Step
+from planish.learn.language.decoder import DecoderShape
 from planish.learn.language.network import HEADS, ReaderShape, expected
 from planish.learn.language.writer import WriterShape
+from planish.learn.policy.answering import AnsweringPolicy
 from planish.learn.policy.saved import SavedPolicy
 from planish.learn.policy.walking import NetworkPolicy
 from planish.learn.policy.written import WritingPolicy
@@ -70,7 +72,9 @@ class ListPolicy:
 
 
 def policy_of(saved: SavedPolicy) -> Policy:
-    """Make a policy of what was saved: one that walks, chooses among lists, or writes them."""
+    """Make a policy of what was saved: one that walks, chooses among lists, writes them, or answers."""
+    if isinstance(saved.shape, DecoderShape):
+        return AnsweringPolicy(saved)
     if isinstance(saved.shape, WriterShape):
         return WritingPolicy(saved)
     return ListPolicy(saved) if isinstance(saved.shape, ReaderShape) else NetworkPolicy(saved)

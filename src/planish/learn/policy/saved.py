@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from planish import __version__
 from planish.core import CanObserve, FeatureSchema, PlanishError
+from planish.learn.language.decoder import DecoderShape
 from planish.learn.language.network import ReaderShape
 from planish.learn.language.writer import WriterShape
 from planish.learn.policy.network import Shape
@@ -21,7 +22,7 @@ from planish.learn.policy.network import Shape
 FORMAT = 1
 HINT = "Train one: planish policy train --level LEVEL."
 SUFFIX = ".safetensors"
-AnyShape = Shape | ReaderShape | WriterShape
+AnyShape = Shape | ReaderShape | WriterShape | DecoderShape
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class SavedPolicy:
         metrics: what was found of it when it was trained: name to value.
         programs: how many it learnt from.
         version: planish's, that trained it.
+        vocabulary: of a language model, as `planish.learn.language.tokenizer.Tokenizer.to_json` writes it.
     """
 
     name: str
@@ -52,6 +54,7 @@ class SavedPolicy:
     metrics: Mapping[str, float]
     programs: int
     version: str = __version__
+    vocabulary: str = ""
 
     def fits(self, space: CanObserve) -> bool:
         """Whether it can walk a space: it observes the same, and knows its actions."""
@@ -92,6 +95,7 @@ def write_policy(policy: SavedPolicy, path: Path) -> None:
         "metrics": dict(policy.metrics),
         "programs": policy.programs,
         "version": policy.version,
+        "vocabulary": policy.vocabulary,
     }
     arrays = {name: np.ascontiguousarray(a, np.float16) for name, a in policy.parameters.items()}
     part = path.with_name(path.name + ".part")  # a full disk leaves the old one as it was
@@ -137,7 +141,7 @@ def _shape(told: dict[str, Any]) -> AnyShape:
         return ReaderShape(tuple(told.pop("sizes")), **told)
     if told["kind"] == "writer":
         return WriterShape(tuple(told.pop("sizes")), once=tuple(told.pop("once")), **told)
-    return Shape(**told)
+    return DecoderShape(**told) if told["kind"] == "decoder" else Shape(**told)
 
 
 def policies_folder() -> Path:

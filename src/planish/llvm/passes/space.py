@@ -162,6 +162,11 @@ class PassSpace:
             self._seen = observe_module(self._ir, self._small() if self._small else self._ir)
         return self._seen
 
+    @property
+    def text(self) -> str:
+        """The module that the lists are for; empty where it was not given."""
+        return self._ir
+
     def _holds(self, passes: Sequence[str]) -> bool:
         return len(passes) <= self.longest and self._weights.keys() >= set(passes)
 

@@ -1,0 +1,157 @@
+"""What a language model learns from: functions, the best known list of each, and what that makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from planish.core import PlanishError, rng
+from planish.corpus.compiled_lists import Passes, compile_lists
+from planish.corpus.corpus_reader import read_corpus
+from planish.corpus.policy_lessons import labels_of
+from planish.corpus.row import Row
+from planish.learn.labels import CostTable
+from planish.learn.language.prompts import (
+    ALL,
+    Answer,
+    Tasks,
+    answer_tokens,
+    question,
+    translated,
+    translation,
+)
+from planish.learn.language.samples import Sample
+from planish.learn.language.tokenizer import Tokenizer
+from planish.llvm.backend import open_backend
+from planish.llvm.passes import elements, oz_of
+
+LONGEST_START = 4
+"""Passes that partly optimise a function at most, before the one that is learnt (4.5.3)."""
+
+
+@dataclass(frozen=True)
+class TextLesson:
+    """A function.
+
+    Args:
+        identity: the hash of its IR.
+        package: where it is from.
+        ir: it.
+        answer: the best list that is known, what it makes of the function, and counts.
+        oz: instructions after -Oz.
+    """
+
+    identity: str
+    package: str
+    ir: str
+    answer: Answer
+    oz: int
+
+    @property
+    def improvable(self) -> bool:
+        """Whether the best list is better than -Oz."""
+        return self.answer.after is not None and self.answer.after < self.oz
+
+
+def read_text_lessons(
+    corpus: Path, tables: Sequence[CostTable], objective: str, lists: Sequence[Passes], split: str
+) -> list[TextLesson]:
+    """Read functions that have labels, and compile each with the best of its lists; else with -Oz.
+
+    Args:
+        corpus: the folder of a corpus, or a file of JSON lines.
+        tables: what lists cost on functions.
+        objective: what is made less.
+        lists: some of each table's.
+        split: of the packages to be read.
+
+    Raises:
+        PlanishError: there is no corpus, or the tables do not fit it.
+    """
+    backend = open_backend()
+    known: dict[str, tuple[np.ndarray, float]] = {}
+    for table in tables:
+        known |= labels_of(table, objective, lists, backend.version)
+    rows = [row for row in read_corpus(corpus, split) if row.identity in known]
+    if not rows:
+        what = f"the labels are of no function of {corpus}"
+        raise PlanishError(what, "planish corpus costs CORPUS FILE makes them.")
+    best = [best_list(known[row.identity][0], lists) for row in rows]
+    made = compile_lists(backend, [(row.ir, passes) for row, passes in zip(rows, best, strict=True)])
+    return [
+        TextLesson(
+            row.identity, row.package, row.ir,
+            Answer(passes, row.instructions, one.instructions, one.code), int(known[row.identity][1]),
+        )
+        for row, passes, one in zip(rows, best, made, strict=True)
+        if one is not None
+    ]  # fmt: skip
+
+
+def best_list(shares: np.ndarray, lists: Sequence[Passes]) -> Passes:
+    """Give the first of the lists that save most; -Oz's where none saves."""
+    oz = oz_of({*elements()})
+    assert oz is not None
+    return lists[int(shares.argmax())] if shares.max() > 0 else (oz,)
+
+
+def text_samples(
+    tokenizer: Tokenizer, lessons: Sequence[TextLesson], context: int, tasks: Tasks = ALL
+) -> list[Sample]:
+    """Write lessons as prompts and answers (figure 4.1); those that are too long are left out (4.3.1)."""
+    found = list[Sample]()
+    for lesson in lessons:
+        asked = question(tokenizer, lesson.ir)
+        whole = [*asked, *answer_tokens(tokenizer, lesson.answer, tasks)]
+        if len(whole) <= context:
+            found.append(Sample(np.array(whole, np.int32), len(asked)))
+    return found
+
+
+def single_pass_lessons(
+    rows: Sequence[Row], passes: Sequence[str], each: int, seed: int
+) -> Mapping[str, list[tuple[str, str]]]:
+    """Make what single passes are learnt from (4.5.3): for each, code before and after it.
+
+    Half of the functions are partly optimised before, by up to `LONGEST_START` passes drawn by chance.
+
+    Args:
+        rows: functions, drawn from by chance.
+        passes: that are learnt.
+        each: functions for each pass at most; those that it breaks are left out.
+        seed: of chance.
+    """
+    backend, found = open_backend(), dict[str, list[tuple[str, str]]]()
+    for number, name in enumerate(passes):
+        random = rng(seed, number)
+        drawn = [rows[place] for place in random.integers(len(rows), size=each).tolist()]
+        starts = [
+            tuple(random.choice(passes, int(random.integers(1, LONGEST_START, endpoint=True))).tolist())
+            if random.random() < 1 / 2
+            else ()
+            for _ in drawn
+        ]
+        jobs = [(row.ir, start) for row, start in zip(drawn, starts, strict=True)]
+        before = compile_lists(backend, jobs)
+        kept = [one.code for one in before if one is not None]
+        after = compile_lists(backend, [(code, (name,)) for code in kept])
+        pairs = [(code, one.code) for code, one in zip(kept, after, strict=True) if one is not None]
+        found[name] = list(dict.fromkeys(pairs))
+    return found
+
+
+def translation_samples(
+    tokenizer: Tokenizer, lessons: Mapping[str, Sequence[tuple[str, str]]], context: int
+) -> list[Sample]:
+    """Write single passes as prompts and answers (figure 4.20); those that are too long are left out."""
+    found = list[Sample]()
+    for name, pairs in lessons.items():
+        for before, after in pairs:
+            asked = translation(tokenizer, before, name)
+            whole = [*asked, *translated(tokenizer, after)]
+            if len(whole) <= context:
+                found.append(Sample(np.array(whole, np.int32), len(asked)))
+    return found

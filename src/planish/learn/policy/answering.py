@@ -1,0 +1,141 @@
+"""A language model as a policy: it reads the text of a program, and writes a list, a token for each step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.core import Candidate, HasText, PlanishError, PolicyState, Space, Step
+from planish.learn.language.decoder import DecoderShape, Memory, remembered
+from planish.learn.language.feedback import AGAIN, SURE, Feedback, feedback_tokens
+from planish.learn.language.generation import ROOM, continued, read_question
+from planish.learn.language.lexer import count_instructions
+from planish.learn.language.prompts import read_answer
+from planish.learn.language.tokenizer import Tokenizer
+from planish.learn.policy.saved import SavedPolicy
+
+
+@dataclass(frozen=True)
+class Page:
+    """What all answers for one program share.
+
+    Args:
+        text: of the program.
+        asked: what the prompt is remembered by.
+        steps: of each token that is a pass and that the space has.
+    """
+
+    text: str
+    asked: Memory
+    steps: Mapping[int, Step]
+
+    @cached_property
+    def tokens(self) -> Mapping[Step, int]:
+        """The token of each step."""
+        return {step: token for token, step in self.steps.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """Where an answer stands, after some passes of its list.
+
+    Args:
+        page: of its program.
+        candidate: the passes so far.
+        written: their tokens.
+        memory: what the prompt and they are remembered by.
+    """
+
+    page: Page
+    candidate: Candidate
+    written: tuple[int, ...]
+    memory: Memory
+
+
+class AnsweringPolicy:
+    """Writes lists as a language model answers; see `planish.learn.language.prompts`.
+
+    Args:
+        saved: the network, its vocabulary, and what it is for.
+    """
+
+    def __init__(self, saved: SavedPolicy) -> None:
+        assert isinstance(saved.shape, DecoderShape)
+        self._saved, self._shape = saved, saved.shape
+        self._tokenizer = Tokenizer.read(saved.vocabulary)
+        self._end = self._tokenizer.token("[end of list]")
+        self._ends = {self._tokenizer.token("[code]"), self._tokenizer.token("[end]")}
+        if self._tokenizer.size != self._shape.tokens:
+            what = f"the policy {saved.name} has {self._tokenizer.size:,} tokens, and its network"
+            raise PlanishError(f"{what} {self._shape.tokens:,}", "Train one: planish policy train.")
+
+    def begin(self, space: Space) -> Text:
+        """Read the program of a space; of a long one its beginning, with a `CutTextWarning`.
+
+        Raises:
+            PlanishError: the policy is for another space.
+        """
+        why = self._saved.unfit(space) if isinstance(space, HasText) else "reads programs as text"
+        if why or not isinstance(space, HasText):
+            raise PlanishError(f"the policy {self._saved.name} {why}", "planish policy lists others.")
+        known = {str(step): step for step in space.actions}
+        steps = {self._tokenizer.token(name): known[name] for name in self._tokenizer.passes if name in known}
+        _, asked = read_question(self._shape, self._saved.parameters, self._tokenizer, space.text)
+        return Text(Page(space.text, asked, steps), space.start(), (), asked)
+
+    def extend(self, state: PolicyState, step: Step) -> Text:
+        """Write a step."""
+        assert isinstance(state, Text)
+        token = state.page.tokens[step]
+        memory = remembered(self._shape, self._saved.parameters, [token], state.memory)
+        return Text(state.page, state.candidate.then(step), (*state.written, token), memory)
+
+    def log_probabilities(self, states: Sequence[PolicyState]) -> Sequence[Mapping[Step | None, float]]:
+        """Share the probability among passes and the list's end: what else the model would say is illegal."""
+        return [self._next(state) for state in states if isinstance(state, Text)]
+
+    def reconsider(self, state: PolicyState, cost: float | None) -> Text | None:
+        """Tell the model what came of its list, by fast feedback, and let it try again (thesis, figure 5.3).
+
+        Each feedback is of the last answer alone, so that the text stays short.
+
+        Args:
+            state: at the end of a list.
+            cost: instructions of what the list makes of the program; None where it failed.
+
+        Returns:
+            The state before the first pass of another list; None where the model says that it is sure, or
+            the context is full.
+        """
+        assert isinstance(state, Text)
+        answered, _ = continued(self._shape, self._saved.parameters, self._closed(state), self._ends, ROOM)
+        answer = read_answer(self._tokenizer, [*state.written, self._end, *answered])
+        before = count_instructions(state.page.text)
+        after = None if cost is None else int(cost)
+        found = Feedback(after is not None, before, answer.before, after, answer.after)
+        told = feedback_tokens(self._tokenizer, found, "fast")
+        said = [*state.written, self._end, *answered[:-1], *told]
+        if state.page.asked.length + len(said) + 1 + self._saved.steps >= self._shape.context:
+            return None
+        memory = remembered(self._shape, self._saved.parameters, said, state.page.asked)
+        sure, again = map(self._tokenizer.token, (SURE, AGAIN))
+        if memory.scores[sure] > memory.scores[again]:
+            return None
+        memory = remembered(self._shape, self._saved.parameters, [again], memory)
+        return replace(state, candidate=Candidate(), written=(), memory=memory)
+
+    def _closed(self, state: Text) -> Memory:
+        return remembered(self._shape, self._saved.parameters, [self._end], state.memory)
+
+    def _next(self, state: Text) -> Mapping[Step | None, float]:
+        page, legal = state.page, len(state.written) < self._saved.steps
+        tokens = [*(page.steps if legal else ()), *([self._end] if state.written else [])]
+        if not tokens:
+            return {None: 0.0}
+        kept: NDArray[np.float64] = state.memory.scores[tokens].astype(np.float64)
+        sure = (kept - np.logaddexp.reduce(kept)).tolist()
+        return {page.steps.get(token): value for token, value in zip(tokens, sure, strict=True)}

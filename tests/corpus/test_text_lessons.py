@@ -1,0 +1,142 @@
+"""What language models learn from, and what their answers are worth: with LLVM itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from planish.corpus import read_corpus
+from planish.corpus.compiled_lists import Compiled, compile_lists, reading_error
+from planish.corpus.feedback_lessons import feedback_on, feedback_samples, retry_prompt
+from planish.corpus.judged_answers import Judged, judge_answers, summary
+from planish.corpus.text_lessons import (
+    TextLesson,
+    best_list,
+    single_pass_lessons,
+    text_samples,
+    translation_samples,
+)
+from planish.learn.language.lexer import canonical
+from planish.learn.language.prompts import Answer, Tasks, read_answer
+from planish.learn.language.tokenizer import Tokenizer
+from planish.llvm.backend import open_backend
+from planish.llvm.passes import elements
+
+OZ = ("default<Oz>",)
+CODE = """define i32 @f(i32 %0) {
+%2 = alloca i32, align 4
+store i32 %0, ptr %2, align 4
+%3 = load i32, ptr %2, align 4
+%4 = add i32 %3, 0
+ret i32 %4
+}
+"""
+SMALL = "define i32 @f(i32 returned %0) {\nret i32 %0\n}\n"
+
+
+@cache
+def tokenizer() -> Tokenizer:
+    pytest.importorskip("tokenizers")
+    return Tokenizer.learnt([CODE], [*elements()])
+
+
+def lesson(**others: object) -> TextLesson:
+    return replace(TextLesson("1", "p", CODE, Answer(("sroa<modify-cfg>",), 5, 1, SMALL), 1), **others)  # type: ignore[arg-type]
+
+
+def test_lists_are_run_in_order_and_those_that_fail_are_none() -> None:
+    jobs = [(CODE, OZ), (CODE, ()), (CODE, ("no such pass",)), ("no code", OZ), (CODE, ("sroa<modify-cfg>",))]
+    found = compile_lists(open_backend(), jobs)
+    assert found[2] is None
+    assert found[3] is None
+    counts = [one.instructions for one in found if one]
+    assert counts == [1, 5, 2]
+    assert found[0] is not None
+    assert canonical(found[0].code) == canonical(SMALL)
+
+
+def test_code_that_models_write_is_read() -> None:
+    assert not reading_error(open_backend(), canonical(CODE))
+    assert "use of undefined value" in reading_error(open_backend(), CODE.replace("%3, 0", "%9, 0"))
+
+
+def test_the_best_list_is_the_first_that_saves_most() -> None:
+    import numpy as np
+
+    lists = [("gvn",), ("dce",), ("adce",)]
+    assert best_list(np.array([0.1, 0.3, 0.3]), lists) == ("dce",)
+    assert best_list(np.zeros(3), lists) == OZ
+
+
+def test_samples_are_prompts_and_answers_that_fit() -> None:
+    (sample,) = text_samples(tokenizer(), [lesson()], 512)
+    assert read_answer(tokenizer(), sample.tokens[sample.begin :].tolist()) == Answer(
+        ("sroa<modify-cfg>",), 5, 1, canonical(SMALL)
+    )
+    (without,) = text_samples(tokenizer(), [lesson()], 512, Tasks(False, False))
+    assert len(without.tokens) - without.begin == 3  # the pass, the list's end, the end
+    assert not text_samples(tokenizer(), [lesson()], len(sample.tokens) - 1)
+
+
+def test_answers_are_judged_by_compiling() -> None:
+    answers = [
+        Answer(OZ, 5, 1, canonical(SMALL)),
+        Answer(("sroa<modify-cfg>",), 4, 1, CODE.replace("%3, 0", "%9, 0")),
+        Answer(("no such pass",), None, None, None),
+    ]
+    judged = judge_answers([lesson()] * 3, answers)
+    assert [one.compiled.instructions if one.compiled else None for one in judged] == [1, 2, None]
+    assert [one.cost for one in judged] == [1, 2, 5]
+    assert [one.error for one in judged] == ["", "undefined value", ""]
+    assert judged[0].exact
+    assert judged[0].bleu == pytest.approx(1)
+    assert not judged[1].exact
+    found = summary(judged)
+    assert found["improvement"] == pytest.approx(1 - 8 / 3)
+    assert found["improvement with -Oz as backup"] == 0
+    assert found["functions regressed"] == 2
+    assert found["lists that fail"] == pytest.approx(1 / 3)
+    assert found["count before right"] == pytest.approx(1 / 3)
+    assert found["count after MAPE"] == pytest.approx((0 + 1 / 2) / 2)
+    assert found["code compiles"] == found["exact match"] == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("kind", ["short", "long", "fast"])
+def test_feedback_is_learnt_from_answers(kind: str) -> None:
+    wrong = Judged(lesson(), Answer(OZ, 5, 3, canonical(SMALL)), Compiled(1, SMALL), "", 1.0, exact=True)
+    right = replace(wrong, answer=replace(wrong.answer, after=1))
+    assert not feedback_on(wrong).sure
+    assert feedback_on(right).sure
+    samples = feedback_samples(tokenizer(), [wrong, right], 512, kind)  # type: ignore[arg-type]
+    for one, sample, verdict in zip(
+        (wrong, right), samples, ("Let me try again.", "I am sure!"), strict=True
+    ):
+        given, expected = sample.tokens[: sample.begin].tolist(), sample.tokens[sample.begin :].tolist()
+        assert given == retry_prompt(tokenizer(), one, kind)  # type: ignore[arg-type]
+        assert tokenizer().decode(expected[:1]) == verdict
+        assert read_answer(tokenizer(), expected[1:]).passes == ("sroa<modify-cfg>",)
+        text = tokenizer().decode(given)
+        assert ("[code]" in text) == (kind != "fast")
+        assert ("[bleu] 100" in text) == (kind != "fast")
+        assert text.count("ret i32") == {"fast": 1, "short": 2, "long": 3}[kind]
+
+
+def test_single_passes_are_learnt_from_what_llvm_makes() -> None:
+    rows = [row for row in read_corpus() if row.chars < 600][:20]
+    found = single_pass_lessons(rows, ("sroa<modify-cfg>", "instcombine<no-verify-fixpoint>"), 6, 0)
+    again = single_pass_lessons(rows, ("sroa<modify-cfg>", "instcombine<no-verify-fixpoint>"), 6, 0)
+    assert found == again
+    starts = {row.ir for row in rows}
+    for name, pairs in found.items():
+        assert 1 <= len(pairs) <= 6
+        for before, after in pairs:
+            (made,) = compile_lists(open_backend(), [(before, (name,))])
+            assert made is not None
+            assert made.code == after
+    every = [before for pairs in found.values() for before, _ in pairs]
+    assert any(before not in starts for before in every), "nothing was optimised before"
+    samples = translation_samples(tokenizer(), found, 4096)
+    assert len(samples) == len(every)
+    assert tokenizer().decode(samples[0].tokens[:2]).startswith("[pass] sroa<modify-cfg>")

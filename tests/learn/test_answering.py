@@ -1,0 +1,161 @@
+"""Language models as policies: what they write, and how they try again."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from learn.test_text import CODE, PASSES, chance, tokenizer
+from planish.core import Candidate, Objective, PlanishError, Trial
+from planish.core.outcome import Failed, Measured
+from planish.learn.language.decoder import DecoderShape, remembered
+from planish.learn.language.feedback import AGAIN, SURE, Feedback, feedback_tokens
+from planish.learn.language.generation import (
+    CutTextWarning,
+    continued,
+    log_probabilities,
+    read_question,
+)
+from planish.learn.language.prompts import question
+from planish.learn.policy import SavedPolicy, load_policy, policy_for, policy_of, write_policy
+from planish.learn.policy.answering import AnsweringPolicy
+from planish.llvm.features.instructions import instruction_schema
+from planish.llvm.passes import PassSpace, elements, passes_of
+from planish.search import make_searcher
+from planish.search.decoding import priority_samples
+
+OBJECTIVES = (Objective("instructions", ""),)
+
+
+def shape(context: int = 512) -> DecoderShape:
+    return DecoderShape(tokenizer().size, context, width=16, depth=1, heads=2)
+
+
+def made(seed: int = 0, context: int = 512) -> SavedPolicy:
+    """A language model of chance."""
+    about = "llvm", instruction_schema(), PASSES, 3, shape(context), chance(shape(context), seed), {}, 3
+    return SavedPolicy("chance", *about, vocabulary=tokenizer().to_json())
+
+
+def here(*texts: str, ir: str = CODE) -> PassSpace:
+    return PassSpace([elements()[text] for text in texts or (*PASSES, "dce")], ir=ir)
+
+
+def test_probabilities_are_the_networks_among_what_is_legal() -> None:
+    policy, learnt = made(), tokenizer()
+    answering, state = AnsweringPolicy(policy), AnsweringPolicy(policy).begin(here())
+    written, legal = list[str](), [*PASSES, "[end of list]"]
+    for step in ("gvn", "gvn", "adce", None):
+        (found,) = answering.log_probabilities([state])
+        assert sum(map(math.exp, found.values())) == pytest.approx(1)
+        tokens = [*question(learnt, CODE), *map(learnt.token, written)]
+        scores = remembered(policy.shape, policy.parameters, tokens).scores  # type: ignore[arg-type]
+        names = PASSES if not written else ("[end of list]",) if len(written) == 3 else legal
+        kept = np.array([scores[learnt.token(name)] for name in names], float)
+        expected = dict(zip(names, kept - np.logaddexp.reduce(kept), strict=True))
+        said = {"[end of list]" if each is None else str(each): value for each, value in found.items()}
+        assert said == pytest.approx(expected, abs=1e-4)
+        if step is not None:
+            written.append(step)
+            state = answering.extend(state, next(each for each in here().actions if str(each) == step))
+
+
+def test_samples_are_legal_each_once_and_end() -> None:
+    samples = [passes_of(one) for one in priority_samples(policy_of(made()), here())]
+    assert len(samples) == len(set(samples)) == 4 + 16 + 64
+    assert all({*each} <= {*PASSES} for each in samples)
+    assert len([*priority_samples(policy_of(made()), here("gvn", "adce", "dce"))]) == 2 + 4 + 8
+
+
+def test_it_is_kept_as_it_is_and_refused_where_it_does_not_fit(tmp_path: Path) -> None:
+    path = tmp_path / "policy-some.safetensors"
+    write_policy(made(), path)
+    assert replace(load_policy(path), parameters={}) == replace(made(), name="some", parameters={})
+    assert policy_for(here(), str(path)).shape == shape()
+    with pytest.raises(PlanishError, match="writes lists of steps that there are not here"):
+        policy_for(here("gvn"), str(path))
+    with pytest.raises(PlanishError, match="tokens, and its network"):
+        AnsweringPolicy(replace(made(), shape=replace(shape(), tokens=7)))
+
+
+def test_a_long_program_is_cut_at_its_end_and_that_is_said() -> None:
+    long, policy = made(context=160), made(context=160)
+    with pytest.warns(CutTextWarning, match="the model reads the first 64"):
+        tokens, memory = read_question(long.shape, policy.parameters, tokenizer(), CODE)  # type: ignore[arg-type]
+    assert memory.length == len(tokens) == 64
+    assert tokens[:-1] == question(tokenizer(), CODE)[:63]
+    assert tokens[-1] == tokenizer().token("[run]")
+
+
+def test_text_goes_on_by_the_most_probable_tokens() -> None:
+    policy, learnt = made(), tokenizer()
+    _, memory = read_question(shape(), policy.parameters, learnt, CODE)
+    tokens, _ = continued(shape(), policy.parameters, memory, frozenset(), 4)
+    given = question(learnt, CODE)
+    for place, token in enumerate(tokens):
+        assert remembered(shape(), policy.parameters, [*given, *tokens[:place]]).scores.argmax() == token
+    stopped, _ = continued(shape(), policy.parameters, memory, {tokens[1]}, 4)
+    assert stopped == tokens[: tokens.index(tokens[1]) + 1]
+    sure = log_probabilities(shape(), policy.parameters, tokens, memory)
+    assert all(-math.log(learnt.size) < each < 0 for each in sure)
+
+
+def test_it_is_told_what_came_of_its_list_by_fast_feedback() -> None:
+    policy, learnt = AnsweringPolicy(made()), tokenizer()
+    state = policy.begin(here())
+    state = policy.extend(state, next(one for one in here().actions if str(one) == "gvn"))
+    other = policy.reconsider(state, 5.0)
+    parameters = dict(made().parameters)
+    given = [*question(learnt, CODE), learnt.token("gvn"), learnt.token("[end of list]")]
+    before = remembered(shape(), parameters, given)
+    # A network of chance says no counts.
+    ends = {learnt.token("[code]"), learnt.token("[end]")}
+    answered, _ = continued(shape(), parameters, before, ends, 96)
+    told = feedback_tokens(learnt, Feedback(True, 6, None, 5, None), "fast")
+    memory = remembered(shape(), parameters, [*answered[:-1], *told], before)
+    sure = memory.scores[learnt.token(SURE)] > memory.scores[learnt.token(AGAIN)]
+    assert (other is None) == bool(sure)
+    if other is not None:
+        expected = remembered(shape(), parameters, [learnt.token(AGAIN)], memory)
+        np.testing.assert_allclose(other.memory.scores, expected.scores, rtol=1e-3, atol=1e-3)
+        assert other.candidate == Candidate()
+
+
+def test_the_searcher_tries_again_until_the_model_is_sure(tmp_path: Path) -> None:
+    path = tmp_path / "p.safetensors"
+    proposed = set[int]()
+    for seed in range(6):
+        write_policy(made(seed), path)
+        lists = [passes_of(one) for one in searched(path, tries=4)]
+        assert 1 <= len(lists) == len(set(lists)) <= 4
+        assert lists[0] == passes_of(next(islice(priority_samples(policy_of(made(seed)), here()), 1)))
+        assert searched(path, tries=1) == searched(path, tries=4)[:1]
+        proposed.add(len(lists))
+    assert len(proposed) > 1, "all networks of chance are as sure"
+
+
+def searched(path: Path, tries: int) -> list[Candidate]:
+    options = {"policy": str(path), "tries": tries}
+    searcher, found = make_searcher("feedback", here(), OBJECTIVES, 0, options), list[Candidate]()
+    while asked := searcher.ask(8):
+        found += asked
+        fails = len(found) == 2
+        outcome = Failed("transform", "refused") if fails else Measured({"instructions": 9.0 - len(found)})
+        searcher.tell([Trial(one, outcome) for one in asked])
+    return found
+
+
+def test_a_policy_that_cannot_be_told_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PlanishError, match="no policy that fits can be told"):
+        make_searcher("feedback", PassSpace([*elements().values()], ir=CODE), OBJECTIVES, 0)
+    from learn.test_writing import made as writer
+
+    path = tmp_path / "w.safetensors"
+    write_policy(writer(), path)
+    with pytest.raises(PlanishError, match="cannot be told what came of its list"):
+        make_searcher("feedback", here(), OBJECTIVES, 0, {"policy": str(path)})
