@@ -45,8 +45,8 @@ def drawn(tree: PrefixTree, samples: int, seed: int, reshape: Reshape) -> Iterat
     """
     generators = [rng(seed, place) for place in range(samples)]
 
-    def choose(place: int, chances: Floats) -> int:
-        return _place_of(float(generators[place].random()), chances.cumsum())
+    def choose(place: int, ends: Floats) -> int:
+        return _place_of(float(generators[place].random()), ends)
 
     yield from _together(tree, samples, choose, reshape)
 
@@ -67,10 +67,10 @@ def arithmetic(tree: PrefixTree, samples: int, seed: int, reshape: Reshape) -> I
     """
     codes = (np.arange(samples) / samples + rng(seed, 0).random()) % 1
 
-    def choose(place: int, chances: Floats) -> int:
-        ends = chances.cumsum()
+    def choose(place: int, ends: Floats) -> int:
         chosen = _place_of(codes[place], ends)
-        codes[place] = (codes[place] - (ends[chosen] - chances[chosen])) / chances[chosen]
+        begin = ends[chosen - 1] if chosen else 0.0
+        codes[place] = (codes[place] - begin) / (ends[chosen] - begin)
         return chosen
 
     yield from _together(tree, samples, choose, reshape)
@@ -82,9 +82,11 @@ def _together(
     """Take a step of every sample with one question, until all have ended."""
     nodes = [tree.root] * samples
     while going := [place for place, node in enumerate(nodes) if not node.ended]:
-        tree.open(nodes[place] for place in going)
+        different = dict.fromkeys(nodes[place] for place in going)
+        tree.open(different)
+        ends = {node: reshape(node.sure).cumsum() for node in different}
         for place in going:
-            nodes[place] = tree.child(nodes[place], choose(place, reshape(nodes[place].sure)))
+            nodes[place] = tree.child(nodes[place], choose(place, ends[nodes[place]]))
     return nodes
 
 
