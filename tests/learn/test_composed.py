@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from planish.core import Candidate, Objective, PlanishError, Searcher, Step
-from planish.learn.policy import chances
+from planish.graph.passes import Selection, selection_of
+from planish.graph.space import Letters, SelectionSpace
+from planish.learn.policy import chances, policy_named
 from planish.learn.policy.composed import ESCAPE, ComposedPolicy
 from planish.search.decoding import priority_samples
 from planish.search.policy_samples import PolicySamples, PrioritySampling
@@ -17,7 +19,7 @@ from planish.testing.searchers import SearcherConformance
 from search.words import Take, word
 
 
-class Letters:
+class Alphabet:
     """Words of any letters but Q; the same letter again changes nothing."""
 
     def start(self) -> Candidate:
@@ -42,7 +44,7 @@ def listed(*words: str) -> ComposedPolicy:
 
 
 def after(policy: ComposedPolicy, taken: str) -> Mapping[str, float]:
-    state = policy.begin(Letters())
+    state = policy.begin(Alphabet())
     for letter in taken:
         state = policy.extend(state, Take(letter))
     (found,) = policy.log_probabilities([state])
@@ -62,7 +64,7 @@ def test_a_step_weighs_what_the_lists_do_that_go_on_with_it() -> None:
 
 
 def test_samples_begin_with_the_lists_and_go_beyond_them() -> None:
-    found = [word(each) for each in priority_samples(listed("AB", "CAC"), Letters())]
+    found = [word(each) for each in priority_samples(listed("AB", "CAC"), Alphabet())]
     assert found[:2] == ["AB", "CAC"]
     assert {"CAB", "ACA"} <= {*found}
     assert len({*found}) == len(found)
@@ -75,7 +77,7 @@ def test_what_changes_nothing_is_no_step() -> None:
 
 def test_a_policy_tells_how_probable_candidates_are() -> None:
     found = chances(
-        listed("AB", "CAC"), Letters(), [spelled("AB"), spelled("CAC"), spelled("A"), spelled("X")]
+        listed("AB", "CAC"), Alphabet(), [spelled("AB"), spelled("CAC"), spelled("A"), spelled("X")]
     )
     first = 2 / 3 * (2 / 3 + ESCAPE * 2 / 3) / (2 / 3 + ESCAPE)
     assert found[0] == pytest.approx(first), "AB ends there, since none is longer that begins so"
@@ -86,6 +88,22 @@ def test_a_policy_tells_how_probable_candidates_are() -> None:
 def test_no_lists_make_no_policy() -> None:
     with pytest.raises(PlanishError, match="no lists to make a policy of"):
         listed()
+
+
+def test_lists_of_graph_passes_are_composed() -> None:
+    """Its steps have an order of their own; nothing is asked about which passes matter."""
+    fold, fuse = "onnxoptimizer.eliminate_identity", "onnxscript.optimize"
+    out = frozenset({"ConvAddFusion"})
+    lists = [Selection((fold, fuse)), Selection((fuse,), out), Selection((fold,), out, offline=True)]
+
+    def letters() -> Letters:
+        raise AssertionError("finding out which passes matter takes time")
+
+    space = SelectionSpace(letters, seeds=lambda _: lists)
+    found = list(priority_samples(policy_named(space, "auto"), space))
+    assert {each.candidate for each in lists} <= {*found}
+    assert Selection((fold, fuse), out).candidate in found
+    assert all(selection_of(each).candidate == each for each in found)
 
 
 class TestPrioritySampling(SearcherConformance):
