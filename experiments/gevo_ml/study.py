@@ -116,6 +116,8 @@ def show(found: Study) -> None:
     for member in result.finalists:
         described = level_named("hlo").describe(result.task, member.candidate)
         print(f"\n{member.name}\n{described.get('edits', '')}")
+    for note in result.notes:
+        print(f"\nNote: {note}.")
     _searches(found)
 
 
