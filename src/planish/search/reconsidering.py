@@ -27,6 +27,7 @@ class Feedback(PolicySearcher):
     """A language model's list, then those that it writes once told what came of the last (thesis 5.5.3)."""
 
     needs = HasText
+    library = "tokenizers"
 
     def __init__(
         self,
