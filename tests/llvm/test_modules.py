@@ -393,8 +393,8 @@ def test_opt_alone_makes_it_again(module: str, improved: Improved, tmp_path: Pat
     assert code_section(tmp_path / "optimised.o") == expected
 
 
-def test_both_measures_of_each_function(module: str, improved: Improved) -> None:
-    rows = compare_measures(module, improved.recipe)
+def test_both_measures_of_each_function(improved: Improved) -> None:
+    rows = compare_measures(improved)
     assert sum(row.bytes_before for row in rows) - sum(row.bytes_after for row in rows) == (
         improved.baseline - improved.total
     )

@@ -8,21 +8,21 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from planish.core import PlanishError
 from planish.isolation import Watchdog, forked
 from planish.llvm.modules.evaluation_budget import LIMITS
-from planish.llvm.modules.forked_work import measured, remake, whole_backend
-from planish.llvm.modules.module_result import Improved, ModuleRecipe
+from planish.llvm.modules.forked_work import measured, whole_backend
+from planish.llvm.modules.module_result import Improved
 from planish.llvm.modules.script import REPEAT, STEPS, begun_names, write_script
-from planish.llvm.modules.start import LAST, OZ
 from planish.llvm.modules.trying import Sizes
 from planish.llvm.repeat_commands import OBJECT, OPTIMISED, PREPARED
 
 MANIFEST, BITCODE = "manifest.json", "optimised.bc"
 
 Answer = TypeVar("Answer")
+Other = TypeVar("Other")
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,14 @@ class SizeRow:
         return min(changes) < 0 < max(changes)
 
 
-def compare_measures(code: str, recipe: ModuleRecipe) -> tuple[SizeRow, ...]:
-    """Measure each function after -Oz and by a recipe, in bytes and in instructions.
+def compare_measures(improved: Improved) -> tuple[SizeRow, ...]:
+    """Measure each function after -Oz and in the improved module, in bytes and in instructions.
 
     Raises:
         PlanishError: LLVM does not survive it.
     """
-    recipes = ModuleRecipe(OZ, (), LAST), recipe
-    before, after = _survived_all([partial(_both_sizes, code, each) for each in recipes])
+    modules = improved.before, improved.bitcode
+    before, after = _survived_all([partial(_both_sizes, each) for each in modules])
     names = dict.fromkeys(name for sizes in (*before, *after) for name in sizes)
     order = [measure for pair in zip(before, after, strict=True) for measure in pair]
     return tuple(SizeRow(name, *(sizes.get(name, 0) for sizes in order)) for name in names)
@@ -71,8 +71,9 @@ def export_improved(code: str, improved: Improved, folder: Path) -> Sequence[Pat
         OSError: a file cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    text, made = _survived(partial(_printed, improved.bitcode))
-    write_script(improved.recipe, _survived(partial(begun_names, code, improved.recipe)), folder)
+    works = partial(_printed, improved.bitcode), partial(begun_names, code, improved.recipe)
+    (text, made), names = _survived_pair(*works)
+    write_script(improved.recipe, names, folder)
     (folder / PREPARED).write_text(code, encoding="utf-8", errors="surrogateescape")
     (folder / OPTIMISED).write_text(text, encoding="utf-8", errors="surrogateescape")
     (folder / BITCODE).write_bytes(improved.bitcode)
@@ -92,14 +93,14 @@ def _manifest(improved: Improved) -> Mapping[str, object]:
     }
 
 
-def _survived(work: Callable[[], Answer]) -> Answer:
-    """Do work in a child, since LLVM may crash."""
-    (found,) = _survived_all([work])
-    return found
+def _survived_pair(one: Callable[[], Answer], other: Callable[[], Other]) -> tuple[Answer, Other]:
+    """Do two works in children, side by side."""
+    first, second = _survived_all([one, other])
+    return cast("tuple[Answer, Other]", (first, second))
 
 
 def _survived_all(works: Sequence[Callable[[], Answer]]) -> Sequence[Answer]:
-    """Do works in children, side by side."""
+    """Do works in children, side by side, since LLVM may crash."""
 
     def watched(place: int, watchdog: Watchdog) -> tuple[Answer]:
         watchdog.enter("work")
@@ -114,10 +115,9 @@ def _survived_all(works: Sequence[Callable[[], Answer]]) -> Sequence[Answer]:
     return [answers[place] for place in range(len(works))]
 
 
-def _both_sizes(code: str, recipe: ModuleRecipe) -> tuple[Sizes, Sizes]:
-    """Give the bytes and the instructions of the functions of a module that is made by a recipe."""
-    made = remake(code, recipe, "text_bytes")
-    return made.sizes, measured(made.bitcode, "instructions").sizes
+def _both_sizes(bitcode: bytes) -> tuple[Sizes, Sizes]:
+    """Give the bytes and the instructions of the functions of a module."""
+    return measured(bitcode, "text_bytes").sizes, measured(bitcode, "instructions").sizes
 
 
 def _printed(bitcode: bytes) -> tuple[str, bytes]:

@@ -49,6 +49,7 @@ def improve_module(
     remember: Memory | None = None,
     cores: int = 1,
     progress: Callable[[ModuleProgress], None] | None = None,
+    afterwards: float = 0.0,
 ) -> Improved:
     """Make a module smaller than -Oz does.
 
@@ -62,6 +63,7 @@ def improve_module(
         remember: keeps what is found for modules.
         cores: that are used.
         progress: is told now and then how far it has come.
+        afterwards: how many times as long as -Oz the caller works on the result, within `seconds`.
 
     Returns:
         The module; that of -Oz where nothing smaller is found.
@@ -77,7 +79,7 @@ def improve_module(
     base = in_child(partial(remake, code, oz, objective), LIMITS)
     if isinstance(base, End):
         raise PlanishError(f"LLVM does not survive -Oz: {base.detail}")
-    spending.reserve = _MEASURING * spending.passed
+    spending.reserve = (_MEASURING + afterwards) * spending.passed
     apart = base.total - sum(base.sizes.values())
 
     def told(functions: int) -> None:
@@ -86,7 +88,9 @@ def improve_module(
             progress(ModuleProgress(spending.passed, spending.done, base.total, total))
 
     found = (
-        _searched(code, objective, spending, remember, told) if spending.left() > spending.passed else None
+        _searched(code, objective, spending, remember, told)
+        if spending.left() > spending.passed
+        else None
     )
     made = in_child(partial(measured, found.bitcode, objective), LIMITS) if found else base
     if found is None or isinstance(made, End) or made.total >= base.total:
@@ -95,7 +99,8 @@ def improve_module(
         progress(ModuleProgress(spending.passed, spending.done, base.total, made.total))
     gains = _gains(base, made, found)
     totals = base.total, made.total
-    return Improved(made.bitcode, *totals, gains, found.evaluations, spending.passed, (), found.recipe)
+    spent = found.evaluations, spending.passed
+    return Improved(made.bitcode, *totals, gains, *spent, (), found.recipe, base.bitcode)
 
 
 def make_smaller(

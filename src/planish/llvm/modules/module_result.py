@@ -98,6 +98,7 @@ class Improved:
         seconds: that it took.
         left_out: functions that were not searched, each with the reason.
         recipe: how it is made again.
+        before: the module that -Oz makes, as bitcode.
     """
 
     bitcode: bytes
@@ -108,3 +109,4 @@ class Improved:
     seconds: float
     left_out: tuple[tuple[str, str], ...]
     recipe: ModuleRecipe
+    before: bytes

@@ -70,7 +70,12 @@ def keep_only(module: CModule, names: Collection[str]) -> None:
     module.run(WITHOUT)
 
 
+def plain_text(text: str) -> str:
+    """Leave out of a function's text the numbers that follow from what else is in its module."""
+    return _NUMBERS.sub(r"\1", text)
+
+
 def _named(name: str, text: str) -> str:
-    """Name a function's text, but for the numbers that follow from what else is in its module."""
-    plain = _NUMBERS.sub(r"\1", f"{name} {text}")
+    """Name a function's text."""
+    plain = plain_text(f"{name} {text}")
     return hashlib.sha256(plain.encode(errors="surrogateescape")).hexdigest()
