@@ -1,0 +1,157 @@
+"""What the lists of the search within modules cost on functions of programs that no table of results has.
+
+    python experiments/modules/label.py [--minutes 15] [--table experiments/labels/modules.npz]
+
+Fetches Debian's sources into build/modules and compiles them one file at a time, as `planish cc -Oz` does; of
+each module, every list that comes with planish is tried on every function, as the search does it. What the
+table has is passed over. `gate.py` says what could be made of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import platform
+import subprocess
+import time
+from contextlib import ExitStack, closing
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from opcodes import NAMES, VERSION, opcode_counts
+
+from planish.core import cache_folder
+from planish.corpus.apt import open_apt
+from planish.isolation import End, in_child
+from planish.learn.labels import Columns, CostRow, empty_table, read_costs, write_costs
+from planish.llvm.backend import open_backend
+from planish.llvm.modules.chunks import cut
+from planish.llvm.modules.forked_work import begin_and_try, single, whole_backend
+from planish.llvm.modules.function_lists import shipped_lists
+from planish.llvm.modules.module_result import ModuleRecipe
+from planish.llvm.modules.start import LAST, loose_start
+from planish.llvm.modules.trying import Trier
+from planish.llvm.passes import print_pipeline
+from planish.llvm.processors import compiler_of
+
+ROOT = Path("build/modules").absolute()
+OBJECTIVE = "text_bytes"
+_FLAGS = ("-Oz", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", "-w")
+_LARGEST = 4 << 20
+"""Bytes of bitcode: larger modules have more functions than one package should have."""
+PACKAGES = (
+    ("mbedtls", "train", "library/*.c", "-Iinclude -Ilibrary"),
+    ("lz4", "train", "lib/*.c programs/*.c", "-Ilib"),
+    ("mujs", "validation", "[!o]*.c", "-I."),
+    ("zopfli", "train", "src/zopfli/*.c", ""),
+    ("suitesparse", "train", "CSparse/Source/*.c", "-ICSparse/Include"),
+    ("erfa", "train", "src/*.c", "-Isrc"),
+    (
+        "libzstd",
+        "validation",
+        "lib/common/*.c lib/compress/*.c lib/decompress/*.c lib/dictBuilder/*.c",
+        "-Ilib",
+    ),
+    ("speexdsp", "validation", "libspeexdsp/[!t]*.c", "-Iinclude -Ilibspeexdsp -DFLOATING_POINT -DEXPORT="),
+    ("libtomcrypt", "train", "src/**/*.c", "-Isrc/headers -DLTC_SOURCE"),
+    ("kissfft", "train", "*.c", "-I."),
+    ("duktape", "train", "src/duktape.c", "-Isrc"),
+)
+"""Package, what it is for, its sources, and flags."""
+
+
+def main() -> None:
+    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given.add_argument("--minutes", type=float, default=15.0)
+    given.add_argument("--functions", type=int, default=350, help="of each package, about")
+    given.add_argument("--table", type=Path, default=Path("experiments/labels/modules.npz"))
+    asked = given.parse_args()
+    over = time.monotonic() + 60 * asked.minutes
+    backend, lists = open_backend(), tuple(passes for passes, _ in shipped_lists().first[1:])
+    columns = Columns(backend.version, platform.machine(), (OBJECTIVE,), lists, NAMES, VERSION)
+    table = read_costs(asked.table) if asked.table.exists() else empty_table(columns)
+    done = ROOT / "done"
+    done.mkdir(parents=True, exist_ok=True)
+    for package, split, patterns, flags in PACKAGES:
+        for path in compiled(package, patterns, flags):
+            mark = done / f"{package}-{path.stem}"
+            enough = np.count_nonzero(table.packages == package) >= asked.functions
+            if enough or mark.exists() or time.monotonic() > over:
+                continue
+            rows = in_child(partial(rows_of, path.read_bytes(), package, split))
+            found = [] if isinstance(rows, End) else rows
+            known = set(table.identities.tolist())
+            new = {row.identity: row for row in found if row.identity not in known}
+            table = table.with_rows(list(new.values()))
+            write_costs(table, asked.table)
+            mark.touch()
+            print(f"{package} {path.stem}: {len(new)} more, {len(table):,} in all", flush=True)
+
+
+def compiled(package: str, patterns: str, flags: str) -> list[Path]:
+    """Compile a package's files to unoptimised bitcode, once."""
+    folder = ROOT / package
+    tree = folder / "tree"
+    if not tree.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        open_apt(cache_folder("apt")).unpack(package, folder)
+    compiler = compiler_of(open_backend())
+    found: list[Path] = []
+    for source in sorted(path for pattern in patterns.split() for path in tree.glob(pattern)):
+        path = folder / f"{'-'.join(source.relative_to(tree).with_suffix('').parts)}.bc"
+        if not path.exists():
+            command = [*compiler.command, *_FLAGS, *flags.split(), str(source), "-o", str(path)]
+            if subprocess.run(command, cwd=tree, check=False, stderr=subprocess.DEVNULL).returncode:
+                continue
+        if path.stat().st_size <= _LARGEST:
+            found.append(path)
+    return found
+
+
+def rows_of(code: bytes, package: str, split: str) -> list[CostRow]:
+    """Try every list on every function of a module."""
+    lists, trier = shipped_lists().first, Trier(OBJECTIVE)
+    usual = ModuleRecipe(loose_start(whole_backend()), ((print_pipeline(lists[0][0]), ()),), LAST)
+    with closing(single(whole_backend().parse(code))) as module:
+        made = begin_and_try(module, usual, trier)
+    if made is None:
+        return []
+    trier.known.update(made.tried.texts)
+    sizes = made.tried.sizes
+    with closing(single(whole_backend().parse(made.ended))) as module:
+        after = module.definitions().texts()
+    with ExitStack() as held:
+        module = held.enter_context(closing(single(whole_backend().parse(made.begun))))
+        definitions = module.definitions()
+        before = definitions.texts()
+        counts = {
+            name: n for name, n in definitions.instructions().items() if name in sizes and name in after
+        }
+        costs = {name: list[tuple[int] | None]() for name in counts}
+        for chunk in cut(module, counts, held):
+            for passes, _ in lists[1:]:
+                kept = [text for text in passes if text not in chunk.breaking]
+                tried = trier.try_list(chunk.module, print_pipeline(kept))
+                trier.known.update(tried.texts if tried else {})
+                for name in chunk.names:
+                    known = tried and tried.sizes.get(name)
+                    costs[name].append((known,) if known is not None else None)
+    names = [name for name in counts if costs[name]]
+    features = np.stack([opcode_counts(texts[name] for name in names) for texts in (before, after)], axis=1)
+    return [
+        CostRow(
+            hashlib.sha256(before[name].encode(errors="surrogateescape")).hexdigest()[:32],
+            package,
+            split,
+            (sizes[name],),
+            (sizes[name],),
+            costs[name],
+            features[place],
+        )
+        for place, name in enumerate(names)
+    ]
+
+
+if __name__ == "__main__":
+    main()
