@@ -7,6 +7,7 @@ import pytest
 
 from cc.conftest import CXX, EXPECTED, SMALLER, Place
 from planish.llvm.backend.elf import code_bytes
+from store.mounts import write_protected
 
 PLUS = "#include <string>\n#include <cstdio>\nint main() { puts(std::string(3, 'x').c_str()); }\n"
 
@@ -131,6 +132,28 @@ def test_builds_out_of_the_tree_leave_it_alone(place: Place, tmp_path: Path) -> 
     assert (done.returncode, done.stderr) == (0, "")
     assert set(elsewhere.files()) == {"mixed.o", "mixed.d"}
     assert place.files() == before
+
+
+def test_a_source_tree_that_is_read_only_is_built_elsewhere(place: Place, tmp_path: Path) -> None:
+    elsewhere = Place(tmp_path / "elsewhere", place.clang)
+    elsewhere.folder.mkdir()
+    with write_protected(place.folder):
+        done = elsewhere.cc("-Oz", "-MD", "-c", f"{place.folder}/mixed.c")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert set(elsewhere.files()) == {"mixed.o", "mixed.d"}
+        inside, expected = place.cc("-Oz", "-c", "mixed.c"), place.as_clang("-Oz", "-c", "mixed.c")
+        assert inside.returncode == expected.returncode == 1
+        assert "unable to open output file" in inside.stderr
+
+
+def test_clang_may_have_spaces_in_its_path_and_arguments(place: Place, tmp_path: Path) -> None:
+    spaced = tmp_path / "my clang"
+    spaced.symlink_to(place.clang.path)
+    for named in (str(spaced), f"{place.clang.path} -DANSWER=42"):
+        done = place.cc("-Oz", "-c", "mixed.c", PLANISH_CLANG=named)
+        assert (done.returncode, done.stderr) == (0, "")
+        asked = place.cc("-dM", "-E", "mixed.c", PLANISH_CLANG=named)
+        assert ("ANSWER 42" in asked.stdout) == ("ANSWER" in named)
 
 
 def test_c_plus_plus_is_compiled_and_linked(place: Place) -> None:
