@@ -17,12 +17,17 @@ import math
 import random
 import time
 from collections.abc import Iterator
+from multiprocessing import Process
+from pathlib import Path
+from statistics import median
 
 import numpy as np
 from programs import ROOT, linked, made_inputs
 from training import TRAINING
 
-from planish.llvm.hot.bench import Bench, answer_of, judged
+from planish.llvm.backend import open_backend
+from planish.llvm.execution import CLOCKS, EndedError, NotRunnableError, RunAnswer, Runner
+from planish.llvm.hot.bench import Bench, answer_of
 from planish.llvm.hot.hot_search import O3, HotSearch
 from planish.llvm.hot.making import HotBegun, make
 from planish.llvm.hot.o3_lists import (
@@ -45,7 +50,7 @@ from planish.llvm.program import IRProgram
 KEPT = ROOT / "choice.jsonl"
 _HOTTEST = 2
 _SHARE = 0.15
-_TIMED_S = 0.25
+_PAIRS, _CORES = 5, 2
 _PLACES = (DISTRIBUTE, UNROLL)
 _NOISE = 0.98
 """What takes more than so much of the time counts as the same: it may be noise."""
@@ -81,19 +86,31 @@ def main() -> None:
     given.add_argument("--processor", default="native")
     asked = given.parse_args()
     if asked.seconds:
-        measure_all(time.monotonic() + asked.seconds, asked.processor)
+        prepare(asked.processor)
+        over = time.monotonic() + asked.seconds
+        parts = [Process(target=measure_all, args=(over, part)) for part in range(_CORES)]
+        for part in parts:
+            part.start()
+        for part in parts:
+            part.join()
     choose(asked.lists)
 
 
-def measure_all(over: float, processor: str) -> None:
+def prepare(processor: str) -> None:
+    """Fetch and compile what there is not yet."""
+    made_inputs()
+    for package in {program.package: program for program in TRAINING}.values():
+        linked(package, processor)
+
+
+def measure_all(over: float, part: int) -> None:
     """Measure what is not kept yet: each program for an equal share of the time, lists in one order."""
-    inputs = made_inputs()
-    for place, program in enumerate(TRAINING):
+    inputs, programs = {name: ROOT / name for name in ("small",)}, TRAINING[part::_CORES]
+    for place, program in enumerate(programs):
         run = program.run.format(**inputs)
-        module = linked(program, processor)
-        share = (over - time.monotonic()) / (len(TRAINING) - place)
+        share = (over - time.monotonic()) / (len(programs) - place)
         level = LlvmLevel()
-        loaded = level.load(str(module), {"run": run})
+        loaded = level.load(str(ROOT / program.package / f"{program.package}.bc"), {"run": run})
         measure(run, level.suited(loaded, [level.objectives["time_s"]]), time.monotonic() + share)
 
 
@@ -106,26 +123,54 @@ def measure(run: str, program: IRProgram, over: float) -> None:
     search = HotSearch(HotBegun.of(program.ir), bench, 0.0, over, None, None)
     hot = [name for name in search.hot(counts) if counts[name] >= _SHARE * counts.total()][:_HOTTEST]
     print(f"{run}: {bench.expected.seconds * 1e3:.0f} ms; {', '.join(hot)}", flush=True)
-    for place, name in enumerate(hot):
-        share = (over - time.monotonic()) / (len(hot) - place)
-        on_function(search, run, name, time.monotonic() + share)
+    runner = Runner(program.running, open_backend())
+    with runner.executable(base.code) as before:
+        for place, name in enumerate(hot):
+            share = (over - time.monotonic()) / (len(hot) - place)
+            on_function(search, runner, before, run, name, time.monotonic() + share)
 
 
-def on_function(search: HotSearch, run: str, name: str, over: float) -> None:
+def on_function(search: HotSearch, runner: Runner, before: Path, run: str, name: str, over: float) -> None:
     """Measure lists on a function, and keep what they take over -O3's time."""
     known = {row["list"] for row in kept() if (row["program"], row["function"]) == (run, name)}
     lists, seen = pool(), dict[bytes, float]()
-    with KEPT.open("a") as file:
-        for other in random.Random(0).sample(sorted(lists), len(lists)):
-            if other in known or time.monotonic() > over:
-                continue
-            made, ratio = search.version(name, lists[other]), math.inf
-            if made and made.code in seen:
-                ratio = seen[made.code]
-            elif made and (times := search.bench.beside(made.code, _TIMED_S)):
-                ratio = seen[made.code] = judged([times]).value
-            row = {"program": run, "function": name, "list": other, "ratio": ratio}
+    for other in random.Random(0).sample(sorted(lists), len(lists)):
+        if other in known or time.monotonic() > over:
+            continue
+        made = search.version(name, lists[other])
+        if made and made.code not in seen:
+            seen[made.code] = beside(runner, before, made.code, search.bench.expected)
+        row = {
+            "program": run,
+            "function": name,
+            "list": other,
+            "ratio": seen[made.code] if made else math.inf,
+        }
+        with KEPT.open("a") as file:
             file.write(json.dumps(row) + "\n")
+
+
+def beside(runner: Runner, before: Path, code: bytes, expected: RunAnswer) -> float:
+    """Give the ratio of a version's processor time to that of -O3; infinite where its answer is wrong.
+
+    It is the median of pairs, without a cage: these are Debian's programs, and there are many to be run.
+    """
+    with runner.executable(code) as path:
+        try:
+            if runner.answer(path).differs(expected):
+                return math.inf
+            return median(
+                took(runner, path, expected) / took(runner, before, expected) for _ in range(_PAIRS)
+            )
+        except (NotRunnableError, EndedError):
+            return math.inf
+
+
+def took(runner: Runner, path: Path, expected: RunAnswer) -> float:
+    """Give the seconds of the processor that a run takes."""
+    began = CLOCKS.processor()
+    runner.repeat(path, expected.code, 1)
+    return (CLOCKS.processor() - began) / 1e9
 
 
 def kept() -> Iterator[dict[str, object]]:

@@ -7,19 +7,23 @@ import random
 import shutil
 import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from llvm.modules import require_compiler, require_linker
+from planish.cc.function_cache import FunctionMemory
+from planish.cc.object_cache import ObjectCache
 from planish.core import Objective, ProgramError
 from planish.llvm.backend import open_backend
-from planish.llvm.hot import Faster, export_faster, speed_up
+from planish.llvm.hot import Faster, HotBuild, export_faster, hot_search, speed_up
 from planish.llvm.hot.bench import Bench, Times, answer_of, judged
 from planish.llvm.hot.hot_search import O3
 from planish.llvm.hot.making import HotBegun, make
-from planish.llvm.hot.o3_lists import BEGIN, LAST, USUAL, drawn, first_lists, pipeline
+from planish.llvm.hot.o3_lists import BEGIN, LAST, USUAL, Parts, drawn, first_lists, pipeline
 from planish.llvm.level import LlvmLevel
+from planish.llvm.modules import Memory
 from planish.llvm.modules.module_result import ModuleRecipe
 from planish.llvm.program import IRProgram
 
@@ -151,7 +155,11 @@ def test_a_program_that_cannot_be_run_is_an_error(program: IRProgram, tmp_path: 
 
 
 def timed(
-    program: IRProgram, monkeypatch: pytest.MonkeyPatch, ratio: float, at_the_end: float | None = None
+    program: IRProgram,
+    monkeypatch: pytest.MonkeyPatch,
+    ratio: float,
+    at_the_end: float | None = None,
+    remember: Memory | None = None,
 ) -> Faster:
     """Search by clocks that say what they are told: the second version is the one that differs."""
     seen = list[bytes]()
@@ -164,10 +172,33 @@ def timed(
         return Times(noise, tuple(own * each for each in reversed(noise)), (0.0,), (0.0,))
 
     monkeypatch.setattr(Bench, "beside", beside)
-    return speed_up(program, 600.0, 3)
+    return speed_up(program, 600.0, 3, remember=remember)
 
 
 def test_processes_are_witnesses_of_one_ratio() -> None:
     rows = [Times((1.0, 2.0), (0.5, 1.0), (1.0, 2.0), (0.5, 1.0))] * 5
     assert judged(rows).value == 0.5
     assert judged(rows).verdict(Objective("time_s", "s")) == "better"
+
+
+def test_what_made_a_function_faster_is_tried_first(
+    program: IRProgram, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    kept = FunctionMemory(ObjectCache(str(tmp_path / "cache")))
+    found = timed(program, monkeypatch, 0.5, remember=kept)
+    (faster,) = (each.passes for each in found.functions if each.passes)
+    tried = list[str]()
+    search = hot_search.HotSearch.version
+
+    def noted(self: hot_search.HotSearch, name: str, parts: Parts) -> HotBuild | None:
+        tried.append(pipeline(parts))
+        return search(self, name, parts)
+
+    monkeypatch.setattr(hot_search.HotSearch, "version", noted)
+    again = timed(program, monkeypatch, 0.5, remember=FunctionMemory(ObjectCache(str(tmp_path / "cache"))))
+    assert tried[0] == faster
+    assert again.tried == 3
+    other = replace(program, ir=program.ir.replace("2.500000e-01", "1.250000e-01"))
+    tried.clear()
+    timed(other, monkeypatch, 0.5, remember=kept)
+    assert tried[0] == pipeline(next(first_lists()))

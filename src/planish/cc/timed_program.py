@@ -12,6 +12,7 @@ from time import monotonic
 from planish.cc.cc_settings import CompileSettings, UsageError
 from planish.cc.compiler import Compiler
 from planish.cc.frontend import run
+from planish.cc.function_cache import FunctionMemory
 from planish.cc.improving import Removed, check_version
 from planish.cc.link_parts import LinkPart, exchanged, link_parts, without_output
 from planish.cc.noting import note
@@ -79,7 +80,7 @@ def _found(
     check_version(compiler)
     began, scratch = monotonic(), Scratch()
     with closing(Removed(scratch)):
-        search = TimedSearch(compiler, words, units, running, scratch)
+        search = TimedSearch(compiler, words, units, running, scratch, FunctionMemory(cache))
         found = search.run(settings.program_seconds)
     about = {
         "faster": [each.told() for each in found],

@@ -21,6 +21,7 @@ from planish.llvm.hot.hot_search import HOT, HotSearch, compared
 from planish.llvm.hot.making import HotBegun
 from planish.llvm.how_run import running_by
 from planish.llvm.link_command import OBJECTS, PROGRAM, LinkCommand
+from planish.llvm.modules import Memory
 from planish.llvm.program import Running
 
 _TIME = Objective("time_s", "s")
@@ -79,6 +80,7 @@ class TimedSearch:
         units: objects, and what they were made of.
         running: how the program is run.
         scratch: where objects are written that are found.
+        remember: keeps the lists of functions.
     """
 
     compiler: Compiler
@@ -86,6 +88,7 @@ class TimedSearch:
     units: Mapping[LinkPart, TimedUnit]
     running: Running
     scratch: Scratch
+    remember: Memory
     _kept: dict[LinkPart, str] = field(default_factory=dict[LinkPart, str])
 
     def run(self, seconds: float) -> list[FasterObject]:
@@ -134,7 +137,9 @@ class TimedSearch:
     ) -> Iterator[FasterObject]:
         """Search for one object; give it where it makes the program clearly faster."""
         unit, bench, began = self.units[part], self._bench(part), monotonic()
-        search = HotSearch(HotBegun.of(unit.bitcode), bench, began, began + seconds, None, None)
+        search = HotSearch(
+            HotBegun.of(unit.bitcode), bench, began, began + seconds, None, None, self.remember
+        )
         for name in search.hot(own):
             search.choose(name)
         search.go_on(random.Random(0))
@@ -146,6 +151,7 @@ class TimedSearch:
         ratio = judged(times) if times else None
         if ratio is None or ratio.verdict(_TIME) != "better":
             return
+        search.keep()
         path = self.scratch.path / f"kept-{len(self._kept)}.o"
         path.write_bytes(code)
         self._kept[part] = str(path)

@@ -31,12 +31,14 @@ def leads_by_time(objectives: tuple[str, ...]) -> bool:
 
 def speed_up_and_show(request: Request, folder: Path | None, form: Form) -> None:
     """Make a program faster, show where its time goes, and write it where that is asked for."""
+    from planish.cc.function_cache import FunctionMemory
+    from planish.cc.object_cache import open_cache
     from planish.cli.errors import writing
     from planish.cli.places import require_places
     from planish.llvm.hot import export_faster, manifest, speed_up
 
     require_places(None, folder)
-    program = _program(request)
+    program, cache = _program(request), open_cache()
     budget = request.budget
     with stoppable():
         faster = speed_up(
@@ -45,7 +47,10 @@ def speed_up_and_show(request: Request, folder: Path | None, form: Form) -> None
             budget.trials,
             progress=_teller() if form == "text" else None,
             seed=request.settings.seed,
+            remember=FunctionMemory(cache),
         )
+    if cache.trouble:
+        remark(f"warning: {cache.trouble}")
     files = list[Path]()
     if folder is not None:
         with writing(folder):

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from planish.core import Objective, ProgramError, TargetError
+from planish.core.canonical import content_hash
 from planish.llvm.functions.attributes import without_optnone
 from planish.llvm.hot.bench import Bench, Times, answer_of, judged
 from planish.llvm.hot.faster import Faster, HotProgress, Share
 from planish.llvm.hot.making import HotBegun, HotBuild, Lists, make
 from planish.llvm.hot.o3_lists import BEGIN, LAST, USUAL, Parts, drawn, first_lists, pipeline
 from planish.llvm.modules.forked_work import whole_backend
-from planish.llvm.modules.module_result import ModuleRecipe
+from planish.llvm.modules.module_result import Memory, ModuleRecipe
 from planish.llvm.program import IRProgram
 
 HOT = 0.04
@@ -36,6 +39,7 @@ def speed_up(
     trials: int | None = None,
     progress: Callable[[HotProgress], None] | None = None,
     seed: int = 0,
+    remember: Memory | None = None,
 ) -> Faster:
     """Make a program faster than -O3 does, on its input.
 
@@ -50,6 +54,7 @@ def speed_up(
         trials: lists that are measured at most; None: as many as there is time for.
         progress: is told now and then how far it has come.
         seed: of lists that are drawn.
+        remember: keeps the lists that made functions faster, which are tried first the next time.
 
     Returns:
         The program; that of -O3 where nothing is clearly faster.
@@ -71,7 +76,7 @@ def speed_up(
     base, reference = make(ir, ModuleRecipe(O3, (), "")), make(ir, ModuleRecipe("", (), ""))
     bench = Bench(program.running, base.code, answer_of(program.running, reference.code, base.code))
     counts = bench.sampled()
-    search = HotSearch(HotBegun.of(ir), bench, began, began + seconds, trials, progress)
+    search = HotSearch(HotBegun.of(ir), bench, began, began + seconds, trials, progress, remember)
     for name in search.hot(counts):
         search.choose(name)
     search.go_on(random.Random(seed))
@@ -80,6 +85,8 @@ def speed_up(
     ratio = judged(times) if times else None
     verdict = ratio.verdict(_TIME) if ratio else "same"
     kept = best if verdict == "better" else None
+    if kept:
+        search.keep()
     return Faster(
         kept or base,
         search.recipe() if kept else ModuleRecipe(O3, (), ""),
@@ -118,6 +125,7 @@ class HotSearch:
         over: when it shall be over.
         trials: lists that may be measured; None: any number.
         progress: is told how far it has come.
+        remember: keeps lists that were good.
     """
 
     begun: HotBegun
@@ -126,6 +134,7 @@ class HotSearch:
     over: float
     trials: int | None
     progress: Callable[[HotProgress], None] | None
+    remember: Memory | None = None
     lists: dict[str, Parts] = field(default_factory=dict[str, Parts])
     tried: Counter[str] = field(default_factory=Counter[str])
     ratio: float = 1.0
@@ -159,10 +168,26 @@ class HotSearch:
         return {name: pipeline(parts) for name, parts in self.lists.items()}
 
     def choose(self, name: str) -> None:
-        """Try what is worth trying on every hot function."""
+        """Try what was good for this function before, and what is worth trying on every hot function."""
         self._names.append(name)
-        for parts in first_lists():
+        for parts in (*self._known(name), *first_lists()):
             self._try(name, parts)
+
+    def keep(self) -> None:
+        """Remember the lists of all functions that have one of their own."""
+        for name, parts in self.lists.items():
+            if self.remember is not None:
+                self.remember.put(self._key(name), json.dumps(parts))
+
+    def _known(self, name: str) -> Iterator[Parts]:
+        text = self.remember.get(self._key(name)) if self.remember is not None else None
+        with suppress(ValueError, TypeError):
+            parts = tuple(map(str, json.loads(text))) if text else ()
+            if parts and whole_backend().runs(pipeline(parts)):
+                yield parts
+
+    def _key(self, name: str) -> str:
+        return content_hash(f"{whole_backend().version} time_s {self.begun.identities[name]}")
 
     def go_on(self, rng: random.Random) -> None:
         """Try what is drawn, on hotter functions more often, until the time is over."""

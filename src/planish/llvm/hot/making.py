@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
 from planish.core import PlanishError
+from planish.core.canonical import content_hash
 from planish.isolation import End, ForkLimits, in_child
 from planish.llvm.backend import IRError, PassError
 from planish.llvm.hot.o3_lists import BEGIN
 from planish.llvm.modules.forked_work import begin, end, single, whole_backend
 from planish.llvm.modules.module_result import ModuleRecipe
+from planish.llvm.modules.trying import plain_text
 
 _LIMITS = ForkLimits(seconds=60.0)
+_PROCESSOR = re.compile(r'"target-(?:cpu|features)"="[^"]*"')
 
 
 Lists = tuple[tuple[str, tuple[str, ...]], ...]
@@ -34,11 +39,16 @@ class HotBegun:
 
     Args:
         bitcode: it.
-        names: of the functions that it defines.
+        identities: of the functions that it defines: name to a hash of what it is, and for which processor.
     """
 
     bitcode: bytes
-    names: tuple[str, ...]
+    identities: Mapping[str, str]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name the functions that it defines."""
+        return tuple(self.identities)
 
     @staticmethod
     def of(ir: str | bytes) -> HotBegun:
@@ -55,7 +65,7 @@ class HotBegun:
     def after(self, lists: Lists) -> HotBegun | None:
         """Run lists on functions; None where LLVM refuses it."""
         made = in_child(partial(_after, self.bitcode, ModuleRecipe("", lists, "")), _LIMITS)
-        return None if isinstance(made, End) or made is None else HotBegun(made, self.names)
+        return None if isinstance(made, End) or made is None else HotBegun(made, self.identities)
 
     def finished(self, recipe: ModuleRecipe) -> HotBuild | None:
         """Do what a recipe says after the beginning; None where LLVM refuses it."""
@@ -75,10 +85,12 @@ def make(ir: str, recipe: ModuleRecipe) -> HotBuild:
     return made
 
 
-def _begun(ir: str | bytes) -> tuple[bytes, tuple[str, ...]]:
+def _begun(ir: str | bytes) -> tuple[bytes, dict[str, str]]:
     with closing(single(whole_backend().parse(ir))) as module:
         begin(module, (), BEGIN)
-        return module.bitcode(), tuple(module.definitions().by_name)
+        texts, processors = module.definitions().texts(), sorted(set(_PROCESSOR.findall(module.text())))
+        identities = {name: content_hash(f"{processors} {plain_text(text)}") for name, text in texts.items()}
+        return module.bitcode(), {name: identity for name, identity in identities.items() if name}
 
 
 def _after(begun: bytes, recipe: ModuleRecipe) -> bytes | None:

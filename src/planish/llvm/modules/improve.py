@@ -88,9 +88,7 @@ def improve_module(
             progress(ModuleProgress(spending.passed, spending.done, base.total, total))
 
     found = (
-        _searched(code, objective, spending, remember, told)
-        if spending.left() > spending.passed
-        else None
+        _searched(code, objective, spending, remember, told) if spending.left() > spending.passed else None
     )
     made = in_child(partial(measured, found.bitcode, objective), LIMITS) if found else base
     if found is None or isinstance(made, End) or made.total >= base.total:
