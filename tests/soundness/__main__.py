@@ -29,7 +29,7 @@ from planish.llvm.execution import NotRunnableError
 from planish.llvm.passes import PassElement, available
 from planish.llvm.program import Running
 from soundness.campaign import Tally, try_cases
-from soundness.cases import Case, coreset_lists, in_contexts, random_lists
+from soundness.cases import Case, coreset_lists, hot_lists, in_contexts, random_lists
 from soundness.csmith import csmith_program
 from soundness.report import write_table
 from soundness.subject import Form, Subject, compile_subject, samples
@@ -70,9 +70,13 @@ def main() -> int:
     )
     options.out.mkdir(parents=True, exist_ok=True)
     total = Tally()
+    if options.hot:
+        _try_hot(bench, options, total)
+        print(*write_table(total), sep="\n")
+        return 1 if total.unsound else 0
     for form in ("size", "typed", "plain"):
         _try(samples(compiler, form), _cases(bench, options.lists, 0), bench, total)
-    programs, tried = _random_programs(bench), 0
+    programs, tried = _random_programs(bench, FORMS), 0
     while tried < options.programs:
         tried += _try(next(programs), _cases(bench, options.lists, tried + 1), bench, total)
     if not options.no_lua:
@@ -88,6 +92,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--programs", type=int, default=20, help="random programs of csmith")
     parser.add_argument("--lists", type=int, default=200, help="random lists for each program")
     parser.add_argument("--lua-lists", type=int, default=50, help="random lists for Lua")
+    parser.add_argument("--hot", action="store_true", help="only the lists of hot functions, on code of -O3")
     parser.add_argument("--no-lua", action="store_true", help="leave Lua out: it needs Debian's sources")
     parser.add_argument("--seed", type=int, default=0, help="of programs and lists")
     parser.add_argument("--backend", default="", help="libllvm or llvmlite")
@@ -120,10 +125,18 @@ def _try(subject: Subject, cases: Iterator[Case], bench: Bench, total: Tally) ->
     return True
 
 
-def _random_programs(bench: Bench) -> Iterator[Subject]:
+def _try_hot(bench: Bench, options: argparse.Namespace, total: Tally) -> None:
+    """Try the lists of hot functions on samples and random programs."""
+    _try(samples(bench.compiler, "fast"), hot_lists(options.lists, bench.seed, 0), bench, total)
+    programs, tried = _random_programs(bench, ("fast",)), 0
+    while tried < options.programs:
+        tried += _try(next(programs), hot_lists(options.lists, bench.seed, tried + 1), bench, total)
+
+
+def _random_programs(bench: Bench, of: Sequence[Form]) -> Iterator[Subject]:
     """Make random programs of a fair size; some that csmith makes do nearly nothing."""
     program, headers = find_csmith()
-    forms = cycle(FORMS)
+    forms = cycle(of)
     form = next(forms)
     for seed in count(bench.seed * 1_000_000 + 1):
         subject = csmith_program(program, headers, seed, bench.compiler, form)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from planish.llvm.backend import Backend
-from planish.llvm.passes import print_pipeline
 from soundness.cases import Case
 from soundness.examiner import UNSOUND, Examiner, Kind, Verdict
 from soundness.reproducer import reproduce
@@ -92,10 +91,10 @@ def try_cases(subject: Subject, cases: Iterable[Case], backend: Backend, out: Pa
 
 
 def _try_case(examiner: Examiner, case: Case, tally: Tally, out: Path) -> None:
-    verdict = examiner.examine(print_pipeline(case.passes))
+    verdict = examiner.examine(case.pipeline(case.passes))
     tally.kinds[verdict.kind] += 1
     if case.about:
-        before = examiner.examine(print_pipeline(case.without))
+        before = examiner.examine(case.pipeline(case.without))
         tally.lists[case.about, case.context] += 1
         tally.changed[case.about] += verdict.code != before.code
     else:

@@ -1,12 +1,14 @@
-"""The pass lists that are tried: each pass in several contexts, random lists, and the coresets."""
+"""The pass lists that are tried: passes in contexts, random lists, the coresets, and hot functions'."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from planish.core import rng
-from planish.llvm.passes import PassElement, PassSpace, load_coreset, passes_of
+from planish.llvm.hot.o3_lists import BEGIN, LAST, USUAL, drawn, first_lists, pipeline
+from planish.llvm.passes import PassElement, PassSpace, load_coreset, passes_of, print_pipeline
 
 LONGEST = 20
 _BEFORE = "sroa<modify-cfg>"
@@ -22,12 +24,18 @@ class Case:
         about: the pass that is tried; empty for lists of many.
         context: where the pass stands, or where the list is from.
         without: the list without the pass that is tried; it tells whether the pass changed anything.
+        frame: the pipeline in which the list, with commas, stands for `{}`; empty: it is one by itself.
     """
 
     passes: tuple[str, ...]
     about: str = ""
     context: str = ""
     without: tuple[str, ...] = ()
+    frame: str = ""
+
+    def pipeline(self, passes: Sequence[str]) -> str:
+        """Write a part of the list as `opt -passes=` takes it."""
+        return self.frame.format(",".join(passes)) if self.frame else print_pipeline(passes)
 
 
 def in_contexts(element: PassElement, small: str) -> Iterator[Case]:
@@ -69,3 +77,18 @@ def coreset_lists(elements: Sequence[PassElement]) -> Iterator[Case]:
     for passes in dict.fromkeys(passes for objective in _OBJECTIVES for passes in load_coreset(objective)):
         if known.issuperset(passes):
             yield Case(passes, context="coreset")
+
+
+def hot_lists(count: int, seed: int, place: int) -> Iterator[Case]:
+    """List what is run on hot functions, here on all: first what is tried first, then what is drawn.
+
+    Args:
+        count: how many are drawn.
+        seed: the run's.
+        place: another place in the run gives other lists.
+    """
+    draws = random.Random(f"{seed} {place}")
+    frame = f"{BEGIN},{pipeline(('{}',))},{LAST}"
+    tried = [*first_lists(), *(drawn(draws.choice((USUAL, *first_lists())), draws) for _ in range(count))]
+    for parts in dict.fromkeys(tried):
+        yield Case(parts, context="hot", frame=frame)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from planish.llvm.passes import print_pipeline
 from soundness.cases import Case
 from soundness.examiner import Examiner, Verdict
 from soundness.minimise import minimised
@@ -23,13 +22,13 @@ def reproduce(examiner: Examiner, case: Case, verdict: Verdict, folder: Path) ->
         The short list.
     """
     short = minimised(
-        case.passes, lambda passes: examiner.examine(print_pipeline(passes)).kind == verdict.kind
+        case.passes, lambda passes: examiner.examine(case.pipeline(passes)).kind == verdict.kind
     )
-    pipeline = print_pipeline(short)
+    pipeline = case.pipeline(short)
     folder.mkdir(parents=True, exist_ok=True)
     for place, ir in enumerate(examiner.subject.modules):
         (folder / f"program{place}.ll").write_text(ir, errors="surrogateescape")
-    (folder / "list.txt").write_text(f"{print_pipeline(case.passes)}\n{pipeline}\n")
+    (folder / "list.txt").write_text(f"{case.pipeline(case.passes)}\n{pipeline}\n")
     (folder / "expected.txt").write_bytes(examiner.expected.output)
     shown = examiner.examine(pipeline)
     if shown.answer is not None:

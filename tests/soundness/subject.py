@@ -11,16 +11,17 @@ from planish.llvm.clang import Compiler
 from planish.llvm.functions.attributes import for_size
 from planish.llvm.program import Running
 
-Form = Literal["size", "typed", "plain"]
+Form = Literal["size", "typed", "plain", "fast"]
 """What the passes are given.
 
 `size` is what the level tunes for size: code of -O0, with `minsize optsize`. `typed` is what clang -Oz gives
 its passes: with these attributes, types of memory accesses, lifetimes, and functions that may be inlined.
-`plain` is code of -O0.
+`plain` is code of -O0. `fast` is what clang -O3 gives its passes.
 """
 
 SAMPLES = Path(__file__).with_name("samples")
 """Small programs in C."""
+_LEVELS = {"typed": "Oz", "fast": "O3"}
 _UNOPTIMISED = ("-Xclang", "-disable-llvm-passes")
 
 
@@ -65,8 +66,8 @@ def compile_subject(
 
 
 def _compiled(source: Path, compiler: Compiler, form: Form, flags: Sequence[str]) -> str:
-    if form == "typed":
-        return compiler.to_ir(source, (*_UNOPTIMISED, *flags), "Oz")
+    if form in _LEVELS:
+        return compiler.to_ir(source, (*_UNOPTIMISED, *flags), _LEVELS[form])
     ir = compiler.to_ir(source, flags)
     return for_size(ir) if form == "size" else ir
 

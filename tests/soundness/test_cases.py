@@ -1,7 +1,8 @@
 """The lists that are tried."""
 
+from planish.llvm.hot.o3_lists import BEGIN, LAST, first_lists
 from planish.llvm.passes import elements, load_coreset, print_pipeline
-from soundness.cases import coreset_lists, in_contexts, random_lists
+from soundness.cases import coreset_lists, hot_lists, in_contexts, random_lists
 
 ALL = tuple(elements().values())
 
@@ -36,3 +37,14 @@ def test_the_coresets_are_tried_without_what_the_back_end_lacks() -> None:
     few = [element for element in ALL if element.text != "default<Oz>"]
     assert all("default<Oz>" not in case.passes for case in coreset_lists(few))
     assert any(True for _ in coreset_lists(few))
+
+
+def test_lists_of_hot_functions_stand_where_minus_o3_has_its_own() -> None:
+    cases = list(hot_lists(20, 0, 0))
+    assert [case.passes for case in cases[:3]] == list(first_lists())[:3]
+    assert len({case.passes for case in cases}) == len(cases) > 25
+    whole, short = cases[0].pipeline(cases[0].passes), cases[0].pipeline(("gvn",))
+    assert "loop-versioning" in "".join(whole for case in cases[:12] for whole in case.passes)
+    assert short == f"{BEGIN},function<eager-inv>(gvn),{LAST}"
+    assert whole.startswith(BEGIN)
+    assert [case.passes for case in hot_lists(20, 0, 0)] == [case.passes for case in cases]

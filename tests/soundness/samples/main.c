@@ -8,7 +8,7 @@ struct program {
 };
 
 static const struct program programs[] = {
-    {"bits", bits}, {"calls", calls}, {"floats", floats}, {"jumps", jumps},
+    {"aliases", aliases}, {"bits", bits}, {"calls", calls}, {"floats", floats}, {"jumps", jumps},
     {"lists", lists}, {"loops", loops}, {"patterns", patterns}, {"records", records},
     {"strings", strings}, {"switches", switches}, {"volatiles", volatiles},
 };

@@ -1,6 +1,7 @@
 /* Each file is one program: a function that prints what it computes, without any undefined behaviour. */
 #include <stdio.h>
 
+void aliases(void);
 void bits(void);
 void calls(void);
 void floats(void);
