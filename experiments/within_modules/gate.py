@@ -1,6 +1,6 @@
 """Whether the search within a module would save more if it asked a model where lists are worth running.
 
-    python experiments/modules/gate.py [--table experiments/labels/modules.npz]
+    python experiments/within_modules/gate.py [--table experiments/labels/modules.npz]
 
 Replays the search from the table, one package after the other as one module, by what each list takes: a
 function's instructions and a constant. Lists are the shipped ones, which the search tries on parts of a

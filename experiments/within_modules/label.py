@@ -1,6 +1,6 @@
 """What the lists of the search within modules cost on functions of programs that no table of results has.
 
-    python experiments/modules/label.py [--minutes 15] [--table experiments/labels/modules.npz]
+    python experiments/within_modules/label.py [--minutes 15] [--table experiments/labels/modules.npz]
 
 Fetches Debian's sources into build/modules and compiles them one file at a time, as `planish cc -Oz` does; of
 each module, every list that comes with planish is tried on every function, as the search does it. What the
