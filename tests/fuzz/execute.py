@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.guarded import Arena, Block
-from planish.loops.codegen.kernel import ALIGNMENT, Code, Entry, layout
+from planish.loops.codegen.kernel import ALIGNMENT, Code, Entry
 from planish.loops.ir.tree import LoopTree
 from planish.loops.lang.numpy_types import numpy_type
 
@@ -56,7 +56,7 @@ def execute(
             blocks[b.name] = block(b.size * item, ALIGNMENT if b.kind == "ahead" else item)
     for name, values in inputs.items():
         blocks[name].bytes[:] = np.frombuffer(values.tobytes(), np.uint8)
-    place = layout(tree)
+    place = code.layout
     work = [block(place.shared_bytes, ALIGNMENT)]
     work += [block(place.private_bytes, ALIGNMENT) for _ in range(cores)]
     words = [b.address for b in blocks.values()] + [work[0].address]

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from loops.odd_trees import A, Z, along, call, tree
-from loops.trees import ENTRY, ref
+from loops.odd_trees import COPY, tree
+from loops.trees import ENTRY, Kind
 from planish.core import ProgramError
-from planish.loops.codegen.kernel import ALIGNMENT, Code, Entry, layout
+from planish.loops.codegen.kernel import ALIGNMENT, Code, Entry, Layout, layout
 from planish.loops.codegen.llvm import compile_tree
+from planish.loops.ir.annotated import MEMORY, REGISTERS, STACK, AnnotatedTree, Vectors
 from planish.loops.ir.schedule import unscheduled
-from planish.loops.ir.tree import Leaf, Loop
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 from planish.loops.lower.lowering import lower
@@ -63,7 +63,8 @@ def test_entries_run_in_order_and_parallel_ones_in_parts(cores: int) -> None:
 
     functions = {"first": entry("first"), "shared": entry("shared")}
     first, shared = (ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions.values())
-    code = Code((Entry(first), Entry(shared, 7, True)), (Entry(first),), functions, str)
+    nothing = Layout({}, frozenset(), 0, 0)
+    code = Code((Entry(first), Entry(shared, 7, True)), (Entry(first),), functions, nothing, str)
     inputs, outputs = arrays_of(MATMUL)
     bound = Kernel(MATMUL, lower(unscheduled(MATMUL)), code, cores).bind(inputs, outputs)
     assert calls == [("first", 0, 1)]
@@ -149,15 +150,13 @@ def test_other_python_threads_run_meanwhile() -> None:
     assert turns == 1000
 
 
-def test_temporaries_lie_apart_and_aligned() -> None:
-    inner = along("i", Leaf(ref("T", i=1), None, A), Leaf(Z, None, call("neg", ref("T", i=1))))
-    parallel = Loop("j", 1, (inner,), "parallel")
-    kernel = tree(
-        along("i", Leaf(ref("S", i=1), None, A)), parallel,
-        A=("input", 37), Z=("output", 37), S=("temporary", 37), T=("temporary", 37, 1), U=("temporary", 1, 1),
-    )  # fmt: skip
-    place = layout(kernel)
+def test_temporaries_lie_apart_and_aligned_and_take_no_memory_in_registers() -> None:
+    kinds: dict[str, Kind] = dict.fromkeys("STUR", ("temporary", 37))
+    kernel = tree(COPY, A=("input", 37), Z=("output", 37), **kinds)
+    spaces = {"A": MEMORY, "Z": MEMORY, "S": MEMORY, "T": STACK, "U": MEMORY, "R": REGISTERS}
+    place = layout(AnnotatedTree(kernel, Vectors(16, 32, True), (), (), spaces))
     assert place.private == {"T"}
-    assert (place.private_bytes, place.shared_bytes) == (320, 320 + 64)
+    assert (place.private_bytes, place.shared_bytes) == (320, 2 * 320)
+    assert place.offsets.keys() == {"S", "T", "U"}
     assert all(offset % ALIGNMENT == 0 for offset in place.offsets.values())
     assert place.offsets["S"] != place.offsets["U"]

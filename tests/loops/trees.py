@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.loops.codegen.kernel import Code, Entry, layout
+from planish.loops.codegen.kernel import Code, Entry
 from planish.loops.ir.tree import Buffer, Call, Leaf, Loop, LoopId, LoopTree, Node, Ref
 from planish.loops.lang.program import Const
 
@@ -76,7 +76,7 @@ def execute(tree: LoopTree, code: Code, inputs: Mapping[str, Array], lanes: int 
         memory.append(block[start + size : start + size + 64])
         return block.ctypes.data + start
 
-    place = layout(tree)
+    place = code.layout
     addresses = {b.name: guarded(b.size * np.dtype(b.dtype).itemsize) for b in tree.buffers}
     for name, values in inputs.items():
         ctypes.memmove(addresses[name], values.ctypes.data, values.nbytes)

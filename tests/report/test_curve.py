@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planish.core import Measured, Objective, Trial, rng
-from planish.report.curve import MOST, best_of, by_number, by_time, curve, limit_of, value_for
+from planish.core import Measured, Objective, Trial, best_trial, rng
+from planish.report.curve import MOST, by_number, by_time, curve, limit_of, value_for
 from report.planks import STARTED, TIME, failed, measured, trial
 
 RATE = Objective("rate", "1/s", "up")
@@ -68,8 +68,9 @@ def test_what_is_twice_as_bad_as_the_first_best_is_off_the_scale(
 def test_values_that_are_not_finite_are_no_values() -> None:
     trials = [measured(0, math.nan), measured(1, math.inf), measured(2, 5.0), measured(3, 5.0)]
     assert curve(trials, by_number(trials), TIME).measured == ((3, 5), (4, 5))
-    assert best_of(trials, TIME) is trials[2]
-    assert best_of(trials[:2], TIME) is None
+    assert best_trial(trials, TIME) is trials[2]
+    assert best_trial(trials[:2], TIME) is None
+    assert best_trial([measured(0, 1.0, rate=math.inf), known := measured(1, 1.0, rate=1.0)], RATE) is known
 
 
 def test_no_trials_are_no_curve() -> None:

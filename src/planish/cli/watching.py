@@ -19,7 +19,7 @@ from planish.cli.scatter import ASCII, FULL, WIDTH, scatter
 from planish.cli.status import RunStatus
 from planish.core import Trial
 from planish.report.wording import title
-from planish.results.result import known_baseline
+from planish.results.stored_run import known_baseline
 from planish.store import Reader
 from planish.tuning.progress import Listener, Progress, Silent
 

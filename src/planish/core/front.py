@@ -53,7 +53,7 @@ def pareto_front(trials: Iterable[Trial], objectives: Sequence[Objective]) -> li
 
 
 def best_harmless(
-    trials: Iterable[Trial], objectives: Sequence[Objective], baseline: Candidate
+    trials: Iterable[Trial], objectives: Sequence[Objective], baseline: Candidate | None
 ) -> Trial | None:
     """Find the best trial by the first objective of those that are worse than the baseline in none.
 
@@ -62,12 +62,12 @@ def best_harmless(
     Args:
         trials: those that failed are passed over; gone through more than once.
         objectives: at least one; with a single one the best of all is found.
-        baseline: where it was not measured, the best of all is found too.
+        baseline: where it was not measured, or is not known, the best of all is found too.
 
     Returns:
         The earliest of equals, perhaps the baseline itself; None if all failed.
     """
-    if len(objectives) == 1:
+    if len(objectives) == 1 or baseline is None:
         return best_trial(trials, objectives[0])
     start = next((t.costs(objectives) for t in trials if t.candidate.hash == baseline.hash), None)
     if start is None:

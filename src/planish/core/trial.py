@@ -47,6 +47,6 @@ class Trial:
 
 
 def best_trial(trials: Iterable[Trial], objective: Objective) -> Trial | None:
-    """Find the measured trial of least cost; the earliest of equals, None if all failed."""
-    measured = (t for t in trials if t.cost(objective) is not None)
+    """Find the measured trial of least finite cost; the earliest of equals, None if all failed."""
+    measured = (t for t in trials if t.costs((objective,)) is not None)
     return min(measured, key=lambda t: t.cost(objective) or 0.0, default=None)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from planish.core import PlanishError, TargetError, did_you_mean
+from planish.isolation import run_tool
 from planish.isolation.disk import check_room
 
 _DAY_S = 86400.0
@@ -96,16 +96,14 @@ class Apt:
         return tree, found[1] if found else ""
 
     def _run(self, *command: str, cwd: Path | None = None) -> str:
-        variables = {**os.environ, "APT_CONFIG": str(self.folder / "apt.conf"), "LC_ALL": "C"}
+        variables = {"APT_CONFIG": str(self.folder / "apt.conf"), "LC_ALL": "C"}
         try:
-            done = subprocess.run(
-                command, cwd=cwd, env=variables, capture_output=True, check=False, timeout=_SECONDS
-            )
-        except subprocess.TimeoutExpired as error:
-            raise PlanishError(f"{command[0]} did not end within {_SECONDS:g} s") from error
-        if done.returncode:
-            _raise(command, done.stderr.decode(errors="replace"))
-        return done.stdout.decode(errors="replace")
+            ran = run_tool(command, seconds=_SECONDS, folder=cwd, variables=variables)
+        except TimeoutError as error:
+            raise PlanishError(str(error)) from error
+        if ran.code:
+            _raise(command, ran.message)
+        return ran.output.decode(errors="replace")
 
 
 def open_apt(folder: Path, system: Path = _SYSTEM, codename: str = "") -> Apt:

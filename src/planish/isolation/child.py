@@ -8,8 +8,11 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from subprocess import DEVNULL, PIPE
 
 from planish.isolation.scratch import Scratch
+
+__all__ = ["DEVNULL", "PIPE", "ChildProcess"]
 
 
 class ChildProcess:
@@ -21,7 +24,7 @@ class ChildProcess:
     Args:
         module: by name.
         descriptors: that it inherits.
-        stdin, stdout, stderr: as `subprocess.Popen` takes them.
+        stdin, stdout, stderr: `PIPE`, `DEVNULL`, or a descriptor.
 
     Attributes:
         process: it.

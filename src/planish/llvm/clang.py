@@ -7,7 +7,6 @@ import platform
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from planish.core import ProgramError, TargetError, cache_folder
+from planish.isolation import Ran, run_tool
 from planish.isolation.disk import check_room
 
 OLDEST = 17  # older ones write typed pointers
@@ -99,32 +99,28 @@ class Compiler:
 
     def header_folders(self) -> list[Path]:
         """List where `#include <...>` is looked up without further flags."""
-        done = self._run(("-E", "-v", "-"), "", _SECONDS)
-        _, _, listed = done.stderr.decode(errors="replace").partition("search starts here:\n#include <...>")
+        ran = self._run(("-E", "-v", "-"), "", _SECONDS)
+        _, _, listed = ran.message.partition("search starts here:\n#include <...>")
         lines = listed.partition("End of search list")[0].splitlines()
         return [Path(line.strip()) for line in lines if line.startswith(" ") and Path(line.strip()).is_dir()]
 
     def _compiled(self, path: Path | str, arguments: Sequence[str], source: str, seconds: float) -> str:
         try:
-            done = self._run(arguments, source, seconds)
-        except subprocess.TimeoutExpired as error:
+            ran = self._run(arguments, source, seconds)
+        except TimeoutError as error:
             raise ProgramError(f"{path}: the compiler did not end within {seconds:g} s") from error
-        messages = done.stderr.decode(errors="replace")
-        if done.returncode:
-            check_room(self.command[0], messages)
-            raise ProgramError(_first_error(str(path), messages, done.returncode))
-        return done.stdout.decode(errors="backslashreplace")
+        if ran.code:
+            check_room(self.command[0], ran.message)
+            raise ProgramError(_first_error(str(path), ran.message, ran.code))
+        return ran.output.decode(errors="backslashreplace")
 
-    def _run(self, arguments: Sequence[str], text: str, seconds: float) -> subprocess.CompletedProcess[bytes]:
+    def _run(self, arguments: Sequence[str], text: str, seconds: float) -> Ran:
+        command = [*self.command, "-x", "c", *arguments]
+        variables = {**self.environment, "LC_ALL": "C"}
         try:
-            return subprocess.run(
-                [*self.command, "-x", "c", *arguments],
-                input=text.encode(),
-                capture_output=True,
-                timeout=seconds,
-                check=False,
-                env={**os.environ, **self.environment, "LC_ALL": "C"},
-            )
+            return run_tool(command, seconds=seconds, given=text.encode(), variables=variables)
+        except TimeoutError:  # it is an OSError too
+            raise
         except OSError as error:
             raise TargetError(f"{self.command[0]} does not run: {error}", f"See {VARIABLE}.") from error
 
@@ -181,17 +177,11 @@ def _asked(command: tuple[str, ...], environment: Mapping[str, str] | None = Non
     """Ask a command for its version; None where it is no clang. Apple's numbers are not LLVM's."""
     variables = dict(environment or {})
     try:
-        done = subprocess.run(
-            [*command, "--version"],
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-            check=False,
-            env={**os.environ, **variables},
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        ran = run_tool([*command, "--version"], seconds=_SECONDS, variables=variables)
+    except OSError:  # a timeout too
         return None
-    found = None if "Apple" in done.stdout else _VERSION.search(done.stdout)
+    told = ran.output.decode(errors="replace")
+    found = None if "Apple" in told else _VERSION.search(told)
     return Compiler(command, ".".join(found.groups()), variables) if found else None
 
 

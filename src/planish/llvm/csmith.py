@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from planish.core import PlanishError, TargetError
+from planish.isolation import Ran, run_tool
 
 _SECONDS = 30.0
 SMALL = (
@@ -35,7 +35,7 @@ def find_csmith() -> tuple[str, Path]:
 
 def csmith_version(program: str) -> str:
     """Ask csmith for its version."""
-    said = _run([program, "--version"]).stdout.decode(errors="replace")
+    said = _run([program, "--version"]).output.decode(errors="replace")
     return said.split("\n", 1)[0].removeprefix("csmith").strip()
 
 
@@ -51,17 +51,15 @@ def random_program(program: str, seed: int, options: Sequence[str] = SMALL) -> s
         PlanishError: csmith fails, or does not end.
     """
     try:
-        done = _run([program, "--seed", str(seed), *options])
-    except subprocess.TimeoutExpired as error:
+        ran = _run([program, "--seed", str(seed), *options])
+    except TimeoutError as error:
         raise PlanishError(f"csmith did not end within {_SECONDS:g} s on seed {seed}") from error
-    if done.returncode:
-        raise PlanishError(
-            f"csmith fails on seed {seed}: {done.stderr.decode(errors='replace').strip()[:200]}"
-        )
-    return done.stdout.decode(errors="replace")
+    if ran.code:
+        raise PlanishError(f"csmith fails on seed {seed}: {ran.message.strip()[:200]}")
+    return ran.output.decode(errors="replace")
 
 
-def _run(command: list[str]) -> subprocess.CompletedProcess[bytes]:
+def _run(command: list[str]) -> Ran:
     """Run csmith in a folder of its own: it leaves a file where it runs."""
     with TemporaryDirectory() as folder:
-        return subprocess.run(command, capture_output=True, check=False, timeout=_SECONDS, cwd=folder)
+        return run_tool(command, seconds=_SECONDS, folder=folder)

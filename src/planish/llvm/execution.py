@@ -20,6 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from planish.core import ProgramError, TargetError
+from planish.isolation import run_tool
 from planish.isolation.strays import end_strays
 from planish.llvm.backend.protocol import Backend, Module
 from planish.llvm.link_command import OBJECTS, PROGRAM, LinkCommand
@@ -242,15 +243,12 @@ def _call(linker: Sequence[str], words: Sequence[str], what: str, folder: Path) 
     try:
         # Who runs programs is confined, and cannot write to the caches that compilers have elsewhere.
         caches = {name: tempfile.gettempdir() for name in ("ZIG_LOCAL_CACHE_DIR", "ZIG_GLOBAL_CACHE_DIR")}
-        environment = {**os.environ, **caches, "CCACHE_DISABLE": "1"}
-        done = subprocess.run(
-            [*linker, *words], capture_output=True, timeout=_LINK_S, check=False, env=environment
-        )
-    except subprocess.TimeoutExpired as error:
+        ran = run_tool([*linker, *words], seconds=_LINK_S, variables={**caches, "CCACHE_DISABLE": "1"})
+    except TimeoutError as error:
         why = f"{linker[0]} did not end within {_LINK_S:g} s"
         raise NotRunnableError(f"it cannot be {what}: {why}") from error
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").replace(f"{folder}/", "").strip()[:_SAID]
+    if ran.code:
+        said = ran.message.replace(f"{folder}/", "").strip()[:_SAID]
         raise NotRunnableError(f"it cannot be {what}: {' '.join(said.split())}")
 
 

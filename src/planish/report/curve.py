@@ -40,14 +40,6 @@ def value_of(trial: Trial, objective: Objective) -> float | None:
     return None if cost is None or not math.isfinite(cost) else objective.cost(cost)
 
 
-def best_of(trials: Sequence[Trial], objective: Objective) -> Trial | None:
-    """Find the trial of the best finite value; the earliest of equals."""
-    known = [
-        (objective.cost(v), i) for i, t in enumerate(trials) if (v := value_of(t, objective)) is not None
-    ]
-    return trials[min(known)[1]] if known else None
-
-
 def value_for(trials: Sequence[Trial], candidate: Candidate | None, objective: Objective) -> float | None:
     """Give the value that a candidate had in the search."""
     hits = (t for t in trials if candidate is not None and t.candidate.hash == candidate.hash)

@@ -14,12 +14,10 @@ from planish.core import (
     PlanishError,
     Task,
     Trial,
-    best_harmless,
     describe,
 )
-from planish.report.curve import best_of
 from planish.results.comparison import Comparison, Finalist
-from planish.results.result import read_comparison
+from planish.results.stored_run import StoredRun, read_run
 from planish.store.records import Run, StoredTask
 
 if TYPE_CHECKING:
@@ -31,10 +29,7 @@ class ReportData:
     """A run with its task, trials and result.
 
     Args:
-        run: what was asked for.
-        task: what was tuned.
-        trials: by index.
-        comparison: None where nothing was compared.
+        stored: the run.
         best: the search's best trial; None where nothing was measured.
         baseline: None where the level does not read the program any more.
         winner: what the winner does, title to text.
@@ -42,10 +37,7 @@ class ReportData:
         level_version: of the level that describes the winner.
     """
 
-    run: Run
-    task: StoredTask
-    trials: Sequence[Trial]
-    comparison: Comparison | None
+    stored: StoredRun
     best: Trial | None
     baseline: Candidate | None
     winner: Mapping[str, str]
@@ -53,24 +45,44 @@ class ReportData:
     level_version: str
 
     @property
+    def run(self) -> Run:
+        """What was asked for."""
+        return self.stored.run
+
+    @property
+    def task(self) -> StoredTask:
+        """What was tuned."""
+        return self.stored.task
+
+    @property
+    def trials(self) -> Sequence[Trial]:
+        """By index."""
+        return self.stored.trials
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """None where nothing was compared."""
+        return self.stored.comparison
+
+    @property
+    def finalists(self) -> Sequence[Finalist]:
+        """The best first; empty where nothing was compared."""
+        return self.stored.finalists
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """How the run was measured, in sentences; empty where nothing was compared."""
+        return self.stored.notes
+
+    @property
     def objective(self) -> Objective:
         """The leading objective."""
         return self.task.objectives[0]
 
     @property
-    def finalists(self) -> Sequence[Finalist]:
-        """The best first; empty where nothing was compared."""
-        return self.comparison.finalists if self.comparison else ()
-
-    @property
     def front(self) -> Comparison | None:
         """The comparison of a run with several objectives."""
         return self.comparison if len(self.task.objectives) > 1 else None
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """How the run was measured, in sentences; empty where nothing was compared."""
-        return self.comparison.notes if self.comparison else ()
 
     @property
     def keeps_baseline(self) -> bool:
@@ -100,45 +112,23 @@ def read_report_data(store: Reader, run_id: str, level: Level) -> ReportData:
         StoreError: there is no such run, or the store cannot be read.
         ProgramError: the level does not have a step of a trial.
     """
-    run = store.run(run_id)
-    task = store.task(run.task_key)
-    trials = store.run_trials(run.id, level.steps)
-    comparison = read_comparison(store, run.id, level, task.objectives)
-    finalists = comparison.finalists if comparison else ()
-    several = [f.candidate for f in finalists] if len(task.objectives) > 1 else []
+    stored = read_run(store, run_id, level)
+    finalists = stored.finalists
+    several = [f.candidate for f in finalists] if len(stored.task.objectives) > 1 else []
     figures = {f.candidate: f.figures for f in finalists}
-    bound, refused = _bound(task, level)
+    bound, refused = _bound(stored, level)
     baseline = None if bound is None else level.baseline(bound)
-    best = _best(trials, task.objectives, baseline)
+    best = stored.best(baseline)
     winner = finalists[0].candidate if finalists else best.candidate if best else None
     wanted = several or ([] if winner is None else [winner])
     told = [_described(bound, refused, candidate, level, figures.get(candidate, {})) for candidate in wanted]
-    return ReportData(
-        run,
-        task,
-        trials,
-        comparison,
-        best,
-        baseline,
-        told[0] if told else {},
-        told if several else (),
-        level.version,
-    )
+    return ReportData(stored, best, baseline, told[0] if told else {}, told if several else (), level.version)
 
 
-def _best(
-    trials: Sequence[Trial], objectives: Sequence[Objective], baseline: Candidate | None
-) -> Trial | None:
-    """Find the best trial; of several objectives, of those that are worse than the baseline in none."""
-    if baseline is None or len(objectives) == 1:
-        return best_of(trials, objectives[0])
-    return best_harmless(trials, objectives, baseline)
-
-
-def _bound(stored: StoredTask, level: Level) -> tuple[Task | None, Mapping[str, str]]:
+def _bound(stored: StoredRun, level: Level) -> tuple[Task | None, Mapping[str, str]]:
     """Read a task's program again; a program that the level refuses today must not stop us: gives why."""
     try:
-        return stored.bind(level.read(stored.program, stored.target)), {}
+        return stored.bind(level), {}
     except PlanishError as error:
         return None, {f"not described by level '{level.name}'": str(error)}
 

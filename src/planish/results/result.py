@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,15 +16,13 @@ from planish.core import (
     Measured,
     Objective,
     PlanishError,
-    StoreError,
     Task,
     Trial,
-    best_harmless,
     describe,
 )
 from planish.levels import first_exportable, function_of, level_named, name_files
 from planish.results.comparison import Compared, Comparison, Finalist
-from planish.results.decoding import decode
+from planish.results.stored_run import read_run
 from planish.store import Reader, Run
 
 
@@ -168,45 +165,14 @@ def read_result(store: Reader, run_id: str, pick: int = 1, files: Iterable[Path]
         PlanishError: its level is not installed, or there are not so many finalists.
         ProgramError: the level does not read the program, or lacks a step.
     """
-    run = store.run(run_id)
-    stored = store.task(run.task_key)
-    level = level_named(stored.level)
-    name_files(level, files)
-    task = stored.bind(level.read(stored.program, stored.target))
-    comparison = read_comparison(store, run.id, level, task.objectives)
-    count = len(comparison.finalists) if comparison else 0
+    found = read_run(store, run_id)
+    level, run, count = level_named(found.task.level), found.run, len(found.finalists)
     if not 1 <= pick <= max(1, count):
         what = f"run {run.id} has no #{pick}: {count} were compared"
         raise PlanishError(what, f"See 'planish show {run.id}'.")
-    trials = store.run_trials(run.id, level.steps)
-    best = best_harmless(trials, task.objectives, level.baseline(task))
-    failures = Counter(f"{f.stage}: {f.reason}" for f in (t.outcome for t in trials) if isinstance(f, Failed))
-    return Result(run, task, best, comparison, failures, comparison.notes if comparison else (), pick)
-
-
-def read_comparison(
-    store: Reader, run_id: str, level: Level, objectives: Sequence[Objective]
-) -> Comparison | None:
-    """Look up the comparison of a run; None where there was none.
-
-    Args:
-        store: open for reading, at least.
-        run_id: the whole id.
-        level: of the run's task.
-        objectives: of the run's task.
-
-    Raises:
-        StoreError: it is damaged.
-        ProgramError: the level lacks a step.
-    """
-    return decode(store.result_rows(run_id, level.steps), objectives)
-
-
-def known_baseline(store: Reader, task: Task) -> float | None:
-    """Tell the baseline's value as the newest comparison for a task found it; None where there is none."""
-    level = level_named(task.level)
-    for run in store.runs(task.key):
-        with suppress(StoreError):  # it is only shown: what cannot be read must not keep a run from beginning
-            if found := read_comparison(store, run.id, level, task.objectives):
-                return found.baseline.lead.median
-    return None
+    name_files(level, files)
+    task = found.bind(level)
+    outcomes = [trial.outcome for trial in found.trials]
+    failures = Counter(f"{each.stage}: {each.reason}" for each in outcomes if isinstance(each, Failed))
+    best = found.best(level.baseline(task))
+    return Result(run, task, best, found.comparison, failures, found.notes, pick)

@@ -54,6 +54,7 @@ class CoolingSchedule:
     cooling: float
 
     def __call__(self, round_: int) -> float:
+        # Never 0, for the chance of being accepted divides by it.
         return max(self.cold, self.hot * self.cooling**round_)
 
 
@@ -92,6 +93,7 @@ def annealing(space: CanEvolve, seed: int, chains: int, schedule: CoolingSchedul
     states = [_Chain() for _ in range(chains)]
     for round_ in count():
         heat = schedule(round_)
+        # One for each chain and round: how often a chain draws must not move the others.
         generators = [rng(seed, chain, round_) for chain in range(chains)]
         pairs = list(zip(states, generators, strict=True))
         proposals = [walk.propose(chain, heat, generator) for chain, generator in pairs]

@@ -95,6 +95,7 @@ def _is_news(branch: _Branch, expanded: dict[str, int]) -> bool:
 
 
 def _best_children(graph: StateGraph, branch: _Branch, width: int) -> list[_Branch]:
+    # A step and its inverse would lead back and forth until the depth is used up.
     ways = [child for child in graph.children(branch.node) if child.state not in branch.path]
     return [
         _Branch(child, branch.left - 1, branch.path | {child.state}) for child in graph.ranked(ways)[:width]

@@ -42,6 +42,7 @@ def choose_diverse(
         place = int(np.argmax(gain + alpha * new))
         chosen.append(place)
         gain[place] = -np.inf
+        # Only what has just been covered is taken off: to count all anew would cost a pass for each choice.
         covered = holds[place] & left
         new = new - holds[:, covered].sum(axis=1)
         left &= ~covered

@@ -204,6 +204,8 @@ def _chosen(
     ranked = sorted((pair for pair in met.items() if not known(pair[0])), key=lambda pair: pair[1])
     few = ranked[: max(wanted, round(plan.top * size))]
     scores = np.array([score for _, score in few], np.float32)
+    # In deviations of what is predicted, so that alpha weighs the same whatever a model predicts.
     unit = float(np.std(list(met.values()))) or 1.0
     places = choose_diverse([candidate for candidate, _ in few], scores / unit, wanted, plan.alpha)
+    # The best predicted first: a run may end within a batch.
     return [few[place][0] for place in sorted(places) if visited.add(few[place][0])]

@@ -40,12 +40,14 @@ class Chains:
 
         energies = score(self.states)
         met = _noted({}, self.states, energies)
+        # Where all are predicted alike, any unit will do.
         unit = float(energies.std()) or 1.0
         for step in range(steps):
             heat = max(self._temperature * (1 - step / steps), COLDEST) * unit
             moved = [neighbour(self._space, state, generator) or state for state in self.states]
             found = score(moved)
             _noted(met, moved, found)
+            # What is better has a chance of 1: without the minimum its exponential might overflow.
             chance = np.exp(np.minimum((energies - found) / heat, 0))
             accepted = generator.random(len(moved)) < chance
             energies = np.where(accepted, found, energies)
@@ -68,6 +70,7 @@ class Chains:
 
         if self._energies is None:
             return
+        # Stable, so that of equals a resumed run restarts the same.
         places = np.argsort(-self._energies, kind="stable").tolist()
         for place, candidate in zip(places, candidates, strict=False):
             self.states[place] = candidate

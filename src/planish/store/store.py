@@ -11,9 +11,9 @@ from sqlalchemy import Connection, bindparam, delete, insert, update
 from planish.core import Candidate, StoreError, Task, Trial
 from planish.store.checksums import RUN, sealed, total
 from planish.store.claims import claim, renew
+from planish.store.delayed_signals import uninterrupted
 from planish.store.failures import HeldError, LostConnectionError
 from planish.store.inserting import insert_new
-from planish.store.interrupts import uninterrupted
 from planish.store.moving import drop, unpack
 from planish.store.records import ResultRow
 from planish.store.rows import result_row, task_row, to_json, trial_row

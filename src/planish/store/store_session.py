@@ -10,8 +10,8 @@ from typing import TypeVar
 from sqlalchemy import Connection
 
 from planish.core import StoreError
+from planish.store.delayed_signals import uninterrupted
 from planish.store.failures import LostConnectionError, explained
-from planish.store.interrupts import uninterrupted
 from planish.store.locks import RunLocks
 
 PATIENCE_S = 120.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import time
 import weakref
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import Any
 from planish.core import PlanishError
 from planish.graph.program import GraphProgram
 from planish.graph.running import SessionSettings
-from planish.isolation import ChildProcess, ending_of
+from planish.isolation import DEVNULL, PIPE, ChildProcess, ending_of
 
 PATIENCE_S = 40.0
 """Seconds for one answer, and one more for each 20 MB of the model."""
@@ -126,9 +125,9 @@ class _Child:
     def __init__(self, program: GraphProgram, settings: SessionSettings) -> None:
         child = ChildProcess(
             "planish.graph.relevance.server",
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=DEVNULL,
         )
         self._process = child.process
         self.pid = self._process.pid

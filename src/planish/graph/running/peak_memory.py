@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Collection
@@ -14,6 +13,7 @@ from pathlib import Path
 from planish.graph.running.feeds import Feed
 from planish.graph.running.ort_session import RefusedError, SessionSettings
 from planish.graph.running.runtimes import open_session
+from planish.isolation import run_tool
 
 _KIB = 1024
 _CALLS = 2
@@ -48,10 +48,13 @@ def peak_memory(
             "as_it_is": as_it_is,
         }
         command = [sys.executable, "-P", "-m", "planish.graph.running.peak_memory", json.dumps(asked)]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_PATIENCE_S)
-    if done.returncode:
-        raise RefusedError((done.stderr.splitlines() or [f"exit code {done.returncode}"])[-1])
-    return float(done.stdout)
+        try:
+            ran = run_tool(command, seconds=_PATIENCE_S)
+        except TimeoutError as error:
+            raise RefusedError(f"it did not run within {_PATIENCE_S:g} s") from error
+    if ran.code:
+        raise RefusedError((ran.message.splitlines() or [f"exit code {ran.code}"])[-1])
+    return float(ran.output)
 
 
 def _main(asked: dict[str, object]) -> float:

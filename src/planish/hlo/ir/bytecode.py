@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 from planish.core import ProgramError
+from planish.isolation import run_tool
 
 MAGIC = b"ML\xefR"
 BROKEN = "it is broken"
@@ -20,13 +20,13 @@ def text_of(source: bytes, name: str) -> str:
     """
     command = [sys.executable, "-c", "from planish.hlo.ir.bytecode import main; main()"]
     try:
-        ran = subprocess.run(command, input=source, capture_output=True, timeout=SECONDS, check=True)
-    except subprocess.TimeoutExpired as error:
+        ran = run_tool(command, seconds=SECONDS, given=source)
+    except TimeoutError as error:
         raise _unreadable(name, BROKEN) from error
-    except subprocess.CalledProcessError as error:
-        said = error.stderr.decode(errors="replace").strip().splitlines()
-        raise _unreadable(name, said[-1] if error.returncode == 1 and said else BROKEN) from error
-    return ran.stdout.decode()
+    if ran.code:
+        said = ran.message.strip().splitlines()
+        raise _unreadable(name, said[-1] if ran.code == 1 and said else BROKEN)
+    return ran.output.decode()
 
 
 def _unreadable(name: str, reason: str) -> ProgramError:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from planish.core import TargetError
-from planish.loops.ir.annotated import AnnotatedTree
+from planish.loops.ir.annotated import MEMORY, STACK, AnnotatedTree
 from planish.loops.ir.kinds import OWN
-from planish.loops.ir.tree import Loop, LoopTree, Node, leaves, refs
+from planish.loops.ir.tree import Loop, LoopTree, Node, leaves
 from planish.loops.lang.program import ARITHMETIC, DTYPES
 
 ALIGNMENT = 64
@@ -35,33 +35,12 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Code:
-    """A tree, compiled.
-
-    Args:
-        entries: the body, to be run in order; a parallel root node has an entry of its own.
-        ahead_entries: likewise for the part that fills the ahead buffers; empty if there is none.
-        owner: what owns the memory of the functions; they live as long as it does.
-        assembly: given a prefix P, writes assembly that defines the entries as P_run0, P_run1, ...
-            and the ahead entries as P_prepare0, ...
-        annotated: the decisions that the functions carry out; None where the back end made its own.
-    """
-
-    entries: tuple[Entry, ...]
-    ahead_entries: tuple[Entry, ...]
-    owner: object
-    assembly: Callable[[str], str]
-    annotated: AnnotatedTree | None = None
-
-
-@dataclass(frozen=True)
 class Layout:
     """Where the temporaries lie.
 
     Args:
-        offsets: temporary to the byte offset in its workspace.
-        private: temporaries of the private workspace, of which each thread has its own; the others are
-            in the shared one.
+        offsets: temporary to the byte offset in its workspace; none for those that live in registers.
+        private: temporaries of the private workspace, each thread's stack; the others are in the shared one.
         shared_bytes: size of the shared workspace.
         private_bytes: size of the private one, for one thread.
     """
@@ -72,6 +51,28 @@ class Layout:
     private_bytes: int
 
 
+@dataclass(frozen=True)
+class Code:
+    """A tree, compiled.
+
+    Args:
+        entries: the body, to be run in order; a parallel root node has an entry of its own.
+        ahead_entries: likewise for the part that fills the ahead buffers; empty if there is none.
+        owner: what owns the memory of the functions; they live as long as it does.
+        layout: where the temporaries lie that the functions have in memory.
+        assembly: given a prefix P, writes assembly that defines the entries as P_run0, P_run1, ...
+            and the ahead entries as P_prepare0, ...
+        annotated: the decisions that the functions carry out; None where the back end made its own.
+    """
+
+    entries: tuple[Entry, ...]
+    ahead_entries: tuple[Entry, ...]
+    owner: object
+    layout: Layout
+    assembly: Callable[[str], str]
+    annotated: AnnotatedTree | None = None
+
+
 def arithmetic_of(tree: LoopTree) -> str:
     """Give the one type that a tree computes in.
 
@@ -80,7 +81,7 @@ def arithmetic_of(tree: LoopTree) -> str:
             rounded at each step, in a narrower type.
     """
     foreign = _foreign_kinds((*tree.ahead, *tree.body))
-    foreign += [b.space for b in tree.buffers if b.space != "memory"]
+    foreign += [b.space for b in tree.buffers if b.space != MEMORY]
     if foreign:
         raise TargetError(f"no code for this processor: the tree has '{foreign[0]}'", "Use its back end.")
     found = {ARITHMETIC.get(b.dtype, b.dtype) for b in tree.buffers}
@@ -113,23 +114,14 @@ def _check_sums(tree: LoopTree, arithmetic: Set[str]) -> None:
             raise TargetError(f"{target.name} of {target.dtype} is reduced into, which takes a wider type")
 
 
-def layout(tree: LoopTree) -> Layout:
-    """Place a tree's temporaries, each at a multiple of `ALIGNMENT`.
-
-    Private are those that live inside an iteration of a parallel loop.
-    """
-    private = _inside_parallel(tree)
+def layout(annotated: AnnotatedTree) -> Layout:
+    """Place a tree's temporaries, each at a multiple of `ALIGNMENT`, in the spaces that it says."""
     offsets: dict[str, int] = {}
-    total = {True: 0, False: 0}
-    for b in tree.buffers:
-        if b.kind == "temporary":
-            arena = b.name in private
-            offsets[b.name] = total[arena]
-            total[arena] += -(-b.size * DTYPES[b.dtype] // ALIGNMENT) * ALIGNMENT
-    return Layout(offsets, private, total[False], total[True])
-
-
-def _inside_parallel(tree: LoopTree) -> frozenset[str]:
-    parallel = tuple(n for n in (*tree.body, *tree.ahead) if isinstance(n, Loop) and n.concurrent)
-    used = {r.buffer for leaf in leaves(parallel) for r in (leaf.target, *refs(leaf.value))}
-    return frozenset(n for n in used if tree.buffer[n].kind == "temporary" and tree.buffer[n].scope > 0)
+    total = {MEMORY: 0, STACK: 0}
+    for b in annotated.tree.buffers:
+        space = annotated.spaces[b.name]
+        if b.kind == "temporary" and space in total:
+            offsets[b.name] = total[space]
+            total[space] += -(-b.size * DTYPES[b.dtype] // ALIGNMENT) * ALIGNMENT
+    private = frozenset([name for name in offsets if annotated.spaces[name] == STACK])
+    return Layout(offsets, private, total[MEMORY], total[STACK])

@@ -227,6 +227,14 @@ class Function(NamedTuple):
     kind: Literal["serial", "parallel"] = "serial"
 
 
+MEMORY = "memory"
+"""The space of what all threads see."""
+STACK = "stack"
+"""The space of what lives inside one iteration of a parallel loop: each thread has a piece of its own."""
+REGISTERS = "registers"
+"""The space of temporaries that registers hold for as long as they live: they take no memory."""
+
+
 @dataclass(frozen=True)
 class AnnotatedTree:
     """A loop tree with all decisions.
@@ -236,9 +244,13 @@ class AnnotatedTree:
         vectors: of the machine that it was decided for.
         body: what runs at each call, in order.
         ahead: what runs once, before the first call.
+        spaces: buffer to where it lives: `MEMORY`, `STACK`, `REGISTERS`, or a space of the back end's own
+            that the tree names. What is in memory or on the stack may be in registers now and then: regions
+            and lanes say when.
     """
 
     tree: LoopTree
     vectors: Vectors
     body: tuple[Function, ...]
     ahead: tuple[Function, ...]
+    spaces: Mapping[str, str]

@@ -49,7 +49,7 @@ def emulate(annotated: AnnotatedTree, arrays: Mapping[str, NDArray[Any]]) -> dic
     Raises:
         TreeFault: the tree or an annotation breaks a rule.
     """
-    storage = Storage(annotated.tree, arrays)
+    storage = Storage(annotated.tree, arrays, annotated.spaces)
     with np.errstate(all="ignore"):
         for function in (*annotated.ahead, *annotated.body):
             _Emulator(annotated, storage).function(function)

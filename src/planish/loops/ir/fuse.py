@@ -36,6 +36,7 @@ def fused(program: Program, outer: str, inner: str) -> Program | None:
     """Make one axis of two; None where a tensor's elements are not in sequence along both."""
     places: dict[str, int | None] = {}
     for statement in program.statements:
+        # A table is looked up by values, which count along one dimension and know of no fused one.
         if any({outer, inner} & _axes(table) for table in tables(statement.value)):
             return None
         for access in _accesses(statement):

@@ -127,6 +127,7 @@ class Nest:
     scattered: tuple[int, ...] = ()
 
 
+# Equal graphs are identical, and comparing all nodes would take long for each candidate.
 @dataclass(frozen=True, eq=False)
 class Graph:
     """A program's nodes, each after those that it depends on, and its nests in program order.
@@ -168,6 +169,7 @@ class Graph:
         return found
 
 
+# Each schedule of a program asks for it.
 @lru_cache(maxsize=256)
 def graph_of(program: Program) -> Graph:
     """Build the data-flow graph of a program.
@@ -198,6 +200,7 @@ class _Builder:
         if target.tensor in self.program.outputs:
             self._add(Write(f"write {name}", target.tensor, name, target.index, statement.output_axes))
         size = self.program.size
+        # A loop of one iteration would only be one more that steps can name, and change nothing.
         axes = tuple(a for a in statement.axes if size[a] > 1)
         dimensions = scattered(target, size, self.program.type[target.tensor].shape)
         again = [axis for d in dimensions for axis, _ in target.index[d].terms]
@@ -283,6 +286,7 @@ def _pointwise(reader: Access, writer: Access) -> frozenset[str]:
 
 def _work(statement: Statement, size: Mapping[str, int]) -> int:
     points = prod(size[axis] for axis in statement.axes)
+    # Each term of a reduction is also added, or compared.
     return points * (_operations(statement.value) + (statement.reduce is not None))
 
 

@@ -29,6 +29,7 @@ def checked(schedule: Schedule) -> Schedule:
 
 def _check_parallel(schedule: Schedule, i: int, text: str) -> None:
     nest, order = schedule.graph.nests[i], schedule.loops[i]
+    # Threads share the work once a call: inside another loop they would meet in each of its passes.
     if loop_text(order[0]) != text:
         raise ScheduleError(
             f"parallel loop '{text}' must be outermost in nest '{nest.name}'",
@@ -104,11 +105,13 @@ def _check_input(schedule: Schedule, pack: Packing) -> set[str]:
             f"cannot pack '{pack.tensor}': nest '{nest.name}' reads it by the elements of another tensor",
             "Only a tensor that is read by loops alone can be packed.",
         )
+    # A packed tile lies in the order of the one way in which it is read.
     if len(ways) > 1:
         raise ScheduleError(
             f"cannot pack '{pack.tensor}': nest '{nest.name}' reads it in {len(ways)} ways",
             "Only a tensor that is read in one way can be packed.",
         )
+    # What is packed once for all calls is packed as a whole: no loop runs yet.
     if pack.ahead and pack.at is not None:
         raise ScheduleError(f"cannot pack '{pack.tensor}' ahead inside a loop", "Use at='root'.")
     if pack.ahead and pack.tensor not in schedule.program.constants:

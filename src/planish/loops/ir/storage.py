@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from planish.loops.ir.annotated import MEMORY, REGISTERS, STACK
 from planish.loops.ir.tree import Loop, LoopTree, Ref, leaves
 from planish.loops.lang.numpy_types import numpy_type
 from planish.loops.lang.program import ARITHMETIC
@@ -35,14 +36,19 @@ class Storage:
     Args:
         tree: the whole kernel.
         arrays: input to its elements, in any shape of the right size.
+        spaces: where each buffer lives, as annotations say; None where there are none.
 
     Attributes:
         number: makes a number of the arithmetic.
         parallel: the iteration of the parallel loop that is being executed, if one is.
     """
 
-    def __init__(self, tree: LoopTree, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def __init__(
+        self, tree: LoopTree, arrays: Mapping[str, NDArray[Any]], spaces: Mapping[str, str] | None = None
+    ) -> None:
         self.tree = tree
+        own = {b.name for b in tree.buffers if b.kind == "temporary" and b.scope > 0}
+        self._spaces = spaces or {b.name: STACK if b.name in own else MEMORY for b in tree.buffers}
         # Inputs may be indices of another type than that of the arithmetic.
         whole = any(ARITHMETIC[b.dtype] == WHOLE for b in tree.buffers if b.kind != "input")
         self.number: Callable[[Any], Any] = (lambda x: np.int32(nearest_whole(x))) if whole else np.float64
@@ -96,10 +102,12 @@ class Storage:
                 self._values[name] = [None] * buffer.size
 
     def _check(self, name: str, element: int, write: bool) -> None:
-        buffer = self.tree.buffer[name]
-        if not 0 <= element < buffer.size:
-            raise TreeFault(f"{name}[{element}] is outside its {buffer.size} elements")
-        if self.parallel is not None and not (buffer.kind == "temporary" and buffer.scope > 0):
+        size, space = self.tree.buffer[name].size, self._spaces[name]
+        if not 0 <= element < size:
+            raise TreeFault(f"{name}[{element}] is outside its {size} elements")
+        if space == REGISTERS:
+            raise TreeFault(f"{name} lives in registers, and is looked for in memory")
+        if self.parallel is not None and space != STACK:
             self._share(name, element, self.parallel, write)
 
     def _share(self, name: str, element: int, iteration: int, write: bool) -> None:

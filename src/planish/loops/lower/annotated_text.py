@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 
 from planish.loops.ir.annotated import (
+    STACK,
     AnnotatedTree,
     Block,
     CellRegion,
@@ -26,12 +27,20 @@ def annotated_text(annotated: AnnotatedTree) -> str:
     times in each iteration; `n: 2 vectors of 16, unrolled` one that is no loop any more.
     """
     vectors = annotated.vectors
-    lines = [f"{vectors.registers} vector registers of {vectors.lanes} lanes"]
+    lines = [f"{vectors.registers} vector registers of {vectors.lanes} lanes", *_spaces(annotated)]
     for title, functions in (("once, ahead of the first call", annotated.ahead), ("", annotated.body)):
         for function in functions:
             lines += [f"# {title}"] if title else []
             lines += _item(function.item, "")
     return "\n".join(lines) + "\n"
+
+
+def _spaces(annotated: AnnotatedTree) -> Iterator[str]:
+    """Say where the kernel's own buffers live."""
+    for buffer in annotated.tree.buffers:
+        if buffer.kind == "temporary":
+            on = "on the" if annotated.spaces[buffer.name] == STACK else "in"
+            yield f"{buffer.name}: {buffer.size} of {buffer.dtype} {on} {annotated.spaces[buffer.name]}"
 
 
 def _item(item: Item, indent: str) -> Iterator[str]:

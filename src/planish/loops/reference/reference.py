@@ -41,7 +41,7 @@ from planish.loops.reference.exactness import cancelled, is_long
 from planish.loops.reference.inputs import aligned, make_inputs
 from planish.loops.reference.spreading import spread
 from planish.loops.reference.views import Array, Arrays, contract, cut, overhang, table_view, view, within
-from planish.loops.reference.whole import whole_numbers
+from planish.loops.reference.whole_answers import whole_numbers
 
 __all__ = ["Answer", "Arrays", "Expected", "aligned", "check", "make_inputs", "reference"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import accumulate
 
-from planish.loops.codegen.kernel import ALIGNMENT, Code, Entry, layout
+from planish.loops.codegen.kernel import ALIGNMENT, Code, Entry
 from planish.loops.ir.tree import Buffer, LoopTree, Node, leaves, refs
 from planish.loops.lang.program import DTYPES, Program
 
@@ -102,7 +102,7 @@ def _prepared(tree: LoopTree) -> tuple[dict[str, int], int]:
 
 
 def _sizes(kernel: Exported) -> list[str]:
-    place = layout(kernel.tree)
+    place = kernel.code.layout
     upper, total = kernel.name.upper(), place.shared_bytes + place.private_bytes
     parts: list[str] = []
     if total:
@@ -155,7 +155,7 @@ def _function(
 ) -> str:
     """Define a function on the tensors that nodes touch; the other places of args are null."""
     touched = {r.buffer for leaf in leaves(nodes) for r in (leaf.target, *refs(leaf.value))}
-    place, (prepared, size) = layout(kernel.tree), _prepared(kernel.tree)
+    place, (prepared, size) = kernel.code.layout, _prepared(kernel.tree)
     parameters, args = list[str](), list[str]()
     for b in kernel.tree.buffers:
         if b.kind in ("input", "output"):

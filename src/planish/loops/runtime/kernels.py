@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import ProgramError, TargetError, did_you_mean
-from planish.loops.codegen.kernel import ALIGNMENT, Code, Entry, layout
+from planish.loops.codegen.kernel import ALIGNMENT, Code, Entry
 from planish.loops.ir.tree import LoopTree
 from planish.loops.lang.numpy_types import numpy_type
 from planish.loops.lang.program import DTYPES, Program, TensorType
@@ -51,7 +51,6 @@ class Kernel:
         self.tree = tree
         self.code = code
         self.cores = cores
-        self._layout = layout(tree)
 
     def bind(self, inputs: Arrays, outputs: Arrays) -> Bound:
         """Attach the kernel to arrays, and run its ahead part.
@@ -75,7 +74,7 @@ class Kernel:
 
     def allocate(self) -> KernelMemory:
         """Make the memory that belongs to the kernel; raises TargetError where there is not so much."""
-        place = self._layout
+        place = self.code.layout
         ahead = {b.name: b.size * DTYPES[b.dtype] for b in self.tree.buffers if b.kind == "ahead"}
         return KernelMemory(
             {name: _aligned(size) for name, size in ahead.items()},

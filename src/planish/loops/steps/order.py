@@ -54,6 +54,7 @@ class Split(LoopStep):
                 f"A factor is more than 1 and less than {extent}.",
             )
         for step in steps:
+            # Else every pass of the larger loop would end with a tail of the smaller one.
             if max(step, self.factor) % min(step, self.factor) or step == self.factor:
                 raise ScheduleError(
                     f"cannot split axis '{self.axis}' by {self.factor}: it has a loop of step {step}",
@@ -84,6 +85,7 @@ class Fuse(LoopStep):
         for axis in (self.outer, self.inner):
             if axis not in program.size:
                 raise ScheduleError(f"the program has no axis '{axis}'", did_you_mean(axis, program.size))
+        # Loops, marks and packings are named by axes, two of which this step takes away.
         if schedule.text != unscheduled(program).text:
             raise ScheduleError(
                 f"cannot fuse '{self.outer}' and '{self.inner}' now", "Fuse before all other steps."
@@ -118,6 +120,7 @@ class Merge(LoopStep):
     def apply(self, schedule: Schedule) -> Schedule:
         nest = schedule.nest(self.nest)
         loop = schedule.find(nest, loop_text((self.axis, self.step)))
+        # Without the loop of step 1 not every element would be reached.
         if self.step == 1:
             raise ScheduleError(
                 f"cannot merge loop '{self.axis}' of step 1", "Only the loops of splits can be merged."

@@ -12,11 +12,10 @@ from planish.tuning.final.final_state import FinalState
 from planish.tuning.final.search_outcome import SearchOutcome
 
 
-def measure_figures(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+def measure_figures(level: HasFigures, search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     """Measure what is told of the winner, or of each member of a front, until the deadline."""
     del end
-    level, task = search.level, search.task
-    assert isinstance(level, HasFigures)
+    task = search.task
     comparison = state.comparison(level.baseline(task))
     ranked = comparison.finalists if comparison else ()
     wanted = [each.candidate for each in (ranked if len(task.objectives) > 1 else ranked[:1])]

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 
 from planish.core import (
     CanIdentify,
@@ -71,8 +72,8 @@ def stages(search: SearchOutcome) -> Iterator[FinalStage]:
     if several:
         yield FinalStage("effects", ablate, "measuring what each step does", "no effects of single steps")
     if isinstance(level, HasFigures):
-        what = "what the parts of the winner do"
-        yield FinalStage("describe", measure_figures, f"measuring {what}", f"not measured {what}")
+        what, work = "what the parts of the winner do", partial(measure_figures, level)
+        yield FinalStage("describe", work, f"measuring {what}", f"not measured {what}")
 
 
 def finish(search: SearchOutcome, listener: Listener, *, at_once: bool = False) -> Result:

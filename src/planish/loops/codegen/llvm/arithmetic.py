@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce as fold
 
-from planish.loops.codegen.llvm.writer import Val, Writer
+from planish.loops.codegen.llvm.ir_writer import Val, Writer
 from planish.loops.lang.program import Const
 from planish.loops.lower.mathlib import EXPANDED, expansion
 

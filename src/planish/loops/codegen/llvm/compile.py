@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from planish.loops.codegen.kernel import Code, Entry, arithmetic_of, layout
+from planish.loops.codegen.kernel import Code, Entry, Layout, arithmetic_of, layout
 from planish.loops.codegen.llvm import jit
+from planish.loops.codegen.llvm.ir_writer import Lines, Writer, flattened
 from planish.loops.codegen.llvm.machine import Machine, host_machine
 from planish.loops.codegen.llvm.memory import Memory
 from planish.loops.codegen.llvm.nodes import Nodes
-from planish.loops.codegen.llvm.writer import Lines, Writer, flattened
 from planish.loops.ir.annotated import AnnotatedTree, Function, Nest, Part
 from planish.loops.ir.extent import iterations
 from planish.loops.ir.tree import Loop, LoopTree
@@ -46,7 +46,7 @@ def compile_tree(
     entries = tuple(_entry(tree, a, f) for a, f in zip(addresses, functions, strict=True))
     split = len(names[0])
     write = partial(emit, tree, machine=machine, opt_level=opt_level)
-    return Code(entries[:split], entries[split:], owner, write, annotated)
+    return Code(entries[:split], entries[split:], owner, layout(annotated), write, annotated)
 
 
 def emit(tree: LoopTree, prefix: str, machine: Machine | None = None, opt_level: int = OPT_LEVEL) -> str:
@@ -96,12 +96,13 @@ def _written(
     annotated: AnnotatedTree, machine: Machine, prefix: str
 ) -> tuple[str, tuple[list[str], list[str]]]:
     tree, declared = annotated.tree, set[str]()
+    arranged = layout(annotated)
     parts: list[str] = []
     names: tuple[list[str], list[str]] = ([], [])
     for kind, functions, known in (("run", annotated.body, names[0]), ("prepare", annotated.ahead, names[1])):
         for i, function in enumerate(functions):
             known.append(f"{prefix}_{kind}{i}")
-            code = _FunctionCode(tree, machine)
+            code = _FunctionCode(tree, machine, arranged)
             parts.append(code.text(known[-1], function))
             declared |= code.writer.declared
     return "\n".join([*parts, *sorted(declared), ""]), names
@@ -116,14 +117,14 @@ def _entry(tree: LoopTree, address: int, function: Function) -> Entry:
 
 
 class _FunctionCode:
-    def __init__(self, tree: LoopTree, machine: Machine) -> None:
+    def __init__(self, tree: LoopTree, machine: Machine, arranged: Layout) -> None:
         self.tree = tree
         self.machine = machine
         self.writer = Writer(arithmetic_of(tree))
         self.memory = Memory(self.writer, tree.buffer, self._base, machine.registers)
         self.nodes = Nodes(self.writer, self.memory)
         self._arguments = [b.name for b in tree.buffers if b.kind != "temporary"]
-        self._layout = layout(tree)
+        self._layout = arranged
 
     def text(self, name: str, function: Function) -> str:
         """Write the function."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 
 from planish.loops.codegen.llvm.arithmetic import Arithmetic, total
+from planish.loops.codegen.llvm.ir_writer import Val, Writer
 from planish.loops.codegen.llvm.memory import Memory
-from planish.loops.codegen.llvm.writer import Val, Writer
 from planish.loops.ir.annotated import CellRegion
 from planish.loops.ir.cells import Cell
 from planish.loops.lang.program import IDENTITY
@@ -17,7 +17,7 @@ class Held:
 
     Args:
         region: what is held.
-        home: held buffer to its pointer.
+        home: held buffer to its pointer, of those that memory sees.
         writer: of the function.
         memory: of the function.
     """
@@ -36,6 +36,9 @@ class Held:
             if cell.reduce:
                 start = self._writer.number(IDENTITY[cell.reduce])
                 name = self._writer.widened(start, cell.lanes)
+            elif cell.buffer not in self._home:
+                # It is written before it is read; a loop that counts must begin with something.
+                name = self._writer.widened(self._writer.number(0.0), cell.lanes)
             else:
                 name = self._memory.fetch(self._home[cell.buffer], cell, cell.lanes)
             self._values[cell] = Val(name, cell.lanes)

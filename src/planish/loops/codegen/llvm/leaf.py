@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from planish.loops.codegen.llvm.arithmetic import Arithmetic
 from planish.loops.codegen.llvm.held import Held
+from planish.loops.codegen.llvm.ir_writer import Val, Writer
 from planish.loops.codegen.llvm.memory import Memory
-from planish.loops.codegen.llvm.writer import Val, Writer
 from planish.loops.ir.annotated import Lanes
 from planish.loops.ir.cells import Cell, Piece, cell, summed
 from planish.loops.ir.tree import Call, Leaf, Loop, LoopId, Ref, Value

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from planish.loops.codegen.llvm.ir_writer import Lines, Val, Writer
 from planish.loops.codegen.llvm.narrow import narrow, of_lanes, widen
-from planish.loops.codegen.llvm.writer import Lines, Val, Writer
 from planish.loops.ir.cells import Cell
 from planish.loops.ir.tree import Buffer, LoopId, Ref
 from planish.loops.lang.program import DTYPES, INDICES

@@ -6,7 +6,7 @@ into that half; what is not a number stays so, and is quiet. Of whole numbers th
 
 from __future__ import annotations
 
-from planish.loops.codegen.llvm.writer import Lines, Writer
+from planish.loops.codegen.llvm.ir_writer import Lines, Writer
 from planish.loops.lang.program import DTYPES
 
 _LEAST, _ALMOST_HALF, _QUIET = 1, 0x7FFF, 0x00400000

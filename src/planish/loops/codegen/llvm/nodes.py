@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from planish.loops.codegen.llvm.held import Held
+from planish.loops.codegen.llvm.ir_writer import Lines, Writer
 from planish.loops.codegen.llvm.leaf import Leaves, Place
 from planish.loops.codegen.llvm.memory import Live, Memory
-from planish.loops.codegen.llvm.writer import Lines, Writer
 from planish.loops.ir.annotated import Block, CellRegion, Item, Lanes, Nest, Part, Unrolled
 from planish.loops.ir.cells import Piece, position
 from planish.loops.ir.tree import Leaf, Loop, leaves
@@ -45,7 +45,8 @@ class Nodes:
 
     def _hold(self, region: CellRegion) -> None:
         """Write nodes with their cells in registers."""
-        home = {name: self.memory.pointer(ref) for name, ref in region.homes.items()}
+        seen = [(name, ref) for name, ref in region.homes.items() if name not in region.local]
+        home = {name: self.memory.pointer(ref) for name, ref in seen}
         held = self.leaves.held = Held(region, home, self.writer, self.memory)
         before = self._shift
         self._shift = {n: position(ref, self.at) - ref.offset for n, ref in region.homes.items()}

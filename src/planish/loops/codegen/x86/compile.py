@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
-from planish.loops.codegen.kernel import Code, Entry, arithmetic_of, layout
+from planish.loops.codegen.kernel import Code, Entry, Layout, arithmetic_of, layout
 from planish.loops.codegen.x86 import cpu
 from planish.loops.codegen.x86.function import FunctionCode
 from planish.loops.codegen.x86.isa import Isa, IsaName, isa_of
@@ -52,7 +52,7 @@ def compile_tree(tree: LoopTree, isa: IsaName | None = None, extras: frozenset[s
             blob += code
     memory = ExecutableMemory(bytes(blob))
     run, prepare = [tuple([replace(e, address=memory.address + e.address) for e in es]) for es in entries]
-    return Code(run, prepare, memory, lambda prefix: assembly(prefix, *codes), annotated)
+    return Code(run, prepare, memory, layout(annotated), lambda prefix: assembly(prefix, *codes), annotated)
 
 
 _Codes = tuple[list[bytes], list[bytes]]
@@ -65,7 +65,7 @@ def _generated(tree: LoopTree, isa: Isa, spares: Sequence[int] = (0, 4, 8)) -> t
     What the operands of some rare expressions need is known too late: then fewer results are held.
     """
     annotated = annotate(tree, isa.vectors, spares[0])
-    places = _places(tree)
+    places = _places(tree, layout(annotated))
     try:
         body = [_code(f, tree, isa, places, again=i < bool(tree.views)) for i, f in enumerate(annotated.body)]
         return annotated, (body, [FunctionCode(f, tree, isa, places).code() for f in annotated.ahead])
@@ -85,7 +85,7 @@ def _code(function: Function, tree: LoopTree, isa: Isa, places: _Places, *, agai
     if not again:
         return FunctionCode(function, tree, isa, places).code()
     named = [ref.buffer for leaf in leaves(function.nodes) for ref in leaf.refs]
-    used = tuple([(places[name], tree.buffer[name].dtype) for name in named])
+    used = tuple([(places.get(name), tree.buffer[name].dtype) for name in named])
     key = id(function), used, isa
     if key not in _views:
         if len(_views) >= _VIEWS_MAX:
@@ -101,11 +101,10 @@ def _entry(start: int, function: Function, tree: LoopTree) -> Entry:
     return Entry(start)
 
 
-def _places(tree: LoopTree) -> _Places:
+def _places(tree: LoopTree, arranged: Layout) -> _Places:
     """Where each buffer's address is: index into the arguments, and bytes to add."""
     given = [b.name for b in tree.buffers if b.kind != "temporary"]
     places = {name: (index, 0) for index, name in enumerate(given)}
-    arranged = layout(tree)
     for name, offset in arranged.offsets.items():
         places[name] = (len(given) + (name in arranged.private), offset)
     return places

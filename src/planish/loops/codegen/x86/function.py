@@ -8,7 +8,7 @@ from functools import partial
 from iced_x86 import Code, Register
 
 from planish.loops.codegen.x86.assembler import JL, JLE, JNE, Assembler
-from planish.loops.codegen.x86.counting import Counting
+from planish.loops.codegen.x86.counted_loops import Counting
 from planish.loops.codegen.x86.encoding import Imm, Mem
 from planish.loops.codegen.x86.fetching import fetch_ahead
 from planish.loops.codegen.x86.inside import RegionCode
@@ -40,7 +40,7 @@ class FunctionCode:
         self.isa = isa
         self.places = places
         self.asm = Assembler()
-        self.pointers = Pointers(function.nodes, tree.buffer)
+        self.pointers = Pointers(function.nodes, tree.buffer, places)
         self.masks: dict[int, int] = {}
         self._counting = Counting(self.asm, self.pointers, reserved=3)
 

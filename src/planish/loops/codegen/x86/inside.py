@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 
 from planish.loops.codegen.x86.block import REDUCE, Block
-from planish.loops.codegen.x86.counting import Counting
+from planish.loops.codegen.x86.counted_loops import Counting
 from planish.loops.codegen.x86.extremes import EXTREMES, extreme
 from planish.loops.codegen.x86.fetching import fetch_ahead
 from planish.loops.codegen.x86.horizontal import reduce_lanes
 from planish.loops.codegen.x86.isa import Isa
 from planish.loops.codegen.x86.items import Items
 from planish.loops.codegen.x86.pointers import Pointer, Pointers
-from planish.loops.codegen.x86.unrolling import Iterations, Unroller
+from planish.loops.codegen.x86.unrolled_loops import Iterations, Unroller
 from planish.loops.codegen.x86.vectors import Element
 from planish.loops.ir.annotated import Block as Together
 from planish.loops.ir.annotated import Item, Nest, Part, Region, Unrolled

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from iced_x86 import Code, Register
@@ -27,7 +27,8 @@ class Pointer:
         buffer: what it points into.
         dtype: the type of that buffer's elements.
         strides: bytes that it moves per iteration of each loop.
-        slot: its home on the stack, as an offset from rsp.
+        slot: its home on the stack, as an offset from rsp; -1 where the buffer lives in registers alone: then
+            it is no address, and only tells the elements apart.
         register: where it is now, or 0 for the home.
         drift: bytes by which it is ahead of the place that static offsets count from.
         shift: static offset, in bytes, of the iterations that are being unrolled.
@@ -52,9 +53,12 @@ class Pointers:
     Args:
         nodes: what the function runs.
         buffers: name to what it is.
+        addressed: the buffers that are in memory.
     """
 
-    def __init__(self, nodes: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> None:
+    def __init__(
+        self, nodes: tuple[Node, ...], buffers: Mapping[str, Buffer], addressed: Container[str]
+    ) -> None:
         self.free = list(GENERAL)
         self._of: dict[int, Pointer] = {}
         self._live: dict[int, tuple[Node | tuple[Node, ...], list[Pointer]]] = {}
@@ -62,6 +66,7 @@ class Pointers:
         self._moved: dict[tuple[int, LoopId], list[tuple[Pointer, int]]] = {}
         self._injected: dict[tuple[int, int], Loop] = {}
         by_key: dict[tuple[str, tuple[tuple[LoopId, int], ...]], Pointer] = {}
+        self.all: list[Pointer] = []
         for leaf in leaves(nodes):
             for ref in leaf.refs:
                 key = (ref.buffer, ref.strides)
@@ -69,10 +74,12 @@ class Pointers:
                 if pointer is None:
                     dtype = buffers[ref.buffer].dtype
                     strides = {loop: n * DTYPES[dtype] for loop, n in ref.strides}
-                    pointer = by_key[key] = Pointer(ref.buffer, dtype, strides, 8 * len(by_key))
+                    slot = 8 * len(self.all) if ref.buffer in addressed else -1
+                    pointer = by_key[key] = Pointer(ref.buffer, dtype, strides, slot)
+                    if slot >= 0:
+                        self.all.append(pointer)
                 self._of[id(ref)] = pointer
         self.strides: list[tuple[int, int]] = []
-        self.all = list(by_key.values())
         self._at_home = len(self.all)
 
     def of(self, ref: Ref) -> Pointer:
@@ -126,7 +133,7 @@ class Pointers:
 
     def advance(self, asm: Assembler, pointer: Pointer, count: int) -> None:
         """Move a pointer by some bytes."""
-        if not count:
+        if not count or pointer.slot < 0:
             return
         place = pointer.register or Mem(RSP, pointer.slot)
         if -128 <= count < 128:
@@ -145,7 +152,7 @@ class Pointers:
         """
         if self._at_home == 0:
             return []
-        homeless = [(p, p.drift) for p in self.live(nodes) if not p.register]
+        homeless = [(p, p.drift) for p in self.live(nodes) if not p.register and p.slot >= 0]
         if len(homeless) + spare > len(self.free):
             return []
         for pointer, _ in homeless:

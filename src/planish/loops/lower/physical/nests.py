@@ -19,6 +19,7 @@ from planish.loops.ir.extent import remaining
 from planish.loops.ir.tree import Loop, LoopTree, Node, Ref, leaves, loops
 from planish.loops.lower.physical.allocate import Analyser
 from planish.loops.lower.physical.region import Regions, walked
+from planish.loops.lower.spaces import spaces_of
 
 FLOWS_FROM = 1 << 22
 """A buffer of fewer bytes, which is passed through once, is not asked for ahead of time."""
@@ -37,7 +38,8 @@ def annotate(tree: LoopTree, vectors: Vectors, spare: int = 0) -> AnnotatedTree:
     if tree.views:
         body.insert(0, _views(annotator))
     ahead = [annotator.function(nodes) for nodes in _groups(tree.ahead)]
-    return AnnotatedTree(tree, vectors, tuple(body), tuple(ahead))
+    spaces = spaces_of(tree, (*body, *ahead))
+    return AnnotatedTree(tree, vectors, tuple(body), tuple(ahead), spaces)
 
 
 def _groups(nodes: tuple[Node, ...]) -> list[tuple[Node, ...]]:

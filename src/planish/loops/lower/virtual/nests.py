@@ -18,6 +18,7 @@ from planish.loops.ir.annotated import (
 )
 from planish.loops.ir.extent import iterations
 from planish.loops.ir.tree import Leaf, Loop, LoopId, LoopTree, Node, leaves
+from planish.loops.lower.spaces import spaces_of
 from planish.loops.lower.virtual.plan import Plan
 from planish.loops.lower.virtual.scope import Scope, Scopes
 from planish.loops.lower.virtual.state import Held, State, homes_of
@@ -40,7 +41,7 @@ def annotate(tree: LoopTree, vectors: Vectors, dtype: str) -> AnnotatedTree:
         tuple([_Annotator(scopes).function(nodes, len(groups) == 1) for nodes in groups])
         for groups in (_groups(tree.body), _groups(tree.ahead))
     ]
-    return AnnotatedTree(tree, vectors, body, ahead)
+    return AnnotatedTree(tree, vectors, body, ahead, spaces_of(tree, (*body, *ahead)))
 
 
 def _groups(nodes: tuple[Node, ...]) -> list[tuple[Node, ...]]:

@@ -8,7 +8,7 @@ from collections.abc import Generator
 import pytest
 
 from planish.store import open_store
-from planish.store.interrupts import uninterrupted
+from planish.store.delayed_signals import uninterrupted
 from planish.testing.stored import STEPS, make_trial
 from planish.testing.stores import begin
 

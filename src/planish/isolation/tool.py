@@ -1,0 +1,83 @@
+"""Programs of others, such as compilers: started, given a time, and ended with all that they started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Ran(NamedTuple):
+    """What a program did.
+
+    Args:
+        code: its exit code; negative for a signal.
+        output: what it wrote.
+        said: what it wrote to its standard error.
+    """
+
+    code: int
+    output: bytes
+    said: bytes
+
+    @property
+    def message(self) -> str:
+        """What it said, as text."""
+        return self.said.decode(errors="replace")
+
+
+def run_tool(
+    command: Sequence[str],
+    *,
+    seconds: float,
+    given: bytes = b"",
+    folder: Path | str | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> Ran:
+    """Run a program to its end.
+
+    It is in the process group of its caller, so that it ends with a worker, and at Ctrl-C.
+
+    Args:
+        command: the program and its arguments.
+        seconds: how long it may take.
+        given: what its standard input holds.
+        folder: where it runs; the default is here.
+        variables: of the environment, beside those that there are.
+
+    Raises:
+        TimeoutError: it took longer; then all that it started is ended too.
+        OSError: it cannot be started.
+    """
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=folder,
+        env={**os.environ, **(variables or {})},
+    ) as process:
+        try:
+            output, said = process.communicate(given, seconds)
+        except BaseException as error:
+            _end(process.pid)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise TimeoutError(f"{command[0]} did not end within {seconds:g} s") from error
+            raise
+    return Ran(process.returncode, output, said)
+
+
+def _end(pid: int) -> None:
+    """Kill a process and its descendants; a compiler's driver has the compiler itself as a child."""
+    found = [pid]
+    for each in found:  # grows
+        for listed in Path(f"/proc/{each}/task").glob("*/children"):
+            with suppress(OSError):
+                found += map(int, listed.read_text(encoding="ascii").split())
+    for each in found:
+        with suppress(ProcessLookupError):
+            os.kill(each, signal.SIGKILL)
