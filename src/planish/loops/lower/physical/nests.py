@@ -19,6 +19,7 @@ from planish.loops.ir.extent import remaining
 from planish.loops.ir.tree import Loop, LoopTree, Node, Ref, leaves, loops
 from planish.loops.lower.physical.allocate import Analyser
 from planish.loops.lower.physical.region import Regions, walked
+from planish.loops.lower.roots import root_groups
 from planish.loops.lower.spaces import spaces_of
 
 FLOWS_FROM = 1 << 22
@@ -34,19 +35,12 @@ def annotate(tree: LoopTree, vectors: Vectors, spare: int = 0) -> AnnotatedTree:
         spare: registers that are left free beyond what operands are known to need.
     """
     annotator = _Annotator(tree, vectors, spare)
-    body = [annotator.function(nodes) for nodes in _groups(tree.body[tree.views :])]
+    body = [annotator.function(nodes) for nodes in root_groups(tree.body[tree.views :])]
     if tree.views:
         body.insert(0, _views(annotator))
-    ahead = [annotator.function(nodes) for nodes in _groups(tree.ahead)]
+    ahead = [annotator.function(nodes) for nodes in root_groups(tree.ahead)]
     spaces = spaces_of(tree, (*body, *ahead))
     return AnnotatedTree(tree, vectors, tuple(body), tuple(ahead), spaces)
-
-
-def _groups(nodes: tuple[Node, ...]) -> list[tuple[Node, ...]]:
-    """One function for all, unless some node is parallel."""
-    if any(isinstance(n, Loop) and n.concurrent for n in nodes):
-        return [(node,) for node in nodes]
-    return [nodes] if nodes else []
 
 
 _known_views: dict[Hashable, Function] = {}

@@ -18,6 +18,7 @@ from planish.loops.ir.annotated import (
 )
 from planish.loops.ir.extent import iterations
 from planish.loops.ir.tree import Leaf, Loop, LoopId, LoopTree, Node, leaves
+from planish.loops.lower.roots import root_groups
 from planish.loops.lower.spaces import spaces_of
 from planish.loops.lower.virtual.plan import Plan
 from planish.loops.lower.virtual.scope import Scope, Scopes
@@ -39,16 +40,9 @@ def annotate(tree: LoopTree, vectors: Vectors, dtype: str) -> AnnotatedTree:
     scopes = Scopes(Plan(tree, vectors, dtype), vectors.registers - OTHER_REGISTERS)
     body, ahead = [
         tuple([_Annotator(scopes).function(nodes, len(groups) == 1) for nodes in groups])
-        for groups in (_groups(tree.body), _groups(tree.ahead))
+        for groups in (root_groups(tree.body), root_groups(tree.ahead))
     ]
     return AnnotatedTree(tree, vectors, body, ahead, spaces_of(tree, (*body, *ahead)))
-
-
-def _groups(nodes: tuple[Node, ...]) -> list[tuple[Node, ...]]:
-    """One function for all nodes, unless some are parallel."""
-    if any(isinstance(n, Loop) and n.concurrent for n in nodes):
-        return [(node,) for node in nodes]
-    return [nodes] if nodes else []
 
 
 class _Annotator:
