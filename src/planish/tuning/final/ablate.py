@@ -12,7 +12,7 @@ from planish.core import Candidate, CanShrink, Effect, Measured, Objective, Outc
 from planish.measure import deadline
 from planish.results.comparison import Compared, Finalist
 from planish.tuning.final.final_state import FinalState
-from planish.tuning.final.paired_measurement import (
+from planish.tuning.final.paired import (
     OutOfTimeError,
     PairedMeasurement,
     known_rounds,

@@ -8,7 +8,7 @@ from typing import Any
 
 from planish.core import Candidate, Objective, Trial
 from planish.results.comparison import Compared, Comparison, Finalist
-from planish.tuning.final.paired_measurement import LEAST_NOISE
+from planish.tuning.final.paired import LEAST_NOISE
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from planish.core import Candidate, Measured, Objective, Verdict
 from planish.results.comparison import Compared, Finalist
 from planish.tuning.final.final_state import FinalState
-from planish.tuning.final.paired_measurement import times_worse
+from planish.tuning.final.paired import times_worse
 from planish.tuning.final.search_outcome import SearchOutcome
 
 

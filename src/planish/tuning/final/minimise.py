@@ -10,7 +10,7 @@ from planish.core import Candidate, CanName, CanShrink, Objective, Outcome, Spac
 from planish.results.comparison import Finalist
 from planish.search import shrink
 from planish.tuning.final.final_state import FinalState
-from planish.tuning.final.paired_measurement import OutOfTimeError, PairedMeasurement, open_bench, times_worse
+from planish.tuning.final.paired import OutOfTimeError, PairedMeasurement, open_bench, times_worse
 from planish.tuning.final.search_outcome import SearchOutcome
 
 _ROUNDS = 3
