@@ -74,11 +74,12 @@ def test_a_global_model_predicts_the_first_batch_too(tmp_path: Path) -> None:
     path = tmp_path / "m.npz"
     write_model(made_model("planks", LATTICE.schema, "rank", {}, data, trees.trees), path)
     told = story(tmp_path)
-    guided = replace(told, run=replace(told.run, options={"model": str(path)}))
+    guided = replace(told, stored=replace(told.stored, run=replace(told.run, options={"model": str(path)})))
     found = guidance_of(guided, Knobs())
     assert found is not None
     assert [batch.before for batch in found.batches] == [0, 8, 24, 56]
-    gone = replace(told, run=replace(told.run, options={"model": str(tmp_path / "gone.npz")}))
+    away = replace(told.run, options={"model": str(tmp_path / "gone.npz")})
+    gone = replace(told, stored=replace(told.stored, run=away))
     assert guidance_of(gone, Knobs()) is None
 
 
