@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from planish.core import PlanishError
 from planish.corpus import Row, read_corpus
 from planish.learn.language.decoder import DecoderShape, remembered
 from planish.learn.language.feedback import Feedback, feedback_of, feedback_tokens, verdict_token
@@ -95,6 +96,8 @@ def test_tokens_are_read_back_and_are_few() -> None:
     for part in ("%12", ", align 8", "sroa<modify-cfg>", "getelementptr", "ptr"):
         assert len(learnt.encode_parts([part])) == 1
     assert Tokenizer.read(learnt.to_json()) == learnt
+    with pytest.raises(PlanishError, match="the model's vocabulary cannot be read"):
+        Tokenizer.read("[]")
 
 
 @pytest.mark.parametrize("tasks", [Tasks(), Tasks(code=False), Tasks(counts=False), Tasks(False, False)])

@@ -85,9 +85,16 @@ class Tokenizer:
 
     @classmethod
     def read(cls, text: str) -> Tokenizer:
-        """Read what `to_json` wrote."""
-        held = json.loads(text)
-        return cls(tuple(held["passes"]), held["pairs"])
+        """Read what `to_json` wrote.
+
+        Raises:
+            PlanishError: it is something else.
+        """
+        try:
+            held = json.loads(text)
+            return cls(tuple(held["passes"]), str(held["pairs"]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise PlanishError("the model's vocabulary cannot be read", "Train it again.") from error
 
     def token(self, word: str) -> int:
         """Give the number of a mark, or of a pass."""

@@ -1,0 +1,170 @@
+"""The thesis's language model, from scratch and at a size that this machine trains: figures 4.4 to 4.18.
+
+    python experiments/thesis_ch4/language.py CORPUS LABELS... [--epochs 4] [--width 128] [--depth 4]
+
+Each variant is a training of its own, kept in --folder and taken up from there after an interruption. Every
+eighth package is held back; all tables are of functions of those, compiled.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.core import rng
+from planish.corpus.judged_answers import Judged, answers_of, judge_answers, summary
+from planish.corpus.policy_lessons import held_back
+from planish.corpus.text_lessons import TextLesson, read_text_lessons, text_samples
+from planish.learn.cost import shipped_gate
+from planish.learn.labels import read_costs
+from planish.learn.language.code_quality import bleu, same_code
+from planish.learn.language.decoder import DecoderShape
+from planish.learn.language.prompts import Tasks
+from planish.learn.language.text_training import Progress, TextCourse, train_text
+from planish.learn.language.tokenizer import Tokenizer
+from planish.llvm.passes import elements
+
+BATCH, LOOKS = 8192, 8
+VARIANTS: Mapping[str, tuple[float, Tasks]] = {
+    "all tasks": (1.0, Tasks()),
+    "half of the functions": (0.5, Tasks()),
+    "a quarter of them": (0.25, Tasks()),
+    "without code": (1.0, Tasks(code=False)),
+    "lists alone": (1.0, Tasks(counts=False, code=False)),
+}
+"""Figure 4.18's, and the list alone: share of the functions, tasks."""
+Parameters = Mapping[str, NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What all variants share."""
+
+    learnt: Sequence[TextLesson]
+    held: Sequence[TextLesson]
+    tokenizer: Tokenizer
+    shape: DecoderShape
+    epochs: float
+    folder: Path
+
+
+def main() -> None:
+    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given.add_argument("corpus", type=Path)
+    given.add_argument("labels", type=Path, nargs="+")
+    given.add_argument("--epochs", type=float, default=4)
+    given.add_argument("--width", type=int, default=128)
+    given.add_argument("--depth", type=int, default=4)
+    given.add_argument("--context", type=int, default=1024)
+    given.add_argument("--judged", type=int, default=200, help="functions that answer")
+    given.add_argument("--variants", nargs="*", default=[*VARIANTS], choices=[*VARIANTS], metavar="VARIANT")
+    given.add_argument("--folder", type=Path, default=Path("build/language"))
+    asked = given.parse_args()
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    bench = bench_of(asked)
+    scale(bench)
+    found = {name: trained(bench, name) for name in asked.variants}
+    rows = {
+        name: (judged(bench, parameters, VARIANTS[name][1]), held)
+        for name, (parameters, held) in found.items()
+    }
+    table(rows)
+    if "all tasks" in rows:
+        written(rows["all tasks"][0])
+
+
+def bench_of(asked: argparse.Namespace) -> Bench:
+    lists, tables = shipped_gate("instructions").lists, [read_costs(file) for file in asked.labels]
+    lessons = read_text_lessons(asked.corpus, tables, "instructions", lists, "train")
+    back = held_back(np.array([one.package for one in lessons]))
+    learnt, held = (
+        [one for one, at in zip(lessons, back, strict=True) if at == side] for side in (False, True)
+    )
+    tokenizer = Tokenizer.learnt((one.ir for one in learnt), [*elements()])
+    some = [held[place] for place in rng(0).permutation(len(held))[: asked.judged].tolist()]
+    shape = DecoderShape(tokenizer.size, asked.context, asked.width, asked.depth)
+    return Bench(learnt, some, tokenizer, shape, asked.epochs, asked.folder)
+
+
+def trained(bench: Bench, name: str) -> tuple[Parameters, float]:
+    share, tasks = VARIANTS[name]
+    kept = rng(1).permutation(len(bench.learnt))[: max(1, round(share * len(bench.learnt)))].tolist()
+    samples, held = (
+        text_samples(bench.tokenizer, some, bench.shape.context, tasks)
+        for some in ([bench.learnt[place] for place in kept], bench.held)
+    )
+    # As many steps for each variant, as in the thesis.
+    whole = sum(len(one.tokens) for one in text_samples(bench.tokenizer, bench.learnt, bench.shape.context))
+    steps = max(1, round(bench.epochs * whole / BATCH))
+    course = TextCourse(steps, 0, bench.folder / f"{name}.checkpoint", BATCH, every=-(-steps // LOOKS))
+    tokens = sum(len(one.tokens) for one in samples)
+    print(f"\n## {name}: {len(samples):,} texts, {tokens:,} tokens, {steps:,} steps\n")
+    parameters, metrics = train_text(samples, held, bench.shape, course, step)
+    return parameters, metrics["perplexity held back"]
+
+
+def step(progress: Progress) -> None:
+    if progress.held is not None:
+        print(
+            f"step {progress.step:,}: loss {progress.loss:.3f}, held back {progress.held:.3f}, "
+            f"{progress.rate:,.0f} tokens/s",
+            flush=True,
+        )
+
+
+def judged(bench: Bench, parameters: Parameters, tasks: Tasks) -> list[Judged]:
+    answers = answers_of(bench.shape, parameters, bench.tokenizer, bench.held, code=tasks.code)
+    return judge_answers(bench.held, answers)
+
+
+def scale(bench: Bench) -> None:
+    """Say what the claims below are made at, and what copying the input scores (4.3.4)."""
+    parameters = sum(int(np.prod(size)) for size in bench.shape.parameters().values())
+    lengths = np.array([len(bench.tokenizer.encode(one.ir)) for one in bench.learnt])
+    short = np.array([(lengths <= limit).mean() for limit in (256, 512, 1024, 2048)])
+    copied = [bleu(one.ir, one.answer.code or "") for one in bench.held]
+    same = [same_code(one.ir, one.answer.code or "") for one in bench.held]
+    print(f"{parameters:,} parameters; {len(bench.learnt):,} functions, {len(bench.held):,} held back")
+    print(f"tokens of a function: {lengths.mean():,.0f} in the mean; at most 256, 512, 1,024, 2,048 (4.10):")
+    print(", ".join(f"{value:.0%}" for value in short))
+    print(f"copying the input: BLEU {np.mean(copied):.3f}, exact {np.mean(same):.1%} (thesis: 0.531, 0 %)")
+
+
+def table(rows: Mapping[str, tuple[Sequence[Judged], float]]) -> None:
+    """The columns of figures 4.4, 4.5, 4.6 and 4.18."""
+    names = list(dict.fromkeys(name for some, _ in rows.values() for name in summary(some)))
+    print(f"\n| variant | perplexity | {' | '.join(names)} |\n|---{'|---' * (len(names) + 1)}|")
+    for variant, (some, held) in rows.items():
+        found = summary(some)
+        cells = [f"{found[name]:.4g}" if name in found else "" for name in names]
+        print(f"| {variant} | {held:.2f} | {' | '.join(cells)} |")
+
+
+def written(some: Sequence[Judged]) -> None:
+    """Figures 4.7, 4.11 and 4.16: passes, classes of errors, and code by what its list is worth."""
+    passes = Counter(name for one in some for name in one.answer.passes)
+    print("\npasses (4.7):", ", ".join(f"{name} {count}" for name, count in passes.most_common(12)))
+    errors = Counter(one.error for one in some if one.error)
+    print("errors (4.11):", ", ".join(f"{name} {count}" for name, count in errors.most_common()))
+    kinds: Mapping[str, Callable[[Judged], bool]] = {
+        "worse than -Oz": lambda one: one.cost > one.lesson.oz,
+        "as good": lambda one: one.cost == one.lesson.oz,
+        "better": lambda one: one.cost < one.lesson.oz,
+    }
+    print("\n| list (4.16) | functions | BLEU | compiles |\n|---|---|---|---|")
+    for name, fits in kinds.items():
+        those = [one for one in some if fits(one)]
+        if those:
+            found = summary(those)
+            code = f"{found.get('BLEU', 0):.3f} | {found.get('code compiles', 0):.1%}"
+            print(f"| {name} | {len(those)} | {code} |")
+
+
+if __name__ == "__main__":
+    main()

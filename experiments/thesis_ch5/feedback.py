@@ -1,0 +1,130 @@
+"""Feedback of the compiler, against sampling with as many answers: figures 5.1, 5.2, 5.5 and 5.8.
+
+    python experiments/thesis_ch5/feedback.py CORPUS LABELS... --model FILE --fast FILE
+
+Both are made by `planish policy train --network decoder`, the second with `--feedback fast` and `--first` the
+first. All tables are of functions of `--split`, compiled; -Oz stands behind every list.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from planish.core import Candidate
+from planish.corpus.compiled_lists import compile_lists
+from planish.corpus.feedback_lessons import feedback_on
+from planish.corpus.judged_answers import Judged, answers_of, judge_answers
+from planish.corpus.text_lessons import TextLesson, read_text_lessons
+from planish.learn.cost import shipped_gate
+from planish.learn.labels import read_costs
+from planish.learn.language.decoder import DecoderShape
+from planish.learn.language.tokenizer import Tokenizer
+from planish.learn.policy import AnsweringPolicy, SavedPolicy, load_policy
+from planish.llvm.backend import open_backend
+from planish.llvm.passes import PassSpace, elements, passes_of
+from planish.search.decoding import priority_samples
+from planish.search.reconsidering import reconsidered
+
+STEPS = 5
+"""Answers of each function, as in figure 5.8."""
+
+
+def main() -> None:
+    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given.add_argument("corpus", type=Path)
+    given.add_argument("labels", type=Path, nargs="+")
+    given.add_argument("--model", type=Path, required=True)
+    given.add_argument("--fast", type=Path, required=True)
+    given.add_argument("--split", default="validation")
+    given.add_argument("--functions", type=int, default=200)
+    asked = given.parse_args()
+    lists, tables = shipped_gate("instructions").lists, [read_costs(file) for file in asked.labels]
+    lessons = read_text_lessons(asked.corpus, tables, "instructions", lists, asked.split)[: asked.functions]
+    model, fast = load_policy(asked.model), load_policy(asked.fast)
+    correlations(answered(model, lessons))
+    iterating(model, fast, lessons)
+
+
+def answered(model: SavedPolicy, lessons: Sequence[TextLesson]) -> list[Judged]:
+    assert isinstance(model.shape, DecoderShape)
+    tokenizer = Tokenizer.read(model.vocabulary)
+    return judge_answers(lessons, answers_of(model.shape, model.parameters, tokenizer, lessons, code=True))
+
+
+def correlations(judged: Sequence[Judged]) -> None:
+    """Figures 5.1 and 5.2: metrics that are known without labels, and correlations with the gain."""
+    metrics = [feedback_on(one).metrics for one in judged]
+    worth = np.array(
+        [(min(one.lesson.answer.after or 0, one.lesson.oz) - one.cost) / one.lesson.oz for one in judged]
+    )
+    names = dict.fromkeys(name for found in metrics for name in found)
+    print(f"{len(judged)} functions\n\n| metric (5.1) | known of | correlation |\n|---|---|---|")
+    for name in names:
+        known = [place for place, found in enumerate(metrics) if name in found]
+        values = np.array([metrics[place][name] for place in known])
+        told = np.corrcoef(values, worth[known])[0, 1] if values.std() and worth[known].std() else np.nan
+        print(f"| {name} | {len(known)} | {told:.2f} |")
+    right = np.array([feedback_on(one).sure for one in judged])
+    for name, those in (("right", right), ("wrong", ~right)):
+        if those.any():
+            print(
+                f"\nthe count after is {name} (5.2): {those.sum()}, "
+                f"as good as the labels {np.mean(worth[those] >= 0):.1%}"
+            )
+
+
+def iterating(model: SavedPolicy, fast: SavedPolicy, lessons: Sequence[TextLesson]) -> None:
+    """Figures 5.5 and 5.8: one, two and up to five answers, by feedback and by Priority Sampling."""
+    sampled = [sampled_lists(model, one) for one in lessons]
+    told = [told_lists(fast, one) for one in lessons]
+    oz = sum(one.oz for one in lessons)
+    print(f"\n| saved over -Oz, answers | {' | '.join(str(n) for n in range(1, STEPS + 1))} | in the mean |")
+    print("|---" * (STEPS + 2) + "|")
+    for name, lists in (
+        ("the model, its most probable lists", sampled),
+        ("fast feedback, until it is sure", told),
+    ):
+        saved = [
+            sum(best(one, some[:n]) for one, some in zip(lessons, lists, strict=True))
+            for n in range(1, STEPS + 1)
+        ]
+        mean = np.mean([len(some) for some in lists])
+        print(f"| {name} | {' | '.join(f'{1 - each / oz:.2%}' for each in saved)} | {mean:.1f} |")
+
+
+def best(lesson: TextLesson, costs: Sequence[int | None]) -> int:
+    return min([lesson.oz, *(cost for cost in costs if cost is not None)])
+
+
+def sampled_lists(model: SavedPolicy, lesson: TextLesson) -> list[int | None]:
+    samples = islice(priority_samples(AnsweringPolicy(model), space_of(lesson)), STEPS)
+    return costs_of(lesson, list(samples))
+
+
+def told_lists(model: SavedPolicy, lesson: TextLesson) -> list[int | None]:
+    rounds, found = reconsidered(AnsweringPolicy(model), space_of(lesson), STEPS), list[int | None]()
+    try:
+        (candidate,) = next(rounds)
+        while True:
+            found += costs_of(lesson, [candidate])
+            (candidate,) = rounds.send({candidate.hash: found[-1]})
+    except StopIteration:
+        return found
+
+
+def costs_of(lesson: TextLesson, candidates: Sequence[Candidate]) -> list[int | None]:
+    jobs = [(lesson.ir, passes_of(candidate)) for candidate in candidates]
+    return [one.instructions if one else None for one in compile_lists(open_backend(), jobs)]
+
+
+def space_of(lesson: TextLesson) -> PassSpace:
+    return PassSpace([*elements().values()], ir=lesson.ir)
+
+
+if __name__ == "__main__":
+    main()
