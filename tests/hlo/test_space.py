@@ -13,6 +13,7 @@ from planish.hlo.edits import (
     EXACT,
     CopyOp,
     DeleteOp,
+    DropChannels,
     Lower,
     MoveOp,
     Narrow,
@@ -80,8 +81,8 @@ def test_an_unknown_kind_of_edit_is_named() -> None:
 def test_every_kind_of_edit_is_drawn() -> None:
     draft = original(read_program(EXAMPLES / "2fcnet.mlir"))
     drawn = {type(propose(draft, rng(3, i))[0]).__name__ for i in range(300)}
-    assert drawn == set(EDITS) - {"TileBatch", "Shrink", "Lower"}, (
-        "a training step mixes its examples, and has no pictures and no convolutions"
+    assert drawn == set(EDITS) - {"TileBatch", "Shrink", "Lower", "DropChannels"}, (
+        "a training step mixes its examples, has no pictures and no convolutions, and gives its weights"
     )
 
 
@@ -176,27 +177,30 @@ def test_what_is_remembered_does_not_matter() -> None:
 
 def test_what_the_structure_of_a_network_suggests_is_measured_first() -> None:
     space = PatchSpace(read_program(EXAMPLES / "mobilenet.mlir"))
-    seeds = space.seeds()
-    tiles = [TileBatch(size, loop) for loop in (False, True) for size in (50, 20, 10, 5)]
-    lower = Lower("0", "product")
-    exact = [(tile,) for tile in tiles] + [(lower,)] + [(lower, tile) for tile in tiles if tile.loop]
-    assert [seed.steps for seed in seeds[: len(exact)]] == exact
-    others = [seed.steps for seed in seeds[len(exact) :]]
-    assert all(steps[:2] == (lower, TileBatch(10, loop=True)) for steps in others), "all else is with these"
-    single = [steps[2] for steps in others if len(steps) == 3]
-    assert isinstance(single[0], Narrow)
-    assert len(single[0].ops) == 36, "every product, and what the convolution became"
+    seeds = [seed.steps for seed in space.seeds()]
+    exact = (Lower("0", "product"), TileBatch(10, loop=True))
+    assert seeds[0] == exact
+    narrow = seeds[1][-1]
+    assert isinstance(narrow, Narrow)
+    assert seeds[1] == (*exact, narrow)
+    assert len(narrow.ops) == 36, "every product, and what the convolution became"
+    others = [steps[-1] for steps in seeds if steps[:3] == seeds[1] and len(steps) == 4]
+    assert seeds[2 : 2 + len(others)] == [(*seeds[1], edit) for edit in others]
     joints = {"215", "360", "433", "578", "651", "724", "869", "942", "1087", "1160"}
-    bypasses = [edit for edit in single if isinstance(edit, DeleteOp)]
+    bypasses = [edit for edit in others if isinstance(edit, DeleteOp)]
     assert joints <= {edit.op for edit in bypasses}, "a block is kept"
     assert len(bypasses) == 18, "others are several blocks, or a convolution that keeps its type"
-    crops = [edit for edit in single if isinstance(edit, Shrink)]
+    crops = [edit for edit in others if isinstance(edit, Shrink)]
     assert [edit.pixels for edit in crops] == [30, 28, 26, 24]
-    pairs = [set(steps[2:]) for steps in others if len(steps) == 4]
-    assert pairs == [{single[0], edit} for edit in (*crops, *bypasses)]
-    assert [steps[2:] for steps in others if len(steps) == 5] == [(single[0], crops[0], b) for b in bypasses]
+    widths = [edit for edit in others if isinstance(edit, DropChannels)]
+    assert widths[0] == DropChannels("1234", 208), "of the product with most FLOPs"
+    assert len(widths) == 10
+    assert [steps[3:] for steps in seeds if len(steps) == 5] == [(crops[0], block) for block in bypasses]
+    tiles = [TileBatch(size, loop) for loop in (False, True) for size in (50, 20, 10, 5)]
+    assert {exact[:1], *((exact[0], tile) for tile in tiles)} < set(seeds)
+    assert {(*exact, edit) for edit in others} < set(seeds), "and without narrow products"
     asked = make_searcher("nsga2", space, BOTH, 1).ask(100)
-    assert asked == seeds[: len(asked)]
+    assert asked == space.seeds()[: len(asked)]
 
 
 def test_half_of_the_mutations_are_what_the_structure_suggests_and_the_patch_lacks() -> None:
@@ -209,7 +213,7 @@ def test_half_of_the_mutations_are_what_the_structure_suggests_and_the_patch_lac
     assert all(len(set(one.steps)) == len(one.steps) for one in later), "an edit twice"
 
 
-@pytest.mark.parametrize(("kinds", "count"), [(("CopyOp", "DeleteOp"), 0), (("TileBatch",), 8), (EXACT, 13)])
+@pytest.mark.parametrize(("kinds", "count"), [(("CopyOp", "DeleteOp"), 0), (("TileBatch",), 8), (EXACT, 9)])
 def test_the_papers_space_begins_with_nothing(kinds: tuple[str, ...], count: int) -> None:
     seeds = PatchSpace(read_program(EXAMPLES / "mobilenet.mlir"), kinds).seeds()
     assert len(seeds) == count
@@ -252,9 +256,11 @@ def test_each_child_brings_about_one_new_edit_also_late_in_a_run() -> None:
         draws = rng(13, int(candidate.hash[:8], 16)).random(2)
         return Measured(dict(zip(costs, draws.tolist(), strict=True)))
 
-    trials = drive(make_searcher("nsga2", space, BOTH, 2), outcome, 120)
-    seen, new = set[Step](), list[int]()
-    for trial in trials:
-        new.append(len({*trial.candidate.steps} - seen))
-        seen.update(trial.candidate.steps)
-    assert 0.75 <= sum(new[48:]) / len(new[48:]) <= 1.5
+    shares: list[float] = []
+    for seed in (2, 3, 4):
+        seen, new = set[Step](), list[int]()
+        for trial in drive(make_searcher("nsga2", space, BOTH, seed), outcome, 120):
+            new.append(len({*trial.candidate.steps} - seen))
+            seen.update(trial.candidate.steps)
+        shares.append(sum(new[48:]) / len(new[48:]))
+    assert 0.65 <= sum(shares) / len(shares) <= 1.5

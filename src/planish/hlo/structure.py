@@ -7,16 +7,20 @@ from collections.abc import Iterator, Sequence
 from planish.core import ScheduleError
 from planish.hlo.edits import (
     Draft,
+    DropChannels,
     Edit,
     Lower,
     Narrow,
     Shrink,
     TileBatch,
     applied,
+    droppable,
     lowerings,
     narrowable,
+    narrower,
     shrinks,
 )
+from planish.hlo.flops import flops_of
 from planish.hlo.learning_rates import larger_steps
 from planish.hlo.network_blocks import blocks
 
@@ -25,6 +29,12 @@ TILES = (2, 5, 10, 20)
 
 BLOCKS = 20
 """Those that compute most."""
+
+WIDTHS = 10
+"""Products whose channels are cut: those that compute most."""
+
+MILD = 3 / 4
+"""Of the channels that are kept, at least."""
 
 TOGETHER = 10
 """The number of tiles that is combined with other edits."""
@@ -48,6 +58,7 @@ class Structure:
         self._crops = cropped(draft) if self._may("Shrink") else []
         # Those who draw the paper's edits alone draw them as the paper does.
         self._bypasses = [] if kinds else [block.bypass for block in blocks(draft)[:BLOCKS]]
+        self._widths = _widths(draft) if self._may("DropChannels") else []
         self._rates = [] if kinds else list(larger_steps(draft))
 
     def _may(self, kind: str) -> bool:
@@ -55,31 +66,33 @@ class Structure:
 
     def edits(self) -> list[Edit]:
         """List all edits, each of which may be added to a patch."""
-        return [*self._tiles, *self._lowered, *self._bypasses, *self._crops]
+        return [*self._tiles, *self._lowered, *self._bypasses, *self._crops, *self._widths]
 
     def patches(self) -> Iterator[Sequence[Edit]]:
-        """List patches: larger learning rates, exact edits, then one approximate edit with these, then two.
+        """List patches: larger learning rates, what is exact, and approximate edits together with that.
 
         None of the edits stands in another's way, and each saves a part of what the others leave. So they are
-        worth a measurement before chance puts them together. What is approximate comes alone, too, where
-        nothing exact is known.
+        worth a measurement before chance puts them together. Where products can be narrowed, all others come
+        with narrow ones first: what that costs is next to nothing.
         """
         yield from self._rates
-        yield from self._exact()
         base = self._base()
-        narrow = self._narrowed(base)
-        approximate = [*narrow, *self._crops, *self._bypasses]
-        yield from ([*base, edit] for edit in approximate)
-        for edit in narrow or self._crops[:CROPS]:
-            yield from ([*base, edit, other] for other in (*self._crops, *self._bypasses) if other != edit)
-        for crop in self._crops[:CROPS] if narrow else ():
-            yield from ([*base, *narrow, crop, block] for block in self._bypasses)
+        if base:
+            yield base
+        others = [*self._bypasses, *self._crops, *self._widths]
+        narrow = [*base, *self._narrowed(base)]
+        if narrow != base:
+            yield narrow
+            yield from ([*narrow, edit] for edit in others)
+        for crop in self._crops[:CROPS]:
+            yield from ([*narrow, crop, bypass] for bypass in self._bypasses)
+        yield from self._exact()
+        yield from ([*base, edit] for edit in others)
 
     def _exact(self) -> Iterator[Sequence[Edit]]:
-        yield from ([tile] for tile in self._tiles)
         if self._lowered:
             yield self._lowered
-            yield from ([*self._lowered, tile] for tile in self._tiles if tile.loop)
+        yield from ([*self._lowered, tile] for tile in self._tiles)
 
     def _base(self) -> list[Edit]:
         """Give the exact edits that others are combined with."""
@@ -99,6 +112,13 @@ class Structure:
 def cropped(draft: Draft) -> list[Shrink]:
     """List crops of the pictures that a function is given, those that cut least first."""
     return [edit for edit in shrinks(draft) if edit.value.startswith("arg") and edit.stride == 1]
+
+
+def _widths(draft: Draft) -> list[DropChannels]:
+    """List the mildest cut of each product's channels, if it is mild; those that compute most first."""
+    found = sorted(droppable(draft).items(), key=lambda item: -flops_of(draft, item[0]))
+    mildest = ((size, edit) for uid, size in found for edit in narrower(uid, size)[:1])
+    return [edit for size, edit in mildest if edit.keep >= MILD * size][:WIDTHS]
 
 
 def _preferred(draft: Draft) -> list[Lower]:

@@ -1,6 +1,7 @@
 """Edits of StableHLO modules: steps that carry their repairs, what they may touch, and random ones."""
 
 from planish.hlo.edits.changing import ReplaceConstant, ReplaceOperand, ScaleConstant, SetAttribute
+from planish.hlo.edits.drop_channels import DropChannels, droppable, narrower
 from planish.hlo.edits.edit import Edit
 from planish.hlo.edits.exclusions import fixed_operations
 from planish.hlo.edits.lower import Lower, lowerings
@@ -19,6 +20,7 @@ __all__ = [
     "CopyOp",
     "DeleteOp",
     "Draft",
+    "DropChannels",
     "Edit",
     "Fact",
     "Lower",
@@ -32,9 +34,11 @@ __all__ = [
     "SwapOps",
     "TileBatch",
     "applied",
+    "droppable",
     "fixed_operations",
     "lowerings",
     "narrowable",
+    "narrower",
     "propose",
     "shrinks",
 ]

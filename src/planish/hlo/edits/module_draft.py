@@ -27,6 +27,7 @@ from planish.hlo.ir import (
 )
 from planish.hlo.shrinking import Smaller, shrunk
 from planish.hlo.tiling import Tiles, batch_of, tiled
+from planish.hlo.width import channels_of, kept_channels
 
 Source = tuple[str, Resize]
 """A value by name, and how it is resized."""
@@ -44,6 +45,7 @@ class Draft:
 
     Attributes:
         tiles: in which the batch is computed, once all is edited; None: as a whole.
+        channels: products and convolutions that sum over so many channels alone, once all is edited.
         smaller: values, by name, whose pictures keep a part of their pixels, once all is edited.
     """
 
@@ -55,7 +57,7 @@ class Draft:
         """Copy the draft."""
         copy = Draft.__new__(Draft)
         copy._take(self.root, self.function, self.fixed, self.mirror.copy())
-        copy.tiles, copy.smaller = self.tiles, dict(self.smaller)
+        copy.tiles, copy.smaller, copy.channels = self.tiles, dict(self.smaller), dict(self.channels)
         return copy
 
     def _take(self, root: ir.Operation, function: str, fixed: frozenset[str], mirror: Mirror) -> None:
@@ -66,27 +68,33 @@ class Draft:
         self._identity = ""
         self.tiles: Tiles | None = None
         self.smaller: dict[str, Smaller] = {}
+        self.channels: dict[str, int] = {}
 
     def verify(self) -> None:
-        """Raise ScheduleError where the module is not valid, or cannot be tiled or shrunk as it should be."""
+        """Raise ScheduleError where the module is not valid, or cannot be tiled or cut as it should be."""
         self._identity = ""
         _verify(self.root)
-        if self.tiles or self.smaller:
+        if self.tiles or self.smaller or self.channels:
             _verify(self.finished())
 
     def finished(self) -> ir.Operation:
         """Give the module that is run, not to be changed: the draft's own, or a new one."""
-        root = self._shrunk() if self.smaller else self.root
+        root = self._reduced()
         return tiled(root, self.function, self.tiles) if self.tiles else root
 
-    def _shrunk(self) -> ir.Operation:
+    def _reduced(self) -> ir.Operation:
+        """Give the module with the channels and pixels that are left of it."""
+        if not self.channels and not self.smaller:
+            return self.root
         copy = self.clone()
-        # All values are found before anything is put between them.
+        # All operations and values are found before anything is put between them.
+        kept = [(channels_of(copy.op(uid)), keep) for uid, keep in sorted(self.channels.items())]
         found = [(copy.value(name), smaller) for name, smaller in sorted(self.smaller.items())]
+        kept_channels(copy._body, kept)
         for value, smaller in found:
             shrunk(copy._body, value, smaller)
         for number, op in enumerate(walk(copy._body.owner.operation)[1:]):
-            set_uid(op, f"{uid_of(op)}.{number}" if UID in op.attributes else f"small.{number}")
+            set_uid(op, f"{uid_of(op)}.{number}" if UID in op.attributes else f"new.{number}")
         _verify(copy.root)
         return copy.root
 
@@ -94,8 +102,7 @@ class Draft:
         """Name what the verified module computes, and in what tiles."""
         if not self._identity:
             tiles = f" in {self.tiles}" if self.tiles else ""
-            root = self._shrunk() if self.smaller else self.root
-            self._identity = canonical_hash(root) + tiles
+            self._identity = canonical_hash(self._reduced()) + tiles
         return self._identity
 
     def batch(self) -> int:

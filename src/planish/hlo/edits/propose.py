@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from planish.core import ScheduleError
 from planish.hlo.edits import exclusions
 from planish.hlo.edits.changing import ReplaceConstant, ReplaceOperand, ScaleConstant, SetAttribute
+from planish.hlo.edits.drop_channels import DropChannels, droppable, narrower
 from planish.hlo.edits.edit import Edit
 from planish.hlo.edits.lower import Lower, lowerings
 from planish.hlo.edits.module_draft import Draft
@@ -186,6 +187,11 @@ def _narrow(draft: Draft, rng: Generator) -> Narrow:
     return Narrow(kept or (pick(found, rng),))
 
 
+def _drop_channels(draft: Draft, rng: Generator) -> DropChannels:
+    uid, size = pick(list(droppable(draft).items()), rng)
+    return pick(narrower(uid, size), rng)
+
+
 PROPOSALS: Mapping[str, Callable[[Draft, Generator], Edit]] = {
     "CopyOp": _copy,
     "DeleteOp": _delete,
@@ -200,6 +206,7 @@ PROPOSALS: Mapping[str, Callable[[Draft, Generator], Edit]] = {
     "Lower": _lower,
     "Shrink": _shrink,
     "Narrow": _narrow,
+    "DropChannels": _drop_channels,
 }
 """Name of an edit, or of a way to draw one, to what draws it; they raise ScheduleError where they find none.
 

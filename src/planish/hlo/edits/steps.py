@@ -1,15 +1,16 @@
 """The edits of GEVO-ML, as steps: each carries its repair, so that a patch replays to the same module.
 
 `CopyOp` and `DeleteOp` are those of the paper (section 4.1); `ReplaceOperand`, `SwapOps` and `MoveOp` are of
-its predecessor GEVO; `TileBatch` and `Lower` are ours and change no answer, `Shrink` and `Narrow` do; the
-others are what its section 7 leaves to the future. Operations are named by their ids, values as
-`planish.hlo.edits.module_draft` says. What an edit makes has ids that begin with the edit's content hash, the
-same in every patch, so that other edits may refer to them.
+its predecessor GEVO; `TileBatch` and `Lower` are ours and change no answer, `Shrink`, `Narrow` and
+`DropChannels` do; the others are what its section 7 leaves to the future. Operations are named by their ids,
+values as `planish.hlo.edits.module_draft` says. What an edit makes has ids that begin with the edit's content
+hash, the same in every patch, so that other edits may refer to them.
 """
 
 from __future__ import annotations
 
 from planish.hlo.edits.changing import ReplaceConstant, ReplaceOperand, ScaleConstant, SetAttribute
+from planish.hlo.edits.drop_channels import DropChannels
 from planish.hlo.edits.edit import Edit
 from planish.hlo.edits.lower import Lower
 from planish.hlo.edits.narrow import Narrow
@@ -32,6 +33,7 @@ EDITS: dict[str, type[Edit]] = {
         Lower,
         Shrink,
         Narrow,
+        DropChannels,
     )
 }
 """Name to class of every edit."""
