@@ -14,6 +14,7 @@ from planish.hlo.edits import (
     CopyOp,
     DeleteOp,
     DropChannels,
+    Fold,
     Lower,
     MoveOp,
     Narrow,
@@ -81,8 +82,8 @@ def test_an_unknown_kind_of_edit_is_named() -> None:
 def test_every_kind_of_edit_is_drawn() -> None:
     draft = original(read_program(EXAMPLES / "2fcnet.mlir"))
     drawn = {type(propose(draft, rng(3, i))[0]).__name__ for i in range(300)}
-    assert drawn == set(EDITS) - {"TileBatch", "Shrink", "Lower", "DropChannels"}, (
-        "a training step mixes its examples, has no pictures and no convolutions, and gives its weights"
+    assert drawn == set(EDITS) - {"TileBatch", "Shrink", "Lower", "Fold", "DropChannels"}, (
+        "a training step mixes its examples, has no pictures, convolutions and scales, and gives its weights"
     )
 
 
@@ -178,13 +179,15 @@ def test_what_is_remembered_does_not_matter() -> None:
 def test_what_the_structure_of_a_network_suggests_is_measured_first() -> None:
     space = PatchSpace(read_program(EXAMPLES / "mobilenet.mlir"))
     seeds = [seed.steps for seed in space.seeds()]
-    exact = (Lower("0", "product"), TileBatch(10, loop=True))
-    assert seeds[0] == exact
+    lower, fold, tile = exact = seeds[0]
+    assert (lower, tile) == (Lower("0", "product"), TileBatch(10, loop=True))
+    assert isinstance(fold, Fold)
+    assert len(fold.ops) == 35, "the scales of all but the depthwise convolutions"
     narrow = seeds[1][-1]
     assert isinstance(narrow, Narrow)
     assert seeds[1] == (*exact, narrow)
     assert len(narrow.ops) == 36, "every product, and what the convolution became"
-    others = [steps[-1] for steps in seeds if steps[:3] == seeds[1] and len(steps) == 4]
+    others = [steps[-1] for steps in seeds if steps[:4] == seeds[1] and len(steps) == 5]
     assert seeds[2 : 2 + len(others)] == [(*seeds[1], edit) for edit in others]
     joints = {"215", "360", "433", "578", "651", "724", "869", "942", "1087", "1160"}
     bypasses = [edit for edit in others if isinstance(edit, DeleteOp)]
@@ -195,9 +198,9 @@ def test_what_the_structure_of_a_network_suggests_is_measured_first() -> None:
     widths = [edit for edit in others if isinstance(edit, DropChannels)]
     assert widths[0] == DropChannels("1234", 208), "of the product with most FLOPs"
     assert len(widths) == 10
-    assert [steps[3:] for steps in seeds if len(steps) == 5] == [(crops[0], block) for block in bypasses]
+    assert [steps[4:] for steps in seeds if len(steps) == 6] == [(crops[0], block) for block in bypasses]
     tiles = [TileBatch(size, loop) for loop in (False, True) for size in (50, 20, 10, 5)]
-    assert {exact[:1], *((exact[0], tile) for tile in tiles)} < set(seeds)
+    assert {(lower,), (fold,), *((lower, size) for size in tiles)} < set(seeds)
     assert {(*exact, edit) for edit in others} < set(seeds), "and without narrow products"
     asked = make_searcher("nsga2", space, BOTH, 1).ask(100)
     assert asked == space.seeds()[: len(asked)]
@@ -213,7 +216,7 @@ def test_half_of_the_mutations_are_what_the_structure_suggests_and_the_patch_lac
     assert all(len(set(one.steps)) == len(one.steps) for one in later), "an edit twice"
 
 
-@pytest.mark.parametrize(("kinds", "count"), [(("CopyOp", "DeleteOp"), 0), (("TileBatch",), 8), (EXACT, 9)])
+@pytest.mark.parametrize(("kinds", "count"), [(("CopyOp", "DeleteOp"), 0), (("TileBatch",), 8), (EXACT, 11)])
 def test_the_papers_space_begins_with_nothing(kinds: tuple[str, ...], count: int) -> None:
     seeds = PatchSpace(read_program(EXAMPLES / "mobilenet.mlir"), kinds).seeds()
     assert len(seeds) == count

@@ -77,6 +77,21 @@ def test_tiles_of_every_size_give_the_same_answers(examples: int, *, loop: bool)
     assert same(results(program, TileBatch(examples, loop)), results(program))
 
 
+@pytest.mark.parametrize("loop", [False, True])
+def test_what_is_the_same_for_all_examples_is_not_made_for_the_whole_batch(*, loop: bool) -> None:
+    """As the taps of a depthwise convolution: a loop would keep them all in memory, and cut them."""
+    program = program_from(
+        "func.func public @main(%x: tensor<6x4xf32>, %row: tensor<1x4xf32>) -> tensor<6x4xf32> {\n"
+        "%wide = stablehlo.broadcast_in_dim %row, dims = [0, 1] : (tensor<1x4xf32>) -> tensor<6x4xf32>\n"
+        "%y = stablehlo.multiply %x, %wide : tensor<6x4xf32>\nreturn %y : tensor<6x4xf32>\n}"
+    )
+    draft = replay(program, Candidate((TileBatch(2, loop),)))
+    text = entry_text(draft.finished(), draft.function)
+    wide = [line for line in text.splitlines() if "broadcast_in_dim" in line and "-> tensor<2x4xf32>" in line]
+    assert len(wide) == (1 if loop else 3)
+    assert same(results(program, TileBatch(2, loop)), results(program))
+
+
 @pytest.mark.parametrize(
     ("element", "named"),
     [

@@ -9,12 +9,14 @@ from planish.hlo.edits import (
     Draft,
     DropChannels,
     Edit,
+    Fold,
     Lower,
     Narrow,
     Shrink,
     TileBatch,
     applied,
     droppable,
+    foldable,
     lowerings,
     narrowable,
     narrower,
@@ -55,6 +57,7 @@ class Structure:
         self._draft, self._kinds = draft, kinds
         self._tiles = _tiles(draft) if self._may("TileBatch") else []
         self._lowered = _preferred(draft) if self._may("Lower") else []
+        self._folds = _folds(draft) if self._may("Fold") else []
         self._crops = cropped(draft) if self._may("Shrink") else []
         # Those who draw the paper's edits alone draw them as the paper does.
         self._bypasses = [] if kinds else [block.bypass for block in blocks(draft)[:BLOCKS]]
@@ -66,7 +69,7 @@ class Structure:
 
     def edits(self) -> list[Edit]:
         """List all edits, each of which may be added to a patch."""
-        return [*self._tiles, *self._lowered, *self._bypasses, *self._crops, *self._widths]
+        return [*self._tiles, *self._lowered, *self._folds, *self._bypasses, *self._crops, *self._widths]
 
     def patches(self) -> Iterator[Sequence[Edit]]:
         """List patches: larger learning rates, what is exact, and approximate edits together with that.
@@ -92,12 +95,18 @@ class Structure:
     def _exact(self) -> Iterator[Sequence[Edit]]:
         if self._lowered:
             yield self._lowered
+        if self._folds:
+            yield self._folds
         yield from ([*self._lowered, tile] for tile in self._tiles)
 
     def _base(self) -> list[Edit]:
         """Give the exact edits that others are combined with."""
         size = -(-self._draft.batch() // TOGETHER) if self._tiles else 0
-        return [*self._lowered, *(tile for tile in self._tiles if tile == TileBatch(size, loop=True))]
+        return [
+            *self._lowered,
+            *self._folds,
+            *(tile for tile in self._tiles if tile == TileBatch(size, loop=True)),
+        ]
 
     def _narrowed(self, base: Sequence[Edit]) -> list[Narrow]:
         if not self._may("Narrow"):
@@ -112,6 +121,11 @@ class Structure:
 def cropped(draft: Draft) -> list[Shrink]:
     """List crops of the pictures that a function is given, those that cut least first."""
     return [edit for edit in shrinks(draft) if edit.value.startswith("arg") and edit.stride == 1]
+
+
+def _folds(draft: Draft) -> list[Fold]:
+    found = foldable(draft)
+    return [Fold(found)] if found else []
 
 
 def _widths(draft: Draft) -> list[DropChannels]:

@@ -4,6 +4,7 @@ from planish.hlo.edits.changing import ReplaceConstant, ReplaceOperand, ScaleCon
 from planish.hlo.edits.drop_channels import DropChannels, droppable, narrower
 from planish.hlo.edits.edit import Edit
 from planish.hlo.edits.exclusions import fixed_operations
+from planish.hlo.edits.fold import Fold, foldable
 from planish.hlo.edits.lower import Lower, lowerings
 from planish.hlo.edits.mirror import Fact
 from planish.hlo.edits.module_draft import Draft
@@ -23,6 +24,7 @@ __all__ = [
     "DropChannels",
     "Edit",
     "Fact",
+    "Fold",
     "Lower",
     "MoveOp",
     "Narrow",
@@ -36,6 +38,7 @@ __all__ = [
     "applied",
     "droppable",
     "fixed_operations",
+    "foldable",
     "lowerings",
     "narrowable",
     "narrower",

@@ -11,6 +11,7 @@ from planish.hlo.edits import exclusions
 from planish.hlo.edits.changing import ReplaceConstant, ReplaceOperand, ScaleConstant, SetAttribute
 from planish.hlo.edits.drop_channels import DropChannels, droppable, narrower
 from planish.hlo.edits.edit import Edit
+from planish.hlo.edits.fold import Fold, foldable
 from planish.hlo.edits.lower import Lower, lowerings
 from planish.hlo.edits.module_draft import Draft
 from planish.hlo.edits.narrow import Narrow, narrowable
@@ -182,14 +183,17 @@ def _shrink(draft: Draft, rng: Generator) -> Shrink:
 
 def _narrow(draft: Draft, rng: Generator) -> Narrow:
     """Draw some products: any share of them is as likely as another."""
-    found, share = narrowable(draft), rng.random()
-    kept = tuple(uid for uid in found if rng.random() < share)
-    return Narrow(kept or (pick(found, rng),))
+    return Narrow(_some(narrowable(draft), rng))
 
 
 def _drop_channels(draft: Draft, rng: Generator) -> DropChannels:
     uid, size = pick(list(droppable(draft).items()), rng)
     return pick(narrower(uid, size), rng)
+
+
+def _fold(draft: Draft, rng: Generator) -> Fold:
+    """Draw some scales: any share of them is as likely as another."""
+    return Fold(_some(foldable(draft), rng))
 
 
 PROPOSALS: Mapping[str, Callable[[Draft, Generator], Edit]] = {
@@ -205,6 +209,7 @@ PROPOSALS: Mapping[str, Callable[[Draft, Generator], Edit]] = {
     "TileBatch": _tile_batch,
     "Lower": _lower,
     "Shrink": _shrink,
+    "Fold": _fold,
     "Narrow": _narrow,
     "DropChannels": _drop_channels,
 }
@@ -215,8 +220,14 @@ which a trained network often bears.
 """
 
 
-EXACT = ("TileBatch", "Lower")
+EXACT = ("TileBatch", "Lower", "Fold")
 """Those of them that leave the answer as it is, to rounding."""
+
+
+def _some(found: Sequence[str], rng: Generator) -> tuple[str, ...]:
+    """Draw a share of some operations, at least one."""
+    share = rng.random()
+    return tuple(uid for uid in found if rng.random() < share) or (pick(found, rng),)
 
 
 def _places(draft: Draft) -> list[str]:

@@ -1,7 +1,7 @@
 """The edits of GEVO-ML, as steps: each carries its repair, so that a patch replays to the same module.
 
 `CopyOp` and `DeleteOp` are those of the paper (section 4.1); `ReplaceOperand`, `SwapOps` and `MoveOp` are of
-its predecessor GEVO; `TileBatch` and `Lower` are ours and change no answer, `Shrink`, `Narrow` and
+its predecessor GEVO; `TileBatch`, `Lower` and `Fold` are ours and change no answer, `Shrink`, `Narrow` and
 `DropChannels` do; the others are what its section 7 leaves to the future. Operations are named by their ids,
 values as `planish.hlo.edits.module_draft` says. What an edit makes has ids that begin with the edit's content
 hash, the same in every patch, so that other edits may refer to them.
@@ -12,6 +12,7 @@ from __future__ import annotations
 from planish.hlo.edits.changing import ReplaceConstant, ReplaceOperand, ScaleConstant, SetAttribute
 from planish.hlo.edits.drop_channels import DropChannels
 from planish.hlo.edits.edit import Edit
+from planish.hlo.edits.fold import Fold
 from planish.hlo.edits.lower import Lower
 from planish.hlo.edits.narrow import Narrow
 from planish.hlo.edits.operation_edits import CopyOp, DeleteOp, MoveOp, SwapOps
@@ -31,6 +32,7 @@ EDITS: dict[str, type[Edit]] = {
         ReplaceConstant,
         TileBatch,
         Lower,
+        Fold,
         Shrink,
         Narrow,
         DropChannels,

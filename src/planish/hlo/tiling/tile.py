@@ -5,7 +5,7 @@ from __future__ import annotations
 from planish.hlo.ir import TensorType, ir, mlir_type
 from planish.hlo.ir.mlir_context import stablehlo
 from planish.hlo.ir.uids import UID
-from planish.hlo.tiling.axes import Axes, integers, type_of
+from planish.hlo.tiling.axes import Axes, integers, shape_of, type_of
 from planish.hlo.tiling.batch_axes import FunctionBatch, Value
 
 
@@ -72,7 +72,7 @@ class Tile:
         owner, type_ = value.owner, self._cut(type_of(value), axis)
         if not isinstance(owner, ir.Block):
             op = owner.operation
-            if op.name == "stablehlo.broadcast_in_dim" and axis not in integers(op, "broadcast_dimensions"):
+            if op.name == "stablehlo.broadcast_in_dim" and _is_even(op, axis):
                 copy = op.clone().operation
                 copy.results[0].set_type(mlir_type(type_))
                 del copy.attributes[UID]
@@ -97,3 +97,9 @@ class Tile:
     def _cut(self, type_: TensorType, axis: int) -> TensorType:
         shape = (*type_.shape[:axis], self._examples, *type_.shape[axis + 1 :])
         return TensorType(shape, type_.element)
+
+
+def _is_even(op: ir.Operation, axis: int) -> bool:
+    """Whether a broadcast gives the same all along a dimension."""
+    to = integers(op, "broadcast_dimensions")
+    return axis not in to or shape_of(op.operands[0])[to.index(axis)] == 1
