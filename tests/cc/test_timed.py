@@ -173,6 +173,17 @@ def test_a_program_that_cannot_be_judged_stays_clangs(built: Place) -> None:
     assert "cannot read 'nothing'" in missing.stderr
 
 
+def test_without_time_only_what_is_known_is_used(
+    built: Place, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    seen = faster(monkeypatch, 0.5)
+    monkeypatch.setenv("PLANISH_SECONDS", "0")
+    assert link("--planish-report") == 0
+    assert "left to clang: there is no time" in capfd.readouterr().err
+    assert (built.folder / "program").exists()
+    assert seen == []
+
+
 def test_objects_of_others_are_told(built: Place) -> None:
     shutil.rmtree(built.cache)
     done = built.cc("main.o", "kernel.o", "-o", "program", *OBJECTIVE, PLANISH_RUN="./program size")

@@ -15,7 +15,7 @@ from planish.cc.frontend import run
 from planish.cc.function_cache import FunctionMemory
 from planish.cc.improving import Removed, check_version
 from planish.cc.link_parts import LinkPart, exchanged, link_parts, without_output
-from planish.cc.noting import note
+from planish.cc.noting import note, refused
 from planish.cc.object_cache import CachedObject, ObjectCache, digest
 from planish.cc.searching import SearchError
 from planish.cc.timed_search import FasterObject, TimedSearch, read_running
@@ -74,6 +74,8 @@ def _found(
     known = _known(cache, key, parts, settings.program_seconds)
     if known is not None:
         return "known", *known
+    if not settings.program_seconds:
+        return "clang", refused("there is no time to search in"), {}
     units = {part: unit for part in parts if (unit := read_unit(cache, part.name))}
     if not units:
         raise SearchError("it is not known what its objects were made of: build them by planish cc too")
