@@ -32,6 +32,8 @@ OBJECTIVE = "instructions"
 PASSES = 45
 """That Coreset-NVP and AutoPhase may run on a function."""
 NEIGHBOURS = 5
+COLLECTED = ("Random", "Greedy", "Nucleus, Temp1.2", "Priority Sampling (PS)", "Autotuner", "AutoPhase")
+"""Of what was run, the ways that are shown; thesis_ch6/tables.py shows all."""
 COMPILATIONS = (1, 3, 10, 40)
 Floats = NDArray[np.floating]
 Places = NDArray[np.intp]
@@ -120,7 +122,10 @@ def collected(rows: Sequence[Any]) -> None:
     if not rows:
         return
     for name, found in rows[0]["ways"].items():
+        if name not in COLLECTED:
+            continue
         places = {1: 0, 10: 3, 100: 5} if isinstance(found["best"], list) else {}
+        places = {1: 0} if name == "Greedy" else places
         for count, place in places.items():
             effects = [Saving(r["package"], r["baseline"], r["ways"][name]["best"][place]) for r in rows]
             show(f"{name}, {count}", effects, sum(r["ways"][name]["unique"][place] for r in rows), len(rows))
