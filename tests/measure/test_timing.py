@@ -16,12 +16,16 @@ class Machine:
     Args:
         calls: nanoseconds by call.
         interruptions: call number to nanoseconds that the system takes in it.
+        others: whether other processes have that time, so that this one's processor time does not tell of it.
     """
 
-    def __init__(self, *calls: float, interruptions: dict[int, float] | None = None) -> None:
+    def __init__(
+        self, *calls: float, interruptions: dict[int, float] | None = None, others: bool = False
+    ) -> None:
         self._calls = calls
         self._interruptions = interruptions or {}
-        self._time = 0.0
+        self._others = others
+        self._time = self._lost = 0.0
         self.blocks: list[int] = []
 
     def run(self, n: int) -> None:
@@ -29,13 +33,18 @@ class Machine:
         self.blocks.append(n)
         self._time += sum(self._calls[done : done + n])
         self._time += self._calls[-1] * max(0, done + n - max(done, len(self._calls)))
-        self._time += sum(t for call, t in self._interruptions.items() if done <= call < done + n)
+        lost = sum(t for call, t in self._interruptions.items() if done <= call < done + n)
+        self._time += lost
+        self._lost += lost if self._others else 0.0
 
     def now(self) -> int:
         return round(self._time)
 
+    def worked(self) -> int:
+        return round(self._time - self._lost)
+
     def measure(self, timing: Timing = SEARCH_TIMING, best_s: float = float("inf")) -> Samples:
-        return time_call(self.run, timing, best_s, Clocks(self.now, self.now))
+        return time_call(self.run, timing, best_s, Clocks(self.now, self.worked))
 
 
 @given(st.floats(3.0, 1e9), st.sampled_from([SEARCH_TIMING, FINAL_TIMING]))
@@ -92,6 +101,12 @@ def test_a_candidate_not_much_slower_than_the_best_is_not_cut(nanoseconds: float
 
 def test_a_slow_start_is_not_held_against_a_small_candidate() -> None:
     assert not Machine(9e5, 1_000).measure(best_s=1e-6).cut
+
+
+@pytest.mark.parametrize("call", [0, 1, 2, 20])
+def test_a_wait_for_the_processor_makes_no_candidate_slow(call: int) -> None:
+    """On a busy machine a process waits for its turn, some milliseconds at once."""
+    assert not Machine(50_000, interruptions={call: 1e7}, others=True).measure(best_s=40e-6).cut
 
 
 def test_the_real_clock_is_the_default() -> None:
