@@ -1,9 +1,9 @@
 """The thesis's 440 test matmuls, each tuned for at most a second, beside NumPy and torch (figure 3.11).
 
-Every matmul is tuned anew in an empty store; then the winner, NumPy and torch (if installed) are timed by
-turns, each called from Python on preallocated arrays, on one core. Prints geometric means, the share of the
-measured peak, and the performance profile: in how many cases each is within a factor of the best. It takes
-about ten minutes: `python benchmarks/matmuls.py`.
+Every matmul is tuned anew in an empty store, and scheduled by LoopTune's policy without a measurement. Then
+both, NumPy and torch (if installed) are timed by turns, each called from Python on preallocated arrays, on
+one core. Prints geometric means, the share of the measured peak, and the performance profile: in how many
+cases each is within a factor of the best. It takes about ten minutes: `python benchmarks/matmuls.py`.
 
 With `--peers N`, TVM's MetaSchedule (64 trials) and Halide's autoscheduler, where they are installed, join
 for the first N matmuls; TVM takes about half a minute to tune each.
@@ -28,6 +28,7 @@ import peer_halide
 import peer_tvm
 from planish.budget import Budget
 from planish.executors import LocalExecutor
+from planish.learn.policy import NetworkPolicy, policy_for
 from planish.loops.build import compile_with, tree_of
 from planish.loops.evaluator import LoopsEvaluatorSpec
 from planish.loops.lang.program import Program
@@ -35,8 +36,10 @@ from planish.loops.level import LoopsLevel
 from planish.loops.peak import measured_peak
 from planish.loops.reference.inputs import aligned, make_inputs
 from planish.loops.runtime.kernels import Kernel
+from planish.loops.space import CursorSpace
 from planish.loops.target import this_machine
 from planish.loops.workloads import matmul, thesis_split
+from planish.search.following import followed
 from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program
@@ -72,6 +75,16 @@ def torch_call(arrays: Arrays) -> Call | None:
     torch.set_num_threads(1)
     a, b, c = (torch.from_numpy(arrays[n]) for n in "ABC")
     return partial(torch.mm, a, b, out=c)
+
+
+def policy_kernel(program: Program, backend: str) -> tuple[Kernel, float]:
+    """Schedule a matmul by the policy that comes with planish, and generate code; give the seconds, too."""
+    start = time.perf_counter()
+    space = CursorSpace(program)
+    (end,) = followed(NetworkPolicy(policy_for(space, "auto")), space)
+    tree = tree_of(program, end)
+    kernel = Kernel(program, tree, compile_with(backend, tree))
+    return kernel, time.perf_counter() - start
 
 
 def peer_calls(arrays: Arrays, seconds: dict[str, float]) -> dict[str, Call]:
@@ -117,6 +130,8 @@ def measure(
     calls: dict[str, Call] = {
         "planish": Kernel(program, tree, compile_with(backend, tree)).bind(inputs, outputs)
     }
+    kernel, seconds["policy"] = policy_kernel(program, backend)
+    calls["policy"] = kernel.bind(inputs, outputs)
     calls["numpy"] = numpy_callable(program, arrays)
     torch = torch_call(arrays)
     if torch is not None:
@@ -137,11 +152,13 @@ def show(sizes: tuple[int, int, int], case: Case) -> None:
 def report(cases: list[Case]) -> None:
     """Print what came out: over all matmuls, and over those that the peers joined for."""
     seconds = [case.seconds["planish"] for case in cases]
+    policy = [case.seconds["policy"] for case in cases]
     ours = geomean([case.rates["planish"] for case in cases])
     share = geomean([case.rates["planish"] / case.peak for case in cases])
     print(
         f"\n{len(cases)} matmuls tuned in {statistics.fmean(seconds):.2f} s each, {max(seconds):.2f} at most"
     )
+    print(f"by the policy in {1e3 * statistics.median(policy):.1f} ms, reading it from its file included")
     print(f"planish: {ours:.0f} GFLOPS (geometric mean), {share:.2f} of the peak measured meanwhile")
     everywhere = [name for name in cases[0].rates if all(name in case.rates for case in cases)]
     compare(cases, everywhere)

@@ -24,6 +24,7 @@ from planish.learn.policy import NetworkPolicy, policy_for
 from planish.loops.workloads import matmul, thesis_split
 from planish.search.decoding import priority_samples
 from planish.search.following import followed
+from planish.search.policy_searcher import new_programs
 
 IMPROVED = "policy, improved"
 
@@ -35,9 +36,11 @@ def measured(size: tuple[int, int, int], policy: str, moments: tuple[float, floa
     begun = time.perf_counter()
     (end,) = followed(walker, case.space)
     walk = time.perf_counter() - begun
-    samples = list(islice(priority_samples(walker, case.space), SAMPLES))
     chosen = {"unscheduled": case.space.start(), "policy": end}
-    chosen[f"policy, {SAMPLES} samples"] = max(samples, key=case.rate)
+    for title, by in (("by Algorithm 1", "last"), ("by whole ways", "whole")):
+        sampled = priority_samples(walker, case.space, by=by)
+        samples = new_programs(case.space, sampled)
+        chosen[f"policy, {SAMPLES} samples {title}"] = max(islice(samples, SAMPLES), key=case.rate)
     ways = {**SEARCHES, IMPROVED: ("policy", {"policy": policy, "improve": True})}
     for title, (name, options) in ways.items():
         soon, late = searched(case, name, options, moments)

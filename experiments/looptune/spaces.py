@@ -52,7 +52,7 @@ def measured(program: Program, seconds: float) -> dict[str, float]:
         share = seconds / len(ways)
         found = [searched(case, *way, (share, share), spaces[name])[1] for way in ways]
         chosen[name] = max(found, key=case.rate)
-    rates = [{name: case.rate(one) for name, one in chosen.items()} for _ in range(TURNS)]
+    rates = [{name: case.rate_anew(one) for name, one in chosen.items()} for _ in range(TURNS)]
     return {name: statistics.median(turn[name] for turn in rates) for name in chosen}
 
 

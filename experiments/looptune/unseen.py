@@ -2,8 +2,9 @@
 
     python experiments/looptune/unseen.py [--seconds 4] [--policy auto NAME ...]
 
-For each program: the best that anything found in GFLOPS, and as shares of it what each policy's end computes
-without a measurement, the best of 16 samples, and what searches of the same space found in so many seconds.
+For each program: the best that anything found in GFLOPS, and as shares of it what each policy's end
+computes without a measurement, the best of 16 samples, and what searches of the same space found in so many
+seconds.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from planish.loops.lang.program import Program
 from planish.loops.workloads import convolution, matmul
 from planish.search.decoding import priority_samples
 from planish.search.following import followed
+from planish.search.policy_searcher import new_programs
 
 PROGRAMS: Mapping[str, Program] = {
     "100 by 300 by 50": matmul(100, 300, 50),
@@ -40,8 +42,8 @@ def measured(program: Program, policies: Sequence[str], seconds: float) -> dict[
     for name in policies:
         walker = NetworkPolicy(policy_for(case.space, name))
         (chosen[name],) = followed(walker, case.space)
-        samples = islice(priority_samples(walker, case.space), SAMPLES)
-        chosen[f"{name}, {SAMPLES}"] = max(samples, key=case.rate)
+        samples = new_programs(case.space, priority_samples(walker, case.space, by="whole"))
+        chosen[f"{name}, {SAMPLES}"] = max(islice(samples, SAMPLES), key=case.rate)
         improving = "policy", {"policy": name, "improve": True}
         chosen[f"{name}, improved"] = searched(case, *improving, (seconds, seconds))[1]
     for name in SEARCHES:

@@ -20,7 +20,7 @@ PROGRAM = ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=32,n=48,k=16", "--space", "
 def test_the_shipped_policy_is_listed(planish: Planish) -> None:
     policies = json.loads(planish("policy", "--format", "json").out)["policies"]
     (policy,) = [each for each in policies if each["level"] == "loops"]
-    assert (policy["name"], policy["level"], policy["observes"]) == ("loops", "loops", "loops/cursor 1")
+    assert (policy["name"], policy["level"], policy["observes"]) == ("loops", "loops", "loops/cursor 2")
     assert policy["programs"] >= 500
     assert "loops/cursor" in planish("policy").out
 

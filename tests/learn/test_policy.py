@@ -23,7 +23,14 @@ from planish.learn.policy import (
     policy_for,
     write_policy,
 )
-from planish.learn.policy.continuations import DISCOUNT, STEPS, UNKNOWN, worths
+from planish.learn.policy.continuations import (
+    DISCOUNT,
+    FARTHEST,
+    STEPS,
+    UNKNOWN,
+    shortfalls,
+    worths,
+)
 from planish.learn.policy.network import scaled, scores
 from planish.loops.level import LoopsLevel
 from planish.loops.space import CursorSpace, TemplateSpace
@@ -106,6 +113,15 @@ def test_only_legal_steps_are_probable(kind: str) -> None:
     for state, found in zip(states, policy.log_probabilities(states), strict=True):
         assert set(found) == {*SPACE.steps(state.candidate), None}
         assert sum(map(math.exp, found.values())) == pytest.approx(1)
+
+
+def test_what_falls_short_is_reckoned_from_the_best_of_the_program() -> None:
+    """Of the start, at a fifth, whose actions gain 0.7, 0.1 and nobody knows; and of the best itself."""
+    speeds, ahead = np.array([0.2, 1.0]), np.array([[0.7, 0.1, UNKNOWN], [-0.4, -0.1, UNKNOWN]])
+    found = shortfalls(speeds, ahead)
+    np.testing.assert_allclose(
+        found, [[0.1, 0.1 + FARTHEST, np.nan, 0.8], [FARTHEST, 0.1, np.nan, 0.0]], atol=1e-6
+    )
 
 
 def test_after_its_steps_there_is_only_the_end() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 
+from planish.core import Candidate
 from planish.search.decoding import priority_samples
 from planish.search.following import followed, improved
+from planish.search.policy_searcher import new_programs
 from planish.search.timed_policy import TimedPolicy
 from search.words import TREE, Table, Words, word
 
@@ -39,6 +41,20 @@ def test_the_end_is_no_way_out_of_a_loop() -> None:
     assert [word(c) for c in followed(Table(to_and_fro), Words())] == ["AX"]
     ending = {"": {"A": 0.9, "X": 0.1}, "A": {"B": 0.6, ".": 0.3, "X": 0.1}}
     assert [word(c) for c in followed(Table(ending), Words())] == ["A"]
+
+
+class Anagrams(Words):
+    """What a word makes has its letters; in which order they came counts for what can follow."""
+
+    def identity(self, candidate: Candidate) -> str:
+        return "".join(sorted(word(candidate)))
+
+
+def test_a_program_is_sampled_once_whatever_can_follow_it() -> None:
+    either = {"": {"X": 0.6, "Y": 0.4}, "X": {"Y": 1.0}, "Y": {"X": 0.9, "Y": 0.1}}
+    samples = list(priority_samples(Table(either), Words()))
+    assert [word(c) for c in new_programs(Anagrams(), samples)] == ["XY", "YY"]
+    assert [word(c) for c in new_programs(Words(), samples)] == ["XY", "YX", "YY"]
 
 
 def test_a_policy_that_is_timed_answers_alike() -> None:

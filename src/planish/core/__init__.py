@@ -27,6 +27,7 @@ from planish.core.capabilities import (
     HasText,
     KnowsMachine,
     KnowsPrograms,
+    NamesPrograms,
     ShowsWinners,
     SuitsObjectives,
 )
@@ -134,6 +135,7 @@ __all__ = [
     "Machine",
     "Measured",
     "MismatchError",
+    "NamesPrograms",
     "Objective",
     "Opinion",
     "Outcome",

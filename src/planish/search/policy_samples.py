@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Annotated
 
 from planish.core import UNTAUGHT, Candidate, CanStep, Objective, Policy, SearchContext
 from planish.search.decoding import METHODS, Decoding, PrefixTree, decode, priority_samples, ranking
 from planish.search.options import Option
-from planish.search.policy_searcher import Name, PolicySearcher, new_states, once, timed_policy
+from planish.search.policy_searcher import Name, PolicySearcher, new_programs, once, timed_policy
 
 
 class PrioritySampling(PolicySearcher):
@@ -30,8 +31,8 @@ class PrioritySampling(PolicySearcher):
     ) -> None:
         ranking(by)
         named = timed_policy(space, policy, context)
-        found = priority_samples(named, space, samples=samples or None, branches=branches or None, by=by)
-        super().__init__(objectives, named, once(new_states(space, found, set())))
+        found = new_programs(space, priority_samples(named, space, branches=branches or None, by=by))
+        super().__init__(objectives, named, once(islice(found, samples) if samples else found))
 
 
 class PolicySamples(PolicySearcher):
@@ -57,7 +58,7 @@ class PolicySamples(PolicySearcher):
     ) -> None:
         named = timed_policy(space, policy, context)
         how = Decoding(method, samples, seed, temperature, top_k, top_p, groups, penalty)
-        super().__init__(objectives, named, once(new_states(space, _decoded(named, space, how), set())))
+        super().__init__(objectives, named, once(new_programs(space, _decoded(named, space, how))))
 
 
 def _decoded(policy: Policy, space: CanStep, how: Decoding) -> Iterator[Candidate]:

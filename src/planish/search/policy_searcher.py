@@ -10,6 +10,7 @@ from planish.core import (
     Candidate,
     CanName,
     CanStep,
+    NamesPrograms,
     Objective,
     SearchContext,
 )
@@ -65,6 +66,17 @@ def new_states(space: CanName, candidates: Iterable[Candidate], known: set[str])
         state = space.state(candidate)
         if state not in known:
             known.add(state)
+            yield candidate
+
+
+def new_programs(space: CanName, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+    """Leave out what makes a program that another one has made, whatever can follow it."""
+    name = space.identity if isinstance(space, NamesPrograms) else space.state
+    known = set[str]()
+    for candidate in candidates:
+        program = name(candidate)
+        if program not in known:
+            known.add(program)
             yield candidate
 
 

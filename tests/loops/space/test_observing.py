@@ -1,4 +1,4 @@
-"""What an agent sees of a schedule: the thesis' twenty integers for each loop."""
+"""What an agent sees of a schedule: the thesis' twenty integers for each loop, and the graph's edges."""
 
 import numpy as np
 from hypothesis import given
@@ -10,19 +10,21 @@ from planish.loops.space import CursorSpace
 from planish.loops.space.cursor import Down, SplitBy, Up
 
 
-def row(cursor: int, size: int, tail: int, computes: int, **strides: int) -> list[int]:
-    """Write a row; strides by their bins, as b4=2: two accesses of strides above 8, up to 16."""
+def row(
+    cursor: int, size: int, tail: int, computes: int, edges: tuple[int, int, int], **strides: int
+) -> list[int]:
+    """Write a row; edges to C, A and B, and strides by their bins: b4=2 is two of more than 8, up to 16."""
     bins = [strides.get(f"b{number}", 0) for number in range(16)]
-    return [cursor, size, tail, computes, *bins]
+    return [cursor, size, tail, computes, *bins, *edges, 0]
 
 
 def test_a_matmul_is_seen_as_in_the_thesis() -> None:
     """C is 30 by 20, A 30 by 12 and B 12 by 20, so m moves C by 20 elements and A by 12."""
     space = CursorSpace(parse("C[m,n] += A[m,k] * B[k,n]", {"m": 30, "n": 20, "k": 12}))
     seen = space.observe(Candidate((Down(),))).tolist()
-    assert seen[0] == row(0, 30, 0, 1, b4=1, b5=1)
-    assert seen[1] == row(1, 20, 0, 1, b0=2)
-    assert seen[2] == row(0, 12, 0, 1, b0=1, b5=1)
+    assert seen[0] == row(0, 30, 0, 1, (20, 12, 0), b4=1, b5=1)
+    assert seen[1] == row(1, 20, 0, 1, (1, 0, 1), b0=2)
+    assert seen[2] == row(0, 12, 0, 1, (0, 1, 20), b0=1, b5=1)
     assert not any(map(any, seen[3:])), "what is no loop is nothing"
 
 
@@ -30,8 +32,17 @@ def test_a_split_leaves_a_tail_and_moves_by_whole_tiles() -> None:
     """30 rows are 7 tiles of 4 and 2 rows more; a tile moves C by 80 elements and A by 48."""
     space = CursorSpace(parse("C[m,n] += A[m,k] * B[k,n]", {"m": 30, "n": 20, "k": 12}))
     seen = space.observe(Candidate((SplitBy(4), Down()))).tolist()
-    assert seen[0] == row(0, 7, 2, 1, b6=1, b7=1)
-    assert seen[1] == row(1, 4, 0, 1, b4=1, b5=1)
+    assert seen[0] == row(0, 7, 2, 1, (80, 48, 0), b6=1, b7=1)
+    assert seen[1] == row(1, 4, 0, 1, (20, 12, 0), b4=1, b5=1)
+
+
+def test_edges_tell_what_the_histogram_does_not() -> None:
+    """Of a square product m moves as k of the one with A transposed; but the one moves C."""
+    plain = CursorSpace(parse("C[m,n] += A[m,k] * B[k,n]", {"m": 16, "n": 16, "k": 16})).observe(Candidate())
+    turned = CursorSpace(parse("C[m,n] += A[k,m] * B[k,n]", {"m": 16, "n": 16, "k": 16})).observe(Candidate())
+    assert plain[0, 4:20].tolist() == turned[2, 4:20].tolist()
+    assert plain[0, 20:].tolist() == [16, 16, 0, 0]
+    assert turned[2, 20:].tolist() == [0, 16, 16, 0]
 
 
 def test_other_nests_follow_and_do_not_compute() -> None:

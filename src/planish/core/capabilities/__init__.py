@@ -27,6 +27,7 @@ from planish.core.capabilities.of_spaces import (
     CanShrink,
     CanStep,
     HasText,
+    NamesPrograms,
 )
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "HasText",
     "KnowsMachine",
     "KnowsPrograms",
+    "NamesPrograms",
     "ShowsWinners",
     "SuitsObjectives",
 ]

@@ -46,6 +46,19 @@ class CanName(Space, Protocol):
 
 
 @runtime_checkable
+class NamesPrograms(CanName, Protocol):
+    """A space whose states are more than programs: from one program different steps may be possible.
+
+    Offered by the cursor space of `loops`, whose state has the cursor; used by `priority`, which measures no
+    program twice.
+    """
+
+    def identity(self, candidate: Candidate) -> str:
+        """Name the program that a candidate makes, whatever can follow it."""
+        ...
+
+
+@runtime_checkable
 class CanStep(CanName, Protocol):
     """A space that is walked one step at a time.
 

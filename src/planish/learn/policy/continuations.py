@@ -37,8 +37,9 @@ class StateLessons:
     Args:
         observed: (states, rows, columns), as the space gives it.
         left: (states,), the share of steps that are left.
-        behind: (states, actions + 1), by how much an action, or at last the end, is worse than the best of
-            them, as a share of the best speed, at most `FARTHEST`; NaN where nobody knows where it leads.
+        short: (states, actions + 1), by how much what an action leads to, or at last the state itself, is
+            slower than the program's best, as a share of that; NaN where nobody knows where it leads. What is
+            behind the state's best action by more than `FARTHEST` is so by that; the end is not.
         groups: (states,), the place of its program among `programs`.
         programs: canonical texts.
         space: of one of the programs.
@@ -46,7 +47,7 @@ class StateLessons:
 
     observed: NDArray[np.int64]
     left: Floats
-    behind: Floats
+    short: Floats
     groups: NDArray[np.int64]
     programs: Sequence[str]
     space: CanObserve
@@ -85,9 +86,22 @@ def read_lessons(
             f"the store has no runs of the level '{level.name}' in a space of numbered actions",
             "Search there first: planish tune ... --space steps --searcher beam-bfs.",
         )
-    observed, left, behind = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    observed, left, short = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     groups = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
-    return StateLessons(observed, left, behind, groups, programs, space)
+    return StateLessons(observed, left, short, groups, programs, space)
+
+
+def shortfalls(speeds: NDArray[np.float64], ahead: NDArray[np.float64]) -> Floats:
+    """Give what `StateLessons.short` has.
+
+    Args:
+        speeds: (states,), as shares of the program's best.
+        ahead: (states, actions), what each action gains in the end, discounted; `UNKNOWN` where nobody knows.
+    """
+    least = np.maximum(ahead.max(axis=1, keepdims=True), 0.0) - FARTHEST
+    gains = np.where(ahead == UNKNOWN, np.nan, np.maximum(ahead, least))
+    gains = np.pad(gains, ((0, 0), (0, 1)))  # nothing is gained by the end
+    return (1 - speeds[:, None] - gains).astype(np.float32)
 
 
 class _Known:
@@ -109,18 +123,14 @@ class _Known:
                 self.nodes.setdefault(state, (candidate, cost))
 
     def lessons(self) -> tuple[NDArray[np.int64], Floats, Floats]:
-        """Give what is observed in each state, the share of steps left, and how far behind actions are."""
-        worth = worths(self._speeds(), self._follows())
+        """Give what is observed in each state, the share of steps left, and how short actions fall."""
+        speeds = self._speeds()
+        worth = worths(speeds, self._follows())
         candidates = [candidate for candidate, _ in self.nodes.values()]
         places, left = self._moments([len(candidate.steps) for candidate in candidates])
-        ahead = np.pad(worth[left, places], ((0, 0), (0, 1)))  # nothing is gained by the end
-        # Where nothing is known of what follows there is nothing to learn.
-        useful = ahead[:, :-1].max(axis=1) > UNKNOWN
-        places, left, ahead = places[useful], left[useful], ahead[useful]
+        ahead = worth[left, places]
         observed = np.stack([self._space.observe(candidate) for candidate in candidates])
-        behind = np.minimum(ahead.max(axis=1, keepdims=True) - ahead, FARTHEST)
-        behind[ahead == UNKNOWN] = np.nan
-        return observed[places], (left / STEPS).astype(np.float32), behind.astype(np.float32)
+        return observed[places], (left / STEPS).astype(np.float32), shortfalls(speeds[places], ahead)
 
     def _moments(self, done: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Choose for each state how many steps are left: as many as can be, and some fewer."""

@@ -20,6 +20,8 @@ HELD = 10
 """Every tenth program, by its name's hash, is held back to tell when to stop."""
 BATCH = 512
 RATE = 2e-3
+CHOICE = 0.01
+"""What it counts beside the squared error that the best actions are the probable ones."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Epoch:
 
     Args:
         number: from 1.
-        loss: mean squared error.
+        loss: mean squared error, and what `CHOICE` adds.
         held_loss: the same, on programs that are held back.
         regret: by how much the chosen action is worse than the best one there, as a share of the best speed.
     """
@@ -49,10 +51,11 @@ def imitate(
     seed: int = 0,
     told: Callable[[Epoch], None] = lambda _: None,
 ) -> SavedPolicy:
-    """Learn how far each action is behind the best one; the best epoch on held-back programs is kept.
+    """Learn how good what each action leads to is; the best epoch on held-back programs is kept.
 
-    Its scores are worths in units of `SHARPNESS`, so that the best known actions are the probable ones. A
-    network that learnt which action is the best would, where several ways are as good, go to and fro.
+    Its scores are shares of the program's best speed in units of `SHARPNESS`, so that the best known actions
+    are the probable ones, and that of the end tells how good the state is. A network that learnt which action
+    is the best would, where several ways are as good, go to and fro.
 
     Args:
         lessons: what is known.
@@ -68,7 +71,7 @@ def imitate(
     """
     _, rows, columns = lessons.observed.shape
     width, depth = (64, 2) if kind == "attention" else (256, 3)
-    shape = Shape(kind, rows, columns, lessons.behind.shape[1], width, depth)
+    shape = Shape(kind, rows, columns, lessons.short.shape[1], width, depth)
     training = _Training(lessons, shape, epochs, seed)
     kept, found = training.copied(), Epoch(0, np.inf, np.inf, np.inf)
     with suppress(KeyboardInterrupt):
@@ -100,7 +103,7 @@ class _Training:
         torch.manual_seed(seed)
         self._shape, self._parameters = shape, _first(shape)
         self._inputs = torch.from_numpy(scaled(lessons.observed, lessons.left))
-        self._behind, held = torch.from_numpy(lessons.behind), torch.from_numpy(_held(lessons))
+        self._short, held = torch.from_numpy(lessons.short), torch.from_numpy(_held(lessons))
         self._mine = torch.where(~held)[0]
         self._judged = torch.where(held)[0] if held.any() else self._mine
         self._batches = max(1, len(self._mine) // BATCH)
@@ -127,18 +130,22 @@ class _Training:
         return loss.item()
 
     def _loss(self, rows: torch.Tensor) -> torch.Tensor:
-        """Give the mean squared error of scores, in units of `SHARPNESS`; what is unknown does not count."""
-        behind = self._behind[rows]
-        errors = self._scores(rows) * SHARPNESS + behind
-        return (errors[~torch.isnan(behind)] ** 2).mean()
+        """Give how far scores are from what is known of actions, and how improbable the best actions are."""
+        short, found = self._short[rows], self._scores(rows)
+        unknown = torch.isnan(short)
+        errors = (found * SHARPNESS + short)[~unknown] ** 2
+        wanted = torch.softmax((-short / SHARPNESS).masked_fill(unknown, -torch.inf), dim=1)
+        chosen = torch.log_softmax(found.masked_fill(unknown, -1e4), dim=1)
+        return errors.mean() - CHOICE * (wanted * chosen).sum(dim=1).mean()
 
     @torch.no_grad()
     def _judge(self) -> tuple[float, float]:
         """Give the loss, and the regret; an action that is unknown is not chosen, for it may be illegal."""
-        behind = self._behind[self._judged]
-        known = self._scores(self._judged).masked_fill(torch.isnan(behind), -torch.inf)
-        regret = behind.gather(1, known.argmax(dim=1, keepdim=True)).mean()
-        return self._loss(self._judged).item(), regret.item()
+        short = self._short[self._judged]
+        known = self._scores(self._judged).masked_fill(torch.isnan(short), -torch.inf)
+        chosen = short.gather(1, known.argmax(dim=1, keepdim=True))
+        best = short.nan_to_num(torch.inf).min(dim=1, keepdim=True).values
+        return self._loss(self._judged).item(), (chosen - best).mean().item()
 
     def _scores(self, rows: torch.Tensor) -> torch.Tensor:
         return scores(torch, self._shape, self._parameters, self._inputs[rows])

@@ -36,8 +36,9 @@ def judge_steps(policy: SavedPolicy, lessons: StateLessons) -> dict[str, float]:
     rows = scaled(lessons.observed, lessons.left)
     parts = np.array_split(rows, -(-len(rows) // ROWS))
     said = np.concatenate([scores(np, policy.shape, policy.parameters, part) for part in parts])
-    known = np.where(np.isnan(lessons.behind), -np.inf, said)
-    behind = np.take_along_axis(lessons.behind, known.argmax(axis=1)[:, None], axis=1)
+    known = np.where(np.isnan(lessons.short), -np.inf, said)
+    chosen = np.take_along_axis(lessons.short, known.argmax(axis=1)[:, None], axis=1)[:, 0]
+    behind = chosen - np.nanmin(lessons.short, axis=1)
     return {"regret": float(behind.mean()), "best": float((behind <= 0).mean())}
 
 

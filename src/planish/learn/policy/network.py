@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from planish.learn.layers import Array, Parameters, mixed, normed, positive
 
-DERIVED = 5
+EDGES, DATA = 20, 4
+"""Where the edges of the graph begin in an observation, and how many there are of each loop."""
+DERIVED = 7 + DATA
 """Columns that `scaled` adds to those observed."""
 KINDS = ("attention", "mlp")
 
@@ -51,23 +53,40 @@ class Shape:
 def scaled(observed: NDArray[np.int64], left: NDArray[np.float32]) -> NDArray[np.float32]:
     """Make of integers what a network reads; the thesis reads them as they are.
 
-    Sizes are as logarithms, counts as shares; whether a loop can be split evenly by 4, 8 and 16, the row's
-    presence, and the share of steps that are left, are columns of their own.
+    The innermost loop comes first, for what a kernel is worth depends most on what is inside. Sizes and
+    strides are as logarithms, counts as shares. Columns of their own tell how many times what is inside a
+    loop is executed, how many elements of each tensor it touches, whether a loop can be split evenly by 4, 8
+    and 16, the row's presence, and the share of steps that are left.
 
     Args:
-        observed: (candidates, rows, columns), the first of which are cursor, size, tail and nest.
+        observed: (candidates, rows, columns), as `planish.loops.space.observing` has the first of them.
         left: the share of steps that are left, for each candidate.
 
     Returns:
-        (candidates, rows, columns + 5).
+        (candidates, rows, columns + `DERIVED`).
     """
-    size, tail = observed[..., 1], observed[..., 2]
+    seen = _inward(observed)
+    size, tail, edges = seen[..., 1], seen[..., 2], seen[..., EDGES : EDGES + DATA]
     there = (size > 0).astype(np.float32)
     whole = [((size % by == 0) & (tail == 0) & (size > 0)).astype(np.float32) for by in (4, 8, 16)]
-    head = [observed[..., 0], np.log2(1 + size) / 8, np.log2(1 + tail) / 8, observed[..., 3]]
-    rest = np.moveaxis(observed[..., 4:] / 4, -1, 0)
-    share = np.broadcast_to(left[:, None], size.shape) * there
-    return np.stack([*head, *rest, *whole, there, share], axis=-1).astype(np.float32)
+    trips = np.log2(np.maximum(size + (tail > 0), 1))
+    touched = np.cumsum(trips[..., None] * (edges > 0), axis=1) / 8
+    head = [seen[..., 0], np.log2(1 + size) / 8, np.log2(1 + tail) / 8, seen[..., 3]]
+    strides = np.moveaxis(np.log2(1 + edges) / 16, -1, 0)
+    rest = np.moveaxis(np.delete(seen, np.s_[: EDGES + DATA], axis=-1), -1, 0)
+    more = [tail > 0, np.cumsum(trips, axis=1) / 16, *np.moveaxis(touched, -1, 0)]
+    share = np.broadcast_to(left[:, None], size.shape)
+    counts = np.moveaxis(seen[..., 4:EDGES] / 4, -1, 0)
+    columns = [*head, *counts, *strides, *rest, *more, *whole, there, share]
+    return (np.stack(columns, axis=-1) * there[..., None]).astype(np.float32)
+
+
+def _inward(observed: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Put the loops of the nest that the cursor walks in opposite order; other rows stay behind them."""
+    rows = np.arange(observed.shape[1])
+    count = (observed[..., 3] > 0).sum(axis=1)[:, None]
+    places = np.where(rows < count, count - 1 - rows, rows)
+    return np.take_along_axis(observed, places[..., None], axis=1)
 
 
 def scores(xp: ModuleType, shape: Shape, parameters: Parameters, rows: Array) -> Array:

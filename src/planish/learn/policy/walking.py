@@ -1,7 +1,8 @@
 """A network as a policy: it walks a space of numbered actions until it ends, or has no step left.
 
 The thesis' agent (3.6.2) has no ending action, since exploring suffered from it. A network that knows what
-actions are worth is none the worse for it, and need not walk about when it has found what it can.
+actions are worth is none the worse for it, and need not walk about when it has found what it can. Its score
+of the end is what it holds the state itself for.
 """
 
 from __future__ import annotations

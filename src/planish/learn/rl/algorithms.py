@@ -18,7 +18,10 @@ SCALE = 100.0
 """Scores are values of actions in hundredths of the peak where an algorithm learns values."""
 
 NEVER = -1e4
-"""The score of the end: the thesis' agent has none, and takes all its steps."""
+"""The score of the end where an algorithm learns probabilities: the thesis' agent takes all its steps.
+
+Where it learns values of actions, which are gains to come, the end gains 0: it is taken where all else loses.
+"""
 
 ALGORITHMS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "dqn": (
@@ -90,8 +93,7 @@ def built(name: str, environment: Callable[[], Any], runners: int, seed: int) ->
 def parameters(algorithm: Any) -> dict[str, Any]:
     """Give the weights of the network that chooses, named as planish's `mlp` has them.
 
-    The end, which the thesis' agent lacks, is never taken. Values of actions are scaled, so that the best
-    ones are the probable ones.
+    Values of actions are scaled, so that the best ones are the probable ones; see `NEVER` for the end.
     """
     import numpy as np
 
@@ -108,5 +110,5 @@ def parameters(algorithm: Any) -> dict[str, Any]:
         found[f"{layer} bias"] = weights[f"{acting}.mlp.{2 * layer}.bias"]
     last, bias = weights[f"{head}.net.mlp.0.weight"].T * scale, weights[f"{head}.net.mlp.0.bias"] * scale
     found[f"{len(LAYERS)}"] = np.pad(last, ((0, 0), (0, 1)))
-    found[f"{len(LAYERS)} bias"] = np.append(bias, NEVER)
+    found[f"{len(LAYERS)} bias"] = np.append(bias, 0.0 if learns_values else NEVER)
     return {name: np.ascontiguousarray(array, np.float32) for name, array in found.items()}

@@ -185,7 +185,8 @@ def _keep(algorithm: Any, course: Course, policy: SavedPolicy, looks: Sequence[L
     part = course.folder / "part"
     shutil.rmtree(part, ignore_errors=True)
     algorithm.save_to_path(str(part.absolute()))
-    part.rename(course.folder / f"{_CHECKPOINT}{looks[-1].steps:012}")
+    # On a busy machine a look may come before any further step.
+    part.rename(course.folder / f"{_CHECKPOINT}{looks[-1].steps:012}-{len(looks):06}")
     for old in before:
         shutil.rmtree(old)
 

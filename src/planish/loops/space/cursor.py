@@ -160,13 +160,17 @@ class CursorSpace:
         order = _order(schedule)
         return f"{schedule.text} @ {loop_text(order[cursor]) if order else ''}"
 
+    def identity(self, candidate: Candidate) -> str:
+        """Name the schedule, wherever the cursor is."""
+        return self._reached(candidate.steps)[0].text
+
     @property
     def observed(self) -> FeatureSchema:
-        """The thesis' twenty integers for each loop (3.6.4)."""
+        """The thesis' twenty integers for each loop (3.6.4), and the edges of its graph."""
         return OBSERVED
 
     def observe(self, candidate: Candidate) -> NDArray[np.int64]:
-        """Describe the loops where a candidate leads; (the most loops that there may be, 20)."""
+        """Describe the loops where a candidate leads; (the most loops that there may be, 24)."""
         return observe(*self._reached(candidate.steps), self._loops_max)
 
     def sample(self, rng: Generator) -> Candidate:

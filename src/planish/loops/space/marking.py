@@ -81,7 +81,7 @@ class PackHere(CursorStep):
 
 MARKED = FeatureSchema(
     "loops/marking",
-    1,
+    2,
     (
         *OBSERVED.names,
         "unrolled",  # 1 where the loop is asked to be unrolled
@@ -109,7 +109,7 @@ class MarkingSpace(CursorSpace):
         return MARKED
 
     def observe(self, candidate: Candidate) -> NDArray[np.int64]:
-        """Describe the loops where a candidate leads; (the most loops that there may be, 23)."""
+        """Describe the loops where a candidate leads; (the most loops that there may be, 27)."""
         import numpy as np
 
         schedule, _ = self.reached(candidate)

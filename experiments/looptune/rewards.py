@@ -1,0 +1,88 @@
+"""Reward by step of the environment, for each algorithm (thesis, figure 3.7).
+
+    python experiments/looptune/rewards.py [--minutes 5] [--programs 40] [--algorithms dqn ppo impala appo]
+        [--folder build/rewards] [-o figure.html]
+
+Each algorithm is trained by `planish policy train` on the same matmuls of the thesis' part for training, with
+one store: what one has measured the next ones know. It goes on where it was interrupted, so that another call
+with more minutes adds to the first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from planish.learn.rl.algorithms import ALGORITHMS
+from planish.learn.rl.training import Look, read_looks
+from planish.loops.workloads import thesis_split
+
+
+def trained(algorithm: str, minutes: float, folder: Path) -> Sequence[Look]:
+    """Train by an algorithm, for so many minutes in all, and give what it told."""
+    command = ["policy", "train", "--level", "loops", "--algorithm", algorithm, "--hours", str(minutes / 60)]
+    places = [
+        "--programs",
+        folder / "programs.txt",
+        "--store",
+        folder / "s.db",
+        "-o",
+        _policy(folder, algorithm),
+    ]
+    subprocess.run([Path(sys.executable).with_name("planish"), *command, *map(str, places)], check=True)
+    return read_looks(_policy(folder, algorithm).with_suffix(".training"))
+
+
+def _policy(folder: Path, algorithm: str) -> Path:
+    return folder / f"{algorithm}.safetensors"
+
+
+def table(found: dict[str, Sequence[Look]]) -> str:
+    """Write how far each came."""
+    heads = ["algorithm", "steps", "a second", "reward at first", "at last", "best of held-back programs"]
+    lines = [f"| {' | '.join(heads)} |", f"|---|{'--:|' * 5}"]
+    for algorithm, looks in found.items():
+        last, best = looks[-1], max(look.held for look in looks)
+        cells = [f"{last.steps:,}", f"{last.steps / last.seconds:.0f}", f"{looks[0].reward:.3f}"]
+        cells += [f"{last.reward:.3f}", f"{best:.3f}"]
+        lines.append(f"| {algorithm} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def draw(found: dict[str, Sequence[Look]], path: Path) -> None:
+    """Draw the mean reward of episodes by steps."""
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    for algorithm, looks in found.items():
+        figure.add_scatter(
+            x=[look.steps for look in looks], y=[look.reward for look in looks], name=algorithm
+        )
+    figure.update_layout(xaxis_title="steps of the environment", yaxis_title="reward, as a share of the peak")
+    path.write_text(figure.to_html(include_plotlyjs=True), encoding="utf-8")
+
+
+def main() -> None:
+    """Train by each, and print."""
+    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given.add_argument("--minutes", type=float, default=5.0, help="for each algorithm")
+    given.add_argument("--programs", type=int, default=40)
+    given.add_argument("--algorithms", nargs="+", choices=[*ALGORITHMS], default=[*ALGORITHMS])
+    given.add_argument("--folder", type=Path, default=Path("build/rewards"))
+    given.add_argument("-o", "--output", type=Path)
+    asked = given.parse_args()
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    sizes = thesis_split()[0][: asked.programs]
+    lines = [f"C[m,n] += A[m,k] * B[k,n] | m={m},n={n},k={k}\n" for m, n, k in sizes]
+    (asked.folder / "programs.txt").write_text("".join(lines))
+    found = {algorithm: trained(algorithm, asked.minutes, asked.folder) for algorithm in asked.algorithms}
+    print(table(found))
+    if asked.output:
+        draw(found, asked.output)
+
+
+if __name__ == "__main__":
+    main()
