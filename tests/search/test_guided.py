@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from planish.core import Candidate, PlanishError, rng
+from planish.core import Candidate, Failed, Measured, PlanishError, rng
 from planish.learn import learner as learning
 from planish.learn.cost import XgboostTrees, dataset_of, made_model, write_model
 from planish.search import make_searcher
@@ -96,6 +97,15 @@ def test_without_xgboost_a_global_model_guides_alone(
     monkeypatch.setattr("planish.learn.cost.xgboosted.can_grow", lambda: False)
     found("model-guided", 0, 40, model=str(path))
     assert "XGBoost is not installed" in caplog.text
+
+
+@pytest.mark.parametrize("cost", [None, 0.5, math.nan, math.inf])
+def test_where_trials_tell_nothing_the_search_goes_on(cost: float | None) -> None:
+    """All failed, all cost the same, or none has a number: every candidate asked for is new all the same."""
+    nothing = Failed("build", "no compiler", "") if cost is None else Measured({"time_s": cost})
+    searcher = make_searcher("model-guided", ROUGH, [ROUGH.objective], 0, {"batch": 16})
+    candidates = [trial.candidate for trial in drive(searcher, lambda _: nothing, 60, 8)]
+    assert len({candidate.hash for candidate in candidates}) == len(candidates) == 60
 
 
 def test_a_batch_is_good_and_diverse() -> None:

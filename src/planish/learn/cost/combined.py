@@ -20,6 +20,8 @@ LEAST_BESIDE = 48
 """With fewer rows a global model is asked alone: on programs that were held back, fewer did not help it."""
 AGAIN = 1.5
 """The weight and the size of the local model are chosen anew when there are so many times the rows."""
+JUDGED = 1024
+"""Rows by which they are chosen at most, evenly taken: more would cost more than they tell."""
 
 
 @dataclass
@@ -67,7 +69,8 @@ class Combined:
             return
         base = self._base(data.features)
         if rows >= AGAIN * self._rows:
-            self._choose(data, base)
+            judged = np.arange(0, rows, -(-rows // JUDGED))
+            self._choose(data.rows(judged), base[judged])
             self._rows = rows
         local = self.local.sized(self._size) if self._size else None
         if local is not None:

@@ -76,16 +76,18 @@ def read_trials(store: Reader, level: Level[Any], told: Callable[[str], None] = 
             continue
         schema = space.schema
         trials, found = _described(space, store.trials(key, level.steps))
-        if len(trials) < FEWEST:
+        mine = [trial.cost(stored.objectives[0]) for trial in trials]
+        if len(trials) < FEWEST or not _differ(mine):
             continue
         told(stored.program)
         features.append(found)
-        costs += [trial.cost(stored.objectives[0]) for trial in trials]
+        costs += mine
         groups += [len(programs)] * len(trials)
         programs.append(stored.program)
     if schema is None or not features:
         raise PlanishError(
-            f"the store has no trials of the level '{level.name}' with features", "Tune some programs first."
+            f"the store has no trials of the level '{level.name}' with features and costs that differ",
+            f"Tune some programs first, with {FEWEST} trials each at least.",
         )
     return Learnt(schema, dataset_of(np.concatenate(features), costs, groups), programs)
 
@@ -138,6 +140,11 @@ def evaluate(model: CostModel, data: Dataset) -> dict[str, float]:
             np.exp(np.mean(np.array(best) - [measured[r].min() for r in mine]))
         ),
     }
+
+
+def _differ(costs: Sequence[float | None]) -> bool:
+    """Whether costs have an order to learn; they have none where all failed, or all are equal."""
+    return len({cost for cost in costs if cost is not None and np.isfinite(cost)}) > 1
 
 
 def _space(level: Level[Any], stored: StoredTask) -> CanFeaturise | None:
