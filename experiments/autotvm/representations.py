@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from planish.core import Candidate, FeatureSchema, Target
 from planish.loops.features.nest_table import LOOPS, SLOTS, NestTable
+from planish.loops.features.relations import RELATIONS, relations
 from planish.loops.features.schedule_columns import SCHEMA
 from planish.loops.ir.graph import Graph
 from planish.loops.ir.schedule import Schedule
@@ -28,8 +29,17 @@ KNOBS = (
     "unrolled",
     "threads",
 )
-REPRESENTATIONS = ("configuration", "flattened", "relations", "all")
-"""Knobs; the rows of the loops one after another; relations and totals without these; all but the knobs."""
+REPRESENTATIONS = ("configuration", "flattened", "relations", "all", "all and relations")
+"""Knobs; the rows of the loops one after another; AutoTVM's relation features R; what the level gives, which
+is the rows of the loops, totals, and what each cache holds; and that with R."""
+OF_LOOPS = np.array([", loop " in name for name in SCHEMA.names])
+SCHEMAS = {
+    "configuration": FeatureSchema("loops/knobs", 1, KNOBS),
+    "flattened": FeatureSchema("loops/rows", 1, tuple(np.array(SCHEMA.names)[OF_LOOPS].tolist())),
+    "relations": RELATIONS,
+    "all": SCHEMA,
+    "all and relations": FeatureSchema("loops/both", 1, (*SCHEMA.names, *RELATIONS.names)),
+}
 
 
 class Represented(TemplateSpace):
@@ -43,26 +53,27 @@ class Represented(TemplateSpace):
 
     def __init__(self, program: Program, target: Target, representation: str = "all") -> None:
         super().__init__(program, target)
-        self.representation = representation
-        of_loop = np.array([", loop " in name for name in SCHEMA.names])
-        self._columns = {"flattened": of_loop, "relations": ~of_loop}.get(representation)
+        self.representation, self._made_for = representation, (program, target)
+
+    def by(self, representation: str) -> Represented:
+        """Give the space with another representation."""
+        return Represented(*self._made_for, representation)
 
     @property
     def schema(self) -> FeatureSchema:
         """The columns of the representation."""
-        if self.representation == "configuration":
-            return FeatureSchema("loops/knobs", 1, KNOBS)
-        if self._columns is None:
-            return SCHEMA
-        names = tuple(name for name, kept in zip(SCHEMA.names, self._columns, strict=True) if kept)
-        return FeatureSchema(f"loops/{self.representation}", 1, names)
+        return SCHEMAS[self.representation]
 
     def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
         """Describe candidates; (candidates, width of the schema)."""
         if self.representation == "configuration":
             return self._knobs([*map(self._schedule, candidates)])
         found = super().features(candidates)
-        return found if self._columns is None else found[:, self._columns]
+        if self.representation == "flattened":
+            return found[:, OF_LOOPS]
+        if self.representation == "relations":
+            return relations(found)
+        return np.hstack([found, relations(found)]) if self.representation == "all and relations" else found
 
     def _knobs(self, schedules: Sequence[Schedule]) -> NDArray[np.float32]:
         found = np.zeros((len(schedules), self.schema.width), np.float32)

@@ -1,21 +1,18 @@
-"""One search of an experiment, and the file of those that were made."""
+"""Programs of the experiments, where they run, and searches that measure them."""
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 
-from representations import Represented
-
-from planish.core import Candidate, Trial
+from planish.core import Candidate, Failed, Measured, Task, Trial
 from planish.executors import LocalExecutor
 from planish.loops.lang.program import Program
 from planish.loops.level import LoopsLevel
+from planish.loops.space import TemplateSpace
 from planish.loops.workloads import RESNET18, convolution, matmul
 from planish.search import make_searcher
 from planish.settings import Settings
@@ -25,96 +22,104 @@ LEVEL = LoopsLevel()
 TIME = LEVEL.objectives["time_s"]
 AT_ONCE = 8
 """Candidates that are asked for, and measured, at once."""
+PRODUCTS = (
+    *[f"{n}x{n}x{n}" for n in (64, 128, 192, 256, 384, 512, 768, 1024)],
+    "32x1024x1024",
+    "128x768x3072",
+)
+"""The ten of the experiments."""
 
 Curve = Sequence[tuple[float, float]]
 Options = Mapping[str, str | int | float | bool]
+Tried = tuple[Candidate, float | None]
+"""A candidate, and its seconds; None where it failed."""
 
 
 @dataclass(frozen=True)
-class Line:
-    """A search that was made.
+class Setting:
+    """A program, and where it runs.
 
     Args:
-        figure: of the paper.
-        program: name of what was tuned.
-        variant: how.
-        seed: of the search.
-        curve: after each trial the seconds since the search began, and the best time in seconds so far.
+        name: of one of ResNet-18's convolutions, C1 to C12, or of a product, as 64x64x64.
+        cores: that it may use.
+        backend: that makes its code; empty for the widest vectors.
     """
 
-    figure: str
-    program: str
-    variant: str
-    seed: int
-    curve: Curve
+    name: str
+    cores: int = 1
+    backend: str = ""
 
+    @property
+    def text(self) -> str:
+        """Name the setting."""
+        cores = f"{self.cores}-cores" if self.cores > 1 else ""
+        return "-".join(part for part in (self.name, self.backend, cores) if part)
 
-def program_named(name: str) -> Program:
-    """Give one of ResNet-18's convolutions, C1 to C12, or a product, as 64x64x64."""
-    if name in RESNET18:
-        return convolution(*RESNET18[name])
-    m, n, k = map(int, name.split("x"))
-    return matmul(m, n, k)
-
-
-def space_of(name: str, representation: str, cores: int = 1) -> Represented:
-    """Make the space of a program."""
-    task = task_of(LEVEL, program_named(name), Settings(cores=cores))
-    return Represented(task.program, task.target, representation)
+    @property
+    def program(self) -> Program:
+        """Make the program."""
+        if self.name in RESNET18:
+            made = convolution(*RESNET18[self.name])
+        else:
+            m, n, k = map(int, self.name.split("x"))
+            made = matmul(m, n, k)
+        return replace(made, backend=self.backend)
 
 
 class Machine:
     """Measures candidates of one program.
 
     Args:
-        name: of the program.
+        task: the program and target.
         executor: that has its evaluator.
-        cores: that it may use.
     """
 
-    def __init__(self, name: str, executor: LocalExecutor, cores: int) -> None:
-        self.name, self._executor, self._cores = name, executor, cores
+    def __init__(self, task: Task[Program], executor: LocalExecutor) -> None:
+        self._task, self._executor = task, executor
+
+    def measure(self, candidates: Sequence[Candidate]) -> list[float | None]:
+        """Give the seconds of each; None where it failed."""
+        self._executor.submit(candidates, math.inf)
+        found: list[float | None] = [None] * len(candidates)
+        for answer in self._executor.answers():
+            trial = Trial(candidates[answer.position], answer.outcome, answer.position)
+            found[answer.position] = trial.cost(TIME)
+        return found
 
     def search(
-        self, searcher: str, options: Options, seed: int, trials: int, representation: str = "all"
-    ) -> tuple[Curve, list[Trial]]:
+        self, searcher: str, options: Options, seed: int, trials: int, seconds: float
+    ) -> tuple[Curve, list[Tried]]:
         """Search; all that the searcher takes counts in the seconds."""
         begun, best = time.monotonic(), math.inf
-        curve, found = list[tuple[float, float]](), list[Trial]()
-        space = space_of(self.name, representation, self._cores)
+        curve, found = list[tuple[float, float]](), list[Tried]()
+        space = TemplateSpace(self._task.program, self._task.target)
         made = make_searcher(searcher, space, [TIME], seed, options)
-        while len(found) < trials and (asked := made.ask(min(AT_ONCE, trials - len(found)))):
-            self._executor.submit(asked, math.inf)
-            told: dict[str, Trial] = {}
-            for answer in self._executor.answers():
-                candidate = asked[answer.position]
-                told[candidate.hash] = Trial(candidate, answer.outcome, len(found))
-                cost = told[candidate.hash].cost(TIME)
+        while len(found) < trials and time.monotonic() < begun + seconds:
+            asked = made.ask(min(AT_ONCE, trials - len(found)))
+            if not asked:
+                break
+            costs = self.measure(asked)
+            made.tell(told(asked, costs, len(found)))
+            for candidate, cost in zip(asked, costs, strict=True):
                 best = best if cost is None else min(best, cost)
                 curve.append((round(time.monotonic() - begun, 4), best))
-            made.tell([told[candidate.hash] for candidate in asked])
-            found += told.values()
+                found.append((candidate, cost))
         return curve, found
 
 
+def told(candidates: Sequence[Candidate], costs: Sequence[float | None], first: int) -> list[Trial]:
+    """Make the trials of what candidates cost."""
+    outcomes = [
+        Failed("run", "not measured", "") if cost is None else Measured({TIME.name: cost}) for cost in costs
+    ]
+    return [Trial(*pair, number) for number, pair in enumerate(zip(candidates, outcomes, strict=True), first)]
+
+
 @contextmanager
-def machine(name: str, cores: int = 1) -> Generator[Machine]:
+def machine(setting: Setting) -> Generator[Machine]:
     """Start the workers for a program."""
-    task = task_of(LEVEL, program_named(name), Settings(cores=cores))
+    task = task_of(LEVEL, setting.program, Settings(cores=setting.cores))
     with LocalExecutor(LEVEL.evaluator(task, final=False), workers=2) as executor:
         executor.submit([Candidate()], math.inf)
         list(executor.answers())
-        yield Machine(name, executor, cores)
-
-
-def read(path: Path) -> list[Line]:
-    """Read what was made."""
-    if not path.exists():
-        return []
-    return [Line(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def append(path: Path, line: Line) -> None:
-    """Add a search."""
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(vars(line)) + "\n")
+        yield Machine(task, executor)

@@ -1,94 +1,91 @@
-"""Tables of searches: how near to the best that is known, after so many trials and seconds."""
+"""Tables of searches of recorded spaces: how near to the best there is, after so many trials."""
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from searching import Curve, Line
 
-TRIALS = (8, 16, 32, 64, 96, 192)
-SECONDS = (0.5, 1.0, 2.0)
-NEAR = 0.95
+TRIALS = (4, 8, 16, 32, 64, 128)
+NEAR = (0.90, 0.95, 0.99)
 DRAWS = 1000
 """Of seeds with replacement, for intervals."""
 
-Curves = Mapping[str, Mapping[str, Sequence[Curve]]]
+Curves = Mapping[str, Mapping[str, Sequence[Sequence[float]]]]
+"""Variant, then program, to its searches' curves: the share of the best after each trial."""
 Shares = NDArray[np.float64]
 
 
-def show(lines: Sequence[Line], variants: Sequence[str]) -> None:
-    """Print shares of the best time that any search found for the program: over all programs, and of each."""
-    curves: dict[str, dict[str, list[Curve]]] = defaultdict(lambda: defaultdict(list))
-    for line in lines:
-        curves[line.program][line.variant].append(line.curve)
-    names = [name for name in variants if any(name in found for found in curves.values())]
-    curves = {p: found for p, found in curves.items() if all(name in found for name in names)}
-    best = {p: min(c[-1][1] for every in found.values() for c in every) for p, found in curves.items()}
-    ways: dict[str, Callable[[Curve], float]] = {
-        **{f"{count} trials": partial(_after_trials, count=count) for count in TRIALS},
-        **{f"{seconds:g} s": partial(_after_seconds, seconds=seconds) for seconds in SECONDS},
-    }
-    seeds = max((len(each) for found in curves.values() for each in found.values()), default=0)
-    print(f"{len(curves)} programs, {seeds} seeds\n")
-    _row(["", *ways, f"trials to {NEAR:.0%}"])
-    _row(["---"] * (len(ways) + 2))
-    for name in names:
-        cells = [
-            _summary([np.array([best[p] / way(c) for c in curves[p][name]]) for p in curves])
-            for way in ways.values()
-        ]
-        _row([name, *cells, _trials_to([(best[p], curves[p][name]) for p in curves])])
-    print("\nAfter 32 trials:\n")
-    _row(["", *names])
-    _row(["---"] * (len(names) + 1))
-    for program, found in curves.items():
-        shares = [
-            np.median([best[program] / _after_trials(curve, 32) for curve in found[name]]) for name in names
-        ]
-        _row([program, *[f"{share * 100:.1f} %" for share in shares]])
+def show(curves: Curves, trials: int) -> None:
+    """Print of each variant the geometric mean over programs of the median over seeds, with its interval."""
+    every = [each for found in curves.values() for each in found.values()]
+    seeds = sorted({len(each) for each in every})
+    programs = max((len(found) for found in curves.values()), default=0)
+    print(f"{programs} programs, {' or '.join(map(str, seeds))} seeds\n")
+    counts = [count for count in TRIALS if count <= trials]
+    _row(["", *[f"{count} trials" for count in counts], *[f"trials to {near:.0%}" for near in NEAR]])
+    _row(["---"] * (len(counts) + len(NEAR) + 1))
+    for name, found in curves.items():
+        cells = [_mean([at(searches, count) for searches in found.values()]) for count in counts]
+        _row([name, *cells, *[_reached(found, near) for near in NEAR]])
+    if "random" in curves:
+        _against_random(curves, trials)
 
 
-def _after_trials(curve: Curve, count: int) -> float:
-    """Give the best time after so many trials; not a number where the search had fewer."""
-    return curve[count - 1][1] if count <= len(curve) else math.nan
+def at(searches: Sequence[Sequence[float]], count: int) -> Shares:
+    """Give each search's share after so many trials; of one that had fewer, the last."""
+    return np.array([curve[min(count, len(curve)) - 1] for curve in searches])
 
 
-def _after_seconds(curve: Curve, seconds: float) -> float:
-    """Give the best time after so many seconds; infinite where nothing was measured by then."""
-    return min((best for when, best in curve if when <= seconds), default=math.inf)
+def _mean(shares: Sequence[Shares]) -> str:
+    random = np.random.default_rng(0)
+    drawn = np.stack(
+        [np.median(each[random.integers(len(each), size=(DRAWS, len(each)))], 1) for each in shares]
+    )
+    low, high = np.percentile(_geometric(drawn), (2.5, 97.5))
+    middle = float(_geometric(np.array([np.median(each) for each in shares])))
+    return f"{middle * 100:.1f} % ({low * 100:.1f} to {high * 100:.1f})"
 
 
-def _trials_to(found: Sequence[tuple[float, Sequence[Curve]]]) -> str:
-    """Give the median over seeds and programs of the trials until the best known is near."""
-    counts = [
-        next((i for i, (_, time) in enumerate(curve, 1) if time <= best / NEAR), math.inf)
-        for best, curves in found
-        for curve in curves
-    ]
-    middle = float(np.median(counts)) if counts else math.inf
+def _geometric(shares: Shares) -> Shares:
+    """Give the geometric mean over the first axis; what found nothing counts as one part in a thousand."""
+    return np.exp(np.log(np.maximum(shares, 1e-3)).mean(axis=0))
+
+
+def trials_to(curve: Sequence[float], share: float) -> float:
+    """Count the trials until a search is so near; infinite where it never is."""
+    return next((float(i) for i, reached in enumerate(curve, 1) if reached >= share), math.inf)
+
+
+def _reached(found: Mapping[str, Sequence[Sequence[float]]], share: float) -> str:
+    """Give the median over programs of the median over seeds."""
+    medians = [np.median([trials_to(curve, share) for curve in searches]) for searches in found.values()]
+    middle = float(np.median(medians))
     return f"{middle:g}" if math.isfinite(middle) else "more than it had"
 
 
-def _summary(mine: Sequence[Shares]) -> str:
-    """Give the geometric mean over programs of the medians over seeds, with its 95 % interval."""
-    if not mine or any(np.isnan(each).any() for each in mine):
-        return ""
-    none = sum(int(np.median(each) == 0) for each in mine)
-    if none:
-        return f"nothing yet of {none}"
-    random = np.random.default_rng(0)
+def _against_random(curves: Curves, trials: int) -> None:
+    """Print how many trials each variant needs for what random search has at its end, over that one's."""
+    random = curves["random"]
+    print(f"\nTrials to what random search has after {trials}, over random search's; *: some never\n")
+    _row(["", "geometric mean", *random])
+    _row(["---"] * (len(random) + 2))
+    wanted = {p: float(np.median(at(searches, trials))) for p, searches in random.items()}
+    usual = {p: _median_to(searches, wanted[p]) for p, searches in random.items()}
+    for name, found in curves.items():
+        medians = {p: _median_to(searches, wanted[p]) for p, searches in found.items()}
+        most = {p: max(map(len, searches)) for p, searches in found.items()}
+        shares = {p: min(medians[p], most[p]) / usual[p] for p in found}
+        never = {p: "" if math.isfinite(medians[p]) else "*" for p in found}
+        mean = float(np.exp(np.mean(np.log([*shares.values()]))))
+        cells = [f"{shares[p]:.2f}{never[p]}" if p in shares else "" for p in random]
+        _row([name, f"{mean:.2f}{'*' if any(never.values()) else ''}", *cells])
 
-    def mean(found: Sequence[Shares]) -> float:
-        return float(np.exp(np.mean([np.log(np.median(each)) for each in found])) * 100)
 
-    drawn = [mean([np.maximum(random.choice(each, len(each)), 1e-3) for each in mine]) for _ in range(DRAWS)]
-    low, high = np.percentile(drawn, (2.5, 97.5))
-    return f"{mean(mine):.1f} % ({low:.1f} to {high:.1f})"
+def _median_to(searches: Sequence[Sequence[float]], share: float) -> float:
+    return float(np.median([trials_to(curve, share) for curve in searches]))
 
 
 def _row(cells: Sequence[str]) -> None:

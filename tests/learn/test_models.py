@@ -179,6 +179,9 @@ def test_a_model_that_was_changed_or_cut_off_is_refused(saved: SavedModel, tmp_p
         np.savez_compressed(path, allow_pickle=False, **{**arrays, **change})
         with pytest.raises(PlanishError, match=r"was changed|has format|'more'"):
             load_model(path)
+    np.savez_compressed(path, allow_pickle=False, start=arrays["start"])
+    with pytest.raises(PlanishError, match="it lacks 'about"):
+        load_model(path)
     for text in (b"", b"no model", whole[:-100], whole[: len(whole) // 2]):
         path.write_bytes(text)
         with pytest.raises(PlanishError, match="cannot read a model"):

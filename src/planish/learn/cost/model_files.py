@@ -68,7 +68,9 @@ def load_model(path: Path) -> SavedModel:
         if path.suffix == OF_NETWORKS:
             return _read(path, *_network(path), TreeGru.of)
         return _read(path, *_trees(path), BoostedTrees.of)
-    except (OSError, ValueError, KeyError, TypeError, EOFError, IndexError) as error:
+    except KeyError as error:
+        raise PlanishError(f"cannot read a model from {path}: it lacks {error}", HINT) from error
+    except (OSError, ValueError, TypeError, EOFError, IndexError) as error:
         raise PlanishError(f"cannot read a model from {path}: {error}", HINT) from error
     except (zipfile.BadZipFile, SafetensorError) as error:
         raise PlanishError(f"cannot read a model from {path}: {error}", HINT) from error

@@ -99,11 +99,13 @@ class XgboostTrees:
         order = np.argsort(groups, kind="stable")
         start, sign = (0.0, -1) if self.objective == "rank" else (self._start(data, margin), 1)
         known = np.zeros(len(order), np.float32) if margin is None else margin
-        matrix = xgboost.DMatrix(data.features[order][:, used], sign * data.targets[order, 0])
+        # On one thread: others measure meanwhile, and on a busy machine threads wait for each other.
+        matrix = xgboost.DMatrix(data.features[order][:, used], sign * data.targets[order, 0], nthread=1)
         matrix.set_base_margin(sign * (known[order] + np.float32(start)))
         if self.objective == "rank":
             matrix.set_group(np.unique(groups, return_counts=True)[1])
-        booster = xgboost.train(self.parameters, matrix, self.rounds)
+        with xgboost.config_context(nthread=1):
+            booster = xgboost.train(self.parameters, matrix, self.rounds)
         learner = json.loads(booster.save_raw("json"))["learner"]
         grown: Sequence[Mapping[str, Any]] = learner["gradient_booster"]["model"]["trees"]
         self.trees = _read(grown, self.depth, used, sign)

@@ -1,0 +1,154 @@
+"""What figures 4 to 9 of AutoTVM compare, and on which programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from searching import Options, Setting
+
+from planish.learn.cost import can_train
+
+ALONE: Options = {"model": "none"}
+GRU: Options = {"local": "tree-gru", "model": "none"}
+RANDOM_TRIALS = 512
+AVX2 = "x86-avx2"
+
+
+def settings(*names: str, cores: int = 1, backend: str = "") -> tuple[Setting, ...]:
+    """Make settings of programs on one target."""
+    return tuple(Setting(name, cores, backend) for name in names)
+
+
+SOME = settings("C3", "C5", "C8", "C9")
+TARGETS = settings("C7", "C8", "C9")
+SOURCES = settings("C1", "C2", "C3", "C4", "C5", "C6")
+NARROW = settings("C1", "C2", "C3", "C4", "C5", "C6", backend=AVX2)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A way to search.
+
+    Args:
+        searcher: by name.
+        options: of the searcher.
+        representation: of candidates.
+        sources: whose rows a global model learns from; none: the options say which model is asked.
+        rows: of the sources in all; 0: every one.
+        trials: of this variant, where it has more than the others.
+        seeds: of this variant, where it has fewer than the others, for it takes long.
+    """
+
+    searcher: str = "model-guided"
+    options: Options = field(default_factory=lambda: ALONE)
+    representation: str = "all"
+    sources: tuple[Setting, ...] = ()
+    rows: int = 0
+    trials: int = 0
+    seeds: int = 0
+
+    @property
+    def can_run(self) -> bool:
+        """Whether what it needs is installed."""
+        return self.options.get("local") != "tree-gru" or can_train()
+
+
+@dataclass(frozen=True)
+class Figure:
+    """An experiment.
+
+    Args:
+        title: what is compared.
+        settings: the programs.
+        variants: name to how it is searched.
+        trials: of a search.
+    """
+
+    title: str
+    settings: Sequence[Setting]
+    variants: Mapping[str, Variant]
+    trials: int = 64
+
+
+RANDOM = Variant("random", {}, trials=RANDOM_TRIALS)
+_REPRESENTATIONS = ("configuration", "flattened", "relations", "all", "all and relations")
+
+
+def _by_representation(sources: tuple[Setting, ...]) -> Mapping[str, Variant]:
+    return {name: Variant(representation=name, sources=sources) for name in _REPRESENTATIONS}
+
+
+FIGURES: Mapping[str, Figure] = {
+    "4": Figure(
+        "Cost model, genetic and random search",
+        (*SOME, *settings("64x64x64", "192x192x192", "384x384x384")),
+        {
+            "random": RANDOM,
+            "genetic": Variant("genetic", {}, trials=256),
+            "trees": Variant(),
+            "tree-gru": Variant(options=GRU, seeds=1),
+            "trees, shipped": Variant(options={}),
+        },
+        128,
+    ),
+    "5": Figure(
+        "Rank or regression",
+        SOME,
+        {
+            "trees, rank": Variant(),
+            "trees, regression": Variant(options={**ALONE, "objective": "regression"}),
+            "tree-gru, rank": Variant(options=GRU, seeds=3),
+            "tree-gru, regression": Variant(options={**GRU, "objective": "regression"}, seeds=3),
+        },
+    ),
+    "6": Figure(
+        "Diversity",
+        SOME,
+        {
+            "no diversity": Variant(options={**ALONE, "alpha": 0.0}),
+            "lambda 1": Variant(options={**ALONE, "top": 1.0}),
+            "lambda 2": Variant(options={**ALONE, "top": 2.0}),
+            "lambda 4": Variant(options={**ALONE, "top": 4.0}),
+            "lambda 4, alpha 0.2": Variant(options={**ALONE, "top": 4.0, "alpha": 0.2}),
+        },
+    ),
+    "7": Figure(
+        "Acquisition",
+        SOME,
+        {
+            name: Variant(options={**ALONE, "objective": "regression", "acquisition": name})
+            for name in ("mean", "ei", "ucb")
+        },
+    ),
+    "8": Figure(
+        "Transfer from C1 to C6",
+        TARGETS,
+        {
+            "random": RANDOM,
+            "no history": Variant(),
+            "60 rows": Variant(sources=SOURCES, rows=60),
+            "600 rows": Variant(sources=SOURCES, rows=600),
+            "all rows": Variant(sources=SOURCES),
+            "shipped": Variant(options={}),
+        },
+        128,
+    ),
+    "9a": Figure("Representations, one program", TARGETS, _by_representation(())),
+    "9b": Figure("Representations, C1 to C6 to C7, C8 and C9", TARGETS, _by_representation(SOURCES)),
+    "9c": Figure(
+        "Representations, C1 to C6 to a product of 1024",
+        settings("1024x1024x1024"),
+        {"no history": Variant(), "random": RANDOM, **_by_representation(SOURCES)},
+    ),
+    "9d": Figure(
+        "Representations, C1 to C6 with AVX2 to C7, C8 and C9 with AVX-512",
+        TARGETS,
+        {"no history": Variant(), "random": RANDOM, **_by_representation(NARROW)},
+    ),
+    "9e": Figure(
+        "Representations, C1 to C6 on one core to C7, C8 and C9 on two",
+        settings("C7", "C8", "C9", cores=2),
+        {"no history": Variant(), "random": RANDOM, **_by_representation(SOURCES)},
+    ),
+}

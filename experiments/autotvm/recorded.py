@@ -1,0 +1,168 @@
+"""A finite space of candidates that were all measured: a search of it waits for no machine.
+
+It stands for the template space that its rows come from. What random search draws are the rows that were
+drawn there; a neighbour is one of the rows that differ in the fewest knobs, and a child the row nearest to
+what crossing its parents' knobs gives. So many seeds can be searched with, and the best there is is known.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+from representations import Represented
+from searching import LEVEL, Setting
+
+from planish.core import UNTAUGHT, Candidate, FeatureSchema, SearchContext
+from planish.settings import Settings
+from planish.tuning.api import task_of
+
+FOLDER = Path(__file__).parent / "recordings"
+NEIGHBOURS = 12
+"""Rows that are a row's neighbours: as many as a template's candidate has for some of its knobs."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A candidate that was measured.
+
+    Args:
+        choices: knob to alternative.
+        cost: seconds; None where it failed.
+        drawn: whether it was drawn by the knobs' weights, and not found by a search.
+    """
+
+    choices: Mapping[str, str]
+    cost: float | None
+    drawn: bool
+
+
+def save(rows: Sequence[Row], path: Path) -> None:
+    """Write rows as compressed JSON lines; equal rows make equal files."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = "".join(json.dumps(vars(row)) + "\n" for row in rows)
+    path.write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+def path_of(setting: Setting) -> Path:
+    """Tell where the rows of a program on a target are."""
+    return FOLDER / f"{setting.text}.jsonl.gz"
+
+
+def rows_at(path: Path) -> list[Row]:
+    """Read rows; none where there is no file."""
+    if not path.exists():
+        return []
+    return [Row(**json.loads(line)) for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
+
+
+@lru_cache(maxsize=64)
+def recorded(setting: Setting) -> Recorded:
+    """Read the rows of a program on a target."""
+    return Recorded(setting, rows_at(path_of(setting)))
+
+
+class Recorded:
+    """The rows of a program on a target, and what is known of them whatever the representation.
+
+    Args:
+        setting: which program, and where.
+        rows: each candidate once, the first guess first.
+    """
+
+    def __init__(self, setting: Setting, rows: Sequence[Row]) -> None:
+        self.setting = setting
+        task = task_of(LEVEL, setting.program, Settings(cores=setting.cores))
+        self.template = Represented(task.program, task.target)
+        made = {self.template.candidate(row.choices): row for row in reversed(rows)}
+        self.candidates = [*made][::-1]
+        kept = [made[each] for each in self.candidates]
+        self.costs = {c.hash: row.cost for c, row in zip(self.candidates, kept, strict=True)}
+        self.drawn = np.flatnonzero([row.drawn for row in kept])
+        self.place = {candidate: i for i, candidate in enumerate(self.candidates)}
+        self._described: dict[str, NDArray[np.float32]] = {}
+
+    @property
+    def best(self) -> float:
+        """The least cost."""
+        return min(cost for cost in self.costs.values() if cost is not None)
+
+    @cached_property
+    def numbers(self) -> NDArray[np.int16]:
+        """Number each knob's alternatives; (rows, knobs)."""
+        names = [self.template.choices(each) for each in self.candidates]
+        columns = [[row.get(knob.name, "") for row in names] for knob in self.template.knobs]
+        return np.stack([np.unique(c, return_inverse=True)[1] for c in columns], axis=1).astype(np.int16)
+
+    @cached_property
+    def near(self) -> NDArray[np.intp]:
+        """List each row's neighbours, (rows, `NEIGHBOURS`); among equally near ones some, by chance."""
+        random = np.random.default_rng(0)
+        found = np.empty((len(self.candidates), NEIGHBOURS), np.intp)
+        for i, row in enumerate(self.numbers):
+            apart = (self.numbers != row).sum(axis=1) + random.random(len(self.numbers))
+            apart[i] = np.inf
+            found[i] = np.argpartition(apart, NEIGHBOURS)[:NEIGHBOURS]
+        return found
+
+    def described(self, representation: str) -> NDArray[np.float32]:
+        """Give the features of all rows."""
+        if representation not in self._described:
+            self._described[representation] = self.template.by(representation).features(self.candidates)
+        return self._described[representation]
+
+
+class RecordedSpace:
+    """A recorded space, described in one of the ways of `representations`.
+
+    Args:
+        recorded: the rows.
+        representation: of candidates.
+    """
+
+    def __init__(self, recorded: Recorded, representation: str = "all") -> None:
+        self._recorded, self._features = recorded, recorded.described(representation)
+        self.schema: FeatureSchema = recorded.template.by(representation).schema
+
+    def start(self) -> Candidate:
+        """Give the first guess."""
+        return self._recorded.candidates[0]
+
+    def seeds(self, context: SearchContext = UNTAUGHT) -> tuple[Candidate, ...]:  # noqa: ARG002
+        """Give the first guess."""
+        return (self.start(),)
+
+    def focused(self, candidates: Sequence[Candidate]) -> RecordedSpace:
+        """Give this space, as a template does."""
+        del candidates
+        return self
+
+    def sample(self, rng: Generator) -> Candidate:
+        """Draw one of the rows that were drawn."""
+        return self._recorded.candidates[int(rng.choice(self._recorded.drawn))]
+
+    def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
+        """Draw a neighbour."""
+        near = self._recorded.near[self._recorded.place[candidate]]
+        return self._recorded.candidates[int(near[rng.integers(len(near))])]
+
+    def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
+        """Give the rows nearest to what has each knob of one or the other parent."""
+        numbers, place = self._recorded.numbers, self._recorded.place
+        first, second = numbers[place[a]], numbers[place[b]]
+        side = rng.integers(2, size=len(first)).astype(bool)
+        wanted = np.where(side, first, second), np.where(side, second, first)
+        nearest = [int(np.argmin((numbers != each).sum(axis=1))) for each in wanted]
+        one, other = (self._recorded.candidates[number] for number in nearest)
+        return one, other
+
+    def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
+        """Describe candidates; (candidates, width of the schema)."""
+        return self._features[[self._recorded.place[each] for each in candidates]]
