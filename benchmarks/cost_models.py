@@ -1,6 +1,6 @@
 """What a search's model costs: a refit on 5,000 rows, with and without choosing its weight, and predictions.
 
-`python benchmarks/cost_models.py`. Processor time, the least of some rounds. Rows are of a product's candidates,
+`python benchmarks/cost_models.py`. Processor time, the least of some rounds. Rows are of candidates,
 with costs made up of their features: how long trees take to grow does not depend on what is measured.
 """
 
