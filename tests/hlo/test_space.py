@@ -203,7 +203,8 @@ def test_what_the_structure_of_a_network_suggests_is_measured_first() -> None:
     assert {(lower,), (fold,), *((lower, size) for size in tiles)} < set(seeds)
     assert {(*exact, edit) for edit in others} < set(seeds), "and without narrow products"
     asked = make_searcher("nsga2", space, BOTH, 1).ask(100)
-    assert asked == space.seeds()[: len(asked)]
+    assert asked == [seed for seed in space.seeds() if seed in set(asked)], "but what gives the same module"
+    assert len(asked) > 60
 
 
 def test_half_of_the_mutations_are_what_the_structure_suggests_and_the_patch_lacks() -> None:

@@ -122,8 +122,14 @@ class PatchSpace:
     def seeds(self, context: SearchContext = UNTAUGHT) -> Sequence[Candidate]:
         """List what a module's structure suggests, exact edits first; of the kinds asked for alone."""
         del context
+        return self._seeds
+
+    @cached_property
+    def _seeds(self) -> Sequence[Candidate]:
+        """Those of them that are valid; most begin as one before them, which is not edited again."""
         patches = dict.fromkeys(Candidate(tuple(edits)) for edits in self._structure.patches())
-        return [candidate for candidate in patches if self._is_valid(candidate)]
+        begun = (candidate for candidate in patches if self._is_valid(Candidate(candidate.steps[:-1])))
+        return [candidate for candidate in begun if self._is_valid(candidate)]
 
     def focused(self, candidates: Sequence[Candidate]) -> PatchSpace:
         """Give this space: all draws are alike."""
