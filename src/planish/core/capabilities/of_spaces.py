@@ -207,8 +207,8 @@ class CanObserve(CanStep, Protocol):
 class HasText(CanObserve, Protocol):
     """A space that knows the text of its program, for models of language.
 
-    Offered by the spaces of `llvm` alone: at other levels a program is one line, or no text at all. Used by
-    policies that read IR.
+    Offered by the spaces of `llvm` alone, for at other levels a program is one line, or no text at all; used
+    by policies that read IR.
     """
 
     @property
