@@ -55,6 +55,8 @@ PAGES = {
 def relink(text: str, written: Path, shown: Path) -> str:
     """Lead links between files of the repository to pages of the site, and others to the files themselves.
 
+    Pictures outside of docs/ stay where they are: an include with `:relative-images:` finds them.
+
     Args:
         text: Markdown.
         written: the folder of the file that it is in.
@@ -62,14 +64,16 @@ def relink(text: str, written: Path, shown: Path) -> str:
     """
 
     def moved(link: re.Match[str]) -> str:
-        path, mark, heading = link[1].partition("#")
+        path, mark, heading = link[2].partition("#")
         file = (written / path).resolve()
         page = PAGES.get(os.path.relpath(file, ROOT))
         leads = DOCS / page if page else file
         inside = leads.is_relative_to(DOCS)
-        return f"]({'' if inside else 'path:'}{os.path.relpath(leads, shown)}{mark}{heading})"
+        if link[1] and not inside:
+            return link[0]
+        return f"{link[1] or ''}]({'' if inside else 'path:'}{os.path.relpath(leads, shown)}{mark}{heading})"
 
-    return re.sub(r"\]\((?![a-z]+:|#)([^)\s]+)\)", moved, text)
+    return re.sub(r"(!\[[^\]]*)?\]\((?![a-z]+:|#)([^)\s]+)\)", moved, text)
 
 
 def on_page(app: Sphinx, docname: str, text: list[str]) -> None:
