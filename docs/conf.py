@@ -46,9 +46,14 @@ PAGES = {
     "experiments/architecture_aware/tables.md": "experiments/architecture-aware-tables.md",
     "experiments/autotvm/results.md": "experiments/autotvm.md",
     "experiments/cc/results.md": "experiments/cc.md",
+    "experiments/clock/results.md": "experiments/clock.md",
     "experiments/gevo_ml/results.md": "experiments/gevo-ml.md",
     "experiments/llvm_soundness.md": "experiments/llvm-soundness.md",
+    "experiments/looptune/results.md": "experiments/looptune.md",
+    "experiments/thesis_ch4/baselines.md": "experiments/thesis-ch4-baselines.md",
     "experiments/thesis_ch4/results.md": "experiments/thesis-ch4.md",
+    "experiments/thesis_ch6/results.md": "experiments/thesis-ch6.md",
+    "experiments/thesis_ch6/sampling.md": "experiments/thesis-ch6-sampling.md",
 }
 
 
