@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import typer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from planish.cli.text_training import TextSize
@@ -87,6 +87,8 @@ def learnt_lists(
 
     lists, tables = shipped_gate(objective).lists, [read_costs(file) for file in labels]
     if network == "decoder":
+        import numpy as np
+
         from planish.cli.text_training import learnt_text
         from planish.corpus.text_lessons import read_text_lessons
 
