@@ -23,6 +23,7 @@ from planish.core import (
     evaluate,
 )
 from planish.hlo.backend import BackendError, compute, open_backend
+from planish.hlo.edits import Draft
 from planish.hlo.installed import BACKENDS, versions
 from planish.hlo.ir import entry_text
 from planish.hlo.patch import replay
@@ -33,7 +34,10 @@ from planish.isolation.cage import Cage
 from planish.measure import deadline
 
 TOLERANCE = 1e-3
-"""How far apart results may be, as a share of the largest number of each."""
+"""How far apart results may be, as a share of the largest number of each; see `tolerated`."""
+
+_STEPS = {"bf16": 2.0**-7, "f16": 2.0**-10}
+"""Narrow floats, and how far the next number after 1 is."""
 
 DISAGREE = "the back ends disagree"
 
@@ -127,11 +131,25 @@ class _Comparison:
             except BackendError as error:
                 return Failed("verify", f"does not run by {backend.name}", error.message)
         found = [difference(a, b) for a, b in zip(*results, strict=True)]
-        if max(found) > self._spec.tolerance:
+        if max(found) > tolerated(draft, self._spec.tolerance):
             place = int(np.argmax(found))
             what = f"result {place} differs by {found[place]:.3g} of its largest number"
             return Failed("verify", DISAGREE, what)
         return Measured({"difference": max(found)})
+
+
+def tolerated(draft: Draft, tolerance: float = TOLERANCE) -> float:
+    """Give how far apart results may be: a step of the narrowest floats that a module reads, if that is more.
+
+    Two compilers add in different orders; a sum that lies between two narrow numbers is rounded up by one of
+    them, and down by the other.
+
+    Args:
+        draft: the module.
+        tolerance: for wide floats.
+    """
+    read = {type_.element for fact in draft.mirror.facts.values() for type_ in fact.operands if type_}
+    return max([tolerance, *(_STEPS.get(element, 0.0) for element in read)])
 
 
 def difference(one: NDArray[Any], other: NDArray[Any]) -> float:

@@ -21,10 +21,11 @@ from planish.core import Candidate, Failed, Measured, PlanishError, ProgramError
 from planish.executors import LocalExecutor
 from planish.hlo import program_from
 from planish.hlo.backend import Backend, BackendError, compute, open_backend
-from planish.hlo.cross import cross_check, difference
-from planish.hlo.edits import ReplaceConstant
+from planish.hlo.cross import TOLERANCE, cross_check, difference, tolerated
+from planish.hlo.edits import Narrow, ReplaceConstant, narrowable
 from planish.hlo.installed import versions
 from planish.hlo.ir import TensorType, entry_text, load
+from planish.hlo.patch import replay
 from planish.hlo.signature import signature
 
 # Where the checks run, what is missing is a failure.
@@ -209,6 +210,15 @@ def test_compilers_that_agree_tell_how_well(tmp_path: Path) -> None:
     (found,) = cross_check(task(write_all(tmp_path, PREDICT, INFERENCE)), [Candidate()], LocalExecutor)
     assert isinstance(found, Measured)
     assert found.values["difference"] < 1e-6
+
+
+def test_compilers_may_round_narrow_numbers_to_either_side(tmp_path: Path) -> None:
+    of = task(write_all(tmp_path, PREDICT, INFERENCE))
+    plain = replay(of.program.module, Candidate())
+    assert tolerated(plain) == TOLERANCE
+    ops = tuple(narrowable(plain))
+    for element, step in (("bf16", 2.0**-7), ("f16", TOLERANCE)):
+        assert tolerated(replay(of.program.module, Candidate((Narrow(ops, element),)))) == step
 
 
 def test_differences_are_relative_and_see_nan() -> None:
