@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 
 from planish.core import Candidate, Task
-from planish.hlo.edits import Draft, Edit
+from planish.hlo.edits import Draft, Edit, Freeze, updates
 from planish.hlo.ir import functions, ir, named_location, uid_of, walk
 from planish.hlo.ir.mlir_context import context
 from planish.hlo.ir.uids import strip_uids
@@ -58,6 +58,11 @@ def _operations(draft: Draft, edit: Edit) -> Iterator[str]:
             fact = draft.mirror.facts[uid]
             result = f" of {fact.results[0]}" if fact.results else ""
             yield f"{uid}: {fact.name}{result}{where(draft, uid)}"
+    if isinstance(edit, Freeze):
+        known = updates(draft)
+        for place in edit.results:
+            (name, *_) = known[place]
+            yield f"result {place} stays {named_location(draft.value(name).location) or name}"
 
 
 def where(draft: Draft, uid: str) -> str:

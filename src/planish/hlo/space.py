@@ -34,7 +34,8 @@ MUTATIONS = 3
 CROSSOVER_TRIES = 10
 SUGGESTED = 0.5
 """How often a mutation takes an edit that the structure suggests, where the paper's kinds alone are not asked
-for: most edits that are drawn blindly destroy a network, most blocks that are left out do not."""
+for, and less often the more of these a patch has: most edits that are drawn blindly destroy a network, most
+blocks that are left out do not."""
 
 UNWANTED = 20
 """Edits that are drawn again in a row; then one is taken that is not wanted: there may be no other."""
@@ -95,10 +96,11 @@ class PatchSpace:
 
     def _suggestion(self, candidate: Candidate, rng: Generator) -> tuple[Edit, Draft] | None:
         """Draw an edit that the structure suggests; None where it is another's turn, or it is of no use."""
-        if self._kinds or rng.random() >= SUGGESTED:
+        if self._kinds:
             return None
-        left = [edit for edit in self._structure.edits() if edit not in candidate.steps]
-        if not left:
+        every = self._structure.edits()
+        left = [edit for edit in every if edit not in candidate.steps]
+        if not left or rng.random() >= SUGGESTED * len(left) / len(every):
             return None
         edit, parent = left[int(rng.integers(len(left)))], self.draft(candidate)
         try:

@@ -122,7 +122,7 @@ class Draft:
     def op(self, uid: str) -> ir.Operation:
         """Find an operation; raises ScheduleError where it is missing."""
         # By place and not from a table: to list all operations of a clone takes longer than an edit does.
-        block = self._block(self.mirror.fact(uid).block)
+        block = self.block(self.mirror.fact(uid).block)
         return block.operations[self.mirror.position(uid)].operation
 
     def value(self, name: str) -> ir.Value[Any]:
@@ -132,7 +132,7 @@ class Draft:
             values: Sequence[ir.Value[Any]] = self._body.arguments
             index = name.removeprefix("arg")
         elif "^" in owner:
-            values = self._block(owner).arguments
+            values = self.block(owner).arguments
         else:
             values = self.op(owner).results
         if not index.isdecimal() or int(index) >= len(values):
@@ -237,7 +237,8 @@ class Draft:
         self.mirror.insert(op, uid, before)
         self._live = None
 
-    def _block(self, block: str) -> ir.Block:
+    def block(self, block: str) -> ir.Block:
+        """Find a block by name, as the mirror names it; raises ScheduleError where it is missing."""
         if not block:
             return self._body
         uid, region = holder(block), block.rpartition("^")[2]

@@ -9,19 +9,14 @@ from typing import TYPE_CHECKING
 from planish.core import ScheduleError
 from planish.hlo.edits import exclusions
 from planish.hlo.edits.changing import ReplaceConstant, ReplaceOperand, ScaleConstant, SetAttribute
-from planish.hlo.edits.drop_channels import DropChannels, droppable, narrower
 from planish.hlo.edits.edit import Edit
-from planish.hlo.edits.fold import Fold, foldable
-from planish.hlo.edits.lower import Lower, lowerings
+from planish.hlo.edits.listed import LISTED
 from planish.hlo.edits.module_draft import Draft
-from planish.hlo.edits.narrow import Narrow, narrowable
 from planish.hlo.edits.operation_edits import CopyOp, DeleteOp, MoveOp, SwapOps
 from planish.hlo.edits.other_attributes import CHANGEABLE, other_attributes
 from planish.hlo.edits.other_constants import can_scale, splat_value
 from planish.hlo.edits.random_choices import Visible, free_operands, pick, repairs, replacement, targets
 from planish.hlo.edits.resize import Resize, plan_resize
-from planish.hlo.edits.shrink import Shrink, shrinks
-from planish.hlo.edits.tile_batch import TileBatch, sizes
 from planish.hlo.ir import TensorType
 
 if TYPE_CHECKING:
@@ -167,35 +162,6 @@ def _replace_constant(draft: Draft, rng: Generator) -> ReplaceConstant:
     return ReplaceConstant(pick(constants, rng), pick(values, rng))
 
 
-def _tile_batch(draft: Draft, rng: Generator) -> TileBatch:
-    loop = bool(rng.integers(2))
-    now = draft.tiles.examples if draft.tiles and draft.tiles.loop == loop else 0
-    return TileBatch(pick([size for size in sizes(draft.batch()) if size != now], rng), loop)
-
-
-def _lower(draft: Draft, rng: Generator) -> Lower:
-    return pick(lowerings(draft), rng)
-
-
-def _shrink(draft: Draft, rng: Generator) -> Shrink:
-    return pick(shrinks(draft), rng)
-
-
-def _narrow(draft: Draft, rng: Generator) -> Narrow:
-    """Draw some products: any share of them is as likely as another."""
-    return Narrow(_some(narrowable(draft), rng))
-
-
-def _drop_channels(draft: Draft, rng: Generator) -> DropChannels:
-    uid, size = pick(list(droppable(draft).items()), rng)
-    return pick(narrower(uid, size), rng)
-
-
-def _fold(draft: Draft, rng: Generator) -> Fold:
-    """Draw some scales: any share of them is as likely as another."""
-    return Fold(_some(foldable(draft), rng))
-
-
 PROPOSALS: Mapping[str, Callable[[Draft, Generator], Edit]] = {
     "CopyOp": _copy,
     "DeleteOp": _delete,
@@ -206,12 +172,7 @@ PROPOSALS: Mapping[str, Callable[[Draft, Generator], Edit]] = {
     "SetAttribute": _set_attribute,
     "ScaleConstant": _scale_constant,
     "ReplaceConstant": _replace_constant,
-    "TileBatch": _tile_batch,
-    "Lower": _lower,
-    "Shrink": _shrink,
-    "Fold": _fold,
-    "Narrow": _narrow,
-    "DropChannels": _drop_channels,
+    **LISTED,
 }
 """Name of an edit, or of a way to draw one, to what draws it; they raise ScheduleError where they find none.
 
@@ -220,14 +181,8 @@ which a trained network often bears.
 """
 
 
-EXACT = ("TileBatch", "Lower", "Fold")
+EXACT = ("TileBatch", "Lower", "Fold", "Relayout", "Sink", "Hoist", "Share")
 """Those of them that leave the answer as it is, to rounding."""
-
-
-def _some(found: Sequence[str], rng: Generator) -> tuple[str, ...]:
-    """Draw a share of some operations, at least one."""
-    share = rng.random()
-    return tuple(uid for uid in found if rng.random() < share) or (pick(found, rng),)
 
 
 def _places(draft: Draft) -> list[str]:

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planish.hlo.edits.module_draft import Draft
-from planish.hlo.ir import TensorType, context, ir, mlir_type
+from planish.hlo.ir import TensorType, context, ir, mlir_type, set_uid, uid_of, walk
 
 Value = ir.Value[Any]
+Given = str | Sequence[int] | ir.Attribute
+"""An attribute as MLIR writes it, as 64-bit integers, or as it is."""
 
 
 class Writer:
@@ -28,7 +30,7 @@ class Writer:
         name: str,
         type_: TensorType,
         operands: Sequence[Value],
-        attributes: Mapping[str, str | Sequence[int]] = {},
+        attributes: Mapping[str, Given] = {},
     ) -> Value:
         """Write an operation, and give its one result.
 
@@ -36,17 +38,50 @@ class Writer:
             name: without the dialect.
             type_: of the result.
             operands: its operands.
-            attributes: as MLIR writes them, or 64-bit integers.
+            attributes: its attributes.
         """
         parsed = {key: _attribute(value) for key, value in attributes.items()}
         with ir.InsertionPoint(self._draft.op(self._before)), ir.Location.unknown(context()):
             op = ir.Operation.create(f"stablehlo.{name}", [mlir_type(type_)], list(operands), parsed)
-        self._draft.insert(op, f"{self._mark}.{self._count}", self._before)
-        self._count += 1
+        self._insert(op)
         return op.results[0]
 
+    def again(
+        self,
+        op: ir.Operation,
+        operands: Sequence[Value],
+        types: Sequence[TensorType],
+        attributes: Mapping[str, Given] = {},
+    ) -> list[Value]:
+        """Write an operation once more, and give its results.
 
-def _attribute(value: str | Sequence[int]) -> ir.Attribute:
+        Args:
+            op: what is copied, with its regions.
+            operands: what the copy reads.
+            types: of its results.
+            attributes: that the copy has instead of the operation's.
+        """
+        with ir.InsertionPoint(self._draft.op(self._before)):
+            copy = op.clone().operation
+        for place, operand in enumerate(operands):
+            copy.operands[place] = operand
+        for result, type_ in zip(copy.results, types, strict=True):
+            result.set_type(mlir_type(type_))
+        for key, value in attributes.items():
+            copy.attributes[key] = _attribute(value)
+        for inner in walk(copy)[1:]:
+            set_uid(inner, f"{self._mark}.{self._count}.{uid_of(inner)}")
+        self._insert(copy)
+        return list(copy.results)
+
+    def _insert(self, op: ir.Operation) -> None:
+        self._draft.insert(op, f"{self._mark}.{self._count}", self._before)
+        self._count += 1
+
+
+def _attribute(value: Given) -> ir.Attribute:
+    if isinstance(value, ir.Attribute):
+        return value
     if isinstance(value, str):
         return ir.Attribute.parse(value, context())
     return ir.DenseI64ArrayAttr.get(list(value), context())

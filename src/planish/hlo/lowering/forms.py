@@ -37,7 +37,7 @@ def as_product(write: Write, given: PlainConvolution) -> Value:
 
     A kernel of one element in space meets the features of one place: these are not copied.
     """
-    kernel = _ordered(write, given.kernel, given.kernel_order)
+    kernel = ordered(write, given.kernel, given.kernel_order)
     *space, inputs, outputs = type_of(kernel).shape
     parts = [part for part, _ in _windows(write, given, space)]
     shape, element = type_of(parts[0]).shape, type_of(parts[0]).element
@@ -48,12 +48,12 @@ def as_product(write: Write, given: PlainConvolution) -> Value:
     numbers = f"#stablehlo.dot<lhs_contracting_dimensions = [{last}], rhs_contracting_dimensions = [0]>"
     result = TensorType((*shape[:-1], outputs), element)
     found = write("dot_general", result, [beside, matrix], {"dot_dimension_numbers": numbers})
-    return _ordered(write, found, given.back)
+    return ordered(write, found, given.back)
 
 
 def as_slices(write: Write, given: PlainConvolution) -> Value:
     """Write a sum of products, one for each element of the kernel; each feature is convolved alone."""
-    kernel = _ordered(write, given.kernel, given.kernel_order)
+    kernel = ordered(write, given.kernel, given.kernel_order)
     *space, _, features = type_of(kernel).shape
     element, total = type_of(kernel).element, None
     for part, place in _windows(write, given, space):
@@ -67,7 +67,7 @@ def as_slices(write: Write, given: PlainConvolution) -> Value:
         term = write("multiply", type_, [part, wide])
         total = term if total is None else write("add", type_, [total, term])
     assert total is not None
-    return _ordered(write, total, given.back)
+    return ordered(write, total, given.back)
 
 
 FORMS: Mapping[str, Callable[[Write, PlainConvolution], Value]] = {"product": as_product, "slices": as_slices}
@@ -78,7 +78,7 @@ def _windows(
     write: Write, given: PlainConvolution, space: Sequence[int]
 ) -> Iterator[tuple[Value, tuple[int, ...]]]:
     """Give for each element of a kernel what it meets, and its place in the kernel."""
-    image = _padded(write, _ordered(write, given.image, given.order), given.padding)
+    image = _padded(write, ordered(write, given.image, given.order), given.padding)
     batch, *sides, features = type_of(image).shape
     reach = [(size - 1) * apart for size, apart in zip(space, given.dilation, strict=True)]
     kept = [(s - r - 1) // by + 1 for s, r, by in zip(sides, reach, given.strides, strict=True)]
@@ -109,8 +109,8 @@ def _padded(write: Write, image: Value, padding: Sequence[tuple[int, int]]) -> V
     return write("pad", TensorType((batch, *wide, features), element), [image, zero], ends)
 
 
-def _ordered(write: Write, value: Value, order: Sequence[int]) -> Value:
-    """Put a value's dimensions into an order."""
+def ordered(write: Write, value: Value, order: Sequence[int]) -> Value:
+    """Put a value's dimensions into an order, by a transpose where it is another."""
     if list(order) == sorted(order):
         return value
     type_ = type_of(value)

@@ -1,0 +1,149 @@
+"""An exact edit: what is the same in every step of a loop is computed before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from planish.core import ScheduleError
+from planish.hlo.edits import exclusions
+from planish.hlo.edits.edit import Edit
+from planish.hlo.edits.mirror import holder
+from planish.hlo.edits.module_draft import Draft
+from planish.hlo.edits.purity import FORMS, is_pure
+from planish.hlo.edits.writing import Value, Writer
+from planish.hlo.ir import ir, uid_of, walk
+from planish.hlo.tiling.axes import type_of
+
+LOOP = "stablehlo.while"
+
+
+@dataclass(frozen=True)
+class Hoist(Edit):
+    """Compute operations of a loop before it, with what they need of the loop.
+
+    They depend on what comes from outside, on constants, and on what the loop carries without changing it, as
+    the weights of a recurrent network. The answer stays, bit by bit.
+
+    ::
+
+        while ...: h = h @ transpose(w)   -- Hoist(("4",)) -->   t = transpose(w); while ...: h = h @ t
+
+    Args:
+        ops: operations of loops.
+    """
+
+    ops: tuple[str, ...]
+
+    def apply(self, draft: Draft) -> None:
+        if not self.ops:
+            raise ScheduleError("no operation is named", "Name operations of loops.")
+        for number, uid in enumerate(self.ops):
+            block = exclusions.target(draft, uid).block
+            if not block or draft.mirror.facts[holder(block)].name != LOOP:
+                raise ScheduleError(f"operation '{uid}' is in no loop")
+            if uid not in _same_in_each_step(draft, holder(block)):
+                raise ScheduleError(f"operation '{uid}' differs from step to step, or does more than compute")
+            outside = _Outside(draft, holder(block), f"{self.mark}.{number}")
+            values = outside.results(draft.op(uid))
+            for users, value in zip(draft.users(uid), values, strict=True):
+                for user, index in users:
+                    draft.set_operand(user, index, value)
+            draft.erase(uid)
+
+
+def hoistable(draft: Draft) -> tuple[str, ...]:
+    """List what may be computed before its loop, and is worth it.
+
+    That is what depends on more than constants, is more than a form of its operand, and is used by what
+    differs from step to step. Of loops in loops it comes out by one.
+    """
+    live = draft.live()
+    loops = [uid for uid, fact in draft.mirror.facts.items() if fact.name == LOOP and uid in live]
+    return tuple(
+        uid
+        for loop in loops
+        if exclusions.is_target(draft, loop)
+        for uid in _worth(draft, loop)
+        if uid in live
+    )
+
+
+def _worth(draft: Draft, loop: str) -> Iterator[str]:
+    same = _same_in_each_step(draft, loop)
+    computed = {uid for uid, varies in same.items() if varies and draft.mirror.facts[uid].name not in FORMS}
+    for uid in computed:
+        if any(user not in computed for users in draft.users(uid) for user, _ in users):
+            yield uid
+
+
+def _same_in_each_step(draft: Draft, loop: str) -> dict[str, bool]:
+    """List the operations of a loop that give the same in each step; true where that is no constant."""
+    kept = set(_carried(draft, loop))
+    found: dict[str, bool] = {}
+
+    def varies(value: Value) -> bool | None:
+        """Tell whether a value is more than a constant; None where it is another in each step."""
+        if isinstance(value.owner, ir.Block):
+            name = draft.name(value)
+            inside = "^" in name and holder(name.rpartition("#")[0]) == loop
+            return None if inside and name not in kept else True
+        owner = uid_of(value.owner)
+        if holder(draft.mirror.facts[owner].block) == loop:
+            return found.get(owner)
+        return draft.mirror.facts[owner].name != "stablehlo.constant"
+
+    for region in range(2):
+        for uid in draft.mirror.blocks[f"{loop}^{region}"]:
+            needs = [varies(value) for value in _needed(draft.op(uid))]
+            if is_pure(draft.mirror.facts[uid]) and None not in needs:
+                found[uid] = any(needs)
+    return found
+
+
+def _needed(op: ir.Operation) -> list[Value]:
+    """List what an operation needs, of what its regions use that which is not made in them."""
+    inner = set(walk(op))
+    values = [value for each in walk(op) for value in each.operands]
+    return [value for value in values if _owner(value) not in inner]
+
+
+def _owner(value: Value) -> ir.Operation:
+    owner = value.owner
+    return owner.owner.operation if isinstance(owner, ir.Block) else owner.operation
+
+
+def _carried(draft: Draft, loop: str) -> dict[str, int]:
+    """Name what a loop carries unchanged, in both regions, with which of its operands that is."""
+    body = f"{loop}^1"
+    given_back = [draft.name(value) for value in draft.op(draft.mirror.blocks[body][-1]).operands]
+    places = [place for place, name in enumerate(given_back) if name == f"{body}#{place}"]
+    return {f"{loop}^{region}#{place}": place for region in range(2) for place in places}
+
+
+@dataclass
+class _Outside:
+    """Writes before a loop what is in it."""
+
+    draft: Draft
+    loop: str
+    mark: str
+    written: dict[str, list[Value]] = field(default_factory=dict[str, list[Value]])
+
+    def results(self, op: ir.Operation) -> list[Value]:
+        """Write an operation with what it needs, once."""
+        uid = uid_of(op)
+        if uid not in self.written:
+            operands = [self._value(value) for value in op.operands]
+            write = Writer(self.draft, self.loop, f"{self.mark}.{len(self.written)}")
+            self.written[uid] = write.again(op, operands, [type_of(value) for value in op.results])
+        return self.written[uid]
+
+    def _value(self, value: Value) -> Value:
+        if isinstance(value.owner, ir.Block):
+            place = _carried(self.draft, self.loop).get(self.draft.name(value))
+            return value if place is None else self.draft.op(self.loop).operands[place]
+        owner = value.owner.operation
+        if holder(self.draft.mirror.facts[uid_of(owner)].block) != self.loop:
+            return value
+        return self.results(owner)[ir.OpResult(value).result_number]
