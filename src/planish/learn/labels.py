@@ -117,6 +117,7 @@ class CostTable:
         names = ("identities", "packages", "unoptimised", "baseline", "costs", "features")
         joined = {name: np.concatenate([getattr(self, name), getattr(more, name)]) for name in names}
         whole = replace(self, **joined, splits={**self.splits, **more.splits})
+        # In one order, whichever came first: the same functions make the same file.
         return whole.take(np.lexsort((whole.identities, whole.packages)))
 
 
@@ -155,6 +156,7 @@ def write_costs(table: CostTable, path: Path) -> None:
     """
     packages = sorted(table.splits)
     about = {"format": FORMAT, **vars(table.columns), "packages": [[p, table.splits[p]] for p in packages]}
+    # A list fails for all objectives or for none, so the first tells.
     failed = table.costs[:, :, 0] == FAILED
     costs = np.where(failed[..., None], 0, table.costs - table.baseline[:, None])
     arrays = {
@@ -174,6 +176,7 @@ def write_costs(table: CostTable, path: Path) -> None:
         with temporary.open("wb") as file:
             np.savez_compressed(file, allow_pickle=False, **arrays)
             file.flush()
+            # On the disk before the name is: else a power cut could leave a new name with nothing behind it.
             os.fsync(file.fileno())
         temporary.replace(path)
     finally:

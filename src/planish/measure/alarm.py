@@ -26,6 +26,7 @@ def locked_within(descriptor: int, seconds: float) -> bool:
     """
     ours = threading.current_thread() is threading.main_thread()
     if (
+        # Python runs signal handlers in the main thread alone, so an alarm would not wake another one.
         not ours
         or signal.getitimer(signal.ITIMER_REAL)[0]
         or signal.getsignal(signal.SIGALRM) != signal.SIG_DFL
@@ -39,6 +40,7 @@ def locked_within(descriptor: int, seconds: float) -> bool:
             # flock goes on after a signal unless the handler raises (PEP 475).
             raise _LateError
 
+    # Before the timer: with the default handler an alarm would end the process.
     signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:

@@ -40,6 +40,7 @@ class Clock:
 
     def folders(self) -> Sequence[Path]:
         """Make the lock, and name the folders that are read for it: both before the worker is confined."""
+        # Here, since a confined worker could not make it.
         os.close(opened_lock(self._lock))
         return (self._lock.parent,)
 
@@ -54,6 +55,8 @@ class Clock:
         outer = self._phase
         if stage == "run":
             self._turn(_CODE["wait"])
+        # Booked as "wait" until it is entered: whoever waits for the machine must not look slow, nor be timed
+        # out.
         with exclusive(self._lock) if stage == "run" else nullcontext():
             self._turn(_CODE[stage])
             self.failed = None  # an earlier stage failed, and was recovered from
@@ -63,6 +66,7 @@ class Clock:
                 self.failed = self.failed or stage  # of nested stages the innermost
                 raise
             finally:
+                # To what was there before, not to "worker": stages nest, and the outer one goes on.
                 self._turn(outer)
 
     def _turn(self, phase: int) -> None:

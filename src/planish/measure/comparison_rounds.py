@@ -111,6 +111,8 @@ def measured(turns: Turns, start: Start, losses: Losses) -> RoundsDone:
     began, lost_s, cause = time.monotonic(), 0.0, ""
     for _ in range(_LOSSES * len(turns.everybody)):
         try:
+            # What losses took is added to the ends: else the comparison would be shorter for those who did
+            # nothing wrong.
             return replace(_process(turns.later(lost_s), start, losses), lost_s=lost_s)
         except _ProcessLostError as loss:
             losses.add(loss.place, loss.lost)
@@ -128,11 +130,14 @@ def _process(turns: Turns, start: Start, losses: Losses) -> RoundsDone:
         while len(found) < turns.rounds and (not found or _fits(took, later * (starting + took), turns.ends)):
             began = time.monotonic()
             try:
+                # In order and not shuffled: where time is short, the most telling must be those that are
+                # kept.
                 if turns.process == 0 and not found:
                     fits = partial(_fits_later, later, starting, turns.ends[1])
                     outcomes, took = _first(executor, everybody, turns.ends[0], fits, losses)
                     everybody = everybody[: len(outcomes)]
                 else:
+                    # Shuffled anew each round: else who follows whom would be part of what is measured.
                     shuffle = rng(turns.plan.seed, turns.process, len(found))
                     order = shuffle.permutation(len(everybody)).tolist()
                     outcomes = _round(executor, everybody, order, losses)
@@ -193,6 +198,7 @@ def _first(
                 raise
             break
         took.append(time.monotonic() - began)
+    # From the end, where the least telling stand.
     while len(found) > _LEAST and not fits(took[len(found)]):
         found.pop()
     return found, took[len(found)]
@@ -207,6 +213,7 @@ def _round(executor: Executor, everybody: Sequence[Variant], order: Sequence[int
     """
     given_up = losses.given_up
     places = [place for place in order if place not in given_up]
+    # One batch for one worker: it is evaluated in this order, as rounds need.
     batch = [Candidate((Turn(place), *everybody[place].candidate.steps)) for place in places]
     answers: dict[int, Outcome] = {place: given_up[place] for place in order if place in given_up}
     lost: _ProcessLostError | None = None
@@ -216,6 +223,7 @@ def _round(executor: Executor, everybody: Sequence[Variant], order: Sequence[int
             lost = _ProcessLostError(place, outcome)
             break  # which ends the batch
         answers[place] = outcome
+        # In a row, since the machine may kill processes at random: that says nothing of whom it met.
         losses.in_a_row[place] = 0
     if lost:
         raise lost

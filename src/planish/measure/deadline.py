@@ -14,6 +14,7 @@ _END: ContextVar[float] = ContextVar("end", default=math.inf)
 @contextmanager
 def ends_by(end: float) -> Generator[None]:
     """Let the block be over by a time of the monotonic clock, or by the outer block's, if that is earlier."""
+    # Never later than the outer block's: who was given a time must hold it, whatever is called in it.
     token = _END.set(min(end, _END.get()))
     try:
         yield

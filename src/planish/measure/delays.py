@@ -25,7 +25,9 @@ def delayed_since() -> Callable[[], float]:
         took = max(1, time.perf_counter_ns() - start)
         if before is None:
             return max(0.0, 1 - (time.thread_time_ns() - own) / took)
+        # Threads that began meanwhile count from 0; those that ended are not known any more.
         now = _delays() or {}
+        # The greatest and not the sum: others wait for whoever comes last.
         return max((now[thread] - before.get(thread, 0) for thread in now), default=0) / took
 
     return share
@@ -39,5 +41,6 @@ def _delays() -> Delays | None:
     with suppress(OSError):
         for thread in _TASKS.iterdir():
             with suppress(OSError, ValueError):  # it ended meanwhile
+                # The second number: nanoseconds that it waited on a run queue, after those that it ran.
                 found[thread.name] = int((thread / "schedstat").read_text(encoding="ascii").split()[1])
     return found or None

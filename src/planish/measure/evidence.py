@@ -31,6 +31,7 @@ class Evidence:
         """Whether processor time claims a difference that the clock rules out."""
         if self.processor is None:
             return False
+        # Only beyond 1, too: that the clock claims more than processor time is usual on a busy machine.
         better = self.processor.high < min(self.wall.low, 1.0)
         worse = self.processor.low > max(self.wall.high, 1.0)
         return better or worse
@@ -38,6 +39,7 @@ class Evidence:
     @property
     def by_processor(self) -> bool:
         """Whether processor time decides."""
+        # Clearly: where both are about as precise, the clock is what the user asked for.
         clearer = self.processor is not None and self.processor.width < CLEARLY * self.wall.width
         return clearer and not self.disputed
 

@@ -35,6 +35,8 @@ class _Holder:
 
 
 @cache
+# One for each file and process: flock's locks belong to open files, so a second descriptor of this process
+# would wait for the first one.
 def _holder(_path: Path) -> _Holder:
     return _Holder()
 
@@ -56,6 +58,7 @@ def exclusive(path: Path | None = None, patience_s: float = PATIENCE_S) -> Gener
     """
     path = path or machine_lock()
     holder = _holder(path)
+    # Threads exclude each other by this, since the file's lock is the whole process's.
     with holder.threads:
         descriptor = None if holder.depth else _locked(path, holder, patience_s)
         holder.depth += 1
@@ -82,6 +85,8 @@ def _locked(path: Path, holder: _Holder, patience_s: float) -> int | None:
             if not _taken(descriptor, path, holder, patience_s):
                 return None
             with _released_on_error(descriptor):
+                # Else two processes would each hold a lock, on a file that is deleted and on the one made
+                # after it.
                 current = _is_current(descriptor, path)
             if current:
                 holder.given_up = None

@@ -40,6 +40,7 @@ def in_turns(everybody: Sequence[Variant], plan: Plan, start: Start, least: int 
     table: list[list[Round]] = []
     losses, each_s = Losses(), 0.0
     for process in range(plan.processes):
+        # Of the time that is left and not of all: what one process did not use is the others'.
         share = 1 / (plan.processes - process) if process else 2 / (plan.processes + 1)
         now = time.monotonic()
         if process >= least and now + each_s > over:
@@ -52,6 +53,9 @@ def in_turns(everybody: Sequence[Variant], plan: Plan, start: Start, least: int 
                 raise
             break
         table.append(done.rounds)
+        # Losses are nobody's fault, so they do not shorten what is measured.
         over, each_s = over + done.lost_s, done.least_s
+        # No more rounds than the one before had: ratios are paired by round, so all processes need the same
+        # number.
         kept, rounds = kept[: len(table[0][0])], len(done.rounds)
     return [[[each[place] for each in found[:rounds]] for found in table] for place in range(len(kept))]

@@ -35,14 +35,17 @@ def ratio(values: Rounds, baseline: Rounds) -> Ratio:
         values: by process, then by round; not negative. Of a single process, each round is taken for one.
         baseline: the same, measured in the same processes and rounds; there may be more processes.
     """
+    # By ratios within a round, and only then a median: what slowed both in that moment cancels.
     paired = [
         [_over(one, base) for one, base in zip(row, bases, strict=True)]
         for row, bases in zip(values, baseline, strict=False)
     ]
+    # A single process has no other to be compared with: its rounds must do, though they share its luck.
     shown = paired[0] if len(paired) == 1 else [statistics.median(row) for row in paired]
     least, most = min(shown), max(shown)
     if least in (0.0, most) or most == math.inf:  # no noise, or no logarithms: what was seen must do
         return Ratio(statistics.median_low(shown), least, most)
+    # By logarithms: there half as long and twice as long lie at equal distances from 1.
     value, low, high = map(math.exp, _interval(sorted(map(math.log, shown))))
     return Ratio(value, low, high)
 

@@ -37,13 +37,16 @@ def until_settled(
     table += [[] for _ in everybody[len(table) :]]
     while True:
         done = len(table[0])
+        # Who is settled stays so: to look again would be one more occasion to be fooled.
         places = [place for place in unsettled(table) if len(table[place]) == done]
         left = plan.seconds - (time.monotonic() - began)
+        # As many again as there were: doubling keeps the looks few (see `planish.measure.interval`).
         more = min(done, plan.most - done, _fitting(left, (time.monotonic() - began) / done))
         if not places or more <= 0:
             return table
         # Processes are counted from 0 again: another seed gives them other orders.
         further = replace(plan, processes=more, seed=plan.seed + done, seconds=left)
+        # The baseline each time: ratios are of the same processes and rounds.
         again = [0, *places]
         found = in_turns([everybody[p] for p in again], further, start, least=0)
         if not any(found):

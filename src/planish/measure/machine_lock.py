@@ -68,6 +68,8 @@ def opened_lock(path: Path) -> int:
         OSError: it is a link, no plain file, or in a folder where others could have made it.
     """
     # O_NONBLOCK: opening a FIFO that somebody put there would otherwise wait for ever.
+    # O_NOFOLLOW and O_CLOEXEC: a link could name a file of somebody else, and programs that are run inherit
+    # no lock.
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         descriptor = os.open(path, flags)
@@ -75,6 +77,7 @@ def opened_lock(path: Path) -> int:
         if path.parent.stat().st_mode & 0o022:
             raise PermissionError(f"others may write to {path.parent}: make the file beforehand") from None
         with suppress(FileExistsError):  # somebody made it meanwhile: theirs is opened
+            # Exclusively: else a link that was put there just now would be followed.
             return os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)
         descriptor = os.open(path, flags)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -89,6 +92,7 @@ def holder_of(path: Path) -> LockHolder | None:
         return None
     with suppress(OSError, ValueError):
         found = path.stat()
+        # As the kernel writes it: the device in hexadecimal digits, the inode in decimal ones.
         place = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
         for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
             # "1: FLOCK  ADVISORY  WRITE 1234 08:02:131073 0 EOF"; who waits has an arrow behind the number.
@@ -105,6 +109,7 @@ def _command(pid: int) -> str:
         if WORKER in words:
             status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
             return _command(int(status.partition("PPid:")[2].split()[0]))
+        # A command line is another program's text: control characters in it must not steer the terminal.
         text = " ".join("".join(c if c.isprintable() else " " for c in " ".join(words)).split())
         return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
     return ""

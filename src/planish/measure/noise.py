@@ -22,10 +22,12 @@ def noise(values: Sequence[float], seed: int) -> float:
     """
     import numpy as np
 
+    # Neighbours, since slow drift of the machine is no noise of a paired comparison.
     later, before = np.asarray(values[1:], float), np.asarray(values[:-1], float)
     with np.errstate(divide="ignore"):
         # Two zeros are equal; anything else over zero is infinitely worse.
         over = np.divide(later, before, out=np.ones_like(later), where=(later != 0) | (before != 0))
+    # Of the median, as verdicts are: single ratios are far noisier than what is decided by.
     medians = np.median(over[rng(seed).integers(len(over), size=(_DRAWS, len(over)))], axis=1)
     # An order statistic, not an interpolation: the ratio may be infinite.
     low, high = np.quantile(medians, [_TAIL, 1 - _TAIL], method="inverted_cdf")

@@ -78,18 +78,23 @@ class Beside:
         """
         start = self._clocks.wall()
         base, own = timed(baseline, self._clocks), timed(run, self._clocks)
+        # Once, for the baseline never changes; to warm it up for each candidate would take a share of each
+        # budget.
         self._baseline_calls = self._baseline_calls or calls_of(lambda n: base(n).wall, self._length)
         calls, usual = calls_of(lambda n: own(n).wall, self._length), list[float]()
         wall, processor = list[float](), list[float]()
         while not (slow := self._is_slow(processor or wall)) and self._goes_on(wall, processor, start):
+            # One directly after the other: the closer in time, the more of what disturbs is common to both.
             before, took = base(self._baseline_calls), own(calls)
             share = self._baseline_calls / calls
             usual.append(before.wall / self._baseline_calls)
             wall.append(took.wall / before.wall * share)
             if self._one_core and before.processor > 0:  # a clock that ticks seldom may show nothing
                 processor.append(took.processor / before.processor * share)
+        # One unit for all workers: ratios times what each worker found itself would differ by its luck.
         unit = self._yardstick.seconds(statistics.median(usual))
         by_clock, by_processor = (tuple(unit * ratio for ratio in ratios) for ratios in (wall, processor))
+        # All or none: medians of different rounds are not to be compared.
         known = len(processor) == len(wall)
         return Samples(by_clock, calls, slow, by_processor if known else (), paired=True)
 
@@ -99,6 +104,7 @@ class Beside:
 
     def _goes_on(self, wall: Sequence[float], processor: Sequence[float], start: int) -> bool:
         timing = self._timing
+        # The better of the two: either may be what the verdict rests on.
         precise = min(error(wall), error(processor)) <= PRECISE
         end = start + (1 if precise else self._patience) * timing.budget_s * 1e9
         return len(wall) < timing.fewest or (len(wall) < timing.most and self._clocks.wall() < end)

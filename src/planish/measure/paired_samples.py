@@ -69,10 +69,12 @@ def tally(name: str, outcomes: Sequence[Sequence[Outcome]], objective: Objective
     samples = tuple(s for o in measured for s in o.samples.get(objective.name, ()))
     failures = tuple(o for o in flat if isinstance(o, Failed))
     lost = next((o for o in flat if isinstance(o, Lost)), None)
+    # One failure is enough: a program that is right only sometimes has no time to be proud of.
     if failures or lost or not flat:
         return PairedSamples(
             name, (), samples, failures, None, "failed" if failures else "left out", lost=lost
         )
+    # By both or by one: rounds must be comparable among themselves.
     known = all(o.samples.get(by_processor_time(objective.name)) for o in measured)
     values = tuple(tuple(_value(o, objective, name, both=known) for o in row) for row in outcomes)
     processor = tuple(tuple(_by_processor(o, objective) for o in row) for row in outcomes) if known else ()

@@ -62,6 +62,7 @@ def remeasure_all(
     """
     plan = _checked(plan or Plan(), objectives)
     everybody = [baseline, *variants]
+    # Exact ones are settled by the first look.
     noisy = [objective for objective in objectives if not objective.exact]
 
     def unsettled(table: Table) -> list[int]:
@@ -82,6 +83,7 @@ def _settled(sampled: PairedSamples) -> bool:
 
 def _checked(plan: Plan, objectives: Sequence[Objective]) -> Plan:
     if all(objective.exact for objective in objectives):
+        # What is counted and not timed is the same each time.
         return replace(plan, processes=1, rounds=1)
     if plan.processes < 1 or plan.rounds < 1 or plan.processes * plan.rounds < 3:
         raise PlanishError(

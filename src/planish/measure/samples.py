@@ -52,6 +52,7 @@ class Samples:
                 they took, and is left out.
         """
         found = {name: tuple(map(make, self.seconds)) for name, make in quantities.items()}
+        # Several cores' processor time adds up: twice the threads would look twice as slow.
         if not one_core or not self.processor:
             return found
         return found | {
@@ -72,6 +73,7 @@ def error(samples: Sequence[float]) -> float:
     if not samples:
         return math.inf
     middle = statistics.median(samples)
+    # Not the standard deviation, which a single interruption would make as large as itself.
     deviation = statistics.median(abs(sample - middle) for sample in samples)
     # 1.253 = sqrt(pi / 2): the median's standard error over the mean's; 1.483: a deviation over the median
     # deviation. Both hold for a normal distribution.

@@ -77,15 +77,18 @@ def time_call(
         return taken[-1].wall
 
     end = clocks.wall() + timing.budget_s * 1e9
+    # Longer blocks where the budget would buy more samples than are of use.
     length = max(timing.block_s, timing.budget_s / timing.most)
     slow = timing.slow_factor * best_s
     wall(1)
+    # A slow candidate costs one call: to warm it up would take most of a search's time where most are slow.
     if _own(taken[-1]) > max(slow, _LONG * timing.block_s):
         return _samples(taken, 1, cut=True)
     calls = filled(length, wall)
     del taken[:-1]  # of shorter blocks than the others
     # By the quickest block, for noise only adds time.
     while min(map(_own, taken)) <= slow * calls:
+        # The fewest even beyond the budget: of one sample nobody knows whether it was disturbed.
         if len(taken) >= timing.fewest and (clocks.wall() >= end or len(taken) >= timing.most):
             return _samples(taken, calls)
         wall(calls)

@@ -34,6 +34,7 @@ class Waits:
         if waited_s < SHOWN_S or (self._shown and waited_s < PATIENCE_S - SHOWN_S):
             return ()
         keeper = holder_of(self._lock)
+        # Workers of one executor wait for each other as a matter of course.
         if keeper is None or keeper.pid in own:
             return ()
         if not self._shown:

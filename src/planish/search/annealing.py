@@ -99,6 +99,8 @@ def annealing(space: CanEvolve, seed: int, chains: int, schedule: CoolingSchedul
         proposals = [walk.propose(chain, heat, generator) for chain, generator in pairs]
         if not any(proposals):
             return
+        # All chains' proposals are one round: measured side by side, and learnt from in the order of the
+        # chains, so that the walk does not depend on which answer came first.
         costs = yield filter(None, proposals)
         for proposal, (chain, generator) in zip(proposals, pairs, strict=True):
             if proposal:
@@ -111,6 +113,8 @@ class _Walk:
 
     def __init__(self, space: CanEvolve) -> None:
         self._space = space
+        # No recall: a chain's place follows from costs and draws of every round, so a resumed walk walks it
+        # again.
         self._visited = Visited(space)
         self._costs: dict[str, float | None] = {}
 

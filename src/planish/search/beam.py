@@ -76,6 +76,7 @@ def beam(space: CanStep, width: int, depth: int, *, depth_first: bool) -> Rounds
     frontier = [_Branch(graph.start, depth, frozenset([graph.start.state]))]
     expanded: dict[str, int] = {}
     while frontier:
+        # Breadth first, a whole level is one round, so its states are measured side by side.
         now, frontier = (frontier[-1:], frontier[:-1]) if depth_first else (frontier, [])
         now = [branch for branch in now if _is_news(branch, expanded)]
         yield from graph.measure(child for branch in now for child in graph.children(branch.node))
@@ -90,6 +91,7 @@ def _is_news(branch: _Branch, expanded: dict[str, int]) -> bool:
     # 0 where it was never visited, so that leaves, with no steps left, are not expanded.
     if branch.left <= expanded.get(branch.node.state, 0):
         return False
+    # By steps left, and not by having been here: depth first, a state is often met first near the bottom.
     expanded[branch.node.state] = branch.left
     return True
 

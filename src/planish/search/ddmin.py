@@ -26,11 +26,14 @@ def ddmin(count: int) -> Asking:
     Returns:
         The places, in order.
     """
+    # Begins with halves, as in the paper: where most steps are idle, each answer takes off half of them.
     kept, parts = tuple(range(count)), 2
     while kept:
+        # Finer than single places there is nothing to ask.
         parts = min(parts, len(kept))
         # Of integers, so that the parts' lengths differ by one at most and none is empty.
         cuts = [kept[len(kept) * i // parts : len(kept) * (i + 1) // parts] for i in range(parts)]
+        # Asked together, since they do not depend on each other: who answers may test them side by side.
         answers = yield [_without(kept, cut) for cut in cuts]
         idle = [cut for cut, will_do in zip(cuts, answers, strict=True) if will_do]
         # Each part is a single place, and each is needed: 1-minimal, in the paper's words.
@@ -69,6 +72,7 @@ def shrink(space: CanShrink, candidate: Candidate, will_do: WillDo) -> Candidate
     try:
         while True:
             batch = asking.send(answers) if answers is not None else next(asking)
+            # A step may need another one, so a selection may be no legal candidate: then it does not pass.
             found = [space.selected(candidate, places) for places in batch]
             # Different places may select the same candidate, for equal steps can stand in several places.
             new = list(dict.fromkeys(c for c in found if c is not None and c not in known))

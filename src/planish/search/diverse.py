@@ -31,6 +31,7 @@ def choose_diverse(
     """
     import numpy as np
 
+    # Equation 3's components are the space's knobs; here they are steps, which all spaces have.
     number = {step: i for i, step in enumerate(dict.fromkeys(s for c in candidates for s in c.steps))}
     holds = np.zeros((len(candidates), len(number)), bool)
     for row, candidate in enumerate(candidates):
@@ -40,6 +41,7 @@ def choose_diverse(
     chosen: list[int] = []
     for _ in range(min(count, len(candidates))):
         place = int(np.argmax(gain + alpha * new))
+        # An entry of -inf is never the greatest again, so no place is chosen twice.
         chosen.append(place)
         gain[place] = -np.inf
         # Only what has just been covered is taken off: to count all anew would cost a pass for each choice.

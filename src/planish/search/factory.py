@@ -119,6 +119,7 @@ def searcher_class(name: str) -> SearcherClass:
 
 
 def _fits(factory: SearcherClass, space: Space) -> bool:
+    # By name and not by isinstance: a searcher may ask for a protocol that is not checkable at run time.
     return all(hasattr(space, method) for method in _methods(factory.needs))
 
 
@@ -127,8 +128,10 @@ def _loads_and_fits(name: str, space: Space) -> bool:
         factory = searcher_class(name)
     except (ImportError, PlanishError):  # whoever asks for this one is told why
         return False
+    # Looked for and not imported: a list of names should not take as long as loading DEAP or a tokeniser.
     return _fits(factory, space) and (factory.library is None or find_spec(factory.library) is not None)
 
 
 def _methods(protocol: type) -> list[str]:
+    # Private names are the machinery of `Protocol`, which every class has.
     return [name for name in dir(protocol) if not name.startswith("_")]

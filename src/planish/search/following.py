@@ -81,6 +81,8 @@ def improved(policy: Policy, space: CanName) -> Rounds:
         best = min(found, key=lambda one: found[one], default=None)
         if best is None or found[best] >= lowest:
             return
+        # Only what is strictly better is worth another round: each costs as many measurements as the way has
+        # other steps, and equal states could take turns for ever.
         lowest = found[best]
         candidates = _aside(policy, space, best)
 
@@ -88,8 +90,10 @@ def improved(policy: Policy, space: CanName) -> Rounds:
 def _aside(policy: Policy, space: CanName, candidate: Candidate) -> Iterator[Candidate]:
     """Leave the way to a candidate at each of its states, the end included, and follow the policy on."""
     state = policy.begin(space)
+    # The end included: the best state may lie in the middle of a way that went on from it.
     for taken in (*candidate.steps, None):
         for step in policy.log_probabilities([state])[0]:
+            # Not the end: that prefix was a state of the way, and is measured already.
             if step is not None and step != taken:
                 yield from (after.candidate for after in _walked(policy, space, policy.extend(state, step)))
         if taken is not None:
@@ -102,6 +106,7 @@ def _walked(policy: Policy, space: CanName, state: PolicyState) -> Iterator[Poli
     at: PolicyState | None = state
     while at is not None:
         yield at
+        # By state and not by candidate: different steps back lead to the same program.
         seen.add(space.state(at.candidate))
         at = _onward(policy, space, at, seen)
 
@@ -115,6 +120,7 @@ def _onward(policy: Policy, space: CanName, state: PolicyState, seen: Set[str]) 
     ranked = sorted(steps, key=lambda step: -steps[step])
     for step in ranked:
         after = None if step is None else policy.extend(state, step)
+        # Reached only when all more probable steps lead back: see `UNLIKELY`.
         if after is None and steps[None] >= steps[ranked[0]] - UNLIKELY:
             return None
         if after is not None and space.state(after.candidate) not in seen:

@@ -123,6 +123,7 @@ def _bred(
 ) -> Candidate | None:
     if len(parents) < 2:
         return new_sample(space, visited, generator)
+    # Without replacement: a parent crossed with itself is its own copy, and would be mutation alone.
     chosen = generator.choice(len(parents), 2, replace=False, p=fitness)
     a, b = (parents[number].candidate for number in chosen)
     child = _mutated(space, space.crossover(a, b, generator)[0], mutation, generator)
@@ -138,4 +139,5 @@ def _fitness(parents: Sequence[_Parent]) -> list[float]:
 
 def _mutated(space: CanEvolve, child: Candidate, mutation: float, generator: Generator) -> Candidate:
     """Change a child as often as it has steps that fall to the mutation's chance."""
+    # At least one trial: the empty candidate has no steps, but neighbours all the same.
     return changed(space, child, generator.binomial(max(1, len(child.steps)), mutation), generator)

@@ -65,9 +65,11 @@ def greedy(space: CanStep, lookahead: int) -> Rounds:
 
 def _ahead(graph: StateGraph, node: StateNode, lookahead: int) -> Iterator[tuple[StateNode, StateNode]]:
     """List (first step, state) for each other state within sight, the nearest first."""
+    # By state: a step and its inverse would bring the walk back here as if it were news.
     seen = {node.state}
     border = [(child, child) for child in graph.children(node)]
     for depth in range(lookahead):
+        # Failed states are not cut off: look-ahead is there to pass through what is bad (thesis 3.7).
         if depth:
             border = [(first, child) for first, last in border for child in graph.children(last)]
         for first, last in border:

@@ -151,6 +151,8 @@ class _Search:
         if number % ERA == 0:
             self._chains = Chains(self._space, self._plan.temperature)
             era = range(number, number + ERA)
+            # A whole era or nothing: the chains walk within an era, so one that is recalled in part could not
+            # go on as the earlier session did.
             self._recalled = self._visited.all_recalled(sum(self._size(each) for each in era))
         size = self._size(number)
         if self._recalled:
@@ -158,6 +160,8 @@ class _Search:
             return batch
         generator = rng(self._seed, number)
         batch = [each for each in self._seeds if self._visited.add(each)] if number == 0 else []
+        # A model that has seen no successful candidate ranks at random: then samples serve as well, and are
+        # free.
         if self._learner.knows:
             batch += _chosen(self._met(size, generator), self._visited, self._plan, size, len(batch))
         # The random ones, and those that the chains did not meet.
@@ -168,18 +172,24 @@ class _Search:
     def learn(self, batch: Sequence[Candidate], costs: Costs) -> None:
         """Note what a batch cost."""
         found = [costs.get(candidate.hash) for candidate in batch]
+        # Failures too: what fails is what the model should learn to avoid.
         self._learner.learn(batch, found)
         self._best += [(cost, each) for cost, each in zip(found, batch, strict=True) if cost is not None]
         self._best = sorted(self._best, key=lambda pair: pair[0])[: self._plan.restarts]
 
     def _size(self, number: int) -> int:
+        # A model learns most from its first few candidates, so batches begin small. The shift is bounded:
+        # beyond 30 it is larger than any batch, and numbers of so many bits would be made for nothing.
         size = min(self._plan.batch, self._plan.first << min(number, 30))
+        # All seeds fit into the first batch: they are known to be good, and the model begins with them.
         return size if number else max(size, len(self._seeds))
 
     def _met(self, size: int, generator: Generator) -> Mapping[Candidate, float]:
         """Let the chains walk; gives all they met, with the predictions."""
         plan, best = self._plan, [candidate for _, candidate in self._best]
         self._chains.begin([*self._seeds, *best], min(plan.chains, CHAINS_EACH * size), generator)
+        # From what was measured, not from what was predicted: where the model errs, its chains would stay
+        # there.
         self._chains.restart(best)
         # A small batch is not worth as many moves.
         return self._chains.walk(self._learner.score, max(1, plan.steps * size // plan.batch), generator)
@@ -199,9 +209,11 @@ def _chosen(
     """
     import numpy as np
 
+    # Epsilon-greedy (algorithm 1): random ones keep the model from believing only in what it chose.
     wanted = max(0, size - round(plan.epsilon * size) - there)
     known = visited.known
     ranked = sorted((pair for pair in met.items() if not known(pair[0])), key=lambda pair: pair[1])
+    # Equation 3 is maximised over the best lambda * b candidates of the walk, not over all it met.
     few = ranked[: max(wanted, round(plan.top * size))]
     scores = np.array([score for _, score in few], np.float32)
     # In deviations of what is predicted, so that alpha weighs the same whatever a model predicts.

@@ -18,6 +18,7 @@ def minimise(space: CanShrink, ledger: Archive, candidate: Candidate) -> Rounds:
             is the result, unless another one is better than both.
         candidate: what to shorten.
     """
+    # None where the candidate failed: then there is nothing to keep below.
     place, limit = 0, ledger.cost(candidate)
     while limit is not None:
         shorter = _shorter(space, candidate)
@@ -26,6 +27,8 @@ def minimise(space: CanShrink, ledger: Archive, candidate: Candidate) -> Rounds:
         for place in order:
             yield from ledger.measure_new([shorter[place]])
             cost = ledger.cost(shorter[place])
+            # Equal counts as no worse: a step that changes nothing goes. Where costs are times, the bound
+            # falls with each success, so noise cannot add up to a slower program.
             if cost is not None and cost <= limit:
                 candidate, limit = shorter[place], cost
                 break

@@ -38,13 +38,17 @@ class Chains:
         """Move all chains so many steps; gives all they met, with the predictions."""
         import numpy as np
 
+        # Asked anew, for the model has learnt since the last walk: energies of before are of another scale.
         energies = score(self.states)
         met = _noted({}, self.states, energies)
         # Where all are predicted alike, any unit will do.
         unit = float(energies.std()) or 1.0
         for step in range(steps):
+            # Bounded below, for the chance of being accepted divides by it.
             heat = max(self._temperature * (1 - step / steps), COLDEST) * unit
             moved = [neighbour(self._space, state, generator) or state for state in self.states]
+            # One question for all chains: a model answers a batch in hardly more time than a single
+            # candidate.
             found = score(moved)
             _noted(met, moved, found)
             # What is better has a chance of 1: without the minimum its exponential might overflow.
@@ -62,6 +66,7 @@ class Chains:
         self.states += first if not self.states else ()
         while len(self.states) < count and (drawn := sample(self._space, generator)):
             self.states.append(drawn)
+        # What is known to be good stands first, so samples are what is cut where there are too many.
         self.states = self.states[:count]
 
     def restart(self, candidates: Iterable[Candidate]) -> None:

@@ -45,6 +45,7 @@ def select(costs: Sequence[tuple[float, ...]], most: int) -> list[Selected]:
     fronts: list[list[_Individual]] = sortNondominated(individuals, most)
     for front in fronts:
         assignCrowdingDist(front)
+        # Greatest distance first, so that a cut front keeps its ends and its sparse parts.
         front.sort(key=_Individual.crowding, reverse=True)
     return [Selected(one.place, one.crowding()) for one in islice(chain.from_iterable(fronts), most)]
 

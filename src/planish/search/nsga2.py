@@ -112,6 +112,7 @@ class _Worst:
         if baseline is None or self.times <= 1:
             return costs
         worst = bounds(baseline, self.objectives, self.times)
+        # A baseline of 0 has no times as bad: any span will do, but not 0, which is divided by.
         spans = [far - near or 1.0 for far, near in zip(worst, baseline, strict=True)]
         # Every objective exceeds by the same share: such vectors are ordered among themselves, and each is
         # dominated by all within the bound.
@@ -230,6 +231,7 @@ class _Breeding:
     def _couple(self, generator: Generator) -> tuple[Candidate, Candidate]:
         """Cross two parents, or give them as they are; the second is drawn from all but the first."""
         one = _winner(self.parents, generator)
+        # A parent that won twice would be crossed with itself, which gives two copies of it.
         other = _winner([parent for parent in self.parents if parent is not one], generator)
         if generator.random() < self.rates.crossover:
             return self.space.crossover(one.candidate, other.candidate, generator)

@@ -82,6 +82,7 @@ def options_of(factory: Callable[..., Any]) -> dict[str, OptionInfo]:
         factory: a searcher's class or function; each option has a default and the type bool, int,
             float or str, plain or `Annotated[type, Option(...)]`.
     """
+    # Evaluated: under `from __future__ import annotations` they are texts, which have no bounds.
     parameters = inspect.signature(factory, eval_str=True).parameters.values()
     return {p.name: _info(p) for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
@@ -89,6 +90,7 @@ def options_of(factory: Callable[..., Any]) -> dict[str, OptionInfo]:
 def _info(parameter: inspect.Parameter) -> OptionInfo:
     kind, notes = parameter.annotation, ()
     if get_origin(kind) is Annotated:
+        # Other libraries may annotate the same argument, so only notes of ours are read.
         kind, *notes = get_args(kind)
     option = next((note for note in notes if isinstance(note, Option)), Option())
     return OptionInfo(parameter.name, kind, parameter.default, option)
@@ -101,6 +103,7 @@ def read_options(factory: Callable[..., Any], values: Mapping[str, OptionValue])
         PlanishError: an option is unknown, of another type or out of bounds.
     """
     known = options_of(factory)
+    # A misspelt option would silently be its default, and a whole search would be run with it.
     for name in values:
         if name not in known:
             raise unknown("unknown option", name, known)

@@ -29,6 +29,7 @@ class PrioritySampling(PolicySearcher):
             str, Option("how branches are ranked: last (step), mean (of all, geometric) or whole (product)")
         ] = "last",
     ) -> None:
+        # Checked here, for the generator below checks it only when the first candidate is asked for.
         ranking(by)
         named = timed_policy(space, policy, context)
         found = new_programs(space, priority_samples(named, space, branches=branches or None, by=by))

@@ -71,6 +71,7 @@ def new_states(space: CanName, candidates: Iterable[Candidate], known: set[str])
 
 def new_programs(space: CanName, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
     """Leave out what makes a program that another one has made, whatever can follow it."""
+    # A state tells what may follow, too; nothing follows a whole sample.
     name = space.identity if isinstance(space, NamesPrograms) else space.state
     known = set[str]()
     for candidate in candidates:

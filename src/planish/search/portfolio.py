@@ -99,6 +99,7 @@ def portfolio(
         variation = _Variation(space, best, mixture.explore)
         new = list(variation.draw(seed, range(first, first + mixture.stage), ledger))
         yield from ledger.measure(new)
+        # To minimise takes as many measurements as there are steps: once for each new best, no more.
         if ledger.best()[:1] not in ([], [minimised]):
             yield from minimise(space, ledger, ledger.best()[0])
             minimised = ledger.best()[0]
@@ -136,6 +137,7 @@ class _Variation:
     def _child(self, generator: Generator) -> Candidate:
         """Change one of the best, or a cross of two, once or more: each time more is half as likely."""
         one, other = self._parent(generator), self._parent(generator)
+        # Of equal parents the draw is spared; their cross is the parent itself.
         crossed = one != other and generator.random() < CROSSED
         child = self.space.crossover(one, other, generator)[0] if crossed else one
         return changed(self.space, child, int(generator.geometric(0.5)), generator)

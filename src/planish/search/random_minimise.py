@@ -53,6 +53,7 @@ def random_minimise(space: Shrinkable, seed: int, samples: int, recall: Recall |
         yield from ledger.measure(_draw(space, seed, range(first, first + samples), ledger, drawn))
         for best in ledger.best():
             yield from minimise(space, ledger, best)
+        # Fewer than were wanted: the draws met nothing new in many tries, so the next stage would not either.
         if len(drawn) < samples:
             return
 

@@ -30,5 +30,6 @@ class Recall:
     def check(self, place: int, candidate: Candidate) -> None:
         """Compare what was drawn with what is known; where they differ, nothing is known from here on."""
         known = self.at(place)
+        # What follows was proposed by a search that knew other things: to mix both would give a third one.
         if known is not None and known.hash != candidate.hash:
             self._proposed = None

@@ -78,7 +78,9 @@ class _Asking(Generic[_Told]):
             raise ValueError(f"ask takes a positive number, not {n}")
         if self._round is None:
             self._round = iter(next(self._rounds, ()))
+        # A loop, for a round may be empty: where all its candidates were known, the next one is asked for.
         while not (batch := list(islice(self._round, n))):
+            # Not before every answer is there: what comes next must not depend on which worker was faster.
             if self._waiting or not self._next_round():
                 return []
         names = [candidate.hash for candidate in batch]
@@ -89,6 +91,8 @@ class _Asking(Generic[_Told]):
     def tell(self, trials: Sequence[Trial]) -> None:
         """Learn what became of the candidates; a value that is not finite counts as a failure."""
         for trial in trials:
+            # Kept for the end of the round, even if nobody asked: baselines and trials of before are told,
+            # too.
             self._told[trial.candidate.hash] = self._read(trial)
             self._waiting.discard(trial.candidate.hash)
 
@@ -115,6 +119,7 @@ class RoundSearcher(_Asking[float]):
 
     def __init__(self, objectives: Sequence[Objective], rounds: Rounds, recall: Recall | None = None) -> None:
         def read(trial: Trial) -> float | None:
+            # The first alone: a trial that lacks another objective still has a cost to search by.
             costs = trial.costs(objectives[:1])
             return costs[0] if costs else None
 

@@ -54,6 +54,7 @@ class StateGraph:
 
     def _unmeasured(self, nodes: Iterable[StateNode], asked: dict[str, str]) -> Iterator[Candidate]:
         for node in nodes:
+            # Looked up when it is drawn, not before: what the round itself has asked for counts, too.
             if node.state not in self._costs and node.state not in asked:
                 asked[node.state] = node.candidate.hash
                 yield node.candidate

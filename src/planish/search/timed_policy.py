@@ -43,5 +43,6 @@ class TimedPolicy:
         started = time.perf_counter()
         try:
             yield
+        # A policy that fails has taken its time as well.
         finally:
             self.seconds += time.perf_counter() - started

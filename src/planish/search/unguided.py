@@ -49,6 +49,7 @@ class Random(RoundSearcher):
 
 
 def _distinct(space: CanSample, seed: int, recall: Recall) -> Iterator[Candidate]:
+    # A shuffle visits everything once; sampling the last few of a space takes far more draws than it has.
     if isinstance(space, CanEnumerate) and space.size() <= SMALL:
         return _shuffled(space, seed)
     return _samples(space, seed, recall)

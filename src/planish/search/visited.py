@@ -38,6 +38,7 @@ class Visited:
     def all_recalled(self, count: int) -> list[Candidate]:
         """Give the next so many proposals as an earlier session made them, and note them; or none of them."""
         first = len(self._names)
+        # All are looked up before any is noted: noting one that differs would forget the rest.
         found = [known for place in range(first, first + count) if (known := self._recall.at(place))]
         return [each for each in found if self.add(each)] if len(found) == count else []
 
@@ -77,6 +78,7 @@ class Visited:
     def _note(self, name: str, candidate: Candidate) -> bool:
         if name in self._names:
             return False
+        # Before it is counted: the place of a proposal is how many were noted before it.
         self._recall.check(len(self._names), candidate)
         self._names.add(name)
         return True

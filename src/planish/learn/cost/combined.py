@@ -69,11 +69,13 @@ class Combined:
             return
         base = self._base(data.features)
         if rows >= AGAIN * self._rows:
+            # Evenly over the whole run: early rows are of other candidates than late ones.
             judged = np.arange(0, rows, -(-rows // JUDGED))
             self._choose(data.rows(judged), base[judged])
             self._rows = rows
         local = self.local.sized(self._size) if self._size else None
         if local is not None:
+            # On the margin of the global model, as in equation 4: it learns what that one gets wrong.
             local.fit(data, self.weight * base)
         self._learnt = local
 
@@ -90,6 +92,7 @@ class Combined:
         return self.known.predict(features).mean[:, 0]
 
     def _choose(self, data: Dataset, base: Floats) -> None:
+        # Alternating, so that both folds have rows of early and of late batches.
         fold = np.arange(len(base)) % FOLDS
         # No local model, which leaves the order to the global one, is a choice too.
         sizes = [*self.local.sizes, *([] if self.known is None else [0])]
@@ -99,10 +102,13 @@ class Combined:
                 [self._scores(data, weight * base, fold == k, sizes) for k in range(FOLDS)], axis=0
             )
             found += [(float(score), weight, size) for score, size in zip(scores, sizes, strict=True)]
+        # Of equals the first: weights stand from the most to the least trust in the global model.
         self.correlation, self.weight, self._size = max(found, key=lambda each: each[0])
 
     def _scores(self, data: Dataset, base: Floats, held: Mask, sizes: Sequence[int]) -> list[float]:
         """Tell how well a model of each size, that learnt from the others, ranks the rows held back."""
+        # Boosting adds trees one by one, so the largest model holds the smaller ones: one fit judges all
+        # sizes.
         local = self.local.sized(max(sizes))
         local.fit(data.rows(~held), base[~held])
         asked, measured = data.features[held], data.targets[held, 0]

@@ -29,6 +29,7 @@ def dataset_of(
     targets = np.empty(len(values))
     for number in np.unique(numbers):
         mine = numbers == number
+        # Each program by itself: only within one program do costs compare.
         targets[mine] = _targets(values[mine])
     return Dataset(features, targets.astype(np.float32)[:, None], None if groups is None else numbers)
 
@@ -42,5 +43,8 @@ def _targets(costs: NDArray[np.float64]) -> NDArray[np.float64]:
         costs = np.log(costs)
     elif (known < 0).all():
         costs = -np.log(-costs)
+    # From the best of the group on, so that programs of seconds and of microseconds have targets of one size.
     costs = costs - np.nanmin(costs)
+    # Worse than all that ran: a search is to stay away from what fails, but not by an amount that would swamp
+    # all else.
     return np.where(np.isnan(costs), np.nanmax(costs) + FAILED, costs)

@@ -34,6 +34,8 @@ class Bootstrap:
     def fit(self, data: Dataset) -> None:
         """Learn, in place of what was learnt before."""
         for number, member in enumerate(self.members):
+            # The number of rows is part of the seed: a resumed run draws as the first one did, and each refit
+            # anew.
             random = np.random.default_rng([self.seed, number, len(data.targets)])
             member.fit(data.rows(random.integers(len(data.targets), size=len(data.targets))))
 
@@ -58,8 +60,10 @@ def acquire(name: str, prediction: Prediction, best: float, bound: float) -> Flo
     deviation = prediction.deviation[:, 0]
     if name == "ucb":
         return (mean - bound * deviation).astype(np.float32)
+    # Expected improvement for a normal distribution; where the members agree, the bound keeps it finite.
     gap = (best - mean) / np.maximum(deviation, _SURE)
     erf: Callable[[float], float] = math.erf
     below = 0.5 * (1 + np.array([erf(x / math.sqrt(2)) for x in gap.tolist()]))
     density = np.exp(-(gap**2) / 2) / math.sqrt(2 * math.pi)
+    # Negative, since less is better for whoever ranks.
     return (-deviation * (gap * below + density)).astype(np.float32)

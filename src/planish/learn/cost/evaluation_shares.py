@@ -65,6 +65,8 @@ def _worth(gains: Floats) -> NDArray[np.float64]:
     sums = np.concatenate([np.zeros((count, 1)), gains.cumsum(axis=1, dtype=np.float64)], axis=1)
     worth = np.zeros((count, lists))
     for place in range(lists):
+        # By sums, so that all runs of lists from here on cost one subtraction each.
         means = (sums[:, place + 1 :] - sums[:, [place]]) / np.arange(1, lists - place + 1)
+        # The small term orders what has no promise at all: functions that were tried less often come first.
         worth[:, place] = means.max(axis=1) + _LEAST / (1 + place)
     return worth

@@ -52,6 +52,7 @@ class Learnt:
     @property
     def held(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Tell which rows are of programs that are held back."""
+        # By the text's hash: the same programs are held back whatever else the store has, and in which order.
         chosen = [
             int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) % HELD == 0 for text in self.programs
         ]
@@ -72,6 +73,7 @@ def read_trials(store: Reader, level: Level[Any], told: Callable[[str], None] = 
         if stored.level != level.name:
             continue
         space = _space(level, stored)
+        # Columns of another schema mean other things: they cannot stand in one table.
         if space is None or (schema is not None and space.schema != schema):
             continue
         schema = space.schema
@@ -112,6 +114,7 @@ def fit_model(
         metrics = evaluate(
             _fitted(learnt, learnt.data.rows(~held), objective, seed, kind), learnt.data.rows(held)
         )
+    # Shipped with all that is known; the metrics above are those of a model that had seen less.
     predicts = _fitted(learnt, learnt.data, objective, seed, kind)
     return made_model(level, learnt.schema, objective, metrics, learnt.data, predicts)
 

@@ -70,6 +70,7 @@ class Gate:
             baseline: (n, objectives), after -Oz.
         """
         asked = describe_functions(self.names, features, unoptimised, baseline)
+        # The best so far never gets worse by running another list, so less than nothing is the model's error.
         share = np.maximum(self.model.predict(asked).mean, 0)
         return share * baseline[:, [self.objectives.index(self.objective)]].astype(np.float32)
 
@@ -91,8 +92,11 @@ def train_gate(table: CostTable, objective: str, lists: Sequence[Passes], seed: 
     if missing or not len(table):
         what = f"the list {','.join(missing[0])}" if missing else "functions to learn from"
         raise PlanishError(f"the table lacks {what}", "Add to it: planish corpus costs CORPUS FILE.")
+    # What a list adds to those before it, not what it saves: lists are run in their order, and the best is
+    # kept.
     best = np.maximum.accumulate(table.saved(objective)[:, [columns.lists.index(p) for p in lists]], axis=1)
     baseline = table.baseline[:, [columns.objectives.index(objective)]]
+    # As shares, so that large functions do not make up the whole error.
     shares = np.diff(best, axis=1, prepend=0) / np.maximum(baseline, 1)
     model = BoostedTrees(seed=seed)
     asked = describe_functions(columns.features, table.features, table.unoptimised, table.baseline)

@@ -59,6 +59,7 @@ class Grower:
             nodes = 2**level - 1 + np.flatnonzero(split)
             tree.features[nodes] = feature[split]
             tree.thresholds[nodes] = self._edges[feature[split], edge[split]]
+            # Where nothing splits, all go to the first child, so that the tree stays complete.
             beyond = split[leaf] & (self._binned[feature[leaf], np.arange(len(leaf))] > edge[leaf])
             leaf = 2 * leaf + beyond
         return tree._replace(leaf=leaf)
@@ -77,11 +78,14 @@ class Grower:
     def _gains(self, target: Floats, key: Ints, count: int) -> NDArray[np.float64]:
         """Give what each edge takes off the squared error, (nodes, edges); 0 with too few rows on a side."""
         shape = count, self._bins
+        # Node and bin in one key: one pass over the rows serves all nodes of the level.
         rows = np.bincount(key, minlength=count * self._bins).reshape(shape).cumsum(axis=1)
         sums = np.bincount(key, target, count * self._bins).reshape(shape).cumsum(axis=1)
         low, below = rows[:, :-1], sums[:, :-1]
         high, above = rows[:, -1:] - low, sums[:, -1:] - below
+        # The squared error of means is the sum of squares less these, so the sum of squares cancels.
         gain = below**2 / np.maximum(low, 1) + above**2 / np.maximum(high, 1)
         gain -= sums[:, -1:] ** 2 / np.maximum(rows[:, -1:], 1)
+        # Leaves of a few rows would hold their noise.
         gain[np.minimum(low, high) < self._least] = 0
         return gain

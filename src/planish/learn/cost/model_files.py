@@ -96,6 +96,7 @@ def _read(
     if (found := about.pop("format")) != FORMAT:
         raise PlanishError(f"{path} has format {found}, and this planish reads {FORMAT}", HINT)
     sums: Mapping[str, str] = about.pop("sums")
+    # A damaged model would still predict, and nobody would see why the search is bad.
     changed = [name for name, found in _sums(arrays).items() if found != sums.get(name)]
     if changed or len(arrays) != len(sums):
         raise PlanishError(
@@ -104,6 +105,7 @@ def _read(
     told = about.pop("schema")
     schema = FeatureSchema(told["name"], told["version"], tuple(told["names"]))
     predicts = of(arrays)
+    # Before it is asked: arrays that do not fit would fail, or read other columns, in the middle of a search.
     if not predicts.fits(schema.width):
         raise PlanishError(f"{path} holds no model of its features", HINT)
     return SavedModel(**about, schema=schema, predicts=predicts)

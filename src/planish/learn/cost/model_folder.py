@@ -23,6 +23,7 @@ def places() -> Mapping[str, Path]:
     shipped = Path(str(files("planish.learn.cost")))
     found = {path.stem.removeprefix("model-"): path for path in sorted(shipped.glob("model-*.npz"))}
     own = [path for suffix in SUFFIXES for path in sorted(models_folder().glob(f"*{suffix}"))]
+    # Reversed, so that of one name with both suffixes the first suffix wins.
     return found | {path.stem: path for path in reversed(own)}
 
 

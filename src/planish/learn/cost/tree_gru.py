@@ -96,6 +96,8 @@ class TreeGru:
         from planish.learn.cost.tree_gru_training import train
 
         mean, deviation = data.features.mean(axis=0), data.features.std(axis=0)
+        # A column that never varied gets the weight 0: nothing was learnt of it, so nothing may follow from
+        # it.
         scale = np.where(deviation > _LEAST, 1 / np.maximum(deviation, _LEAST), 0)
         self.weights = {
             **_columns(self.names or [""] * data.features.shape[1]),
@@ -183,14 +185,18 @@ def _step(known: Mapping[str, NDArray[Any]], given: Floats, state: Floats) -> Fl
     from_state = state @ known["recurrent"] + known["recurrent_bias"]
     reset = _sigmoid(from_loop[:, :width] + from_state[:, :width])
     keep = _sigmoid(from_loop[:, width : 2 * width] + from_state[:, width : 2 * width])
+    # PyTorch resets after the product with the recurrent weights and adds both biases; the paper that
+    # introduced the unit resets before it.
     new = np.tanh(from_loop[:, 2 * width :] + reset * from_state[:, 2 * width :])
     return np.asarray((1 - keep) * new + keep * state, np.float32)
 
 
 def _sigmoid(x: Floats) -> Floats:
+    # By tanh, which does not overflow as exp does.
     return np.asarray(0.5 * (1 + np.tanh(0.5 * x)), np.float32)
 
 
 def _softmax(x: Floats) -> Floats:
+    # Less the greatest: no exponential overflows.
     raised = np.exp(x - x.max(axis=1, keepdims=True))
     return np.asarray(raised / raised.sum(axis=1, keepdims=True), np.float32)

@@ -35,6 +35,7 @@ def train(model: TreeGru, loops: Floats, whole: Floats, data: Dataset, margin: F
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # more are slower for networks of this size, and others measure meanwhile
     try:
+        # What the user draws by torch goes on as if nothing was learnt here.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(model.seed % 2**31)
             return _trained(torch, model, loops, whole, data, margin)
@@ -118,6 +119,8 @@ def _pairs(model: TreeGru, data: Dataset) -> Iterator[tuple[Places, Places]]:
     number = np.searchsorted(np.unique(groups), groups)
     for _ in range(model.epochs):
         mixed = random.permutation(count)
+        # A random other row of the group; all pairs would be n ** 2. A row that meets itself has no sign, and
+        # no weight.
         partner = order[start[number] + (random.random(count) * size[number]).astype(np.intp)]
         for begin in range(0, count, model.rows):
             chosen = mixed[begin : begin + model.rows]

@@ -62,9 +62,11 @@ class BoostedTrees:
             rows = random.random(len(left)) < self.rows
             tree = grower.grow(left @ weights, rows, random.random(data.features.shape[1]) < self.columns)
             leaves = (self.rate * _means(left, tree.leaf, rows, 2**self.depth)).astype(np.float16)
+            # By the leaves as float16 has them, so that later trees mend what rounding did.
             left -= leaves[tree.leaf]
             grown.append((tree.features, tree.thresholds, leaves))
         self.features, self.thresholds, self.leaves = (np.stack(each) for each in zip(*grown, strict=True))
+        # The old one holds the questions of the trees before.
         self._walk = None
 
     def predict(self, features: Floats) -> Prediction:
@@ -82,6 +84,7 @@ class BoostedTrees:
             return np.add.reduce(found, axis=0, dtype=np.float64, initial=self.start[0]).astype(np.float32)[
                 :, None
             ]
+        # In float64, so that sums do not depend on how many rows are predicted at once.
         mean = np.tile(self.start.astype(np.float64), (leaf.shape[1], 1))
         for leaves, places in zip(self.leaves, leaf, strict=True):
             mean += leaves[places]
@@ -121,6 +124,7 @@ class BoostedTrees:
 
 def _means(targets: Floats, leaf: Ints, rows: Mask, count: int) -> Floats:
     """Give the mean of the targets in each leaf, over some rows; 0 where there is none."""
+    # As a product of matrices: it sums all outputs of all leaves in one call.
     member = np.zeros((count, int(rows.sum())), np.float32)
     member[leaf[rows], np.arange(member.shape[1])] = 1
     return member @ targets[rows] / np.maximum(member.sum(axis=1), 1)[:, None]

@@ -28,6 +28,7 @@ class TreeWalk:
     """
 
     def __init__(self, features: NDArray[np.int16], thresholds: Floats) -> None:
+        # Column and threshold as one number, so that equal questions are found by sorting numbers.
         keys = features.ravel().astype(np.uint64) << np.uint64(32)
         keys |= np.ascontiguousarray(thresholds, np.float32).view(np.uint32).ravel()
         questions, numbers = np.unique(keys, return_inverse=True)
@@ -44,6 +45,7 @@ class TreeWalk:
             yield self._walk(features[first : first + ROWS])
 
     def _walk(self, features: Floats) -> NDArray[np.intp]:
+        # A column in one piece: each question reads one column of all rows.
         columns = np.ascontiguousarray(features.T)
         answers = (columns.take(self._columns, axis=0) > self._thresholds).view(np.uint8)
         leaf = np.zeros((self._trees, len(features)), np.intp)

@@ -96,7 +96,9 @@ class XgboostTrees:
             self.trees = _constant(self._start(data, margin))
             return
         groups = np.zeros(len(data.targets), np.intp) if data.groups is None else data.groups
+        # Sorted, since XGBoost takes groups as runs of rows.
         order = np.argsort(groups, kind="stable")
+        # XGBoost ranks what is greater first, and costs are better where they are less.
         start, sign = (0.0, -1) if self.objective == "rank" else (self._start(data, margin), 1)
         known = np.zeros(len(order), np.float32) if margin is None else margin
         # On one thread: others measure meanwhile, and on a busy machine threads wait for each other.
@@ -159,9 +161,12 @@ def _read(trees: Sequence[Mapping[str, Any]], depth: int, used: Any, sign: int) 
         node = np.zeros(1, np.intp)
         for level in range(depth):
             splits, place = children[0, node] >= 0, slice(2**level - 1, 2 ** (level + 1) - 1)
+            # XGBoost asks "less than", our trees "not greater": the next smaller float makes them one
+            # question.
             below = np.nextafter(conditions[node], np.float32(-np.inf))
             made.features[number, place] = np.where(splits, used[asked[node]], 0)
             made.thresholds[number, place] = np.where(splits, below, np.inf)
+            # A leaf above the last level is repeated below it, so that the tree is complete.
             node = np.where(splits, children[:, node], node).T.ravel()
         made.leaves[number, :, 0] = sign * conditions[node]
     return made

@@ -58,6 +58,7 @@ class Checkpoint:
         for name, tensor in weights.items():
             tensors |= {f"{key} {name}": value for key, value in optimiser.state[tensor].items()}
         told = {"training": self._training, "about": json.dumps(about)}
+        # Written beside and renamed: a kill in between leaves the old checkpoint.
         part = self._path.with_suffix(".part")
         part.write_bytes(save({name: t.detach().contiguous().cpu() for name, t in tensors.items()}, told))
         part.replace(self._path)
@@ -77,6 +78,7 @@ class Checkpoint:
         try:
             with safe_open(self._path, "pt") as held:
                 told = held.metadata() or {}
+                # To go on with other data or another shape would be a training that nobody asked for.
                 if told.get("training") != self._training:
                     raise PlanishError(f"{self._path} is of another training", hint)
                 tensors = {name: held.get_tensor(name) for name in held.keys()}  # noqa: SIM118

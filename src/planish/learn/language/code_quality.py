@@ -38,8 +38,10 @@ def bleu(written: str, wanted: str) -> float:
         return float(mine == theirs)
     longest = min(LONGEST, len(mine), len(theirs))
     shares = [_shared(mine, theirs, length) for length in range(1, longest + 1)]
+    # No shared sequence of one length makes the geometric mean 0; its logarithm would be an error.
     if not all(shares):
         return 0.0
+    # BLEU is a precision: without this, a few sure words would score best.
     brevity = min(0.0, 1 - len(theirs) / len(mine))
     return math.exp(brevity + sum(map(math.log, shares)) / longest)
 
@@ -70,4 +72,5 @@ def _shared(mine: Sequence[str], theirs: Sequence[str], length: int) -> float:
         Counter(tuple(parts[at : at + length]) for at in range(len(parts) - length + 1))
         for parts in (mine, theirs)
     )
+    # Clipped counts, as BLEU has them: a text that repeats one right word is not all right.
     return (ours & others).total() / ours.total()

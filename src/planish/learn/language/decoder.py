@@ -118,6 +118,8 @@ def remembered(
     """
     start, part = before.length if before else 0, shape.width // shape.heads
     count = start + len(tokens)
+    # From their place in the whole text on: rotated as if they stood at its beginning, they would look
+    # elsewhere.
     turns = [each[start:] for each in rotations(count, part)]
     seen = np.tril(np.ones((count, count), bool))[start:]
     hidden: Floats = parameters["tokens"][np.asarray(tokens)]
@@ -130,6 +132,7 @@ def remembered(
         )
         query, key = rotated(np, query, turns), rotated(np, key, turns)
         if before:
+            # Keys are kept rotated: a place never changes, so it is turned once.
             key = np.concatenate([before.keys[layer], key], 1)
             value = np.concatenate([before.values[layer], value], 1)
         keys.append(key)
@@ -140,6 +143,7 @@ def remembered(
         hidden = hidden + looked.swapaxes(0, 1).reshape(hidden.shape) @ parameters[f"{layer} mixed"]
         hidden = hidden + _unit(np, parameters, layer, hidden)
     last = normed(np, hidden[-1:]) * parameters["scale"]
+    # Of the last token alone: what may follow the others is known already.
     return Memory(keys, values, (last @ parameters["tokens"].T)[0])
 
 
@@ -165,5 +169,6 @@ def rotated(xp: ModuleType, rows: Array, turns: Sequence[Any]) -> Array:
 def _unit(xp: ModuleType, parameters: Parameters, layer: int, hidden: Array) -> Array:
     rows = normed(xp, hidden) * parameters[f"{layer} unit scale"]
     gate = rows @ parameters[f"{layer} gate"]
+    # Clipped, for the exponential of float32 overflows beyond 88, and NumPy warns of it.
     gated = gate / (1 + xp.exp(-xp.clip(gate, -60, 60))) * (rows @ parameters[f"{layer} up"])
     return gated @ parameters[f"{layer} down"]

@@ -36,11 +36,13 @@ def beam(tree: PrefixTree, samples: int, *, groups: int = 1, penalty: float = 0.
     sizes = [samples // groups + (place < samples % groups) for place in range(groups)]
     while going := [node for each in beams for _, node in each if not node.ended]:
         tree.open(going)
+        # Anew at each place: Hamming diversity compares beams position by position.
         taken = Counter[Step | None]()
         for place, size in enumerate(sizes):
             beams[place], steps = _grown(tree, beams[place], size, taken, penalty)
             taken.update(steps)
     found = [node for each in beams for _, node in each]
+    # By probability and not by score, which has the penalty in it: that is a matter between groups.
     return sorted(found, key=lambda node: -node.log_probability)
 
 
@@ -48,6 +50,7 @@ def _grown(
     tree: PrefixTree, old: Beam, size: int, taken: Counter[Step | None], penalty: float
 ) -> tuple[Beam, Sequence[Step | None]]:
     """Give the best that a beam becomes by one step, and the steps that it takes."""
+    # Whole candidates hold their places: a beam that let go of them would lose the short ones.
     grown: list[tuple[float, Node, int]] = [(score, node, -1) for score, node in old if node.ended]
     for score, node in old:
         grown += [
@@ -96,7 +99,10 @@ def stochastic_beam(
 
 def _conditioned(highest: float, scores: Floats) -> Floats:
     """Move scores so that the highest of them is a given one (appendix B.3 there)."""
+    # The stable form of log(1 - exp(gap)) and its like: differences of exponentials would lose all digits.
     gap = scores - scores.max()
+    # The highest itself has a gap of 0, whose logarithm is -inf, and the next line makes of it just
+    # `highest`.
     with np.errstate(divide="ignore"):
         moved = highest - scores + np.log1p(-np.exp(gap))
     return highest - np.maximum(moved, 0) - np.log1p(np.exp(-np.abs(moved)))

@@ -28,8 +28,10 @@ def reshaped(sure: Floats, *, temperature: float = 1.0, top_k: int = 0, top_p: f
     if temperature == 0:
         return np.ones(1)
     kept = sure[: top_k or None] / temperature
+    # The greatest stands first: less it, no exponential overflows, and at least one is not 0.
     chances = np.exp(kept - kept[0])
     chances /= chances.sum()
+    # One more than lie below: the step that crosses the threshold belongs to the nucleus.
     inside = int(np.searchsorted(chances.cumsum(), top_p)) + 1
     return chances[:inside] / chances[:inside].sum()
 
@@ -43,6 +45,7 @@ def drawn(tree: PrefixTree, samples: int, seed: int, reshape: Reshape) -> Iterat
         seed: the i-th is drawn by `rng(seed, i)`.
         reshape: of probabilities.
     """
+    # One each, not one for all: else the i-th sample would depend on how many are drawn.
     generators = [rng(seed, place) for place in range(samples)]
 
     def choose(place: int, ends: Floats) -> int:
@@ -70,6 +73,8 @@ def arithmetic(tree: PrefixTree, samples: int, seed: int, reshape: Reshape) -> I
     def choose(place: int, ends: Floats) -> int:
         chosen = _place_of(codes[place], ends)
         begin = ends[chosen - 1] if chosen else 0.0
+        # The chosen interval becomes the whole line, as in arithmetic coding: what is left of the point
+        # decides the next step.
         codes[place] = (codes[place] - begin) / (ends[chosen] - begin)
         return chosen
 
@@ -82,6 +87,7 @@ def _together(
     """Take a step of every sample with one question, until all have ended."""
     nodes = [tree.root] * samples
     while going := [place for place, node in enumerate(nodes) if not node.ended]:
+        # Most samples share their first steps, and a network's answer is what takes the time.
         different = dict.fromkeys(nodes[place] for place in going)
         tree.open(different)
         ends = {node: reshape(node.sure).cumsum() for node in different}

@@ -110,8 +110,10 @@ def prioritised(
         branch = queue.pop(0)
         left = None if left is None else left - 1
         for node in branch.way:
+            # From the second on: the first is the greedy step, which this sample has taken.
             for place in range(1, len(node.steps[:branches])):
                 new = _Branch((-rank(node, place), next(number)), node, place)
+                # A sorted list and not a heap, since its end is cut off, too.
                 insort(queue, new, key=lambda each: each.rank)
             del queue[len(queue) if left is None else left :]
         assert branch.at is not None

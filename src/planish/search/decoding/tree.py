@@ -66,11 +66,14 @@ class PrefixTree:
         Raises:
             PlanishError: the policy lets nothing follow, not even the end, or its answer is not a number.
         """
+        # Each once and in order: the same question in the same order gives a network's answer to the last
+        # digit.
         new = [node for node in dict.fromkeys(nodes) if not node.steps and not node.ended]
         if not new:
             return
         self.inferences, self.calls = self.inferences + len(new), self.calls + 1
         for node, said in zip(new, self._policy.log_probabilities([n.state for n in new]), strict=True):
+            # What is impossible is left out, so that no decoder takes it when all else is used up.
             ranked = sorted(((s, p) for s, p in said.items() if p > -math.inf), key=lambda pair: -pair[1])
             if not ranked or not all(map(math.isfinite, (p for _, p in ranked))):
                 what = f"the policy gives no probabilities after '{node.candidate.text}'"

@@ -31,8 +31,11 @@ def unique(tree: PrefixTree, seed: int, reshape: Reshape) -> Iterator[Node]:
                 chances[node] = reshape(node.sure)
                 left[node] = chances[node].copy()
             ends = left[node].cumsum()
+            # At the root, for below it a step with nothing left is never drawn.
             if ends[-1] == 0:
                 return
+            # The first end beyond the point: a step that has nothing left ends where its forerunner does, and
+            # is passed over.
             place = int((ends > random.random() * ends[-1]).argmax())
             way.append((node, place))
             node = tree.child(node, place)
