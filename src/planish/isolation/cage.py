@@ -109,6 +109,7 @@ def enter(cage: Cage, folders: Sequence[Path] = ()) -> tuple[str, ...]:
         PlanishError: it is confined already, in another way.
     """
     if _on:
+        # Neither Landlock nor a filter can be taken off: a second one could only forbid more.
         if _on != [cage]:
             raise PlanishError("a worker that is confined cannot be given other files", "Use another worker.")
         return ()
@@ -155,6 +156,7 @@ def _of_python() -> Iterator[Path]:
     yield from map(Path, {sys.prefix, sys.base_prefix, *filter(None, sys.path)})
     yield from map(Path, filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":")))
     with suppress(OSError):
+        # Libraries may lie anywhere, as LLVM's by PLANISH_LIBLLVM, and those beside them may be loaded later.
         lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
         names = {line.partition("/")[2] for line in lines if ".so" in line}
         yield from {Path(f"/{name}").parent for name in names if name}

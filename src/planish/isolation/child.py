@@ -38,6 +38,7 @@ class ChildProcess:
         lifeline, self._held = os.pipe()
         inherited = (*descriptors, lifeline)
         self.process = subprocess.Popen(
+            # -P: a file in the folder where planish was started must not be imported in place of a module.
             [sys.executable, "-P", "-m", module, *map(str, inherited)],
             stdin=stdin,
             stdout=stdout,
@@ -46,12 +47,14 @@ class ChildProcess:
             start_new_session=True,
             env={**os.environ, "TMPDIR": str(self.scratch.path)},
         )
+        # The child's end: the lifeline breaks only when no other process holds the parent's.
         os.close(lifeline)
 
     def kill(self) -> None:
         """End it and all that it started; called once."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
+        # Without it the dead child stays as a zombie.
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:

@@ -72,6 +72,7 @@ def die_with_parent(lifeline: int) -> None:
     if sys.platform == "linux":
         # As PR_SET_PDEATHSIG, but for the group, and not bound to the thread that started us.
         fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
+        # SIGKILL in place of SIGIO: evaluated code may ignore all signals but this.
         fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
         flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
         fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)

@@ -30,6 +30,7 @@ class Dial:
         self._words[1 + old] += now - since
         # As if the phase had no breaks, so that its limit holds for the whole of it.
         start = now - self._words[1 + new]
+        # Last: whoever reads the phase finds the time before it booked.
         self._words[0] = start << _BITS | new
 
     def phase(self) -> tuple[str, float]:

@@ -69,6 +69,7 @@ class ForkedChild:
     def processor_s(self) -> float:
         """Tell what it has used of the processor; 0 where that is not known, as when it is over."""
         try:
+            # As clock_getcpuclockid(3) makes it, which Python lacks for other processes.
             return time.clock_gettime((~self.pid << 3) | _OF_PROCESS)
         except OSError:
             return 0.0
@@ -81,6 +82,7 @@ class ForkedChild:
             OSError: the same, in the middle of what it sent.
         """
         if wait(self.ends[1:], 0):
+            # It is dead: what it had sent is there, and nothing more will come to be waited for.
             os.set_blocking(self._answers.fileno(), False)
         if not self._answers.poll():
             raise EOFError
@@ -123,11 +125,13 @@ class ForkedChild:
         except BaseException:  # noqa: BLE001  (the child must not go on as if it were the parent)
             traceback.print_exc(file=sys.__stderr__)
         finally:
+            # Not sys.exit: exit handlers and buffers are the parent's.
             os._exit(code)
 
     def _settle(self, lifeline: int, memory_bytes: int, scratch: Path) -> None:
         with suppress(OSError):  # the parent was quicker
             os.setpgid(0, 0)
+        # Siblings' ends: this child would keep them alive after the parent's death.
         for held in _lifelines:
             os.close(held)
         _lifelines.clear()
@@ -135,6 +139,7 @@ class ForkedChild:
         faulthandler.disable()  # a crash is no news here
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         for timer in (signal.SIGALRM, signal.SIGPROF):
+            # The watchdog's timers must kill, whatever handler the parent has for these signals.
             signal.signal(timer, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         os.environ["TMPDIR"] = tempfile.tempdir = str(scratch)

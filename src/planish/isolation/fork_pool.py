@@ -105,6 +105,7 @@ class ForkPool(Generic[Item, Answer]):
         self._waiting: deque[_Job[Item]] = deque()
         self._children: list[_Working[Item]] = []
         self._scratch = Scratch()
+        # Also where nobody closes the pool.
         self._end_scratch = weakref.finalize(self, self._scratch.remove)
 
     @property
@@ -157,6 +158,7 @@ class ForkPool(Generic[Item, Answer]):
 
         def work(sends: Connection) -> None:
             for job in jobs:
+                # What ends the child from here to the first part is no part's fault.
                 note.write("")
                 forget_output()
                 sends.send(self._done(job, note))
@@ -181,6 +183,7 @@ class ForkPool(Generic[Item, Answer]):
             yield from self._bury(working)
             return
         if error is not None:
+            # A traceback cannot be pickled, so its text goes along as the cause.
             raise error from RuntimeError(f"in a child:\n{trace}")
         job = working.jobs.popleft()
         yield Done(job.item, answer, tuple(job.refused))
@@ -192,6 +195,7 @@ class ForkPool(Generic[Item, Answer]):
         if working.jobs and self._is_given_up(working.jobs[0], end, working.note.read()):
             job = working.jobs.popleft()
             yield Done(job.item, None, tuple(job.refused), end)
+        # To the front and in their order: they were begun before all that waits.
         self._waiting.extendleft(reversed(working.jobs))
 
     def _is_given_up(self, job: _Job[Item], end: End, doing: str) -> bool:

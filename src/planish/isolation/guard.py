@@ -79,6 +79,7 @@ def _checked(outcome: object) -> Outcome:
     match outcome:
         case Failed() | Lost():
             return outcome
+        # Here for all evaluators: a cost that is not a number would win or spoil every comparison.
         case Measured(values) if all(map(math.isfinite, values.values())):
             return outcome
         case Measured(values):

@@ -53,6 +53,7 @@ def restrict(beneath: Iterable[tuple[Path, int]]) -> str:
     handled = _handled(known)
     network, scopes = _TCP if known >= _NETWORKED else 0, _SCOPES if known >= SCOPED else 0
     attributes = struct.pack("<QQQ", handled, network, scopes)
+    # The kernel refuses a structure that is longer than the one it knows, unless the rest is 0.
     size = 24 if known >= SCOPED else 16 if known >= _NETWORKED else 8
     rules = library.syscall(_CREATE, attributes, size, 0)
     if rules < 0:
@@ -60,6 +61,7 @@ def restrict(beneath: Iterable[tuple[Path, int]]) -> str:
     try:
         for path, rights in _widest(beneath).items():
             _add(library, rules, path, handled & rights)
+        # Without privileges a process may restrict itself only if it can gain none by a set-user-ID program.
         done = library.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) or library.syscall(_RESTRICT, rules, 0)
         return os.strerror(ctypes.get_errno()) if done else ""
     finally:
@@ -76,6 +78,7 @@ def _handled(known: int) -> int:
 def _widest(beneath: Iterable[tuple[Path, int]]) -> Mapping[Path, int]:
     found: dict[Path, int] = {}
     for path, rights in beneath:
+        # A path may be both read and written; the kernel adds up rules, we add up rights first.
         found[path] = found.get(path, 0) | rights
     return found
 
@@ -84,6 +87,7 @@ def _add(library: ctypes.CDLL, rules: int, path: Path, rights: int) -> None:
     with suppress(OSError):  # not there
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
+            # For a file the kernel refuses a rule with rights that only folders have.
             allowed = rights if path.is_dir() else rights & _OF_FILES
             library.syscall(_ADD, rules, _PATH_BENEATH, struct.pack("<Qi", allowed, place), 0)
         finally:

@@ -43,6 +43,7 @@ class Limits:
     def widest(several: Iterable["Limits"]) -> "Limits":
         """Give what suffices for evaluations under any of several limits; the shortest lifetime counts."""
         limits = list(several)
+        # The shortest: what leaks for one leaks in the worker of all.
         lives = [each.lifetime for each in limits if each.lifetime is not None]
         most = {
             f.name: max(getattr(each, f.name) for each in limits)

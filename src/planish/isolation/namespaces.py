@@ -21,11 +21,13 @@ def leave_network() -> str:
         return "not on this system"
     user, group = os.geteuid(), os.getegid()
     library = ctypes.CDLL(None, use_errno=True)
+    # root needs no namespace of users, in which it would lose its rights over files.
     if user == 0 and not library.unshare(_NETWORK):
         return ""
     if library.unshare(_USER | _NETWORK):
         return os.strerror(ctypes.get_errno())
     with suppress(OSError):  # without it we are nobody, who may do even less
+        # First: the kernel lets nobody map groups who could still leave one (user_namespaces(7)).
         Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
         Path("/proc/self/uid_map").write_text(f"{user} {user} 1", encoding="ascii")
         Path("/proc/self/gid_map").write_text(f"{group} {group} 1", encoding="ascii")

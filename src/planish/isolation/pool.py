@@ -66,6 +66,7 @@ class WorkerPool:
         """
         for key, _ in self._selector.select(seconds):
             worker: WorkerProcess = key.data
+            # Fired while the events of this round were handled.
             if worker not in self.workers:
                 continue
             if key.fd == worker.replies:
@@ -84,6 +85,7 @@ class WorkerPool:
     def close(self) -> None:
         """Let idle workers end by themselves, and end the others."""
         for worker in self.workers:
+            # All before any is waited for, so that they end side by side.
             worker.dismiss()
         for worker in list(self.workers):
             if not worker.busy:

@@ -58,8 +58,10 @@ class WorkerProcess:
         )
         self._process = self._child.process
         self.dial = Dial(memoryview(mmap.mmap(dial, DIAL_BYTES)))
+        # The child's ends: a pipe tells of its death only when nobody else holds them.
         for descriptor in (*inherited, error_end):
             os.close(descriptor)
+        # A worker may be killed in the middle of an answer: the rest must not be waited for.
         os.set_blocking(self.replies, False)
         os.set_blocking(self.errors, False)
         self._decoder = Decoder()
@@ -114,6 +116,7 @@ class WorkerProcess:
                     self._note(reply)
                     yield reply
             except Exception as error:
+                # Evaluated code may write to the pipe: then nothing that comes after can be believed.
                 raise EOFError("what it wrote is no answer") from error
 
     def _note(self, reply: Reply) -> None:
@@ -183,6 +186,7 @@ class WorkerProcess:
 
 def _shared_memory() -> int:
     if sys.platform == "linux":
+        # Without a file system: a full /dev/shm or /tmp cannot stop a worker.
         descriptor = os.memfd_create("planish-dial")
     else:
         with tempfile.TemporaryFile() as file:

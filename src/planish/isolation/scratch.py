@@ -46,6 +46,7 @@ class Scratch:
 
 def shared_folder() -> Path:
     """Give the folder beneath which this process shares files with its workers; it ends with the process."""
+    # Somebody, or a cleaner of /tmp, may have removed it.
     if not (_shared and _shared[-1].path.exists()):
         _shared.append(Scratch())
         atexit.register(_shared[-1].remove)
@@ -77,6 +78,7 @@ def sweep(folder: Path, young_s: float = _YOUNG_S) -> None:
         with suppress(OSError):  # somebody removes it too
             if not _is_own(lock):
                 continue
+            # Another process may have made it, and not locked it yet.
             if time.time() - lock.stat().st_mtime >= young_s and not is_locked(lock):
                 shutil.rmtree(lock.parent, ignore_errors=True)
 

@@ -103,6 +103,7 @@ def restrict(worker: int | None = None, *, sockets: bool = True) -> str:
     packed = b"".join(struct.pack("<HBBI", *each) for each in code)
     content = ctypes.create_string_buffer(packed)
     whole = ctypes.create_string_buffer(struct.pack("<H6xQ", len(code), ctypes.addressof(content)))
+    # Without new privileges users may put filters on: else one could mislead a set-user-ID program.
     library = ctypes.CDLL(None, use_errno=True)
     if library.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
         return os.strerror(ctypes.get_errno())
@@ -119,6 +120,8 @@ def _program(architecture: int, column: int, worker: int | None, *, sockets: boo
         forbidden += [number[column] for number in _SIGNALS.values()]
     code: Code = [
         (_LOAD, 0, 0, _ARCHITECTURE),
+        # First the architecture: the same numbers mean other calls in 32-bit code, which could pass a filter
+        # for 64 bits.
         (_EQUAL, 1, 0, architecture),
         refuse,
         (_LOAD, 0, 0, _NUMBER),

@@ -74,6 +74,7 @@ def run_tool(
 def _end(pid: int) -> None:
     """Kill a process and its descendants; a compiler's driver has the compiler itself as a child."""
     found = [pid]
+    # All are listed before any is killed: once a parent is dead, its children are no longer listed under it.
     for each in found:  # grows
         for listed in Path(f"/proc/{each}/task").glob("*/children"):
             with suppress(OSError):

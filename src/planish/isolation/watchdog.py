@@ -59,6 +59,7 @@ class Watchdog:
         """Note what is done now; False if it must not be."""
         if noted(text) in self._refused:
             return False
+        # Before the timers: whatever ends the child now finds the right note.
         self._note.write(text)
         self._limit(self._seconds)
         return True

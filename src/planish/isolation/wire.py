@@ -80,6 +80,7 @@ def send(descriptor: int, frame: bytes) -> None:
     """Write all of an encoded message."""
     view = memoryview(frame)
     while view:
+        # A pipe takes what fits, 64 KiB by default, and tells how much.
         view = view[os.write(descriptor, view) :]
 
 
@@ -114,6 +115,7 @@ class Decoder:
         self._data += data
         while len(self._data) >= _LENGTH.size:
             end = _LENGTH.size + _LENGTH.unpack_from(self._data)[0]
+            # The rest comes with a later read: a pipe knows no messages.
             if len(self._data) < end:
                 return
             body = bytes(self._data[_LENGTH.size : end])

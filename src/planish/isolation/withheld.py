@@ -85,6 +85,7 @@ class Withheld:
     def _count(self, last: _Sample, now: _Sample) -> None:
         passed = now.time - last.time
         ran = sum(seconds - last.ran.get(thread, 0.0) for thread, seconds in now.ran.items())
+        # Several threads may have run for longer than the clock: then nothing was withheld.
         idle = max(0.0, passed - ran)
         if not {"T", "t"}.isdisjoint(now.states.values()):
             self.stopped += idle
@@ -92,6 +93,7 @@ class Withheld:
             self.starved += idle  # it waits still, or has waited in between
         else:
             waits = (seconds - last.waited.get(thread, 0.0) for thread, seconds in now.waited.items())
+            # The longest wait of one thread, and not the sum: they waited at the same time.
             self.starved += min(idle, max(waits, default=0.0))
 
 

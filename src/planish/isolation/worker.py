@@ -28,6 +28,7 @@ def main(descriptors: Sequence[int]) -> None:
     settle()
     setup = receive(commands)
     assert isinstance(setup, Setup)
+    # The parent's own, so that plug-ins and files beside a script are found here, too.
     sys.path[:] = setup.import_path
     cap_memory(setup.memory_bytes)
     _serve(commands, replies, setup.clock(Dial(memoryview(mmap.mmap(memory, DIAL_BYTES)))))

@@ -129,6 +129,7 @@ def past(
             continue
         trials = [trial for trial in store.trials(task.key, steps) if trial.time < before]
         values = [t.cost(objective) for t in trials if t.candidate.hash == baseline.hash]
+        # Neither missing nor 0: ratios to it are what programs are compared by.
         known = next((value for value in values if value), None)
         if known is not None:
             yield Past(task.program, objective, objective.cost(known), trials)

@@ -29,8 +29,11 @@ def check_assembly(ir: str) -> None:
         ProgramError: it could make the assembler read a file.
     """
     for text in _ASSEMBLY.findall(ir):
+        # Unescaped first: '.incbin' may be written with a backslash and digits, and LLVM reads it all the
+        # same.
         plain = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
         for word in _WORD.findall(plain):
+            # A list of what is allowed, not of what is forbidden: new directives that read files may come.
             if not _HARMLESS.fullmatch(word):
                 what = f"the stored program has the assembler's directive '.{word}', which may read any file"
                 raise ProgramError(what, "Tune it from its own file.")

@@ -110,12 +110,14 @@ class Compiler:
         except TimeoutError as error:
             raise ProgramError(f"{path}: the compiler did not end within {seconds:g} s") from error
         if ran.code:
+            # A full disk is no mistake in the program, and must not be told as one.
             check_room(self.command[0], ran.message)
             raise ProgramError(_first_error(str(path), ran.message, ran.code))
         return ran.output.decode(errors="backslashreplace")
 
     def _run(self, arguments: Sequence[str], text: str, seconds: float) -> Ran:
         command = [*self.command, "-x", "c", *arguments]
+        # Its messages are read, and would be in the user's language.
         variables = {**self.environment, "LC_ALL": "C"}
         try:
             return run_tool(command, seconds=seconds, given=text.encode(), variables=variables)
@@ -136,6 +138,7 @@ def find_compiler(newest: int) -> Compiler:
     Raises:
         TargetError: there is none.
     """
+    # Named by the user: no other one is taken in its place, even where it does not do.
     if named := os.environ.get(VARIABLE):
         return _named(named, newest)
     found = [compiler for compiler in map(_asked, _on_path(newest)) if compiler and _fits(compiler, newest)]

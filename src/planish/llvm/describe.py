@@ -80,11 +80,14 @@ def measured(task: Task[IRProgram], candidate: Candidate, executor: Executor) ->
     whole = evaluator_spec_of(task)
     found: dict[str, Any] = {}
     for what in _asked(leads):
+        # What was measured so far is kept: the leading objective came first.
         if seconds_left() == 0:
             break
         running = whole.running if what == _TIME else None
         executor.serve(replace(whole, running=running, objectives=frozenset({what})))
         lists = [(), base, passes, *(_shorter(passes) if what == leads else ())]
+        # Each once: the baseline may be the candidate, and leaving out one of two equal passes gives equal
+        # lists.
         found[what] = _measured(executor, [candidate_of(each) for each in dict.fromkeys(lists)])
     if whole.running is not None and seconds_left() > 0:
         executor.serve(replace(whole, objectives=frozenset({_COUNT})))
@@ -114,6 +117,7 @@ def _measured(executor: Executor, lists: Sequence[Candidate]) -> Mapping[str, An
     for answer in evaluate(executor, lists, deadline()):
         if not isinstance(answer.outcome, Lost):
             found[lists[answer.position].hash] = outcome_to_json(answer.outcome)
+        # The ends first, in any case: without them the other sizes have nothing to be compared with.
         if time.monotonic() > end and len(found) >= _ENDS:
             break
     return found

@@ -32,12 +32,15 @@ def claim(
         Those that are claimed now; the others are claimed by runs that live.
     """
     if connection.dialect.name == "postgresql":  # an SQLite file has one writer anyway
+        # Between looking and writing another process must not claim the same; it ends with the transaction.
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CLAIMING})
     now = time.time()
     connection.execute(delete(claims).where(or_(claims.c.run_id == run_id, claims.c.until < now)))
     same = claims.c.task_key == task_key, claims.c.candidate_hash.in_(hashes)
     owners = {row.candidate_hash: row.run_id for row in connection.execute(select(claims).where(*same))}
     living = locks.held(set(owners.values())) if owners else set[str]()
+    # By the runs' locks, which the kernel or the server lets go when a process dies: the lease is for those
+    # that hang.
     free = [each for each in hashes if owners.get(each) not in living][:most]
     gone = [each for each in free if each in owners]
     if gone:

@@ -41,4 +41,5 @@ def uninterrupted() -> Generator[None]:
         for number, handler in handlers.items():
             signal.signal(number, handler)
         if held:
+            # After the handlers are back: now the user's wish is done as it would have been.
             signal.raise_signal(held[0])

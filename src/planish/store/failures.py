@@ -127,6 +127,7 @@ def _explain(label: str, error: BaseException, lost: bool, connected: bool) -> S
         cause = _LOST if lost else _postgres_cause(error)
     what, hint = cause or ("failed", "")
     text = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) else str(error)
+    # The first line: the others repeat the statement and its parameters.
     detail = " ".join(text.split("\n")[0].split())
     passing = cause is _NOT_READY or (cause in _PASSING and (connected or lost))
     kind = LostConnectionError if passing else StoreError
@@ -136,12 +137,14 @@ def _explain(label: str, error: BaseException, lost: bool, connected: bool) -> S
 def _sqlite_cause(error: sqlite3.Error) -> _Cause | None:
     code: int = getattr(error, "sqlite_errorcode", 0)
     unsound = any(text in str(error) for text in _UNSOUND)
+    # An extended code tells more; its lowest byte is the plain one.
     return _SQLITE.get(code) or _SQLITE.get(code & 0xFF) or (_DAMAGED if unsound else None)
 
 
 def _postgres_cause(error: BaseException) -> _Cause | None:
     state: str | None = getattr(error, "sqlstate", None)
     if state is not None:
+        # From the exact condition to its class, since only some are told apart.
         return _POSTGRES.get(state) or _POSTGRES.get(state[:3]) or _POSTGRES.get(state[:2])
     refusal = str(error).rpartition("FATAL:")[2]
     return next((cause for text, cause in _REFUSALS.items() if text in refusal), _UNREACHABLE)

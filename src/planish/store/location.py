@@ -30,6 +30,7 @@ def locate(place: str | Path | None) -> Path | URL:
     try:
         url = make_url(place)
     except (ArgumentError, ValueError) as error:
+        # Not as it is written: a URL may hold a password.
         raise StoreError(f"the store's URL, {scheme}://..., is malformed", _FORMS) from error
     match url.get_backend_name():
         case "sqlite" if url.database:

@@ -98,6 +98,7 @@ def shortfalls(speeds: NDArray[np.float64], ahead: NDArray[np.float64]) -> Float
         speeds: (states,), as shares of the program's best.
         ahead: (states, actions), what each action gains in the end, discounted; `UNKNOWN` where nobody knows.
     """
+    # Never below the end, which gains 0: it is among what the best action is compared with.
     least = np.maximum(ahead.max(axis=1, keepdims=True), 0.0) - FARTHEST
     gains = np.where(ahead == UNKNOWN, np.nan, np.maximum(ahead, least))
     gains = np.pad(gains, ((0, 0), (0, 1)))  # nothing is gained by the end
@@ -134,6 +135,7 @@ class _Known:
 
     def _moments(self, done: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Choose for each state how many steps are left: as many as can be, and some fewer."""
+        # Of the number of states alone: reading the same store again gives the same lessons.
         random = rng(0, len(done))
         most = np.maximum(STEPS - np.array(done), 0)
         less = [np.ceil(most * random.random(len(done))).astype(np.int64) for _ in range(MOMENTS - 1)]
@@ -152,6 +154,8 @@ class _Known:
         for row, (candidate, _) in enumerate(self.nodes.values()):
             for step in self._space.steps(candidate):
                 after = self._space.state(self._space.extend(candidate, step))
+                # Known only where it was measured: what nobody tried is left out of the loss, and not taken
+                # for bad.
                 found[row, number[step]] = place.get(after, -1)
         return found
 
@@ -169,6 +173,8 @@ def worths(speeds: NDArray[np.float64], follows: NDArray[np.int64]) -> NDArray[n
     best = np.zeros(len(speeds))
     found = [np.full(follows.shape, UNKNOWN)]
     for _ in range(STEPS):
+        # A Bellman backup by steps left: with none left nothing is gained, and each pass adds one step. Where
+        # there is no state, the index -1 gives a value that the next line drops.
         gained = speeds[follows] - speeds[:, None] + DISCOUNT * best[follows]
         found.append(np.where(follows >= 0, gained, UNKNOWN))
         best = np.maximum(found[-1].max(axis=1), 0.0)  # by the end nothing is gained, and nothing lost

@@ -134,7 +134,9 @@ class _Training:
         short, found = self._short[rows], self._scores(rows)
         unknown = torch.isnan(short)
         errors = (found * SHARPNESS + short)[~unknown] ** 2
+        # Soft: where several ways are as good, all of them are wanted, and the network need not choose.
         wanted = torch.softmax((-short / SHARPNESS).masked_fill(unknown, -torch.inf), dim=1)
+        # A finite number, since 0 times -inf, as for an unwanted action, is not a number.
         chosen = torch.log_softmax(found.masked_fill(unknown, -1e4), dim=1)
         return errors.mean() - CHOICE * (wanted * chosen).sum(dim=1).mean()
 

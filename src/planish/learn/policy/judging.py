@@ -53,7 +53,9 @@ def judge_lists(policy: SavedPolicy, lessons: ListLessons) -> Mapping[str, float
         The share of all programs' cost that is saved: "saved at 1", at 3 and so on, evaluations of each.
     """
     order = np.argsort(-how_probable(policy, lessons), axis=1, kind="stable")
+    # The best so far, since whoever evaluates n lists keeps the best of them.
     best = np.maximum.accumulate(np.take_along_axis(lessons.shares, order, axis=1), axis=1)
+    # Weighted by size: the share of all code that is saved, and not the mean of shares.
     saved = lessons.baseline @ best / lessons.baseline.sum()
     return {f"saved at {n}": float(saved[n - 1]) for n in EVALUATIONS if n <= len(saved)}
 
@@ -73,6 +75,7 @@ def how_probable(policy: SavedPolicy, lessons: ListLessons) -> NDArray[np.floati
     rows = np.full((len(lessons.lists), shape.longest + 1), end)
     for place, each in enumerate(lessons.lists):
         rows[place, : len(each)] = [policy.actions.index(step) for step in each]
+    # One place more than the list has steps: its end counts, too.
     there = np.arange(shape.longest + 1) <= np.array([len(each) for each in lessons.lists])[:, None]
     found = np.zeros((len(lessons), len(rows)))
     for place, observed in enumerate(lessons.observed):

@@ -86,6 +86,8 @@ def _next(ways: Sequence[Way]) -> Mapping[Step | None, float]:
     found = dict[Step | None, float]()
     for rest, sure in ways:
         step = rest[0] if rest else None
+        # In logarithms: probabilities of improbable lists would be 0 in float64 long before their ratio is.
         found[step] = float(np.logaddexp(found.get(step, -np.inf), sure))
+    # Divided by what is left: lists that cannot be written here have given their share to the others.
     whole = float(np.logaddexp.reduce(list(found.values())))
     return {step: sure - whole for step, sure in found.items()}

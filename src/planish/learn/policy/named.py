@@ -52,6 +52,7 @@ def chances(policy: Policy, space: Space, candidates: Sequence[Candidate]) -> li
     known: dict[tuple[Step, ...], tuple[PolicyState, Mapping[Step | None, float]]] = {}
 
     def said(taken: tuple[Step, ...]) -> Mapping[Step | None, float]:
+        # Candidates share beginnings, and each question to a network takes a while.
         if taken not in known:
             state = policy.extend(known[taken[:-1]][0], taken[-1]) if taken else start
             known[taken] = state, policy.log_probabilities([state])[0]

@@ -70,6 +70,8 @@ def scaled(observed: NDArray[np.int64], left: NDArray[np.float32]) -> NDArray[np
     there = (size > 0).astype(np.float32)
     whole = [((size % by == 0) & (tail == 0) & (size > 0)).astype(np.float32) for by in (4, 8, 16)]
     trips = np.log2(np.maximum(size + (tail > 0), 1))
+    # From the innermost loop outward, a sum of logarithms is the logarithm of a product: elements touched so
+    # far. Divided, so that columns are of about the size of 1.
     touched = np.cumsum(trips[..., None] * (edges > 0), axis=1) / 8
     head = [seen[..., 0], np.log2(1 + size) / 8, np.log2(1 + tail) / 8, seen[..., 3]]
     strides = np.moveaxis(np.log2(1 + edges) / 16, -1, 0)
@@ -140,7 +142,9 @@ def _attention(xp: ModuleType, shape: Shape, parameters: Parameters, rows: Array
         hidden = hidden + mixed(xp, shape.heads, mine, normed(xp, hidden), there)
         up = normed(xp, hidden) @ parameters[f"{layer} up"] + parameters[f"{layer} up bias"]
         hidden = hidden + positive(up) @ parameters[f"{layer} down"] + parameters[f"{layer} down bias"]
+    # Rows that are only padding must not count in the mean.
     hidden = normed(xp, hidden) * there
+    # The small term is for a nest without loops.
     under, mean = (hidden * cursor).sum(axis=1), hidden.sum(axis=1) / (there.sum(axis=1) + 1e-6)
     both = xp.concatenate([under, mean], axis=-1)
     return (

@@ -70,9 +70,13 @@ class SavedPolicy:
         if ours.name == theirs.name and ours != theirs:
             return f"has learnt from version {ours.version} of {ours.name}, and this planish observes another"
         lists = not isinstance(self.shape, Shape)
+        # Lists are left out one by one where a space lacks their steps; with half of them gone it is another
+        # task.
         if ours.name == theirs.name and lists and 2 * len(self.written(there)) < len(self.actions):
             missing = sorted({step for text in self.actions for step in text.split(",")} - {*there})
             return f"writes lists of steps that there are not here: {', '.join(missing[:3])}"
+        # A network that scores actions has an output for each, by place: they must be the same, in the same
+        # order.
         whole = ours == theirs and (lists or self.actions == there)
         return "" if whole else f"is for the actions of {ours.name}"
 
@@ -124,6 +128,7 @@ def _read(path: Path, about: dict[str, Any], arrays: Mapping[str, NDArray[np.flo
     if (found := about.pop("format")) != FORMAT:
         raise PlanishError(f"{path} has format {found}, and this planish reads {FORMAT}", HINT)
     shape, schema = _shape(about.pop("shape")), about.pop("schema")
+    # Before it is asked: NumPy would broadcast some wrong shapes without a word.
     if {name: array.shape for name, array in arrays.items()} != shape.parameters():
         raise PlanishError(f"{path} has other arrays than its network", HINT)
     return SavedPolicy(

@@ -62,6 +62,7 @@ class NetworkPolicy:
         standing = [state for state in states if isinstance(state, Standing)]
         legal = [self._legal(state) for state in standing]
         open_ = [place for place, steps in enumerate(legal) if steps]
+        # Where no step is legal, or all are taken, the end is certain.
         found: list[Mapping[Step | None, float]] = [{None: 0.0}] * len(standing)
         if open_:
             for place, row in zip(open_, self._scores([standing[p] for p in open_]), strict=True):
@@ -83,6 +84,8 @@ def _masked(actions: Sequence[Step], legal: Sequence[Step], row: Floats) -> Mapp
     place: dict[Step | None, int] = {action: number for number, action in enumerate((*actions, None))}
     open_: Sequence[Step | None] = (*legal, None)
     kept = np.array([row[place[step]] for step in open_], np.float64)
+    # Less the greatest, so that no exponential overflows; masked first, for illegal actions must get no
+    # share.
     sure = kept - kept.max()
     sure -= np.log(np.exp(sure).sum())
     return dict(zip(open_, sure.tolist(), strict=True))

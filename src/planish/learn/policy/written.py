@@ -113,9 +113,11 @@ class WritingPolicy:
             ready: dict[int, list[Written]] = defaultdict(list)
             for one in new:
                 if one.before is None or one.before.memory is not None:
+                    # Programs apart, since all rows of one question look at the same program.
                     ready[id(one.page)].append(one)
             for some in ready.values():
                 self._write(some)
+            # Length by length: a beginning can be read only when what is before it has been.
             new = {one: None for one in new if one.memory is None}
 
     def _write(self, states: Sequence[Written]) -> None:
@@ -139,6 +141,7 @@ def _next(state: Written) -> Mapping[Step | None, float]:
     legal = page.grammar.legal(state.state) & page.there
     if not legal.any():
         return {None: 0.0}
+    # Illegal tokens are left out before the sum: what remains are probabilities of legal lists.
     kept = state.scores[legal].astype(np.float64)
     sure = kept - np.logaddexp.reduce(kept)
     return {page.steps[token]: float(p) for token, p in zip(np.flatnonzero(legal), sure, strict=True)}

@@ -99,6 +99,7 @@ def parameters(algorithm: Any) -> dict[str, Any]:
 
     state = algorithm.get_module().state_dict()
     weights = {name: tensor.detach().cpu().numpy() for name, tensor in state.items()}
+    # Where actor and critic share no encoder, the actor's is what chooses.
     acting = next(
         head for head in ("encoder.actor_encoder.net", "encoder.net") if f"{head}.mlp.0.weight" in weights
     )
@@ -109,6 +110,7 @@ def parameters(algorithm: Any) -> dict[str, Any]:
         found[f"{layer}"] = weights[f"{acting}.mlp.{2 * layer}.weight"].T
         found[f"{layer} bias"] = weights[f"{acting}.mlp.{2 * layer}.bias"]
     last, bias = weights[f"{head}.net.mlp.0.weight"].T * scale, weights[f"{head}.net.mlp.0.bias"] * scale
+    # A column for the end, which the thesis's agent lacks; the bias alone scores it.
     found[f"{len(LAYERS)}"] = np.pad(last, ((0, 0), (0, 1)))
     found[f"{len(LAYERS)} bias"] = np.append(bias, 0.0 if learns_values else NEVER)
     return {name: np.ascontiguousarray(array, np.float32) for name, array in found.items()}

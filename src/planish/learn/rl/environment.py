@@ -80,6 +80,7 @@ class StepEnvironment(gymnasium.Env[Observation, np.int64]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Begin an episode."""
         super().reset(seed=seed)
+        # Drawn in any case: an episode with a given ground leaves later draws as they would be.
         drawn = int(self.np_random.integers(self.grounds))
         self._now = self._ground((options or {}).get("ground", drawn))
         self._candidate, self._taken = self._now.space.start(), 0
@@ -92,8 +93,11 @@ class StepEnvironment(gymnasium.Env[Observation, np.int64]):
         if legal := chosen in space.steps(before):
             self._candidate = space.extend(before, chosen)
         self._taken += 1
+        # The thesis' reward (3.6.3): differences add up to what the whole episode gains, whichever way it
+        # goes.
         gained = self._now.rate(self._candidate) - self._now.rate(before) if legal else 0.0
         over = self._taken >= self._steps
+        # Truncated and not terminated: the episode is cut off by its length, and not by the program's state.
         return self._seen(), gained / self._now.peak, False, over, {**self._info(), "illegal": not legal}
 
     def close(self) -> None:

@@ -146,6 +146,7 @@ def _share(policy: SavedPolicy, ground: Ground) -> float:
     """Follow a policy without its end, and give the rate where it leads as a share of the peak."""
     walker = NetworkPolicy(policy)
     state = walker.begin(ground.space)
+    # Without its end, as it was trained: what is judged is where all its steps lead.
     while len(steps := dict(walker.log_probabilities([state])[0])) > 1:
         state = walker.extend(state, max((s for s in steps if s is not None), key=lambda s: steps[s]))
     return ground.rate(state.candidate) / ground.peak
@@ -177,6 +178,7 @@ def _is_stuck(looks: Sequence[Look]) -> bool:
 
 def _keep(algorithm: Any, course: Course, policy: SavedPolicy, looks: Sequence[Look]) -> None:
     """Write the policy if it is the best so far, a line, and a checkpoint; a kill leaves the last one."""
+    # By held-back programs: the reward is of what it trains on, and rises when it only remembers.
     if looks[-1].held >= max(look.held for look in looks):
         write_policy(policy, course.folder / "best.safetensors")
     with (course.folder / "looks.jsonl").open("a") as file:
@@ -187,6 +189,7 @@ def _keep(algorithm: Any, course: Course, policy: SavedPolicy, looks: Sequence[L
     algorithm.save_to_path(str(part.absolute()))
     # On a busy machine a look may come before any further step.
     part.rename(course.folder / f"{_CHECKPOINT}{looks[-1].steps:012}-{len(looks):06}")
+    # After the new one is in place, so that a kill in between leaves one at least.
     for old in before:
         shutil.rmtree(old)
 

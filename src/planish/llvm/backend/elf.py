@@ -127,6 +127,7 @@ def function_ranges(data: bytes) -> list[Range]:
         strings = data[listed[table.link].offset :][: listed[table.link].size]
         symbols = data[table.offset : table.offset + table.size]
         for name, kind, section, value, size in _layout(data).symbols(symbols):
+            # Without a section it is another library's; without a size nobody knows where it ends.
             if kind & 15 == _FUNCTION and section and size:
                 found.append(Range(_string(strings, name), value, size))
     return found

@@ -43,6 +43,7 @@ def invalid(name: str, ir: bytes, told: str, version: str) -> IRError:
 
 
 def _error(message: str, writer: int, version: str) -> IRError:
+    # IR of a newer LLVM is mostly unreadable for that alone, so the mend is another library.
     if writer <= int(version.partition(".")[0]):
         return IRError(message)
     return IRError(

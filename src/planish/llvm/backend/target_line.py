@@ -39,6 +39,7 @@ def target_line(ir: bytes, target: Callable[[bytes], tuple[bytes, bytes]]) -> by
     triple, layout = target(written[1] if written else b"")
     lines = [b'target datalayout = "%b"' % layout] * (not has_layout)
     lines += [b'target triple = "%b"' % triple] * (not has_triple)
+    # One line, however much is lacking, so that the line numbers of errors are off by one at most.
     return b" ".join(lines) + b"\n"
 
 

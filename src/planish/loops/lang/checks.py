@@ -194,6 +194,7 @@ def _check_whole(tensor: str, program: Program) -> None:
     those = [a for s in program.statements for a in accesses(s.value) if a.tensor == tensor]
     for d, n in enumerate(program.type[tensor].shape):
         used = {a.index[d] for a in those}
+        # With a window or an offset, to read a part is most likely meant.
         if all(i.offset == 0 and [c for _, c in i.terms] == [1] for i in used):
             axis = max((i.terms[0][0] for i in used), key=lambda axis: program.size[axis])
             if program.size[axis] != n:
@@ -207,6 +208,7 @@ def _check_writes(tensor: str, program: Program) -> None:
     targets = [s.target for s in program.statements if s.target.tensor == tensor]
     boxes = [tuple(i.bounds(program.size) for i in t.index) for t in targets]
     for (a, first), (b, second) in combinations(zip(boxes, targets, strict=True), 2):
+        # Boxes overlap only where they do so in every dimension.
         if all(low <= high2 and low2 <= high for (low, high), (low2, high2) in zip(a, b, strict=True)):
             raise ProgramError(
                 f"{second} writes what {first} has written", "Give the second result a name of its own."

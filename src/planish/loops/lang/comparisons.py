@@ -23,6 +23,7 @@ def compared(test: str, left: Expr, right: Expr) -> Apply:
 
 def chosen(condition: Expr, yes: Expr, no: Expr) -> Apply:
     """Choose between two values."""
+    # A comparison alone is chosen by itself: to compare its 1 or 0 with 0 again would be one operation more.
     if not (
         isinstance(condition, Apply) and condition.function in COMPARISONS and condition.args[2:] == _ALONE
     ):

@@ -63,6 +63,7 @@ def extents(drafts: Sequence[Draft], sizes: Mapping[str, int], shapes: Shapes) -
     while True:
         uses_now = list(_uses_of_known_shape(drafts, {**_written(drafts, found), **shapes}, shapes))
         plain = _plain(uses_now, sizes)
+        # Plain axes first: a window's axis follows from the others', and not the other way round.
         new = {a: n for a, n in plain.items() if a not in found} or _window(uses_now, found)
         if not new:
             break

@@ -77,6 +77,8 @@ class _Planner:
             if pack is None and not leaving:
                 continue
             around = self.schedule.loops[i][: depth_of(self.schedule, pack)] if pack else ()
+            # Where the loops around a packing move its padded dimension, each tile's edges would differ: so
+            # the whole view is made first, which has the edges already.
             viewed = bool(leaving) and (pack is None or moved(operand.access, leaving, around))
             source = self._view(operand, i) if viewed else operand.access.tensor
             if pack is not None:
@@ -87,6 +89,7 @@ class _Planner:
         access = operand.access
         name = self._unique(f"{access.tensor}.padded")
         packed = _whole_view(self.graph, operand.node, name)
+        # Two reads with the same padding, as of one input by several statements, share one view.
         for known in self.plan.copies.values():
             if known.whole and known.source == access.tensor and same_view(known.packed, packed):
                 return known.packed.name
@@ -124,6 +127,7 @@ class _Planner:
             self.later[i], key=lambda item: len(self.plan.copies[item[0]].packed.around)
         ):
             around = self.plan.copies[name].packed.around
+            # A copy within loops stands where its nest stands, so it may share no loop that the nest may not.
             both = _meet(needs, self._links(nest)) if around else needs
             self.plan.notes[name] = Annotation(around, both, nest.reduced, copies=True)
 
@@ -176,6 +180,7 @@ def depth_of(schedule: Schedule, pack: Packing) -> int:
 
 def _write_order(nest: Nest, order: Order, depth: int) -> tuple[LoopId, ...]:
     """Walk what remains of the target's dimensions as they lie in memory."""
+    # Only a loop of step 1 has fixed its axis: of a larger step the tile has elements left.
     done = {axis for axis, step in order[:depth] if step == 1}
     axes = [axis for axis in nest.statement.output_axes if axis in nest.axes and axis not in done]
     return (*order[:depth], *((axis, 1) for axis in axes))

@@ -80,6 +80,8 @@ class Memory:
             kind = "ahead" if copy.ahead else "temporary"
             self._found.append(Buffer(name, COPIED[dtype], packed.size, kind, len(packed.around)))
             if copy.whole:
+                # A whole view begins where its window does, which may be before the tensor: subscripts count
+                # from there.
                 origin = tuple(index.offset for index in packed.access.index)
                 self.locations[name] = Location(name, packed.strides, origin=origin)
 
@@ -98,6 +100,7 @@ class Memory:
         if name is None:
             return nest.name
         source = self.plan.copies[name].source
+        # A packed view is a copy of a copy: the view is what touches the tensor.
         return source if source in self.plan.copies else name
 
     def _tile(self, name: str, writers: Sequence[Nest], readers: Sequence[_Reader]) -> None:

@@ -57,6 +57,7 @@ class _Copier:
                 # Outside the tensor there is nothing to copy: all inner dimensions are filled whole, edges
                 # and all.
                 nodes += self._fill([*outer, margin, *rest], len(outer))
+        # A window that lies wholly outside the tensor has no inside.
         if edge.inner:
             inner = (run.loop, edge.inner, edge.low)
             nodes += self._loop(inner, self.nodes([*outer, inner]))
@@ -101,6 +102,7 @@ def _source_index(packed: Packed, ranges: Sequence[_Range]) -> tuple[Index, ...]
     index = list(packed.access.index)
     for run, ((axis, _), extent, start) in zip(packed.runs, ranges, strict=True):
         if run.edge:
+            # From the tensor's own start: the buffer begins with the edge, the tensor does not.
             index[run.dim] = Index(((axis, 1),) if extent > 1 else (), run.edge.start + start)
         elif run.derived:
             index[run.dim] = Index((*run.derived, (axis, 1)), index[run.dim].offset)

@@ -84,6 +84,7 @@ class _Hoister:
         return tuple(found)
 
     def _count(self, loop: Loop) -> int:
+        # The extent of a window depends on loops around it, so it has no fixed count.
         if loop.axis in self.tree.window:
             return 0
         outer = [around.loop.step for around in self.path if around.loop.axis == loop.axis]
@@ -96,6 +97,7 @@ class _Hoister:
         if depth is not None:
             return self._keep(value, depth, target)
         args = tuple(self._value(arg, target) for arg in value.args)
+        # The whole has to stay, but a part of it may leave.
         return value if args == value.args else Call(value.function, args)
 
     def _depth(self, value: Call) -> int | None:
@@ -117,11 +119,13 @@ class _Hoister:
         still = [around.count for around in inner if around.loop.id not in moved]
         whole = all(around.loop.id in moved for around in inner if around.loop.axis in axes)
         size = prod(around.count for around in inner if around.loop.id in moved)
+        # 0 elements stand for a count that is not fixed.
         return whole and prod(still) >= TIMES_MIN and 0 < size <= ELEMENTS_MAX
 
     def _keep(self, value: Call, depth: int, target: Ref) -> Ref:
         """Compute an expression before the loop at a depth; gives where its value is."""
         around = self.path[depth]
+        # By value: several leaves below one loop often divide by the same root.
         if value in around.kept:
             return around.kept[value]
         moved = {loop for ref in refs(value) for loop, _ in ref.strides}

@@ -50,6 +50,7 @@ class Location:
         for d in dims:
             stride = self.strides[d]
             for axis, coefficient in index[d].terms:
+                # Added up, for an axis may stand in several subscripts, as on a diagonal.
                 moves[axis] = moves.get(axis, 0) + coefficient * stride
         return moves
 
@@ -61,6 +62,7 @@ def _along(moves: Mapping[str, int], path: Sequence[LoopId]) -> tuple[tuple[Loop
 
 def tile(axis: str, loops: Sequence[LoopId], extent: int) -> int:
     """Give how much of an axis remains inside some loops: the least of their steps over it."""
+    # The least, since each loop over an axis leaves its step to those inside.
     return min((step for name, step in loops if name == axis), default=extent)
 
 

@@ -62,6 +62,7 @@ class _Lowering:
         first = Leaf(Ref(POSITIONS, 0, ()), None, Const(0.0))
         if kind.size == 1:
             return (first,)
+        # One less, for the loop reads each element's forerunner: the first is written by itself.
         self.sizes[POSITIONS] = kind.size - 1
         before, here = (Ref(POSITIONS, offset, (((POSITIONS, 1), 1),)) for offset in (0, 1))
         return first, Loop(POSITIONS, 1, (Leaf(here, None, Call("add", (before, Const(1.0)))),))
@@ -128,6 +129,7 @@ class _Lowering:
     def _start(self, nest: Nest, path: Order) -> Node:
         statement = nest.statement
         order = self.schedule.loops[self.graph.nest[nest.name]]
+        # A start writes each result once, so it walks none of what is reduced.
         inner = [loop for loop in order[len(path) :] if loop[0] not in nest.reduced]
         index = statement.target.index
         if nest.scattered:
@@ -187,6 +189,7 @@ class _Lowering:
         marked = schedule.unrolled or schedule.parallel
         for i, nest in enumerate(self.graph.nests) if marked else ():
             source = self.graph.main if schedule.orders[i] is None else i
+            # By where the nest was placed: a loop that several nests share is one place, marked for all.
             path = self.placement.path[nest.name]
             kinds |= {id(p): "unroll" for p in path if (source, p.loop) in schedule.unrolled}
             # Threads that reduce into one element would race.

@@ -76,6 +76,7 @@ class _Program:
 
     def polynomial(self, x: int, coefficients: tuple[float, ...]) -> int:
         """Horner's scheme; the constant term comes first."""
+        # The highest two join in one fma: to begin with a constant alone would cost one operation more.
         high, *rest = reversed(coefficients)
         value = self("fma", x, high, rest[0])
         for c in rest[1:]:
@@ -177,6 +178,7 @@ def _exp(p: _Program, c: _Constants, x: int) -> int:
 
 def _tanh(p: _Program, c: _Constants, x: int) -> int:
     """(e^2x - 1) / (e^2x - 1 + 2), with e^2x - 1 computed without cancellation."""
+    # As in exp, the constant comes first, so that NaN passes.
     x = p("min", c.tanh_range, p("max", -c.tanh_range, x))  # 2^n stays finite
     n, e = _exp_parts(p, c, p("add", x, x))
     power = p("ldexp", 1.0, n)
@@ -207,9 +209,11 @@ def _log(p: _Program, c: _Constants, x: int, dtype: str) -> int:
 def _erf(p: _Program, c: _Constants, x: int, dtype: str) -> int:
     """x + x P(x^2) up to 1, and 1 - exp(Q(abs(x))) with x's sign beyond."""
     fit = ERF[dtype]
+    # erf(x) / x - 1 is what was fitted: x, its largest term, is added last and whole.
     near = p("fma", x, p.polynomial(p("mul", x, x), fit.near), x)
     size = p("abs", x)
     a = p("min", fit.one, size)
+    # Of the magnitude, which the fit is for; erf is odd, so the sign comes last.
     far = p("sub", 1.0, _exp(p, c, p.polynomial(a, fit.far)))
     far = p("<", x, 0.0, p("neg", far), far)
     return p("<", size, 1.0, near, far)
@@ -228,6 +232,7 @@ def expansion(function: str, dtype: str) -> tuple[Operation, ...]:
     """
     p = _Program()
     if function == "relu":
+        # The constant first: a NaN is then the second argument, which is what max gives.
         p("max", 0.0, 0)
         return tuple(p.operations)
     c = _CONSTANTS[dtype]
@@ -239,6 +244,7 @@ def expansion(function: str, dtype: str) -> tuple[Operation, ...]:
         case "tanh":
             _tanh(p, c, 0)
         case "sigmoid":
+            # exp of a large argument is inf, and 1 / inf is 0, as it should be: no range needs to be cut.
             p("div", 1.0, p("add", _exp(p, c, p("neg", 0)), 1.0))
         case "erf":
             _erf(p, c, 0, dtype)

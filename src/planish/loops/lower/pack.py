@@ -114,10 +114,13 @@ def tile_of(
         shape: the tensor's.
         size: axis to extent.
     """
+    # Axes of extent 1 move nothing, so a subscript beside one of them is still alone.
     walked = [[axis for axis, _ in index.terms if size[axis] > 1] for index in access.index]
     used = [axis for axes in walked for axis in axes]
     runs: list[Run] = []
     for d, index in enumerate(access.index):
+        # An axis that stands in two subscripts moves both at once: panels of one of them would not hold the
+        # other's.
         alone = len(walked[d]) == 1 and used.count(walked[d][0]) == 1
         if access.pad is not None and _leaves(index, shape[d], size):
             runs += _window(name, d, index, order, depth, size, edge_of(index, shape[d], size))
@@ -183,6 +186,7 @@ def _panels(dim: int, axis: str, order: Sequence[LoopId], depth: int, extent: in
     runs: list[Run] = []
     for i, loop in enumerate(order):
         if i >= depth and loop[0] == axis:
+            # Rounded up, since the last panel may be a tail.
             runs.append(Run(dim, loop, -(-remaining // loop[1]), ((loop, 1),), i))
             remaining = loop[1]
     return runs
@@ -199,6 +203,7 @@ def _window(
 ) -> list[Run]:
     coefficient = dict(index.terms)
     inner = [(i, loop) for i, loop in enumerate(order) if i >= depth and loop[0] in coefficient]
+    # From the first element to the last that the inner loops touch, gaps of a coefficient included.
     extent = 1 + sum(c * (tile(axis, order[:depth], size[axis]) - 1) for axis, c in index.terms)
     if extent == 1 and edge is None:
         return []

@@ -110,6 +110,7 @@ def _factors(statement: Statement, leaves: Mapping[Access, Array]) -> tuple[Arra
         case Apply(function="mul", args=(Access() as a, Access() as b)) if statement.reduce == "add":
             both = leaves[a].astype(np.float64), leaves[b].astype(np.float64)
             terms = prod(n for n in np.broadcast_shapes(both[0].shape, both[1].shape))
+            # The worst case of every partial sum, so that no order of additions rounds.
             return both if terms * np.abs(both[0]).max() * np.abs(both[1]).max() < _EXACT else None
         case _:
             return None

@@ -22,6 +22,7 @@ def beside_caller(threads: Sequence[int]) -> Generator[None]:
     """
     where = _current_processor()
     allowed: Set[int] = os.sched_getaffinity(0) if where else set()
+    # With fewer processors than threads, keeping off one would put two threads on another.
     if where is None or len(allowed) <= len(threads):
         yield
         return

@@ -65,6 +65,7 @@ class ArraySpec:
     def fits(self, array: object) -> bool:
         """Whether something is an array of this kind; strides along extents of 1 do not matter."""
         return (
+            # No subclass: its operators may mean something else.
             type(array) is np.ndarray
             and array.shape == self.shape
             and array.dtype == numpy_type(self.dtype)

@@ -75,6 +75,7 @@ def header(kernel: Exported, title: str) -> str:
 
 
 def _comment(*lines: str) -> str:
+    # A title is the user's text, which must not end the comment.
     safe = [line.replace("*/", "* /").replace("/*", "/ *") for line in lines]
     return "/*\n" + "".join(f" * {line}".rstrip() + "\n" for line in safe) + " */"
 
@@ -96,6 +97,7 @@ def _told(dtype: str) -> str:
 def _prepared(tree: LoopTree) -> tuple[dict[str, int], int]:
     """Place the ahead buffers in one block: name to byte offset, and the block's size."""
     ahead = [b for b in tree.buffers if b.kind == "ahead"]
+    # Rounded up, so that each buffer in the block begins as aligned as the block does.
     sizes = [-(-b.size * DTYPES[b.dtype] // ALIGNMENT) * ALIGNMENT for b in ahead]
     starts = [0, *accumulate(sizes)]
     return {b.name: start for b, start in zip(ahead, starts, strict=False)}, starts[-1]

@@ -119,6 +119,7 @@ class Bound:
     def poison(self) -> None:
         """Fill the kernel's own memory with NaN, and run the ahead part; for tests of kernels."""
         for memory in self._owned:
+            # All bits set is a NaN in every type of floats: whoever reads what was never written shows it.
             memory.fill(0xFF)
         self.prepare()
 
@@ -187,11 +188,13 @@ def _bounds(entry: Entry, lanes: int) -> list[int]:
     """Share an entry's iterations among lanes, evenly; a serial entry is lane 0's."""
     if not entry.parallel:
         return [0] + [1] * lanes  # [0, 1), and nothing for the others
+    # Of whole numbers, so that bounds meet and shares differ by one at most.
     return [entry.iterations * lane // lanes for lane in range(lanes + 1)]
 
 
 def _aligned(size: int) -> NDArray[np.uint8]:
     try:
+        # More than is needed, for NumPy's memory need not begin at a multiple of the alignment.
         memory = np.empty(size + ALIGNMENT, np.uint8)
     except MemoryError as error:
         raise TargetError(f"no memory for a buffer of {size} bytes", "Choose smaller sizes.") from error

@@ -52,6 +52,7 @@ class Team:
         """
         with self._turn:
             try:
+                # Before waking anybody: who is about to sleep sees the mark, and stays.
                 asleep = self._native.begin(self._team)
                 with beside_caller(self._numbers) if asleep else nullcontext():
                     for _ in range(asleep):
@@ -64,6 +65,7 @@ class Team:
     def stop(self) -> None:
         """End the workers; the team is of no use afterwards."""
         with self._turn:
+            # No job is the sign to end; the generation rises after it, as workers look at that first.
             self._word("job").value = 0
             self._word("generation").value += 1
             for _ in self._threads:
@@ -90,6 +92,7 @@ def team(lanes: int) -> Team:
     found = _teams.get(lanes)
     if found is None:
         with _making:
+            # Looked up again under the lock: another thread may have made it while this one waited.
             found = _teams.get(lanes) or _teams.setdefault(lanes, Team(lanes))
     return found
 

@@ -50,6 +50,7 @@ class CBackend:
         try:
             handle = self._read(context, data, name)
             module = CModule(self._session, context, handle, self._aim(handle))
+            # The reader accepts modules that break LLVM's rules; passes rely on them.
             if told := module.verify():
                 raise invalid(name, data, told, self.version)
         except PlanishError:
@@ -59,6 +60,7 @@ class CBackend:
 
     def _read(self, context: Context, data: bytes, name: str) -> int:
         functions, handle, message = self._session.functions, c_void_p(), c_void_p()
+        # Before it is read: alignments that the text leaves out come from the data layout.
         line = target_line(data, self._session.machines.text)
         whole = line + data
         buffer = functions.LLVMCreateMemoryBufferWithMemoryRangeCopy(whole, len(whole), _bytes(name))

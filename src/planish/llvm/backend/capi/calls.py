@@ -53,6 +53,7 @@ class Calls:
         while use:
             user = functions.LLVMGetUser(use)
             if _is_call(functions.LLVMIsACallInst, functions.LLVMIsAInvokeInst, user) and (
+                # A call may use a function as an argument, too, which is no call of it.
                 functions.LLVMGetCalledValue(user) == callee
             ):
                 block = functions.LLVMGetInstructionParent(user)

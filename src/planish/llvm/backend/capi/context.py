@@ -16,6 +16,7 @@ class Diagnostics:
     def __init__(self, functions: Functions) -> None:
         self._functions = functions
         self._errors: list[str] = []
+        # Kept here: LLVM has only its address, and Python would free it.
         self._handler = _Handler(self._report)
 
     def watch(self, context: int) -> None:

@@ -95,6 +95,7 @@ class Definitions:
         needed = self._aliased()
         for name in names:
             if (handle := self.by_name[name]) not in needed:
+                # LLVM's verifier refuses an available_externally function in a comdat.
                 self.functions.LLVMSetComdat(handle, None)
                 self.functions.LLVMSetLinkage(handle, _AVAILABLE_EXTERNALLY)
 

@@ -54,6 +54,7 @@ class CModule:
         if not pipeline:
             return
         message = self._session.pipelines.run(handle, self._machine.handle, pipeline)
+        # Some passes only report an error, and say that all went well.
         if message or (message := "; ".join(self._session.diagnostics.taken())):
             raise PassError(f"LLVM refuses '{pipeline}': {message}")
 

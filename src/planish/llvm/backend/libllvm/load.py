@@ -41,10 +41,12 @@ def find() -> Path | None:
             raise TargetError(f"{VARIABLE} names no file: {named}", f"Correct or unset {VARIABLE}.")
         return Path(named)
     folders = (folder for pattern in _FOLDERS for folder in Path("/").glob(pattern))
+    # The program last: to start it takes longer than to look into all folders.
     return _newest(folders) or _newest(_told_by_llvm_config())
 
 
 def _newest(folders: Iterable[Path]) -> Path | None:
+    # Resolved, for most names are links, and only the file's own name tells the whole version.
     files = {file.resolve() for folder in folders for name in _FILES for file in folder.glob(name)}
     return max((f for f in files if _named_version(f) >= (OLDEST, 0)), key=_named_version, default=None)
 

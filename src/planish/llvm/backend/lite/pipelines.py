@@ -50,6 +50,7 @@ class ParsePipelines:
         manager = functions.LLVMPY_CreateNewModulePassManager()
         try:
             text = pipeline.encode()
+            # The flag is no part of the pointer, and success is no pointer.
             error = (self._parse(builder, manager, text, len(text)).payload or 0) & ~_CHECKED
             if error:
                 return self._functions.take_error(error)

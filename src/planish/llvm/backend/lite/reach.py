@@ -46,6 +46,7 @@ def _addresses(wheel: Wheel) -> Address:
     if _ANCHOR not in found:
         raise TargetError(f"{wheel.library} names no local symbols")
     library = CDLL(str(wheel.library))
+    # One exported symbol stands in both tables: the difference is where the library was loaded.
     base = (cast(library[_ANCHOR], c_void_p).value or 0) - found[_ANCHOR]
     return lambda name: base + found[name] if name in found else None
 
@@ -63,6 +64,7 @@ def survives(address: Address) -> bool:
             return _passes(_open(address))
         return False
 
+    # In a child, since a wrong address does not raise: it ends the process.
     return in_child(trial, _TRIAL_LIMITS) is True
 
 
@@ -72,4 +74,5 @@ def _passes(backend: CBackend) -> bool:
     copy = module.clone()
     copy.run("function(sroa<modify-cfg>),default<Oz>")
     counts = module.instructions(), copy.instructions()
+    # The refusal is tried, too: it takes the way of errors, where the layout of llvm::Error matters.
     return counts == (4, 1) and copy.text_bytes() > 0 and not backend.runs("function(unknown-pass)")

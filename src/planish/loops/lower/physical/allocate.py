@@ -88,6 +88,7 @@ class Analyser:
         if scope.too_large(inside) or not self._fits(scope, nodes, inside):
             return None
         held = scope.held
+        # A register holds one result: what begins again in the scope would need it stored in between.
         if held is None or any(site.begins_again(inside, scope.depth) for site in held.starts):
             return None
         homes = self._homes(held, inside)
@@ -99,11 +100,13 @@ class Analyser:
         budget = max(1, scope.budget - self.spare)
         if number > budget:
             return None
+        # Eight sums in flight keep two units of four cycles busy (see `_registers`): only fewer of them wait.
         few = 0 < sum([len(homes[buffer]) for buffer in held.reduce]) < 8
         crowd = few and instances(self.tree, nodes, inside, self.vectors.lanes, UNROLLED_MAX) > 2 * number
         return self._registers(held, homes, budget if crowd and not held.early else 0)
 
     def _scope(self, nodes: tuple[Node, ...]) -> Scope:
+        # By identity, as above: scopes are asked about again with other remaining axes.
         key = tuple(map(id, nodes))
         known = self._scopes.get(key)
         if known is None:
@@ -170,6 +173,8 @@ class Analyser:
             found = dict.fromkeys(walk.vectors(lanes, inside), walk.ref)
             homes.setdefault(walk.ref.buffer, {}).update(found)
         for walk in held.read:
+            # A vector that is read but was not written as such, as one at another offset, has no register to
+            # be in.
             known = homes[walk.ref.buffer].keys()
             if not known >= set(walk.vectors(lanes, inside)):
                 return None

@@ -73,6 +73,8 @@ class _Annotator:
     def function(self, nodes: tuple[Node, ...]) -> Function:
         """Annotate some root nodes."""
         node = nodes[0]
+        # Threads start at a function's beginning and meet at its end, so a parallel loop is a function of its
+        # own.
         if isinstance(node, Loop) and node.concurrent and len(nodes) == 1:
             return Function(nodes, self._outer(node, {}, "parallel"), "parallel")
         return Function(nodes, self._nodes(nodes, {}))
@@ -94,6 +96,7 @@ class _Annotator:
         # Longer strips first: fewer passes, and more sums side by side.
         for elements in (8 * lanes, 4 * lanes, 2 * lanes, lanes):
             inner = {**inside, loop.axis: elements}
+            # Shorter than what is there: a strip as long as the loop was refused as a whole already.
             allocation = elements < here and self._analyser.allocate((loop,), inner)
             if allocation:
                 region = self._regions.region((loop,), inner, allocation)

@@ -70,6 +70,7 @@ class Site:
         left = dict(inside)
         for loop in self.path[depth:]:
             here = remaining(self._tree, left, loop.axis)
+            # More than one pass of a loop that does not move the target: the same element is written again.
             if here > loop.step and loop.id not in stride:
                 return True
             left[loop.axis] = min(here, loop.step)
@@ -169,6 +170,7 @@ def instances(
                 total += full * instances(tree, node.body, {**inside, node.axis: node.step}, lanes, cap)
             if tail and total <= cap:
                 total += instances(tree, node.body, {**inside, node.axis: tail}, lanes, cap)
+        # The product of loops grows fast, and nobody needs to know by how much it is too large.
         if total > cap:
             break
     return total

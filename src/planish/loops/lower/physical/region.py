@@ -108,6 +108,7 @@ class Regions:
 
     def _reduce(self, loop: Loop, count: int, work: int, held: Allocation) -> tuple[str, int]:
         """A loop that only reduces: short ones are unrolled, others run, several iterations at a time."""
+        # A schedule that asks for it may have more code, as in the analyser.
         short = count * work <= UNROLL_WORK or (loop.kind == "unroll" and count * work <= 4 * UNROLLED_MAX)
         if short or _moves_held(loop, held):
             return "unrolled", count
@@ -137,4 +138,5 @@ def walked(loop: Loop, times: int, buffers: Mapping[str, int]) -> tuple[Ref, ...
     """
     refs = [ref for leaf in leaves(loop.body) for ref in leaf.refs if ref.buffer in buffers]
     far = [ref.stride.get(loop.id, 0) * times * buffers[ref.buffer] for ref in refs]
+    # Less than a line a pass, and most requests would be for a line that was asked for already.
     return tuple([ref for ref, move in zip(refs, far, strict=True) if LINE <= move <= LINES_MAX * LINE])

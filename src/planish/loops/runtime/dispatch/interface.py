@@ -32,6 +32,7 @@ def addresses() -> Mapping[str, int] | None:
     Returns:
         Name to address; None where this Python or NumPy may keep objects in another way.
     """
+    # Without the GIL objects are laid out in another way, and `busy` would be no guard.
     usual = sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
     if not usual or ctypes.sizeof(ctypes.c_void_p) != 8 or not _is_layout_known():
         return None
@@ -57,6 +58,7 @@ def _numpys() -> Any:
     address = pointer(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, None)
     table = (ctypes.c_void_p * (_NEW_FROM_DESCR + 1)).from_address(address)
     version = ctypes.PYFUNCTYPE(ctypes.c_uint)(table[0])()
+    # The type is looked up as a check of the whole table: it is the one entry whose value is known otherwise.
     return table if version == _ABI and table[_TYPE] == id(np.ndarray) else None
 
 

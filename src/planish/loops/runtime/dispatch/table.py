@@ -60,6 +60,7 @@ class Table:
         names = (*kernel.program.inputs, kernel.program.outputs[0])
         strides = 0 if result == ArraySpec.row_major(result.shape, result.dtype) else _words(result.strides)
         entries = [word for e in kernel.code.entries for word in (e.address, e.iterations)]
+        # The machine code has only addresses: what they point to must live as long as the table.
         self._words.kept += [kernel, owned, lanes, job]
         self._add(
             operands,
@@ -107,6 +108,7 @@ class Table:
         words |= {"operands": len(operands), "operand": self._record(records)}
         words |= {"subscripts": 0 if subscripts is None else subscripts, "next": int(self._words[place])}
         plan = self._record([words.get(name, 0) for name in PLAN])
+        # Last, when the plan is whole: another thread may look up a call at any moment.
         self._words[place] = plan.ctypes.data
         self.count += 1
 
@@ -133,6 +135,7 @@ def _seconds(kernel: Kernel) -> float:
     program = kernel.program
     sizes = [program.type[name] for name in (*program.inputs, *program.outputs)]
     moved = sum(kind.size * DTYPES[kind.dtype] for kind in sizes)
+    # Bound by arithmetic or by memory, whichever takes longer.
     return max(program.flops / FLOPS, moved / BYTES)
 
 
