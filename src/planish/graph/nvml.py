@@ -48,6 +48,7 @@ def _card(nvml: Any) -> Any:
     first = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip() or "0"
     return (
         nvml.nvmlDeviceGetHandleByIndex(int(first))
+        # The variable may name a card by its UUID, too.
         if first.isdigit()
         else nvml.nvmlDeviceGetHandleByUUID(first)
     )

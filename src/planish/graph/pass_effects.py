@@ -94,6 +94,7 @@ def measured(executor: Executor, selections: Sequence[Selection], patience_s: fl
     samples: dict[Candidate, list[Mapping[str, float]]] = {
         each.candidate: [] for each in dict.fromkeys(selections)
     }
+    # In turns and not one after the other, so that drift of the machine meets all alike.
     for _ in range(ROUNDS):
         batch = list(samples)
         for answer in evaluate(executor, batch, deadline()):
@@ -101,6 +102,7 @@ def measured(executor: Executor, selections: Sequence[Selection], patience_s: fl
                 samples[batch[answer.position]].append(answer.outcome.values)
             if time.monotonic() > end:
                 return _medians(samples)
+        # What has no sample by now failed: it would fail in the next turn, too.
         samples = {each: several for each, several in samples.items() if several}
     return _medians(samples)
 

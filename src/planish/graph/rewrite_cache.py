@@ -84,6 +84,7 @@ class RewriteCache:
     def made(self, rewrites: Sequence[str]) -> MadeModel:
         """Give the file of the model after these passes; raises RewriteError where one fails."""
         name = self.name(rewrites)
+        # The user's own file: no copy of a large model is written.
         if name == self._first.name:
             return self._first
         if self._shelf is not None and (file := self._shelf.find(name)) is not None:
@@ -123,6 +124,7 @@ class RewriteCache:
             given = (self._feeds,) if rewrites[-1] in NEEDS_INPUTS else ()
             after = apply_pass(before, rewrites[-1], *given)
         except RewriteError as error:
+            # Kept, too: lists that begin with a failing one need not try it again.
             self._broken[rewrites] = error
             raise
         name = self._names[rewrites[:-1]] if after is before else identity(after)

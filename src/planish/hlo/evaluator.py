@@ -116,6 +116,7 @@ class _Evaluator:
             except ScheduleError as error:
                 return Failed("transform", "not legal", str(error))
             name, text = draft.identity(), entry_text(draft.finished(), draft.function)
+        # By what the module computes: many patches give the same one, and mutations often change nothing.
         if name not in self._known or not self._spec.remember:
             self._known[name] = self._tried(name, text, clock)
         return self._known[name]
@@ -124,6 +125,8 @@ class _Evaluator:
         executable, errors = self._scored.get(name, (None, None))
         try:
             with clock("build"):
+                # In the comparison at the end each candidate comes in every round: compiled once, it is only
+                # timed again.
                 executable = executable or self._backend.compile(text)
         except BackendError as error:
             return Failed("build", "refused by the compiler", error.message)

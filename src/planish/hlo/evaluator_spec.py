@@ -104,6 +104,7 @@ def original_of(task: Task[ScoredProgram]) -> Reference:
         raise unnamed("the workload's original module and its data")
     path = Path(workload.original.path)
     module = read_program(path)
+    # Another form than the one that the task names would be told as a result of this task.
     if digest_of(path) != workload.original.digest:
         raise ProgramError(f"'{path}' is not what it was when the search began", "Tune again.")
     check_suits(module, workload)

@@ -84,4 +84,5 @@ def _kernel(op: ir.Operation, fact: Fact) -> int:
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     if kernel is None:
         return 1
+    # Each element of the result meets the kernel of one output feature.
     return prod(kernel.shape) // max(1, kernel.shape[numbers.kernel_output_feature_dimension])

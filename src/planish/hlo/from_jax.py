@@ -28,6 +28,7 @@ def from_jax(fn: Callable[..., Any], *args: Any) -> Program:
         import jax
     except ImportError as error:
         raise TargetError("JAX is not installed", "Install it with: pip install jax") from error
+    # Unused arguments stay, so that the module takes what the function takes.
     lowered = jax.jit(fn, keep_unused=True).lower(*args)
     text = lowered.as_text(dialect="stablehlo", debug_info=True)
     return program_from(text, name=f"the module of {getattr(fn, '__name__', 'the function')}")

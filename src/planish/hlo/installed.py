@@ -35,4 +35,5 @@ def versions(name: str = "") -> Mapping[str, str]:
             f"the back end '{chosen}' is not installed", f"Install it with: pip install {' '.join(packages)}"
         ) from error
     flags = os.environ.get(_FLAGS.get(chosen, ""), "")
+    # XLA's flags change the code that it makes: what was measured with others does not count here.
     return {"backend": chosen, **found, **({"flags": flags} if flags else {})}

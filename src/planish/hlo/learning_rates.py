@@ -40,6 +40,7 @@ def _step(draft: Draft, value: str) -> str:
     """Name by what a result differs from a parameter; empty for what is no update."""
     operands = _operands(draft, value) if _made_by(draft, value) in _UPDATES else []
     others = [each for each in operands if not each.startswith("arg")]
+    # One argument and one computed value: a sum of two parameters is no update, nor is one of two updates.
     return others[0] if len(operands) - len(others) == 1 else ""
 
 
@@ -47,6 +48,7 @@ def _rate(draft: Draft, value: str) -> str:
     """Find the constant that a value is multiplied by; empty where there is none."""
     made = _made_by(draft, value)
     if made in _FORMS or made == "stablehlo.divide":
+        # The numerator alone: a constant below the line, such as Adam's epsilon, is no learning rate.
         return _rate(draft, _operands(draft, value)[0])
     if made != "stablehlo.multiply":
         return ""

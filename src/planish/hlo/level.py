@@ -134,6 +134,8 @@ class HloLevel:
 
         if name not in self.spaces:
             raise unknown("level 'hlo' has no space", name, self.spaces)
+        # In training an edit that frees nothing may still lead to better weights; in inference it can only be
+        # slower or less right.
         wants: Wants = "any" if name == "paper" else "other" if task.program.workload.training else "less"
         return PatchSpace(task.program.module, {"paper": PAPER, "exact": EXACT}.get(name, ()), wants)
 

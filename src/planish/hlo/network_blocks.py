@@ -54,6 +54,8 @@ def blocks(draft: Draft) -> list[NetworkBlock]:
             heavy = frozenset(uid for uid in between if group(draft.mirror.facts[uid]) in HEAVY)
             if heavy:
                 known = found.get(heavy)
+                # Behind a residual sum come operations of the same type, such as its activation: to leave out
+                # up to the sum keeps those.
                 if known is None or (stream.joins(exit_) and not stream.joins(known.exit)):
                     flops = sum(stream.flops[uid] for uid in between)
                     found[heavy] = NetworkBlock(stream.value(entry), exit_, flops)
@@ -73,6 +75,7 @@ class _Stream:
     def __init__(self, draft: Draft) -> None:
         live = draft.live()
         self._facts, self._draft = draft.mirror.facts, draft
+        # Dead operations would join ways that nobody takes.
         every = [uid for uid in draft.mirror.blocks[""] if uid in live]
         self.flops = {uid: flops_of(draft, uid) for uid in every}
         self._reads = {uid: _read(draft, uid) for uid in every}
@@ -148,12 +151,15 @@ class _Stream:
         owners = self._owners(uid)
         nearest = owners[0]
         for other in owners[1:]:
+            # As Cooper, Harvey and Kennedy do ("A simple, fast dominance algorithm", 2001); without cycles
+            # one pass is enough.
             nearest = self._common(nearest, other)
         return nearest
 
     def _common(self, one: str, other: str) -> str:
         """Give the nearest that dominates both, or is one of them."""
         while one != other:
+            # The later one goes up: a dominator always stands before what it dominates.
             if one == _INPUT or (other != _INPUT and self._place[other] > self._place[one]):
                 one, other = other, one
             one = self._above[one]

@@ -75,6 +75,7 @@ def read_scored(text: str) -> ScoredProgram:
         raise ProgramError(f"the stored workload cannot be read: {error}") from error
     stored = workload_from(table, "the stored workload")
     program = program_again(module)
+    # A store is data: a number of a function that lay in another process would be called in this one.
     if found := _CALLBACK.search(program.text):
         what = f"the stored module calls back into its host, by '{found[1]}'"
         raise ProgramError(what, "Tune one that computes alone.")

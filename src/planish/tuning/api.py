@@ -129,6 +129,7 @@ def task_of(level: Level, program: Program, settings: Settings) -> Task:
 def _objective(level: Level, name: str) -> Objective:
     """Find an objective; its unit may be left out: `time` is `time_s`."""
     found = {known.rpartition("_")[0]: objective for known, objective in level.objectives.items()}
+    # Full names last: they win where a short one is the same.
     found |= level.objectives
     if name not in found or not name:
         raise unknown("unknown objective", name, level.objectives)
@@ -152,6 +153,7 @@ def _begin(
     decides = {k: str(v) for k, v in settings.searcher_options.items()}
     old = None if settings.remeasure else _same_run(store, task, name, space_name, settings.seed, decides)
     started = time.time() if old is None else old.started
+    # As of the run's beginning: a run that is taken up proposes what it would have without the interruption.
     context = context_of(store, level, task, started, None if old is None else old.taught)
     space, seed = level.space(task, space_name), settings.seed
     searcher = make_searcher(name, space, task.objectives, seed, settings.searcher_options, context)

@@ -180,6 +180,7 @@ def tune_parts(
             if workers is None:
                 workers = stack.enter_context(start(factory, workers=count_workers(chosen)))
             else:
+                # The same processes for all parts: to start them takes longer than to tune a small function.
                 workers.serve(factory)
             found, stopped = _tuned(name, level, task, budget, chosen, opened, workers, start)
             yield found

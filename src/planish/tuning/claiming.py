@@ -81,6 +81,7 @@ class Claims:
             yield
         finally:
             over.set()
+            # Else it might renew what the loop has released meanwhile.
             thread.join()
 
     def _renew_until(self, over: Event) -> None:

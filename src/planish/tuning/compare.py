@@ -130,6 +130,7 @@ def _curves(
                 compares=False,
             )
         )
+        # Ctrl-C ended one run in order; who compares must not go on with the next.
         if results[-1].stopped:
             raise KeyboardInterrupt
     objective = results[0].objective

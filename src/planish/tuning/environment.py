@@ -115,6 +115,7 @@ class _Field:
             state = space.state(candidate)
             if state not in known:
                 answer = self._evaluated(task, candidate)
+                # Not remembered either: the next visit measures it again.
                 if isinstance(answer.outcome, Lost):
                     return 0.0  # its worker was killed: nothing is known of it
                 trial = Trial(candidate, answer.outcome, next(places), 0, answer.seconds, answer.host)

@@ -180,6 +180,7 @@ def selection_of(candidate: Candidate) -> Selection:
     offline = any(isinstance(step, Offline) for step in candidate.steps)
     settings = [step for step in candidate.steps if isinstance(step, Set)]
     found = selection(rewrites, disabled, offline=offline, settings=settings)
+    # One selection has one candidate: else the store would know it under several hashes.
     if found.candidate != candidate:
         raise ScheduleError(f"not in canonical order: {candidate}", f"Write it so: {found.candidate}.")
     return found

@@ -61,6 +61,7 @@ def learn_lists(records: Iterable[RidgeRow]) -> Mapping[str, ClassList]:
     """
     groups: defaultdict[str, list[RidgeRow]] = defaultdict(list)
     for record in records:
+        # A set, since the mixture of a single class is that class.
         for name in {_mixture(record.classes), *record.classes}:
             groups[name].append(record)
     return {name: _learnt(name, group) for name, group in sorted(groups.items())}
@@ -127,6 +128,7 @@ class _Promises:
         known = [self.found[step] for step in dict.fromkeys(candidate.steps) if step in self.found]
         if any(effect.fails for effect in known):
             return math.inf
+        # Gains are negative: the greater number is the smaller promise.
         promised = max(sum(effect.change for effect in known), self.most)
         measured = self.tried.get(candidate, {})
         return (promised + sum(measured.values())) / (2 + len(measured))

@@ -53,6 +53,7 @@ def records_of(tried: ModelTrials) -> Iterator[RidgeRow]:
     program = with_own_files(tried.program)
     classes = _classes(Path(program.path), program.digest) if program.path else ()
     for candidate, ratio in tried.outcomes if classes else ():
+        # Its gain may come from results that the next user does not accept.
         if not _was_asked_for(candidate):
             yield RidgeRow(program.digest, classes, candidate, ratio)
 

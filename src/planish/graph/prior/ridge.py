@@ -92,6 +92,7 @@ def effects(records: Iterable[RidgeRow]) -> Mapping[Step, StepEffect]:
         StepEffect(step, total / (weight + DOUBT), int(models), counts[step], step in failing)
         for step, (total, weight, models) in sums.items()
     ]
+    # Steps of which every trial failed have no ratio, but must be known as failing all the same.
     found += [StepEffect(step, 0.0, 0, counts[step], fails=True) for step in failing if step not in sums]
     return {effect.step: effect for effect in sorted(found, key=lambda e: (e.change, str(e.step)))}
 
@@ -117,6 +118,7 @@ def _of_program(records: Sequence[RidgeRow]) -> Mapping[Step, tuple[float, float
     counts = has.sum(axis=0)
     # Without any trial that lacks the step there is only the baseline, whose ratio is 1, to compare with.
     fewer = np.minimum(counts, len(known) - counts + 1)
+    # By the rarer of the two sides: many trials with a step say little where none lacks it.
     weights = fewer / (fewer + PENALTY)
     return {step: (float(changes[i]), float(weights[i])) for step, i in place.items()}
 
@@ -137,6 +139,7 @@ def _failing(records: Sequence[RidgeRow], counts: Mapping[Step, int]) -> frozens
     def fails(step: Step) -> bool:
         others = len(records) - counts[step]
         share, usual = with_it[step] / counts[step], (len(failed) - with_it[step]) / max(1, others)
+        # More often than without it: else another step of the same lists may be what fails.
         return share >= OFTEN and share > usual
 
     return frozenset(step for step in with_it if fails(step))

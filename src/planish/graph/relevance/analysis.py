@@ -35,6 +35,7 @@ def analyse(examiner: Examiner, patience_s: float = PATIENCE_S) -> Relevance:
     rules = [each.name for each in passes_of_kind("rule") if found.may_matter(each.name)]
     looked = until(_RULES, rules, runtime.try_rule)
     names = [each.name for each in passes_of_kind(*EXACT)]
+    # Alone before after each other: there are as many of these as passes, and of pairs their square.
     tried = until(_ALONE, names, found.try_alone)
     until(1, found.strongest()[:_AFTER], lambda name: runtime.look((name,)))
     # Only those that were tried alone: of the others nothing is known yet.

@@ -111,6 +111,7 @@ class Examiner:
             answer = self._child.ask({"what": what, "of": of}, self._patience)
         except ExaminerError:
             self.close()
+            # By the clock: nobody knows any more how much of the processor a dead process has used.
             self._lost += time.monotonic() - start
             raise
         self._running = answer["spent"]
@@ -131,6 +132,7 @@ class _Child:
         )
         self._process = child.process
         self.pid = self._process.pid
+        # Also where nobody closes it.
         self.close = weakref.finalize(self, child.kill)
         self._write(
             {
@@ -151,6 +153,7 @@ class _Child:
         if not ready:
             raise ExaminerError(f"no answer in {patience:.0f} s")
         line = self._process.stdout.readline()
+        # A line that was cut off is the end of a crash, and no answer.
         if not line.endswith(b"\n"):
             code = self._process.wait()
             raise ExaminerError(f"the process {ending_of(code)}" if code >= 0 else ending_of(code))

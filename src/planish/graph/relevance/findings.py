@@ -87,6 +87,7 @@ class Runtime:
         try:
             rest = self._examiner.optimised((), [name])["name"]
         except ExaminerError:  # to leave it out is a candidate's failure, in its turn
+            # No name of a model is empty: so the rule counts as one that matters.
             rest = ""
         if rest != self._whole:
             self._fired.add(name)

@@ -40,6 +40,7 @@ class PatienceClock:
             work: on one of them.
         """
         for done, thing in enumerate(things):
+            # Both: a process that hangs uses no processor, and would never be over.
             spent = max(self.spent, (time.monotonic() - self._start) / _BUSY)
             if spent > share * self._patience:
                 return done

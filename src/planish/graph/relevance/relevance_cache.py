@@ -50,5 +50,7 @@ def remembered(
 
 def _file(program: GraphProgram, settings: SessionSettings) -> Path:
     session = (settings.optimization, settings.provider)
+    # Another library, catalogue or session may change other things: what is known of one is not known of the
+    # next.
     made_by = content_hash(json.dumps([dict(versions()), list(passes()), session]))[:8]
     return cache_folder("graph") / f"{program.digest}-{made_by}.json"

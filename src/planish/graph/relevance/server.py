@@ -74,6 +74,7 @@ class Examining:
 def _said(work: Callable[[], object]) -> bytes:
     """Do work, and give what native code wrote to standard error meanwhile."""
     with tempfile.TemporaryFile() as file:
+        # By descriptor: native code writes past Python's sys.stderr.
         old = os.dup(2)
         os.dup2(file.fileno(), 2)
         try:
@@ -89,11 +90,13 @@ def main(lifeline: int) -> None:
     """Answer until standard input ends."""
     die_with_parent(lifeline)
     settle()
+    # Kept apart, for libraries print to standard output as they like.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     first = json.loads(sys.stdin.readline())
     scratch = Path(first["scratch"])
     program, settings = program_from(first["program"]), SessionSettings(**first["settings"])
+    # Before libraries are loaded, whose threads could not be confined later.
     enter(cage_of(program, settings))
     examining: Examining | None = None
     for line in sys.stdin:

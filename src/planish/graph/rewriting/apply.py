@@ -47,6 +47,7 @@ def apply_pass(model: ModelProto, name: str, feeds: Sequence[Feed] = ()) -> Mode
         made = _applied(model, name, feeds)
     except Exception as error:
         raise RewriteError(f"{name} fails: {type(error).__name__}: {error}".splitlines()[0]) from error
+    # By other names the user's own calls would fail.
     if _interface(made) != _interface(model):
         raise RewriteError(f"{name} changes the model's inputs or outputs")
     return made
@@ -79,6 +80,7 @@ def _by_onnxoptimizer(model: ModelProto, name: str) -> ModelProto:
 
 
 def _interface(model: ModelProto) -> tuple[list[str], list[str]]:
+    # Old models list weights among their inputs; passes may drop them there.
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = sorted(value.name for value in model.graph.input if value.name not in weights)
     return inputs, [value.name for value in model.graph.output]

@@ -30,6 +30,7 @@ def identity(model: ModelProto) -> str:
         values |= {name: _digest(b"o", own, str(n).encode()) for n, name in enumerate(node.output)}
     outputs = [values.get(value.name, b"?") for value in model.graph.output]
     opsets = sorted(f"{each.domain}:{each.version}" for each in model.opset_import)
+    # Deterministic: protobuf promises no order of maps otherwise.
     functions = sorted(function.SerializeToString(deterministic=True) for function in model.functions)
     parts = [*outputs, b"|", *sorted(made), b"|", *map(str.encode, opsets), *functions]
     return _digest(*parts, *sorted(weights.values())).hex()
@@ -57,6 +58,7 @@ def _content(tensor: TensorProto) -> bytes:
         return head + tensor.raw_data
     from onnx.numpy_helper import to_array
 
+    # Equal weights may be stored in several fields of the format: the array tells.
     return head + to_array(tensor).tobytes()
 
 

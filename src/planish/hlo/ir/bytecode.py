@@ -25,6 +25,7 @@ def text_of(source: bytes, name: str) -> str:
         raise _unreadable(name, BROKEN) from error
     if ran.code:
         said = ran.message.strip().splitlines()
+        # Code 1 is main's own word; any other is a crash, whose last line would tell the user nothing.
         raise _unreadable(name, said[-1] if ran.code == 1 and said else BROKEN)
     return ran.output.decode()
 

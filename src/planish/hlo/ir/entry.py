@@ -27,6 +27,7 @@ def entry_text(root: ir.Operation | ir.OpView, function: str) -> str:
         if name != function:
             other.erase()
     known[function].attributes["sym_name"] = ir.StringAttr.get("main", context())
+    # It names a function that is called main here.
     if FUNCTION in copy.attributes:
         del copy.attributes[FUNCTION]
     strip_uids(copy)

@@ -26,6 +26,7 @@ def canonical_hash(root: ir.Operation | ir.OpView) -> str:
 def live_uids(root: ir.Operation | ir.OpView, function: str) -> frozenset[str]:
     """List the ids of a function's operations that its results need."""
     copy = root.operation.clone().operation
+    # Without cse: that would take ids of equal operations away, which are all alive.
     _passes("trivial-dce").run(copy)
     return frozenset(uid_of(op) for op in walk(dict(functions(copy))[function])[1:])
 
@@ -33,6 +34,7 @@ def live_uids(root: ir.Operation | ir.OpView, function: str) -> frozenset[str]:
 @cache
 def _passes(names: str) -> passmanager.PassManager:
     passes = passmanager.PassManager.parse(f"builtin.module(func.func({names}))", context())
+    # The module was verified when it was edited, and these passes keep it valid.
     passes.enable_verifier(False)
     return passes
 

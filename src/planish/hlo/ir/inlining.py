@@ -26,6 +26,7 @@ def inline_calls(root: ir.Operation, name: str) -> None:
     known = dict(functions(root))
     for caller in known:
         _inline(caller, known, (), name)
+    # After all calls are gone: a function that is erased earlier could not be copied any more.
     for function in known.values():
         if str(function.attributes.get("sym_visibility")) == '"private"':
             function.erase()
@@ -39,6 +40,7 @@ def _inline(caller: str, known: Mapping[str, ir.Operation], path: tuple[str, ...
         callee = str(call.attributes["callee"]).removeprefix("@")
         if callee not in known:
             raise ProgramError(f"{name} has no function '{callee}'", did_you_mean(callee, known))
+        # What is called first: then its body is inlined once, and copied without calls.
         _inline(callee, known, (*path, caller), name)
         _replace(call, known[callee])
 

@@ -36,6 +36,7 @@ def load(source: str | bytes, function: str = "", name: str = "the module") -> i
     if not len(known[chosen].regions[0].blocks):
         raise ProgramError(f"function '{chosen}' of {name} has no body", "Give the whole module.")
     if "sym_visibility" in known[chosen].attributes:
+        # Else it would be dropped with the private functions once all is inlined.
         known[chosen].attributes["sym_visibility"] = ir.StringAttr.get("public", context())
     inline_calls(root, name)
     _clean(root)

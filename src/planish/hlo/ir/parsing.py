@@ -30,6 +30,7 @@ def parse(source: str | bytes, name: str = "the module") -> ir.Module:
         ProgramError: it is malformed, uses another dialect, or has a dynamic shape; the message says where.
     """
     module = _read(source, name)
+    # Before the check, which knows no operations of Shardy.
     drop_sharding(module.operation)
     for op in walk(module.operation):
         _check(op, name)

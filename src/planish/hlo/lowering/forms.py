@@ -43,6 +43,7 @@ def as_product(write: Write, given: PlainConvolution) -> Value:
     shape, element = type_of(parts[0]).shape, type_of(parts[0]).element
     met = TensorType((*shape[:-1], prod(space) * inputs), element)
     last = len(shape) - 1
+    # The parts come in the order of the kernel's elements, so that they meet the rows of its matrix.
     beside = parts[0] if len(parts) == 1 else write("concatenate", met, parts, {"dimension": f"{last} : i64"})
     matrix = write("reshape", TensorType((prod(space) * inputs, outputs), element), [kernel])
     numbers = f"#stablehlo.dot<lhs_contracting_dimensions = [{last}], rhs_contracting_dimensions = [0]>"
@@ -81,12 +82,14 @@ def _windows(
     image = _padded(write, ordered(write, given.image, given.order), given.padding)
     batch, *sides, features = type_of(image).shape
     reach = [(size - 1) * apart for size, apart in zip(space, given.dilation, strict=True)]
+    # The extent of the result, by the formula of convolutions: padding is in the sides already.
     kept = [(s - r - 1) // by + 1 for s, r, by in zip(sides, reach, given.strides, strict=True)]
     type_ = TensorType((batch, *kept, features), type_of(image).element)
     for place in product(*map(range, space)):
         starts = [at * apart for at, apart in zip(place, given.dilation, strict=True)]
         ends = [start + (n - 1) * by + 1 for start, n, by in zip(starts, kept, given.strides, strict=True)]
         bounds = {"start_indices": [0, *starts, 0], "limit_indices": [batch, *ends, features]}
+        # A kernel of one element without strides meets all of the image: a slice of all would be a copy.
         if type_ == type_of(image):
             yield image, place
         else:

@@ -70,6 +70,7 @@ def plain_convolution(op: ir.Operation) -> PlainConvolution:
         ir.IntegerAttr(op.attributes["feature_group_count"]).value,
     )
     turned = "window_reversal" in op.attributes and any(_flags(op.attributes["window_reversal"]))
+    # An image whose elements are apart, or batches in groups, come from gradients: they have no such form.
     apart = any(step != 1 for step in _window(op, "lhs_dilation", len(inner)))
     cropped = any(size < 0 for pair in found.padding for size in pair)
     if turned or apart or cropped or ir.IntegerAttr(op.attributes["batch_group_count"]).value != 1:

@@ -36,6 +36,7 @@ def _one(answer: NDArray[Any], target: NDArray[Any]) -> float:
         return 0.0
     if target.dtype.kind in "biu":
         return float((answer != target).mean())
+    # In float64: squares of float16 and bfloat16 overflow, or vanish.
     a, t = (each.astype(np.float64).reshape(len(target), -1) for each in (answer, target))
     known = np.isfinite(t)
     # What is infinite or no number in both is the same.
@@ -47,7 +48,9 @@ def _one(answer: NDArray[Any], target: NDArray[Any]) -> float:
         raise NotFiniteError("no output of the unchanged module is finite: give other inputs with --data")
     a, t = (np.where(known & whole[:, None], each, 0.0) for each in (a, t))
     off, size = np.linalg.norm(a - t, axis=1), np.linalg.norm(t, axis=1)
+    # One at most, so that a single wild example does not outweigh all others.
     share = np.minimum(off / np.maximum(size, np.finfo(np.float64).tiny), 1.0)
+    # By the type of the unchanged module's result: what compilers reorder is no error of a patch.
     share[share <= ROUNDING[target.dtype.itemsize]] = 0.0
     share[~whole] = 1.0
     return float(share.mean())

@@ -124,6 +124,8 @@ class _Emulator:
                 counted = part.kind == "counted" and i < part.passes // part.copies * part.copies
                 copy = i % part.copies if counted else 0 if part.kind == "parallel" else i
                 start = part.first + i * part.width
+                # Where it is and what the code knows of it differ in a loop that counts: registers are named
+                # by the latter.
                 place.move(loop.id, before, start, part.first + copy * part.width)
                 self._pass(loop, part, copy if counted else i, copy if counted else number + i)
             if isinstance(self.file, Cells) and part.kind == "counted":
@@ -186,7 +188,9 @@ class _Emulator:
         if self._in_registers(leaf.target):
             self._held(leaf, values)
             return
+        # All values are computed before any is written: a vector's lanes do not see each other's results.
         elements = [self._element(leaf.target, lane) for lane in lanes]
+        # A scatter's order is not defined, so code generators could not agree on who wins.
         if len(set(elements)) < len(elements):
             raise TreeFault(f"lanes of a vector write the same element of {leaf.target.buffer}")
         if leaf.reduce:

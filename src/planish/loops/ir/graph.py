@@ -203,6 +203,7 @@ class _Builder:
         # A loop of one iteration would only be one more that steps can name, and change nothing.
         axes = tuple(a for a in statement.axes if size[a] > 1)
         dimensions = scattered(target, size, self.program.type[target.tensor].shape)
+        # Loops over scattered dimensions write an element again and again, as those of reductions do.
         again = [axis for d in dimensions for axis, _ in target.index[d].terms]
         reduced = frozenset((*statement.reduced_axes, *again)).intersection(axes)
         work = _work(statement, size)
@@ -234,6 +235,8 @@ class _Builder:
 
     def _operand(self, access: Access, nest: str) -> Operand:
         sources = [(i, n) for i, n in enumerate(self.nests) if n.statement.target.tensor == access.tensor]
+        # Not along reduced axes: a reader needs the whole sum, and inside such a loop there is only a part of
+        # it.
         links = tuple((i, _pointwise(access, n.statement.target) - n.reduced) for i, n in sources)
         # One writer's node is looked at directly; what several write is only together in memory.
         if len(sources) == 1:

@@ -52,6 +52,7 @@ class _Machine:
             self._loop(node, inside)
 
     def _loop(self, loop: Loop, inside: Remaining) -> None:
+        # Threads start and meet at the root alone, where a function of its own is made of the loop.
         if loop.id in self.at or (loop.concurrent and self.at):
             raise TreeFault(f"loop {loop.id} is inside itself, or parallel and not at the root")
         full, tail = iterations(self.tree, inside, loop)

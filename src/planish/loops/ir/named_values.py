@@ -47,6 +47,7 @@ class Cells:
         self._check(name)
         if name not in self._values:
             if name.reduce:
+                # Parts begin with what changes nothing; memory's own value is added once, at the end.
                 self._values[name] = [self._storage.number(IDENTITY[name.reduce])] * name.lanes
             else:
                 elements = self._elements(name)
@@ -67,6 +68,7 @@ class Cells:
         sums = vector is not None and leaf.target.buffer in vector.lanes.summed
         if vector and sums:
             inside = self._entry.inside(self._position)
+            # By turns, as code does it, so that additions to one register need not wait for each other.
             name = summed(leaf, inside, vector.piece, vector.number % self.region.parts)
         else:
             name = self._name(leaf.target, vector)

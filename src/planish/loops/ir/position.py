@@ -77,6 +77,7 @@ class Vector:
     def read(self, ref: Ref, lane: int, position: Position) -> Any:
         """Give what an earlier leaf of this pass wrote."""
         name = cell(ref, position.known, self.loop, self.piece)
+        # Each pass begins anew: what another pass wrote is in no register any more.
         if name not in self._private:
             raise TreeFault(f"{ref.buffer} is read in a pass that has not written it")
         return self._private[name][lane]

@@ -24,6 +24,7 @@ class Numbered:
         self._storage = storage
         self._position = position
         self._entry = Entry(dict(position.at), dict(position.known))
+        # Copied: once parts are put together, only the first register of each is left in it.
         self._table = {b: {p: [*numbers] for p, numbers in t.items()} for b, t in region.registers.items()}
         used = [n for table in self._table.values() for numbers in table.values() for n in numbers]
         if len(set(used)) < len(used) or not all(region.free <= n < vectors.registers for n in used):

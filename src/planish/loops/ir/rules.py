@@ -78,6 +78,7 @@ def _check_output(schedule: Schedule, pack: Packing, at: str, around: list[str])
             "Only what is written axis by axis can be packed.",
         )
     reduced = sorted(nest.reduced.intersection(around))
+    # The tile would be taken away after each pass of that loop, with a part of the sum in it.
     if reduced:
         raise ScheduleError(
             f"cannot pack output '{pack.tensor}' at '{at}': a loop around it reduces axis '{reduced[0]}'",

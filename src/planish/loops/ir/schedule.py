@@ -131,4 +131,5 @@ def loop_text(loop: LoopId) -> str:
 def _following(nest: Nest, main: Order) -> Order:
     shared = tuple(loop for loop in main if loop[0] in nest.axes)
     covered = {axis for axis, _ in shared}
+    # The main nest's loops first, in its order: so both can share them.
     return shared + tuple((axis, 1) for axis in nest.axes if axis not in covered)

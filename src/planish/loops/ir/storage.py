@@ -26,6 +26,7 @@ class TreeFault(Exception):  # noqa: N818 - a fault of the tree, not of the user
 
 def looked_up(base: Ref, index: Any, stride: float, extent: float) -> Ref:
     """Give what a "gather" reads: `index` strides behind its reference, brought into range."""
+    # As all code generators do it: an index that leaves its range must be harmless, and the same everywhere.
     whole = np.nan_to_num(np.trunc(index), nan=0.0)
     return replace(base, offset=base.offset + int(stride) * int(np.clip(whole, 0, extent - 1)))
 
@@ -99,6 +100,8 @@ class Storage:
         for name in {ref.buffer for leaf in leaves(loop.body) for ref in leaf.refs}:
             buffer = self.tree.buffer[name]
             if buffer.kind == "temporary" and buffer.scope == depth:
+                # Forgotten: to read what an earlier iteration left there is a fault, though memory would
+                # still have it.
                 self._values[name] = [None] * buffer.size
 
     def _check(self, name: str, element: int, write: bool) -> None:
@@ -113,6 +116,7 @@ class Storage:
     def _share(self, name: str, element: int, iteration: int, write: bool) -> None:
         """Refuse that two parallel iterations touch an element that either of them writes."""
         owner, written = self._toucher.get((name, element), (iteration, False))
+        # Reading side by side is no race.
         if owner != iteration and (write or written):
             raise TreeFault(f"parallel iterations {owner} and {iteration} share {name}[{element}]")
         self._toucher[name, element] = (iteration if owner == iteration else -1, write or written)

@@ -199,6 +199,7 @@ def _stands_alone(leaf: Leaf, loop: Loop, found: list[Leaf]) -> bool:
     if not (moves or leaf.reduce):
         return False
     touched = [r for other in found for r in other.refs if r.buffer == target.buffer]
+    # The same element may be read where the loop moves it: then each iteration touches its own.
     return False not in [r is target or (moves and r == target) for r in touched]
 
 

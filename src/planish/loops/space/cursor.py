@@ -113,6 +113,8 @@ class SplitBy(CursorStep):
         schedule, cursor = state
         if not _order(schedule):
             raise ScheduleError("there is no loop to split", "Every axis has one element.")
+        # The step of the outer loop is the factor times that of the loop under the cursor, which stays as the
+        # inner one.
         axis, step = _order(schedule)[cursor]
         return Split(axis, step * self.factor).apply(schedule), cursor
 

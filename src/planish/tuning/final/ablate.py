@@ -164,6 +164,7 @@ def _joined(
 
     def additive(joined: Effect) -> Mapping[str, bool]:
         parts = [alone.get(step, {}) for step in joined.steps]
+        # Steps that are illegal or fail alone have no values, so nothing can be said of their sum.
         known = [o for o in task.objectives if all(o.name in values for values in (*parts, joined.values))]
         return {o.name: _is_additive(o, joined.values, parts, state.noise_of(o)) for o in known}
 

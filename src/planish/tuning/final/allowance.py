@@ -59,4 +59,5 @@ class Allowance:
     def until(self, step: str) -> float:
         """Give when a step that begins now is to be over."""
         now, later = self.now(), self.steps[self.steps.index(step) :]
+        # Of what is left now, among those that are still to come: so an early end of one is the others' gain.
         return now + max(0.0, self.ends - now) * WEIGHTS[step] / sum(WEIGHTS[each] for each in later)

@@ -50,6 +50,7 @@ def score(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     scored = replace(state, finalists=tuple(_scored(each, outcome) for each, outcome in pairs))
     if not isinstance(own, Measured):
         return scored.noted(f"the baseline cannot be scored on unseen data: {_why(own)}")
+    # Lost is not failed: a worker that somebody killed says nothing of the candidate.
     unjudged = {each.candidate for each, outcome in pairs if isinstance(outcome, Lost)}
     return judge_by_held_back(replace(scored, baseline=replace(base, scores=own.values)), unjudged)
 

@@ -43,6 +43,7 @@ def compare(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     level, task = search.level, search.task
     factory, unchanged = level.evaluator(task, final=True), level.baseline(task)
     candidates = [each.candidate for each in state.finalists]
+    # Not the baseline once more: beside itself it would only show noise, and take a share of the time.
     variants = {c: Variant(f"#{i}", c, factory) for i, c in enumerate(candidates, 1) if c != unchanged}
     baseline = Variant("baseline", unchanged, factory)
     plan = Plan(seed=search.settings.seed, seconds=max(0.0, end - time.monotonic()))
@@ -160,6 +161,7 @@ def compare_reference(search: SearchOutcome, reference: Reference, known: Compar
 
 
 def _told(objective: Objective, sampled: PairedSamples, known: float) -> float:
+    # What is exact is the same at any time, so the value itself may stand beside the others.
     if objective.exact or sampled.ratio is None:
         return sampled.median
     return known * sampled.ratio.value

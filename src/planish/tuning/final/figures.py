@@ -22,6 +22,7 @@ def measure_figures(level: HasFigures, search: SearchOutcome, state: FinalState,
     figures: dict[Candidate, Mapping[str, Any]] = {}
     with search.start(level.evaluator(task)) as executor:
         for candidate in wanted:
+            # The best first: where the time ends, it is the others of whom less is told.
             if seconds_left() > 0:
                 figures[candidate] = level.figures(task, candidate, executor)
     return replace(state, figures=figures)

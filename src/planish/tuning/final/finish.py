@@ -144,6 +144,7 @@ def _worked(stage: FinalStage, search: SearchOutcome, state: FinalState, end: fl
 def _timed(search: SearchOutcome, stage: FinalStage, allowance: Allowance) -> Generator[float]:
     """Time a stage, and give when it is to be over; the comparison may take all the time that is left."""
     end = allowance.until(stage.name) if stage.name else math.inf
+    # Minimising heeds its end by itself, between measurements.
     limit = {"minimise": math.inf, "compare": allowance.ends}.get(stage.name, end)
     started = time.monotonic()
     try:

@@ -62,6 +62,8 @@ def _place_on_front(
 
 def _cost(finalist: Finalist, objective: Objective, baseline: Compared | None) -> float:
     held, measured = finalist.held_back(objective.name), finalist.measured[objective.name]
+    # Within the noise it counts as the baseline's: else chance would decide before the next objective is
+    # asked.
     if held is None and baseline is not None and measured.verdict == "same":
         return objective.cost(baseline.measured[objective.name].median)
     return objective.cost(measured.median if held is None else held)
@@ -71,6 +73,7 @@ def dispute(finalist: Finalist) -> Finalist:
     """Claim no win for a finalist on which the second opinion differs."""
     if finalist.opinion.agrees is not False:
         return finalist
+    # Only wins: that something is worse needs no second opinion.
     word: Mapping[Verdict, Verdict] = {"better": "disputed"}
     told = {
         name: replace(each, verdict=word.get(each.verdict, each.verdict))

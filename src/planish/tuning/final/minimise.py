@@ -60,6 +60,7 @@ def _same_program(space: Space, candidate: Candidate, end: float) -> Candidate:
     def will_do(shorter: Sequence[Candidate]) -> list[bool] | None:
         if time.monotonic() >= end:
             return None
+        # Looked at before each: to name a state may take long, and those that were not asked count as needed.
         return [time.monotonic() < end and space.state(each) == state for each in shorter]
 
     return shrink(space, candidate, will_do)
@@ -118,6 +119,7 @@ class _Trying:
         """Look at all once, and twice more at those that are not clearly worse."""
         everybody = [self.whole, *candidates]
         found = dict(zip(everybody, self.bench.measure(everybody), strict=True))
+        # Most shorter candidates are clearly worse at one look: more looks are for those in doubt.
         likely = [c for c in candidates if self._is_no_worse(found[c], found[self.whole], _CLEARLY)]
         if likely:
             again = [self.whole, *likely]

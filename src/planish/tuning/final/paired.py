@@ -58,6 +58,7 @@ class PairedMeasurement:
         self._batches += 1
         found: list[list[Outcome]] = [[] for _ in candidates]
         for number in range(rounds):
+            # Another order in each batch and round, so that nobody always follows the same one.
             order = rng(self._seed, self._batches, number).permutation(len(candidates)).tolist()
             try:
                 outcomes = self._outcomes([candidates[place] for place in order])
@@ -96,6 +97,7 @@ class PairedMeasurement:
         for number in range(_AGAIN):
             between = others[number % len(others)] if others else baseline
             found.append(self.measure([baseline])[0][0])
+            # With others between, as candidates are measured.
             self.measure([between])
         for objective in objectives:
             known = [one.values for one in found if isinstance(one, Measured)]
@@ -143,6 +145,7 @@ def _times(objective: Objective, found: Measured | Failed, other: Measured | Fai
     if isinstance(found, Failed) or isinstance(other, Failed):
         return math.inf
     one, base = found.values[objective.name], other.values[objective.name]
+    # Where more is better, worse is less: the ratio turned round.
     if objective.direction == "up":
         one, base = base, one
     if one == base:

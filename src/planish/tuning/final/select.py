@@ -83,6 +83,7 @@ def _best(task: Task, trials: Iterable[Trial], count: int) -> list[Candidate]:
     measured = (
         (cost, t.index, t.candidate) for t in trials if (cost := t.cost(task.objectives[0])) is not None
     )
+    # Of equal costs the earlier one; candidates themselves have no order.
     return [candidate for _, _, candidate in nsmallest(count, measured, key=lambda m: m[:2])]
 
 

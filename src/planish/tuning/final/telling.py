@@ -29,6 +29,8 @@ def telling(costs: Sequence[Costs], worst: Costs | None, baseline: Costs | None)
     # Without a baseline: the worst of all, beside which the ends of the front add nothing.
     reference = worst or tuple(map(max, zip(*costs, strict=True)))
     order = list(dict.fromkeys(_ends([costs[place] for place in useful], useful)))
+    # Only one of these goes first: they alone may be called better, but the front is to be shown in its
+    # breadth.
     harmless = [place for place in useful if baseline is not None and _within(costs[place], baseline)]
     order += _adding([place for place in harmless if place not in order], order, costs, reference)[:1]
     return order + _adding([place for place in useful if place not in order], order, costs, reference)
