@@ -19,6 +19,7 @@ from planish.hlo.edits import (
     Lower,
     MoveOp,
     Narrow,
+    Quantize,
     ReplaceConstant,
     ReplaceOperand,
     ScaleConstant,
@@ -242,7 +243,7 @@ def test_a_step_of_training_begins_with_larger_learning_rates_and_its_blocks() -
     rates = ("68", "72", "76", "80")
     steps = [Candidate(tuple(ScaleConstant(uid, factor) for uid in rates)) for factor in (3.0, 10.0, 30.0)]
     assert seeds[:3] == steps
-    assert {type(edit) for seed in seeds[3:] for edit in seed.steps} == {DeleteOp, Freeze, Narrow}
+    assert {type(edit) for seed in seeds[3:] for edit in seed.steps} == {DeleteOp, Freeze, Narrow, Quantize}
 
 
 @pytest.mark.parametrize("wants", ["other", "less"])

@@ -36,8 +36,8 @@ from planish.measure import deadline
 TOLERANCE = 1e-3
 """How far apart results may be, as a share of the largest number of each; see `tolerated`."""
 
-_STEPS = {"bf16": 2.0**-7, "f16": 2.0**-10}
-"""Narrow floats, and how far the next number after 1 is."""
+_STEPS = {"bf16": 2.0**-7, "f16": 2.0**-10, "i8": 2.0**-7}
+"""Narrow numbers, and how far the next one is, as a share of the largest of its kind or of 1."""
 
 DISAGREE = "the back ends disagree"
 
@@ -139,7 +139,7 @@ class _Comparison:
 
 
 def tolerated(draft: Draft, tolerance: float = TOLERANCE) -> float:
-    """Give how far apart results may be: a step of the narrowest floats that a module reads, if that is more.
+    """Give how far apart results may be: by a step of the narrowest numbers that a module reads, if more.
 
     Two compilers add in different orders; a sum that lies between two narrow numbers is rounded up by one of
     them, and down by the other.

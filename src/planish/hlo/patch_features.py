@@ -36,7 +36,7 @@ PLACES = ("op", "a", "b", "before", "user")
 
 SCHEMA = FeatureSchema(
     "hlo/patch",
-    4,
+    5,
     (
         *OF_PATCH,
         *[f"times {kind}" for kind in EDITS],

@@ -6,7 +6,17 @@ from collections.abc import Iterator, Sequence
 
 from planish.core import ScheduleError
 from planish.hlo.approximate_edits import approximate
-from planish.hlo.edits import DeleteOp, Draft, Edit, Narrow, Shrink, TileBatch, narrowable
+from planish.hlo.edits import (
+    DeleteOp,
+    Draft,
+    Edit,
+    Narrow,
+    Quantize,
+    Shrink,
+    TileBatch,
+    narrowable,
+    quantizable,
+)
 from planish.hlo.exact_edits import LAYOUTS, PRODUCTS, alone, together
 from planish.hlo.learning_rates import larger_steps
 from planish.hlo.patch import extended
@@ -54,7 +64,7 @@ class Structure:
         with narrow ones first: what that costs is next to nothing.
         """
         yield from self._rates
-        base, added = self._base(), self._added()
+        base, added = self._in_tiles(self._together), self._added()
         if base:
             yield base
         narrow = [*base, *self._narrowed()]
@@ -65,6 +75,7 @@ class Structure:
         for crop in crops[:CROPS]:
             yield from ([*narrow, crop, edit] for edit in added if isinstance(edit, DeleteOp))
         yield from self._exact()
+        yield from self._quantized()
         yield from ([*base, edit] for edit in added)
 
     def _exact(self) -> Iterator[Sequence[Edit]]:
@@ -76,10 +87,10 @@ class Structure:
             yield self._layouts
         yield from ([*self._together, tile] for tile in self._tiles)
 
-    def _base(self) -> list[Edit]:
-        """Give the exact edits that others are combined with."""
+    def _in_tiles(self, exact: Sequence[Edit]) -> list[Edit]:
+        """Give exact edits with the tiles that others are combined with."""
         size = -(-self._draft.batch() // TOGETHER) if self._tiles else 0
-        return [*self._together, *(tile for tile in self._tiles if tile == TileBatch(size, loop=True))]
+        return [*exact, *(tile for tile in self._tiles if tile == TileBatch(size, loop=True))]
 
     def _added(self) -> list[Edit]:
         """List the approximate edits of what exact ones leave, and those of what they made."""
@@ -91,6 +102,13 @@ class Structure:
     def _narrowed(self) -> list[Narrow]:
         found = narrowable(self._left) if self._may("Narrow") else ()
         return [Narrow(found)] if found else []
+
+    def _quantized(self) -> Iterator[Sequence[Edit]]:
+        """List patches in which all products are of whole numbers, and convolutions are such, or are kept."""
+        for exact in (self._together, self._layouts):
+            found = quantizable(extended(self._draft, tuple(exact))) if self._may("Quantize") else ()
+            if found:
+                yield [*self._in_tiles(exact), Quantize(found)]
 
 
 def _named(edit: Edit) -> str:

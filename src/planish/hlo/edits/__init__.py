@@ -14,6 +14,7 @@ from planish.hlo.edits.module_draft import Draft
 from planish.hlo.edits.narrow import Narrow, narrowable
 from planish.hlo.edits.operation_edits import CopyOp, DeleteOp, MoveOp, SwapOps
 from planish.hlo.edits.propose import EXACT, applied, propose
+from planish.hlo.edits.quantize import Quantize, quantizable
 from planish.hlo.edits.relayout import Relayout, layouts
 from planish.hlo.edits.replace_reduction import ReplaceReduction, reductions
 from planish.hlo.edits.share import Share, shareable
@@ -39,6 +40,7 @@ __all__ = [
     "Lower",
     "MoveOp",
     "Narrow",
+    "Quantize",
     "Relayout",
     "ReplaceConstant",
     "ReplaceOperand",
@@ -64,6 +66,7 @@ __all__ = [
     "narrowable",
     "narrower",
     "propose",
+    "quantizable",
     "reductions",
     "shareable",
     "shorter",

@@ -15,6 +15,7 @@ from planish.hlo.edits.hoist import Hoist, hoistable
 from planish.hlo.edits.lower import lowerings
 from planish.hlo.edits.module_draft import Draft
 from planish.hlo.edits.narrow import Narrow, narrowable
+from planish.hlo.edits.quantize import Quantize, quantizable
 from planish.hlo.edits.random_choices import pick
 from planish.hlo.edits.relayout import LAYOUTS, Relayout, layouts
 from planish.hlo.edits.replace_reduction import KINDS, ReplaceReduction, reductions
@@ -83,6 +84,7 @@ LISTED: Mapping[str, Draw] = {
     "Share": _several(Share, shareable),
     "Shrink": _one(shrinks),
     "Narrow": _several(partial(Narrow), narrowable),
+    "Quantize": _several(Quantize, quantizable),
     "DropChannels": _drop_channels,
     "Factor": _factor,
     "Shorten": _one(shorter),

@@ -2,8 +2,8 @@
 
 `CopyOp` and `DeleteOp` are those of the paper (section 4.1); `ReplaceOperand`, `SwapOps` and `MoveOp` are of
 its predecessor GEVO; those in `EXACT` (`planish.hlo.edits.propose`) are ours and change no answer; `Shrink`,
-`Narrow`, `DropChannels`, `Factor`, `Shorten`, `Freeze` and `ReplaceReduction` are ours and do; the others are
-what its section 7 leaves to the future. Operations are named by their ids,
+`Narrow`, `Quantize`, `DropChannels`, `Factor`, `Shorten`, `Freeze` and `ReplaceReduction` are ours and do;
+the others are what its section 7 leaves to the future. Operations are named by their ids,
 values as `planish.hlo.edits.module_draft` says. What an edit makes has ids that begin with the edit's content
 hash, the same in every patch, so that other edits may refer to them.
 """
@@ -20,6 +20,7 @@ from planish.hlo.edits.hoist import Hoist
 from planish.hlo.edits.lower import Lower
 from planish.hlo.edits.narrow import Narrow
 from planish.hlo.edits.operation_edits import CopyOp, DeleteOp, MoveOp, SwapOps
+from planish.hlo.edits.quantize import Quantize
 from planish.hlo.edits.relayout import Relayout
 from planish.hlo.edits.replace_reduction import ReplaceReduction
 from planish.hlo.edits.share import Share
@@ -48,6 +49,7 @@ EDITS: dict[str, type[Edit]] = {
         Share,
         Shrink,
         Narrow,
+        Quantize,
         DropChannels,
         Factor,
         Shorten,

@@ -74,6 +74,31 @@ class Writer:
         self._insert(copy)
         return list(copy.results)
 
+    def largest(self, value: Value, axes: Sequence[int], type_: TensorType) -> tuple[Value, Value]:
+        """Write a reduction by the largest number, over numbers of 0 or more, and give it and its start.
+
+        Args:
+            value: what is reduced.
+            axes: over which dimensions.
+            type_: of the result.
+        """
+        scalar = TensorType((), type_.element)
+        start = self("constant", scalar, [], {"value": f"dense<0.0> : {scalar}"})
+        number, unknown = mlir_type(scalar), ir.Location.unknown(context())
+        with ir.InsertionPoint(self._draft.op(self._before)), unknown:
+            dimensions = {"dimensions": _attribute(axes)}
+            op = ir.Operation.create(
+                "stablehlo.reduce", [mlir_type(type_)], [value, start], dimensions, regions=1
+            )
+            block = op.regions[0].blocks.append(number, number, arg_locs=[unknown, unknown])
+            with ir.InsertionPoint(block):
+                inner = ir.Operation.create("stablehlo.maximum", [number], list(block.arguments))
+                end = ir.Operation.create("stablehlo.return", [], [inner.results[0]])
+        for place, each in enumerate((inner, end)):
+            set_uid(each, f"{self._mark}.{self._count}.{place}")
+        self._insert(op)
+        return op.results[0], start
+
     def _insert(self, op: ir.Operation) -> None:
         self._draft.insert(op, f"{self._mark}.{self._count}", self._before)
         self._count += 1
