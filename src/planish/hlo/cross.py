@@ -64,6 +64,8 @@ def cross_check(
         PlanishError: the data is missing, or does not fit.
     """
     for name in BACKENDS:
+        # Both must be there before a worker starts: a missing one is an error of the machine, not of a
+        # candidate.
         versions(name)
     found: list[Outcome] = [Lost("worker", "not measured")] * len(candidates)
     with start(Comparing(task.program, tolerance)) as executor:
@@ -81,6 +83,7 @@ def _opinion(outcome: Outcome) -> Opinion:
     if isinstance(outcome, Measured):
         return Opinion(agrees=True, difference=outcome.values["difference"])
     why = f"{outcome.reason}: {outcome.detail}" if outcome.detail else outcome.reason
+    # Only a difference is an objection: a module that one compiler does not run may still be right.
     return Opinion(agrees=False if outcome.reason == DISAGREE else None, why=why)
 
 

@@ -19,6 +19,7 @@ def children(a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Can
     comes after that one, so that more of the children are legal.
     """
     common = tuple(step for step in a.steps if step in b.steps)
+    # One list of both, shuffled: messy, in the paper's word, since children may be of any length.
     rest = [step for patch in (a, b) for step in patch.steps if step not in common]
     order = [rest[int(i)] for i in rng.permutation(len(rest))]
     cut = int(rng.integers(len(order) + 1))

@@ -48,6 +48,7 @@ def _explained(draft: Draft, candidate: Candidate) -> Iterator[str]:
         yield f"{number}. {step}"
         if isinstance(step, Edit):
             yield from (f"   {told}" for told in _operations(draft, step))
+        # Step by step: an edit may name what an earlier one made.
         draft = extended(draft, (step,))
 
 

@@ -48,6 +48,7 @@ def _spelled_out(options: Mapping[str, str]) -> Mapping[str, str]:
     words = _parsed(run)
     args, path = (words[1:-2], words[-1]) if words[-2:-1] == ["<"] else (words[1:], "")
     for word in args:
+        # No shell is started, so a pipe would silently be an argument.
         if _OPERATORS.issuperset(word):
             raise ProgramError(f"run={run} needs a shell for '{word}'", "Write it as run='./prog 5 < input'.")
     asked = {} if args or path else {"run": _YES}

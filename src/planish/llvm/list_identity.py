@@ -31,6 +31,7 @@ def identities(task: Task[IRProgram]) -> Generator[Callable[[Candidate], str]]:
     @cache
     def name(candidate: Candidate) -> str:
         passes = passes_of(candidate)
+        # Other code from run to run: one look tells nothing of the next.
         if timed and vary(passes):
             return candidate.hash
         try:

@@ -42,6 +42,7 @@ class DropChannels(Edit):
         exclusions.target(draft, self.op)
         if self.keep < 1:
             raise ScheduleError(f"{self.keep} channels are none", "Keep 1 or more.")
+        # Only noted: edits that come later name operations as they are with all channels.
         draft.channels[self.op] = self.keep
 
 

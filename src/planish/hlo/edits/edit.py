@@ -21,6 +21,8 @@ class Edit(Step):
     @cached_property
     def mark(self) -> str:
         """What the ids of new operations begin with."""
+        # By content and not by number: the same edit makes the same ids in every patch, so others may refer
+        # to them.
         return content_hash(canonical_json(self.to_json()))[:8]
 
     def apply(self, draft: Draft) -> None:

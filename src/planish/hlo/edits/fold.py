@@ -82,6 +82,8 @@ def _read(draft: Draft, product: Value, scale: Value) -> _Scaled | None:
     if len(to) != 1 or type_of(numbers).element != type_of(weights).element:
         return None
     tie = next((tie for tie in ties(made) if (product, to[0]) in tie), ())
+    # The axis of the weights that becomes this axis of the result: only along that one may they be
+    # multiplied.
     axes = [axis for value, axis in tie if value == weights]
     if len(axes) != 1 or type_of(numbers).shape[0] != type_of(product).shape[to[0]]:
         return None
@@ -98,6 +100,7 @@ def _fold(draft: Draft, uid: str, mark: str, found: _Scaled) -> None:
     write = Writer(draft, uid, mark)
     wide = write("broadcast_in_dim", type_, [found.numbers], {"broadcast_dimensions": [found.axis]})
     scaled = write("multiply", type_, [weights, wide])
+    # A copy, for the product itself may have other users, who want it unscaled.
     draft.copy(found.product, f"{mark}.p", uid)
     draft.set_operand(f"{mark}.p", 1, scaled)
     result = draft.op(f"{mark}.p").results[0]

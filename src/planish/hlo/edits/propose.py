@@ -44,6 +44,8 @@ def propose(draft: Draft, rng: Generator, kinds: Sequence[str] = ()) -> tuple[Ed
     known = tuple(kinds) or tuple(PROPOSALS)
     for _ in range(TRIES):
         try:
+            # The kind is drawn anew in each try: one that the module has no place for must not use all tries
+            # up.
             edit = PROPOSALS[pick(known, rng)](draft, rng)
             return edit, applied(draft, edit)
         except ScheduleError:

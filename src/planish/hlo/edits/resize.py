@@ -31,6 +31,7 @@ def plan_resize(source: TensorType, target: TensorType) -> Resize:
     aligned = (1,) * surplus + target.shape[max(0, -surplus) :]
     steps: list[tuple[Any, ...]] = []
     smaller = tuple(map(min, source.shape, aligned))
+    # Cut before it is padded: each dimension needs one of the two at most.
     if smaller != source.shape:
         steps.append(_slice(source.shape, smaller))
     if smaller != aligned:
@@ -39,6 +40,7 @@ def plan_resize(source: TensorType, target: TensorType) -> Resize:
         steps.append(("reshape", target.shape))
     if surplus < 0:
         steps.append(("broadcast", target.shape, tuple(range(-surplus, len(target.shape)))))
+    # Last, so that the padding of 1 is made in the type of what it stands beside.
     if source.element != target.element:
         steps.append(("convert", target.element))
     return tuple(steps)

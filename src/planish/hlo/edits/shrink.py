@@ -41,6 +41,7 @@ class Shrink(Edit):
     stride: int = 1
 
     def apply(self, draft: Draft) -> None:
+        # Only looked up: a value that is not there is told now, and not when all is edited.
         draft.value(self.value)
         if self.pixels < 1 or self.stride < 1:
             raise ScheduleError(f"{self.pixels} pixels, {self.stride} apart, are none", "Take 1 or more.")

@@ -73,6 +73,7 @@ def speed_up(
         raise TargetError(f"LLVM {version} lacks passes of -O3 that this needs", "Install LLVM 22.")
     began = time.monotonic()
     ir = without_optnone(program.ir)
+    # The answer to hold is the unoptimised program's: -O3 is the rival, and might be wrong itself.
     base, reference = make(ir, ModuleRecipe(O3, (), "")), make(ir, ModuleRecipe("", (), ""))
     bench = Bench(program.running, base.code, answer_of(program.running, reference.code, base.code))
     counts = bench.sampled()
@@ -84,6 +85,7 @@ def speed_up(
     times = compared(bench, best.code) if best else []
     ratio = judged(times) if times else None
     verdict = ratio.verdict(_TIME) if ratio else "same"
+    # Nothing is kept on a tie: the luckiest of many versions often looks a little faster.
     kept = best if verdict == "better" else None
     if kept:
         search.keep()
@@ -192,6 +194,7 @@ class HotSearch:
     def go_on(self, rng: random.Random) -> None:
         """Try what is drawn, on hotter functions more often, until the time is over."""
         while self._names and self._has_left():
+            # Each half as often as the one before: what is hotter has more to gain.
             name = next((each for each in self._names if rng.random() < 0.5), self._names[0])
             self._try(name, drawn(rng.choice((USUAL, self.lists.get(name, USUAL))), rng))
 
@@ -205,6 +208,7 @@ class HotSearch:
         if not self._has_left():
             return
         made = self.version(name, parts)
+        # By its code: many lists make the same, and timing is what takes the time.
         if made is None or made.code in self._seen:
             return
         self._seen.add(made.code)
@@ -222,6 +226,7 @@ class HotSearch:
     def _around(self, name: str) -> HotBegun | None:
         """Give the module in which all other functions are done; it is kept while one function is tuned."""
         if self._ready[0] != name:
+            # What comes before this function's list is the same for each of its lists.
             self._ready = name, self.begun.after(self._lists(name))
         return self._ready[1]
 
@@ -235,6 +240,8 @@ class HotSearch:
         for seconds in (_TIMED_S, _AGAIN_S):
             times = self.bench.beside(code, seconds)
             worst = max(worst, judged([times]).value if times else math.inf)
+            # The worse of both counts, and a single bad one ends it: most lists are no gain, and cost one
+            # short look.
             if worst > self.ratio * _LESS:
                 return False
         self.ratio = worst

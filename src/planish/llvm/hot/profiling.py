@@ -35,6 +35,7 @@ def counted(program: Path, notes: bytes) -> Counter[str]:
     if anchor is None:
         return Counter()
     starts = [each.start for each in ranges]
+    # By distances from a function of its own: a program may be loaded anywhere.
     places = (place + anchor for (place,) in struct.iter_unpack("=q", notes) if place)
     return Counter(_holding(ranges, starts, place) for place in places)
 

@@ -56,6 +56,7 @@ class EvaluationBudget:
         waited = time.monotonic() - self._began
         if not self.of_processor:
             return waited
+        # Children that still run are in no sum of the system's yet.
         return max(_processor_s() - self._processor + self._under_way(), waited / _PATIENCE)
 
     def left(self, share: float = 1.0) -> float:

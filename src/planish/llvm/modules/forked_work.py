@@ -85,6 +85,7 @@ def end(module: CModule, recipe: ModuleRecipe) -> None:
     for pipeline, names in recipe.lists:
         run_on(module, pipeline, names or tuple(module.definitions().by_name))
     module.run(recipe.last)
+    # Passes can make invalid IR, of which code would still be made.
     if wrong := module.verify():
         raise PassError(f"invalid IR is made: {wrong}")
 
@@ -107,6 +108,7 @@ def run_on(module: CModule, pipeline: str, names: Collection[str]) -> None:
     """Run a pipeline of function passes on some functions of a module."""
     definitions, chosen = module.definitions(), frozenset(names)
     before = definitions.having("optnone")
+    # What was kept out already stays so afterwards: it is the source's own wish.
     others = [name for name in definitions.by_name if name not in chosen and name not in before]
     never = definitions.having("noinline")
     definitions.keep_out(others)

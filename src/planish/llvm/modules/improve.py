@@ -84,6 +84,7 @@ def improve_module(
 
     def told(functions: int) -> None:
         if progress:
+            # Never more than -Oz: that is what is given where nothing is better.
             total = min(base.total, functions + apart)
             progress(ModuleProgress(spending.passed, spending.done, base.total, total))
 
@@ -91,6 +92,7 @@ def improve_module(
         _searched(code, objective, spending, remember, told) if spending.left() > spending.passed else None
     )
     made = in_child(partial(measured, found.bitcode, objective), LIMITS) if found else base
+    # By the whole module: the sum of its functions leaves out what lies between them.
     if found is None or isinstance(made, End) or made.total >= base.total:
         found, made = Smaller(base.bitcode, oz, spending.done), base
     if progress:
@@ -150,6 +152,7 @@ def _searched(
     if whole is None:
         return None
     found, total = Smaller(whole.made.ended, whole.recipe, spending.done), whole.total
+    # A later search may be unlucky: more time must never make a module larger.
     if known and 0 < known.total <= total and (old := _again(code, objective, known)):
         found, total = replace(old, evaluations=spending.done), known.total
     if remember is not None:

@@ -109,6 +109,7 @@ class InliningSearch:
             self._confirm(sizes)
         elif sizes is None:
             self._retry(flips if len(flips) > 1 else ())
+        # Alone: the sum of all functions tells, and no guess about regions is needed.
         elif len(flips) == 1 and not self._under_way and not self._since:
             if sum(sizes.values()) < self.total:
                 self._accept(flips[0], sizes, {*self.sizes, *sizes})
@@ -119,8 +120,11 @@ class InliningSearch:
     def _judge(self, regions: Mapping[Flip, frozenset[str]], sizes: Sizes) -> None:
         """Take the flips whose own functions become less than what grows for them elsewhere."""
         known = frozenset[str]().union(*regions.values(), *self._under_way.values())
+        # What grew outside of all regions is somebody's fault: LLVM may now inline otherwise elsewhere.
         grown = {name for name in sizes if sizes[name] > self.sizes.get(name, 0)} - known
         for flip, region in regions.items():
+            # Only what is called from there can depend on the flip; each flip above it is blamed, for nobody
+            # knows whose it is.
             blamed = grown & self._regions.below(region)
             touched = region | blamed
             if self._sum(sizes, touched) < self._sum(self.sizes, touched):
@@ -154,6 +158,7 @@ class InliningSearch:
 
     def _retry(self, flips: Iterable[Flip]) -> None:
         """Have flips tried by themselves, once."""
+        # Once: what failed by itself, too, is given up.
         again = [flip for flip in flips if flip not in self._alone]
         self._waiting += again
         self._alone.update(again)

@@ -105,6 +105,7 @@ class ModuleSearch:
         made = in_child(partial(begin_and_try, module, recipe, trier), LIMITS)
         if made is None or isinstance(made, End):
             return False
+        # The first time tells how long a whole module takes: so much is kept back for the end.
         if self._whole is None:
             self.spending.reserve += _RESERVE * made.seconds
         return self._keep(Whole(recipe, made))
@@ -174,6 +175,7 @@ class ModuleSearch:
 
     def _put_together(self, whole: Whole) -> None:
         groups = tuple(self._groups())
+        # One list for all is what the module was made with already.
         if len(groups) < 2:
             return
         recipe = ModuleRecipe(self.passes, groups, LAST, whole.recipe.inlining)

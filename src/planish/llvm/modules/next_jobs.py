@@ -31,6 +31,7 @@ def jobs(chunks: Sequence[ModuleChunk], known: Sequence[Passes] = ()) -> Iterato
         return
     lists = shipped_lists().first
     yield from (_job(passes, chunk) for passes in known for chunk in chunks)
+    # Without the first: the module was made with it.
     worth = [(saves * _share(chunk), passes, chunk) for passes, saves in lists[1:] for chunk in chunks]
     worth.sort(key=lambda each: -each[0])
     yield from (_job(passes, chunk) for _, passes, chunk in worth)

@@ -32,6 +32,7 @@ class CallRegions:
             for caller in self._callers[open_.pop()]:
                 if caller not in found:
                     found.add(caller)
+                    # A caller that is inlined away lives on in its own callers, which change with it.
                     if caller not in kept:
                         open_.append(caller)
         return frozenset(found)

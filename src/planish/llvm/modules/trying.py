@@ -56,6 +56,7 @@ class Trier:
         fresh = {name for name, text in texts.items() if text not in self.known}
         new = dict[str, int]()
         if fresh:
+            # Code generation takes most of the time, and most lists leave most functions as they were.
             keep_only(module, fresh)
             found = function_bytes(module.object_code())
             new = {texts[name]: found[name] for name in fresh if name in found}
