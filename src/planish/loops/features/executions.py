@@ -51,6 +51,8 @@ class Executions:
             for rest, passes in ((loop.step, full), (tail, int(tail > 0))):
                 if passes:
                     key = tuple(within(known, loop.axis, rest).items())
+                    # Equal remains are counted together: so there are as many states as shapes, and not as
+                    # iterations.
                     found[key] = found.get(key, 0) + times * passes
         return Executions(self._tree, self._groups, {**self._states, group: found})
 
@@ -60,6 +62,7 @@ def groups_of(tree: LoopTree) -> Mapping[str, str]:
     group: dict[str, str] = {}
     for axis, terms in tree.derived:
         names = [axis, *(other for other, _ in terms)]
+        # An axis may depend on one that depends on others already: then both groups become one.
         joined = {group.get(name, name) for name in names}
         group.update(dict.fromkeys([*names, *(a for a, g in group.items() if g in joined)], axis))
     return group

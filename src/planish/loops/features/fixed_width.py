@@ -65,6 +65,7 @@ def row_of(annotated: AnnotatedTree, machine: Machine) -> Row:
     totals = [*work, sum([visit.leaves for visit in roots]), *size_of_own_memory(annotated.tree)]
     row: Row = [float(len(visits)), float(len(annotated.tree.body)), float(len(path))]
     row += [log2(1 + total) for total in totals]
+    # From the innermost outward: where there is no room, what is farthest from the work is left out.
     for number in path[:LOOPS]:
         row += context.row(visits[number])
     return row

@@ -34,6 +34,7 @@ def footprint(offset: int, moves: Sequence[tuple[int, int]]) -> Footprint:
     count, span, unit = 1, 0, 0
     # The smallest strides first: what they reach is a piece, dense or not, that the next one repeats.
     for stride, steps in sorted([(abs(stride), steps) for stride, steps in moves if steps > 1]):
+        # All that is touched lies at multiples of the strides' greatest common divisor.
         joined = gcd(unit, stride)
         dense = span // joined + 1 == count and stride <= span + joined
         span += stride * (steps - 1)
@@ -52,4 +53,5 @@ def union(parts: Iterable[Footprint]) -> int:
     low, high = min([part.low for part in found]), max([part.high for part in found])
     unit = gcd(*[part.unit for part in found], *[part.low - low for part in found])
     room = (high - low) // unit + 1 if unit else 1
+    # No more than there is room for, where they overlap.
     return min(sum([part.elements for part in found]), room)

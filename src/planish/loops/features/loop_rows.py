@@ -104,6 +104,7 @@ class TreeRows:
         """Describe a loop's buffers; gives the bytes of all of them too."""
         places: list[list[str]] = [[] for _ in range(BUFFERS)]
         for name in visit.touches:
+            # By one order for the whole tree, so that a column is of the same buffer in every row.
             places[min(self._place[name], BUFFERS - 1)].append(name)
         found: Row = []
         total = 0
@@ -133,6 +134,7 @@ class TreeRows:
         return row, size
 
     def _touched(self, visit: Visit, name: str) -> int:
+        # Footprints are bounds from above, and a buffer has no more.
         return min(visit.touched(name), self._tree.buffer[name].size)
 
 

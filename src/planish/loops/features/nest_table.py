@@ -54,6 +54,8 @@ class TensorUse:
         """Count the elements that are touched where so much of each axis is walked; axes come last."""
         found = np.ones(inside.shape[:-1])
         for extent, window in zip(self.shape, self.windows, strict=True):
+            # A window of several axes touches from its first element to its last, and no more than the tensor
+            # has.
             found *= np.minimum(extent, 1 + (inside - 1) @ window)
         return found
 
@@ -105,6 +107,7 @@ class NestTable:
         axis, step = np.full(shape, len(axes)), np.ones(shape)
         kinds = np.zeros((2, *shape), bool)
         packed, ahead = np.full((shape[0], len(tensors)), -1), np.zeros((shape[0], len(tensors)), bool)
+        # Reversed, so that of a tensor that is read twice the first slot stays.
         place = {access.tensor: slot for slot, access in reversed(list(enumerate(accesses)))}
         for row, schedule in enumerate(schedules):
             loops = schedule.loops[graph.main][::-1]
@@ -139,6 +142,7 @@ def _inside(size: Floats, axis: NDArray[np.intp], step: Floats) -> Floats:
     left = np.tile(size, (len(axis), 1))
     found = np.empty((*axis.shape, len(size)))
     rows = np.arange(len(axis))
+    # From outside inward: what a loop leaves of an axis is what those inside it walk.
     for loop in range(LOOPS - 1, -1, -1):
         found[:, loop] = left
         left[rows, axis[:, loop]] = np.minimum(left[rows, axis[:, loop]], step[:, loop])

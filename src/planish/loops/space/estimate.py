@@ -123,6 +123,7 @@ def _step(facts: Facts, vector: str, rows: dict[str, int], vectors: int) -> floa
     for operand in facts.operands:
         each = prod(n for axis, n in rows.items() if axis in operand.strides)
         if vector not in operand.strides:
+            # Where the vector axis does not move it, one element serves all lanes.
             loads += each * BROADCAST
             late += each * (CONFLICT * conflicts(facts, operand, rows) + AGAIN * is_large(facts, operand))
         else:
@@ -150,6 +151,7 @@ def is_copied(facts: Facts, operand: Moves, vector: str) -> bool:
         return False
     reuse = prod(facts.size.values()) / operand.elements
     lane = _strided_loads(facts, operand, vector) / facts.lanes
+    # Constants are copied before the first call, which costs nothing later.
     return operand.tensor in facts.program.constants or reuse * lane > 2 * COPY
 
 

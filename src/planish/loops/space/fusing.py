@@ -29,6 +29,7 @@ def fusing(facts: Facts) -> tuple[Knob, Facts] | None:
     @cache
     def offered() -> Options:
         two, one = (min(Tiling(f).fewest().values(), default=1.0) for f in (facts, after))
+        # By the best vector axis of each form: a fused axis is longer, so fewer lanes are unused.
         return {"none": KnobOption((), 1.0), FUSED: KnobOption(steps, (GAIN * two / one) ** PREFERENCE)}
 
     def options(context: KnobContext) -> Options:

@@ -76,6 +76,7 @@ class KnobContext:
         found: dict[LoopId, int] = {}
         for axis, step in loops:
             found[axis, step] = -(-left[axis] // step)
+            # Inside a loop an axis is as long as its step.
             left[axis] = step
         return found
 

@@ -84,6 +84,7 @@ class _Nest:
         """Make a knob that is turned only where the nest has loops of its own."""
 
         def offered(context: KnobContext) -> Options:
+            # A nest that follows has the main one's loops: there is nothing of its own to turn.
             return options(context) if context.facts.other == self.facts.other else _NONE
 
         def entered(context: KnobContext, name: str) -> KnobContext:
@@ -129,6 +130,7 @@ class _Nest:
         name = self.facts.nest_name
         inner = context.schedule.loops[self.facts.number][depth:]
         merged = tuple(Merge(a, step, name) for a, step in inner if step > 1)
+        # Merged, each axis has one loop left, that of step 1.
         rest = [loop for loop in inner if loop[1] == 1]
         rest.sort(key=lambda loop: loop[0] == axis)
         return (*merged, Reorder(tuple(map(loop_text, rest)), name)) if len(rest) > 1 else merged

@@ -73,6 +73,7 @@ def observe(schedule: Schedule, cursor: int, rows: int) -> NDArray[np.int64]:
             seen[row, :4] = (number == main and place == cursor, size, tail, number == main)
             for column, moved in enumerate(moves_of(schedule, nest, axis)):
                 if moved:
+                    # The bit length of n - 1 is the logarithm rounded up: bin N ends at 2 ** N.
                     seen[row, 4 + min((moved * step - 1).bit_length(), BINS - 1)] += 1
                 if column < DATA:
                     seen[row, EDGES + column] = moved * step

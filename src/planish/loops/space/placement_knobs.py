@@ -103,6 +103,7 @@ def pack(context: KnobContext, tensor: str) -> Options:
     facts, vector = context.facts, context.tile.vector
     moves = next(moves for moves in (*facts.operands, facts.output) if moves.tensor == tensor)
     is_output = moves.tensor == facts.output.tensor
+    # A result is wanted in sequence, too: else each is stored lane by lane.
     wanted = moves.strides.get(vector, 1) != 1 if is_output else is_copied(facts, moves, vector)
     scattered = not is_output and is_scattered(facts, moves, vector)
     beyond = not is_output and not wanted and is_beyond(facts, moves)
@@ -156,6 +157,7 @@ def parallel(context: KnobContext) -> Options:
     """Offer to share the outermost loop among the cores, first of all where there is work enough."""
     enough = cycles(context.facts, context.tile) > PARALLEL_CYCLES
     options = {"none": KnobOption((), 0.1 if enough else 1.0)}
+    # Threads that reduce into one element would race.
     if context.order[0][0] not in context.facts.nest.reduced:
         step = Parallel(loop_text(context.order[0]), context.facts.nest_name)
         options["outermost"] = KnobOption((step,), 1.0 if enough else 0.1)

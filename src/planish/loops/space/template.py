@@ -120,6 +120,7 @@ class TemplateSpace:
         def choose(knob: Knob, options: Options) -> str:
             if knob.name != changed:
                 return _keep(options, old.get(knob.name, ""))
+            # Without the old one: a mutation that changes nothing would be drawn for nothing.
             return _draw({n: o for n, o in options.items() if n != old[knob.name]}, rng)
 
         return self._candidate(choose)
@@ -194,6 +195,7 @@ class TemplateSpace:
         """Make the candidate of these alternatives, one for each knob; it may be met again and again."""
         options = (self._place(names[:i]).options[name] for i, name in enumerate(names))
         made = Candidate(tuple(step for option in options for step in option.steps))
+        # It is only a short cut: what is forgotten is read back from its steps.
         if len(self._last) == KNOWN_MAX:
             self._last.clear()
         self._last[made] = names
@@ -201,6 +203,7 @@ class TemplateSpace:
 
     def _find_place(self, names: _Names) -> _Place:
         if names:
+            # From the place before it, which is mostly known: each knob costs its own steps alone.
             before = self._place(names[:-1])
             assert before.knob is not None
             context = self._after(before.context, before.knob, names[-1], before.options[names[-1]])

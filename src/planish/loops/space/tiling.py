@@ -95,6 +95,7 @@ def _tile_steps(facts: Facts, tile: RegisterTile) -> tuple[LoopStep, ...]:
     axes = (*tile.rows, (tile.vector, tile.width))
     part = {axis: n for axis, n in axes if n < facts.size[axis]}
     inside = [(axis, 1) for axis, _ in axes]
+    # An axis that is split has its outer part here, one that is not is outside as a whole.
     outer = [(axis, part.get(axis, 1)) for axis in facts.parallel_axes]
     reduced = [(axis, 1) for axis in facts.reduced_axes if axis != tile.vector]
     if tile.vector in facts.reduced and tile.vector in part:
