@@ -86,6 +86,7 @@ def arithmetic_of(tree: LoopTree) -> str:
         raise TargetError(f"no code for this processor: the tree has '{foreign[0]}'", "Use its back end.")
     found = {ARITHMETIC.get(b.dtype, b.dtype) for b in tree.buffers}
     if len(found) != 1:
+        # Indices are looked up with, not computed with: they may be of a type of their own.
         found = {ARITHMETIC.get(b.dtype, b.dtype) for b in tree.buffers if b.name not in tree.indices}
     if len(found) != 1:
         raise TargetError(f"a kernel of mixed element types: {', '.join(sorted(found))}")

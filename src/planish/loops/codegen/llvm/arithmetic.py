@@ -72,6 +72,7 @@ class Arithmetic:
     def index(self, value: Val, extent: float) -> str:
         """Cut a number to a whole one from 0 to the extent - 1; what is not a number becomes 0."""
         w, zero, last = self.writer, self._number(0.0, 1), self._number(extent - 1, 1)
+        # Ordered tests fail for what is not a number, which would be poison to `fptosi`.
         low = self._select("ogt", value.name, zero, value.name, zero, 1)
         number = self._select("olt", low, last, low, last, 1)
         return w.define(f"fptosi {w.type(1)} {number} to i64")
@@ -132,6 +133,7 @@ class Arithmetic:
             case "neg":
                 return w.define(f"sub {t} {self._number(0, lanes)}, {args[0]}")
             case "abs":
+                # "false": the least number gives itself, as modulo 2^32, instead of poison.
                 return w.call(t, f"llvm.abs.{w.suffix(lanes)}", [(t, args[0]), ("i1", "false")])
             case _ if name in WHOLE_TESTS:
                 a, b, yes, no = args

@@ -105,6 +105,7 @@ def _written(
             code = _FunctionCode(tree, machine, arranged)
             parts.append(code.text(known[-1], function))
             declared |= code.writer.declared
+    # Sorted: a set of strings has another order in each process, and the text should not.
     return "\n".join([*parts, *sorted(declared), ""]), names
 
 
@@ -162,6 +163,7 @@ class _FunctionCode:
         within_full = w.define(f"icmp slt i64 %end, {full}")
         last = w.define(f"select i1 {within_full}, i64 %end, i64 {full}")
         some = w.define(f"icmp slt i64 %begin, {last}")
+        # The loop tests at its end, so that a range with no full iteration must go around it.
         w.lines.append(f"  br i1 {some}, label %some, label %rest")
         w.block("some")
         self.nodes.counted_range(loop, "%begin", last, part)

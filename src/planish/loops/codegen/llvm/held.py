@@ -65,11 +65,13 @@ class Held:
         sums: dict[Cell, list[Val]] = {}
         for cell, value in self._values.items():
             if cell.reduce:
+                # The parts of one sum differ in their number alone.
                 sums.setdefault(cell._replace(part=0), []).append(value)
             elif cell in self._changed and cell.buffer not in dead:
                 self._memory.put(self._home[cell.buffer], cell, value)
         for cell, values in sums.items():
             one, home = Cell(cell.buffer, cell.offset), self._home[cell.buffer]
             new = total(arithmetic, cell.reduce, values)
+            # What memory holds is added once, here, because each lane of each part began with the identity.
             old = Val(self._memory.fetch(home, one, 1), 1)
             self._memory.put(home, one, arithmetic.combine(cell.reduce, old, new))

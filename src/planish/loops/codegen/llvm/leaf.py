@@ -70,9 +70,11 @@ class Leaves:
         assert self.held is not None
         assert leaf.reduce is not None
         piece = place.piece
+        # By turns, so that a piece does not wait for the sum of the one before.
         accumulator = summed(leaf, self.at, piece, place.number % self.held.region.parts)
         old = self.held.value(accumulator)
         new = self._reduced(leaf.reduce, old, leaf.value, place)
+        # Other lanes read zeros, which need not be neutral: exp(0) is 1, and 0 may be the greatest.
         if piece.active < piece.lanes:
             bits = ", ".join(f"i1 {int(i < piece.active)}" for i in range(piece.lanes))
             t = self.writer.type(piece.lanes)

@@ -44,6 +44,7 @@ def host_machine(cpu: str = "", vector_bits: int | None = None) -> Machine:
         vector_bits: width of the vectors to use; by default the widest that this processor has, and 128
             for another.
     """
+    # Another processor's name implies its features; this one's are asked for, as its system may hide some.
     features: dict[str, bool] = {} if cpu else dict(llvm.get_host_cpu_features())
     flat = ",".join(("+" if on else "-") + name for name, on in sorted(features.items()))
     triple = llvm.get_process_triple()

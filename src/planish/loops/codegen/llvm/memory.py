@@ -145,6 +145,7 @@ class Memory:
         if cell.stride == 0:
             return w.define(f"load {element.type}, ptr {address}, align {size}", at)
         if cell.stride == 1 and cell.active == cell.lanes:
+            # Without an alignment LLVM takes a whole vector's, and tiles may begin at any element.
             return w.define(f"load {vector}, ptr {address}, align {size}", at)
         mask = (f"<{cell.lanes} x i1>", _mask(cell.lanes, cell.active))
         rest = (vector, "zeroinitializer")

@@ -92,6 +92,7 @@ class Nodes:
         held = self.leaves.held if cells else None
         live = Live(loop.id, w.fresh(), frozenset(leaf.target.buffer for leaf in leaves(loop.body)))
         if held:
+            # Before the loop: what its phis begin with must be there on the way in.
             held.load(cells)
         w.lines.append(live.before)
         before, label = w.label, self._label()
@@ -100,6 +101,7 @@ class Nodes:
         # Their values are known once the body is written.
         phis: Lines = []
         w.lines += [phis, live.head]
+        # What the loop only reads keeps its name: no phi is needed.
         carried = [(c, *held.rename(c)) for c in cells if c.buffer in live.writes] if held else []
         self.memory.forget(live.writes)  # from the second iteration on these are old
         self.memory.lives.append(live)

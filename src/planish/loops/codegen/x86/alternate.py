@@ -23,6 +23,7 @@ _SIZES = {64: "ZMM", 32: "YMM", 16: "XMM"}
 def vector_of(lanes: int, itemsize: int) -> int:
     """Give the bytes of the smallest vector with so many lanes; 0 if that is less than half full."""
     size = next(size for size in sorted(_SIZES) if lanes * itemsize <= size)
+    # The lanes span 2 * lanes - 1 elements: a vector that is less than half full would reach beyond them.
     return size if 2 * lanes * itemsize > size else 0
 
 
@@ -50,6 +51,7 @@ def load_alternate(transfers: Transfers, register: int, element: Element) -> Non
         asm.emit_constant(load, to(places), data=data)
     second = transfers.address(Element(pointer, element.disp + behind * itemsize, 1, lanes))
     mask = 0 if lanes == within else transfers.mask(lanes)
+    # VPERMT2 overwrites the first load; VPERMI2 would overwrite the places, which the next one wants again.
     asm.emit(permute, to(register), to(places), second, mask=mask, zero=bool(mask))
     registers.keep(places, data)
 

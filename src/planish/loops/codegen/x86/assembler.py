@@ -87,6 +87,7 @@ class Assembler:
         """
         self.emit(code, *registers, Mem(Register.RIP, 0, broadcast=broadcast), mask=mask)
         if data not in self._pool:
+            # At a multiple of its own size, a constant never lies across two cache lines.
             self._pool_size = -(-self._pool_size // len(data)) * len(data)
             self._pool[data] = self._pool_size
             self._pool_size += len(data)

@@ -120,6 +120,7 @@ class Block:
             registers.now = number
             loads = coming[number]
             if ahead < end:
+                # An item for which registers ran out loads for itself: it is not looked at again.
                 ahead = max(self._load_early(ahead, min(end, number + LOOK_AHEAD)), number + 1)
             if isinstance(item, Item):
                 self._write(item)
@@ -172,6 +173,7 @@ class Block:
             self._accumulate(item, item.target.register)
             return
         register = self._evaluate(item.value)
+        # A store may take registers itself, for indices and masks.
         self._registers.pinned.add(register)
         self.transfers.store(register, item.target)
         self._registers.pinned.discard(register)
@@ -247,6 +249,7 @@ class Block:
             left, right, held, other = right, left, other, held
         if held < 0:
             held = self._hold(left)
+            # Holding one factor may have evicted the other, or it is the other, in a square.
             other = right.register
         if other >= 0:
             operand = first + other

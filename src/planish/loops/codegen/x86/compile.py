@@ -67,6 +67,7 @@ def _generated(tree: LoopTree, isa: Isa, spares: Sequence[int] = (0, 4, 8)) -> t
     annotated = annotate(tree, isa.vectors, spares[0])
     places = _places(tree, layout(annotated))
     try:
+        # All copies of padded inputs are the first function of the body, if there are any.
         body = [_code(f, tree, isa, places, again=i < bool(tree.views)) for i, f in enumerate(annotated.body)]
         return annotated, (body, [FunctionCode(f, tree, isa, places).code() for f in annotated.ahead])
     except NoRegisterError:
@@ -76,6 +77,7 @@ def _generated(tree: LoopTree, isa: Isa, spares: Sequence[int] = (0, 4, 8)) -> t
 
 
 _Places = dict[str, tuple[int, int]]
+# The function stays beside its code, so that no other object is given its id.
 _views: dict[Hashable, tuple[Function, bytes]] = {}
 _VIEWS_MAX = 1000
 

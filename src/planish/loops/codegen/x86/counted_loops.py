@@ -59,5 +59,6 @@ class Counting:
             self.pointers.advance(self.asm, pointer, stride + drift - pointer.drift)
         self.asm.emit(Code.DEC_RM64, place)
         self.asm.jump(JNE, head)
+        # Nothing moves them back: from here on static offsets count from where they stand.
         for pointer, stride, drift in live:
             pointer.drift = drift + count * stride

@@ -10,6 +10,7 @@ from planish.core import TargetError
 from planish.loops.codegen.x86.isa import IsaName
 
 _NEEDED: dict[IsaName, frozenset[str]] = {
+    # VL for shorter registers where lanes are summed, DQ for the logic of floating-point numbers (VANDPS).
     "avx512": frozenset({"avx512f", "avx512vl", "avx512dq", "fma"}),
     "avx2": frozenset({"avx2", "fma"}),
 }

@@ -47,4 +47,5 @@ def extreme(
     else:
         asm.emit(forms.compare, v(spare), v(new), v(new), _UNORDERED)
         asm.emit(code, v(target), v(new), v(old))
+        # The mask's lanes are all ones, which is not a number either: no copy of `new` is needed.
         asm.emit(forms.bit_or, v(target), v(target), v(spare))

@@ -42,6 +42,7 @@ class FunctionCode:
         self.asm = Assembler()
         self.pointers = Pointers(function.nodes, tree.buffer, places)
         self.masks: dict[int, int] = {}
+        # Slots 0 and 1 keep the range's ends, and 2 counts the iterations of a parallel loop.
         self._counting = Counting(self.asm, self.pointers, reserved=3)
 
     def code(self) -> bytes:
@@ -65,6 +66,7 @@ class FunctionCode:
     def _prologue(self, head: Assembler, frame: int) -> None:
         for register in SAVED:
             head.emit(Code.PUSH_R64, register)
+        # The code calls nothing, so the stack need not be aligned to 16 bytes.
         head.emit(Code.SUB_RM64_IMM32, RSP, Imm(frame))
         head.emit(Code.MOV_RM64_R64, self._counting.slot(0), BEGIN)
         head.emit(Code.MOV_RM64_R64, self._counting.slot(1), END)
@@ -134,11 +136,13 @@ class FunctionCode:
         head = asm.here()
         self._item(loop.body, full.body)
         for pointer in pointers.all:
+            # What loops in the body have moved it by already is taken off in the same addition.
             pointers.advance(asm, pointer, pointer.stride(loop.id) - pointer.drift)
             pointer.drift = 0
         asm.emit(Code.DEC_RM64, self._counting.slot(2))
         asm.jump(JNE, head)
         asm.land(skip)
+        # Pointers stand at the tail here, also where the loop was skipped: `begin` moved them so far.
         for part in tail:
             asm.emit(Code.CMP_RM64_IMM32, self._counting.slot(1), Imm(part.first + 1))
             skip = asm.jump_forward(JL)

@@ -36,6 +36,7 @@ def expand(block: Block, function: str, argument: int) -> int:
     registers = {0: argument}
     for i, operation in enumerate(operations):
         result = _primitive(block, operation, registers)
+        # A set, and without 0: what an operation reads twice is given back once, and the argument never.
         for number in {n for n in operation.args if isinstance(n, int) and n and last[n] == i}:
             block.give(registers.pop(number))
         registers[i + 1] = result
@@ -62,11 +63,13 @@ def _instruct(block: Block, primitive: str, result: int, args: list[int]) -> Non
     if primitive.upper() in forms.arithmetic:
         emit(forms.arithmetic[primitive.upper()], dst, v[0], v[1])
     elif primitive == "fma":
+        # The 231 form adds its product to the destination.
         emit(forms.copy, dst, v[2])
         emit(forms.fma, dst, v[0], v[1])
     elif primitive == "round":
         emit(forms.round, dst, v[0], _NEAREST)
     elif primitive == "neg":
+        # The sign is turned, for 0 - x would give +0 for x = +0.
         block.load_number(result, -0.0)
         emit(forms.bit_xor, dst, dst, v[0])
     elif primitive == "abs":
@@ -140,6 +143,7 @@ def _normal(block: Block, result: int, value: int) -> int:
     fraction, bias = _bits(block)
     small, scaled = block.take(), block.take()
     dst, s, c = vector(result), vector(small), vector(scaled)
+    # A subnormal number has no exponent in its field, and no leading one that is implied.
     _load_bits(block, result, (1 << (8 * block.isa.itemsize - 1)) - 1)
     emit(forms.bit_and, dst, dst, vector(value))
     block.load_number(scaled, 2.0 ** (1 - bias))
@@ -165,6 +169,7 @@ def _exponent(block: Block, result: int, value: int) -> None:
     block.load_number(other, float(fraction + 1))
     emit(forms.bit_and, s, s, o)
     emit(forms.arithmetic["SUB"], dst, dst, s)
+    # What AVX-512's instruction gives: -inf for 0.
     block.load_number(other, 0.0)
     emit(forms.compare, s, o, vector(value), _EQUAL)
     block.load_number(other, float("-inf"))
@@ -180,6 +185,7 @@ def _pass_infinite(block: Block, result: int, value: int, mask: int, other: int)
     _load_bits(block, other, (1 << (8 * block.isa.itemsize - 1)) - 1)
     emit(forms.bit_and, vector(other), vector(other), vector(value))
     block.load_number(mask, float("inf"))
+    # Not less, instead of equal: it holds for what is not a number, too.
     emit(forms.compare, vector(mask), vector(other), vector(mask), Imm(_NOT_LESS))
     emit(forms.blend, vector(result), vector(result), vector(other), vector(mask))
 

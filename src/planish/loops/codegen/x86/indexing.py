@@ -53,6 +53,7 @@ def of_whole(transfers: Transfers, result: int, value: Gathered) -> None:
     assert isinstance(place, Element)
     load = Code.MOV_R64_RM64 if value.whole == 8 else Code.MOVSXD_R64_RM32
     emit(load, SCRATCH, transfers.address(place))
+    # Both from the pool: a conditional move takes no immediate, and a comparison none of 64 bits.
     for move, end in ((Code.CMOVL_R64_RM64, 0), (Code.CMOVG_R64_RM64, value.extent - 1)):
         constant(Code.CMP_R64_RM64, SCRATCH, data=struct.pack("<q", end))
         constant(move, SCRATCH, data=struct.pack("<q", end))
@@ -62,6 +63,7 @@ def of_whole(transfers: Transfers, result: int, value: Gathered) -> None:
 def _behind(transfers: Transfers, result: int, value: Gathered) -> None:
     """Load what lies so many strides behind an element as the scratch register says."""
     element, emit = value.element, transfers.asm.emit
+    # The multiplication takes an immediate of 32 bits with a sign.
     if value.stride >= 1 << 31:
         raise TargetError(f"rows of {value.stride:,} bytes are too long to be looked up")
     emit(Code.IMUL_R64_RM64_IMM32, SCRATCH, SCRATCH, Imm(value.stride))

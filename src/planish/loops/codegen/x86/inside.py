@@ -95,6 +95,7 @@ class RegionCode:
             reduce = held.reduce.get(buffer)
             if reduce is None:
                 continue
+            # Kept lane by lane, a sum that began with what memory holds would count it in each lane.
             if buffer in held.fresh or buffer in held.lanewise:
                 block.fill(
                     [register for registers in groups.values() for register in registers], IDENTITY[reduce]

@@ -200,6 +200,7 @@ class Items:
     def _gathered(
         self, base: Ref, index: Value, size: tuple[int, int], inner: Loop | None, numbers: Iterator[int]
     ) -> Callable[[Lanes, Moves], Sequence[Vector]]:
+        # The base before its index, as `Leaf.refs` lists them: the moves come in that order.
         elements = self._elements(base, inner, self._isa.lanes, next(numbers))
         indices = self._vectors(index, None, numbers)
         stride, extent = size[0] * DTYPES[self._pointers.of(base).dtype], size[1]

@@ -58,6 +58,7 @@ class ExecutableMemory:
 def _writable(size: int) -> int:
     access = mmap.PROT_READ | mmap.PROT_WRITE
     try:
+        # Taken without asking first: another thread could take the last one in between.
         address = _spare[size].pop()
     except LookupError:
         address = _libc.mmap(None, size, access, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)

@@ -182,6 +182,7 @@ def _cut(transfers: Transfers, part: int, register: int) -> None:
     if isa.wide:
         emit(Code.EVEX_VPMOVDB_XMMM128_K1Z_ZMM, isa.xmm(part), vector)
         return
+    # The packs saturate: what is cut off must be clear before.
     transfers.asm.emit_constant(transfers.forms.broadcast, result, data=struct.pack("<I", 0xFF))
     emit(Code.VEX_VPAND_YMM_YMM_YMMM256, result, result, vector)
     # Each half is packed by itself: the first and the third quarter of the register belong together.
@@ -203,9 +204,13 @@ def _round_wide(transfers: Transfers, half: int, register: int) -> None:
         )
 
     emit(Code.EVEX_VPSRLD_ZMM_K1Z_ZMMM512B32_IMM8, result, vector, Imm(16))
+    # Half less one, plus the lowest bit that stays: at a tie it carries where that bit is odd, and only
+    # there.
     number(Code.EVEX_VPANDD_ZMM_K1Z_ZMM_ZMMM512B32, result, _LEAST)
     number(Code.EVEX_VPADDD_ZMM_K1Z_ZMM_ZMMM512B32, result, _ALMOST_HALF)
     emit(Code.EVEX_VPADDD_ZMM_K1Z_ZMM_ZMMM512B32, result, result, vector)
+    # The carry could make an infinity of what is not a number, or turn its sign: there the vector's own bits
+    # stay.
     emit(transfers.forms.compare, _K7, vector, vector, _UNORDERED)
     number(Code.EVEX_VPORD_ZMM_K1Z_ZMM_ZMMM512B32, vector, _QUIET, mask=_K7)
     emit(Code.EVEX_VPSRLD_ZMM_K1Z_ZMMM512B32_IMM8, result, result, Imm(16))

@@ -100,6 +100,7 @@ class Pointers:
         known = self._live.get(id(nodes))
         if known is None:
             found = list(dict.fromkeys([p for node in nodes for p in self._below(node)]))
+            # The nodes are kept with it, so that no other tuple is given their id.
             known = self._live[id(nodes)] = nodes, found
         return known[1]
 

@@ -43,6 +43,7 @@ class Registers:
         """
         if self.free:
             return self.free.pop()
+        # Constants go first: they may be wanted again, the held values will be.
         if self.constants:
             return self.constants.popitem()[1]
         candidates = [load for register, load in self._held.items() if register not in self.pinned]

@@ -99,6 +99,7 @@ class Unroller:
             node = prepared.body[0]
         make, pointers = node
         last, firsts = chain[-1]
+        # Only the innermost loop can be vectorised, and `extent` is still that of its axis.
         lanes = [min(last.step, extent - first) if last.vector else 1 for first in firsts]
         moves = [_moves(chain, pointer) for pointer in pointers]
         return [Iterations(make, lanes * (len(moves[0]) // len(lanes)), moves, pointers)]

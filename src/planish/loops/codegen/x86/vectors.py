@@ -109,5 +109,6 @@ def loads_of(value: Vector) -> list[Loaded]:
     if isinstance(value, Operation):
         return [load for arg in value.args for load in loads_of(arg)]
     if isinstance(value, Gathered):
+        # A whole number goes through a general register, and no vector is loaded for it.
         return [] if value.whole else loads_of(value.place)
     return [] if isinstance(value, Accumulator) else [value]
