@@ -87,10 +87,12 @@ class Checkpoint:
         for name, tensor in weights.items():
             tensor.data.copy_(tensors.pop(name))
             state = {key: tensors.pop(f"{key} {name}") for key in _STATE}
+            # The count of steps stays on the processor, where AdamW keeps it whatever the weights' device.
             state |= {key: state[key].to(tensor.device) for key in _STATE[1:]}
             optimiser.state[tensor] = state
         others: dict[str, Tensors] = {}
         for name, tensor in tensors.items():
+            # The first space ends the kind: names of weights have spaces of their own.
             kind, _, whose = name.partition(" ")
             others.setdefault(kind, {})[whose] = tensor
         return others, json.loads(told["about"])
@@ -124,6 +126,7 @@ def share_of_rate(done: float) -> float:
         done: the share of the training that is.
     """
     rest = max(0.0, done - WARM_UP) / (1 - WARM_UP)
+    # A hundredth more, so that the first step learns something.
     return min(1.0, done / WARM_UP + 0.01) * (0.5 + 0.5 * math.cos(math.pi * rest))
 
 

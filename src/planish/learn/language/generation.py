@@ -38,6 +38,7 @@ def read_question(
     if len(tokens) > most:
         what = f"of the program's {len(tokens):,} tokens, the model reads the first {most:,}"
         warnings.warn(what, CutTextWarning, stacklevel=2)
+        # The last token stays: it is what asks for the answer.
         tokens = [*tokens[: most - 1], tokens[-1]]
     return tokens, remembered(shape, parameters, tokens)
 

@@ -60,6 +60,7 @@ def count_instructions(ir: str) -> int:
 def _bodies(parts: Sequence[str]) -> Iterable[list[list[str]]]:
     """Give the lines of each definition, its first and last left out; what is in brackets is one line."""
     lines, line, depth = list[list[str]](), list[str](), 0
+    # The last line has no end of its own.
     for part in [*parts, "\n"]:
         depth += (part in _OPENERS) - (part in _CLOSERS)
         inside = bool(lines) or line[:1] == ["define"]

@@ -99,13 +99,16 @@ def packed(shape: Reads, observed: NDArray[np.integer]) -> PackedRows:
     """Leave out padding, as far as all programs have it, and count."""
     there = observed[:, :, 0] > 0
     longest = max(1, int(there.sum(axis=1).max()))
+    # Stable, for rows stay in the program's order; padding is in their midst where training leaves some out.
     order = np.argsort(~there, axis=1, kind="stable")[:, :longest]
     rows = np.take_along_axis(observed, order[..., None], axis=1).astype(np.int64)
+    # All columns share one table, in which each has a range of its own.
     words = rows + np.cumsum((0, *shape.sizes[:-1]))
     parts = (rows[..., :1] == np.arange(1, PARTS + 1)).astype(np.float32)
     counts = np.zeros((len(rows), PARTS, sum(shape.sizes)), np.float32)
     programs, places = np.nonzero(rows[..., 0])
     part = rows[programs, places, 0] - 1
+    # `counts[...] += 1` would count equal places once.
     np.add.at(counts, (programs[:, None], part[:, None], words[programs, places]), 1)
     shares = (np.log1p(counts) / 4).reshape(len(rows), -1)
     return PackedRows(words, order, parts, shares.astype(np.float32))
@@ -145,6 +148,7 @@ def read(
         hidden = hidden + mixed(xp, shape.heads, mine, normed(xp, hidden), there, fused=xp is not np)
         hidden = hidden + fed(xp, parameters, str(layer), hidden)
     rows = normed(xp, hidden)
+    # A part without rows has the mean 0.
     means = xp.swapaxes(parts, 1, 2) @ rows / (parts.sum(axis=1)[..., None] + 1e-6)
     whole = means.reshape((len(means), -1)) @ parameters["head"] + counts @ parameters["counts"]
     return rows, positive(whole + parameters["head bias"])

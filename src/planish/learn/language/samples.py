@@ -32,6 +32,7 @@ def in_batches(samples: Sequence[Sample], most: int) -> list[list[Sample]]:
     """
     found = list[list[Sample]]()
     for one in sorted(samples, key=lambda each: len(each.tokens)):
+        # In order of length, the latest is the longest, and all of a batch are padded to it.
         if not found or (len(found[-1]) + 1) * len(one.tokens) > most:
             found.append([])
         found[-1].append(one)

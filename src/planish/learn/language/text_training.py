@@ -116,6 +116,7 @@ def train_text(
 def share_of_peak(done: float) -> float:
     """Give the share of the peak learning rate: it rises, and falls as a cosine to a tenth (4.3.3)."""
     if done < WARM_UP:
+        # Not from 0 on, or the first step would learn nothing.
         return (done + 1e-3) / (WARM_UP + 1e-3)
     return LEAST_RATE + (1 - LEAST_RATE) * (0.5 + 0.5 * math.cos(math.pi * (done - WARM_UP) / (1 - WARM_UP)))
 
@@ -158,6 +159,8 @@ class _Training:
         """Go on to the end."""
         course, first, tokens, started = self._course, self.step, 0, time.monotonic()
         coming = self._coming()
+        # What was learnt before a stop is drawn again and passed over: the order is that of a training
+        # without one.
         for _ in range(self.step * course.accumulated):
             next(coming)
         while self.step < course.steps:
@@ -189,6 +192,7 @@ class _Training:
         learnt = sum(len(one.tokens) - one.begin for batch in batches for one in batch)
         whole = 0.0
         for batch in batches:
+            # By the tokens of all batches, so that the gradient is that of one large batch.
             loss = self._surprise(batch) / learnt
             loss.backward()
             whole += loss.item()
@@ -207,7 +211,9 @@ class _Training:
         given, wanted = torch.from_numpy(tokens).to(device), torch.from_numpy(learnt[:, 1:]).to(device)
         with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
             rows = hidden_rows(torch, self._shape, self._weights, given[:, :-1])
+            # Where something is learnt alone: scores of the whole vocabulary take the most memory by far.
             scores = rows[wanted] @ self._weights["tokens"].T
+        # Sums over a vocabulary take more digits than bfloat16 has.
         return cross_entropy(scores.float(), given[:, 1:][wanted], reduction="sum")
 
     def _look(self, judge: Callable[[Arrays], Mapping[str, float]]) -> tuple[float, Mapping[str, float]]:
@@ -224,4 +230,6 @@ class _Training:
 
     def _about(self) -> list[float]:
         course = self._course
+        # Not the device, for a training may go on on another; `every` too, since the best of these looks is
+        # kept.
         return [course.steps, course.seed, course.batch, course.accumulated, course.rate, course.every]

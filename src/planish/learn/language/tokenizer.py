@@ -59,6 +59,7 @@ class Tokenizer:
         """
         library = _library()
         seen = Counter(part for text in texts for part in lexemes(text) if not _NUMBER.fullmatch(part))
+        # Sorted, so that the same texts in another order give the same tokens.
         rest = [part for part, count in sorted(seen.items()) for _ in range(count)]
         model = library.Tokenizer(library.models.BPE(unk_token=_UNKNOWN, continuing_subword_prefix=_MORE))
         trainer = library.trainers.BpeTrainer(
@@ -139,6 +140,7 @@ class Tokenizer:
 
     @cached_property
     def _pieces(self) -> Any:
+        # For each tokenizer one: a cache of the method would keep all of them alive.
         return lru_cache(maxsize=1 << 16)(self._split)
 
     def _split(self, part: str) -> list[int]:

@@ -176,10 +176,12 @@ class _Training:
         """Add up: squared errors of gains, how improbable the best lists are, and which lists save."""
         shares, best = self._lessons.shares[rows], self._best[rows]
         gains, saves = self._on(self._gains[rows]), self._on((shares > 0).astype(np.float32))
+        # Not -inf: where no list saves, the logarithm of a sum of nothing times 0 would not be a number.
         worst = self._on(np.where((shares == best) & (best > 0), 0, -30).astype(np.float32))
         improvable = self._on((best[:, 0] > 0).astype(np.float32))
         squared = ((said[:, 0] - gains) ** 2).sum(dim=1).mean()
         chosen = torch.logsumexp(torch.log_softmax(said[:, 1], dim=1) + worst, dim=1)
+        # One more, since a batch may have none that any list improves.
         choice = -(chosen * improvable).sum() / (improvable.sum() + 1)
         return squared + 0.1 * choice + binary_cross_entropy_with_logits(said[:, 2], saves)
 

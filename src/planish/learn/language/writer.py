@@ -120,6 +120,7 @@ def said(xp: ModuleType, shape: WriterShape, parameters: Parameters, programs: R
     length = tokens.shape[1] + 1
     begin = programs.begin[:, None]
     hidden = xp.concatenate([begin, parameters["tokens"][tokens]], 1) + parameters["steps"][:length]
+    # Only for its shape: both libraries make ones like it, of its type and on its device.
     square = hidden[:1] @ xp.swapaxes(hidden[:1], 1, 2)
     before = xp.tril(xp.ones_like(square))
     for layer in range(shape.depth):
@@ -157,6 +158,7 @@ def advance(
     hidden = (hidden + parameters["steps"][lengths])[None]  # lists as rows: each matrix is read once for all
     fresh = np.empty((len(lengths), shape.depth, 2, shape.width), np.float32)
     seen = np.arange(past.shape[1] + 1) < lengths[:, None, None]
+    # The new step comes last, behind all padding, and sees itself.
     seen[:, :, -1] = True
     for layer in range(shape.depth):
         name, rows = f"write {layer}", normed(np, hidden)

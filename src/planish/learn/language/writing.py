@@ -197,6 +197,7 @@ class _Training:
 
     def _learn(self, rows: NDArray[np.intp]) -> tuple[float, int]:
         """Take a step; give its loss, and how many tokens were read and written."""
+        # A stream for each step, so that a resumed training draws the same; 1 tells it from those of epochs.
         random = rng(self._course.seed, self.step, 1)
         for group in self._optimiser.param_groups:
             group["lr"] = RATE * share_of_rate(self.step / self._steps)
@@ -222,6 +223,7 @@ class _Training:
         words, places, parts, counts = (torch.from_numpy(a).to(self._course.device) for a in arrays)
         read = read_programs(torch, self._shape, self._weights, (words, places, parts, counts))
         end = len(self._texts.steps)
+        # The end is never read: where it pads a list, any token may stand, as what follows does not count.
         tokens = torch.from_numpy(np.minimum(lists, end - 1)).to(self._course.device)
         scores = said(torch, self._shape, self._weights, read, tokens)
         wanted = torch.from_numpy(np.pad(lists, ((0, 0), (0, 1)), constant_values=end)).to(

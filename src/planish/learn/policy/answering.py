@@ -118,7 +118,9 @@ class AnsweringPolicy:
         after = None if cost is None else int(cost)
         found = Feedback(after is not None, before, answer.before, after, answer.after)
         told = feedback_tokens(self._tokenizer, found, "fast")
+        # Without the mark that ends the answer, for the feedback comes in its place.
         said = [*state.written, self._end, *answered[:-1], *told]
+        # Room for the verdict's token, and for a list as long as lists may be.
         if state.page.asked.length + len(said) + 1 + self._saved.steps >= self._shape.context:
             return None
         memory = remembered(self._shape, self._saved.parameters, said, state.page.asked)
@@ -133,6 +135,7 @@ class AnsweringPolicy:
 
     def _next(self, state: Text) -> Mapping[Step | None, float]:
         page, legal = state.page, len(state.written) < self._saved.steps
+        # A list has one pass at least, so that the end is not offered before.
         tokens = [*(page.steps if legal else ()), *([self._end] if state.written else [])]
         if not tokens:
             return {None: 0.0}

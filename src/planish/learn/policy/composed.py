@@ -79,6 +79,7 @@ class ComposedPolicy:
         return [self._next(state) for state in states if isinstance(state, Composed)]
 
     def _next(self, state: Composed) -> Mapping[Step | None, float]:
+        # What follows a step in some list may lead back to it: without a bound, it could go round for ever.
         if len(state.taken) >= self._longest:
             return {None: 0.0}
         found = defaultdict[Step | None, float](float)

@@ -135,6 +135,7 @@ def _mlp_shapes(shape: Shape) -> dict[str, tuple[int, ...]]:
 
 def _attention(xp: ModuleType, shape: Shape, parameters: Parameters, rows: Array) -> Array:
     """Let loops see each other; then the one under the cursor, and the mean of all, decide."""
+    # Where `scaled` puts a row's presence, and whether the cursor is on it.
     there, cursor = rows[..., -2:-1], rows[..., 0:1]
     hidden = rows @ parameters["rows"] + parameters["rows bias"] + parameters["places"]
     for layer in range(shape.depth):

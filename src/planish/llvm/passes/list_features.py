@@ -58,6 +58,7 @@ def list_features(module: NDArray[np.int64], candidates: Sequence[Candidate]) ->
             column = _columns()[text]
             row[column] += 1
             row[column + 1] = row[column + 1] or place + 1
+            # Overwritten each time it comes: what stays is of the last place.
             row[column + 2] = len(texts) - place
     return found
 

@@ -58,6 +58,7 @@ def pass_space(
         raise unknown("level 'llvm' has no space", name, SPACES)
     coreset = load_coreset(objective) if coreset is None else coreset
     kept = [element for element in elements if element.tier == 1 or name != "safe"]
+    # Before what breaks the module goes, so that a list with such a pass loses it, and stays.
     texts = {element.text for element in kept}
     kept = [element for element in kept if within([element.text], ir)]
     seeds = _seeds(kept, [within(passes, ir) for passes in coreset if texts.issuperset(passes)])

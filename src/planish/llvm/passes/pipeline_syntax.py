@@ -55,6 +55,7 @@ class _Reader:
         while place < len(self._text):
             match = _TOKEN.match(self._text, place)
             if match is None:
+                # The message is of the token at hand: here what cannot be split.
                 self._token, self._place = self._text[place:], place
                 raise self.error("a name, a comma or a bracket")
             yield match[1], match.start(1)
@@ -85,6 +86,7 @@ class _Reader:
         name = self._take()
         if self.ahead() != "(":
             return PipelineItem(name)
+        # Without a limit, a text of brackets alone would exhaust Python's stack.
         if depth == DEEPEST:
             raise self.error(f"at most {DEEPEST} managers within each other")
         self._take()

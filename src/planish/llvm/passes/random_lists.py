@@ -28,6 +28,7 @@ class Weighted(Generic[T]):
 
     def draw(self, count: int, rng: Generator) -> list[T]:
         """Draw with replacement."""
+        # To the right of equal bounds: what weighs 0 has the bound of the one before it, and is never drawn.
         return [self.items[bisect(self._bounds, chance)] for chance in rng.random(count).tolist()]
 
 

@@ -95,6 +95,7 @@ class PassSpace:
         passes = list(passes_of(candidate))
         changes = [_insert] if len(passes) < self.longest else []
         changes += [_replace, _delete] if passes else []
+        # To swap equal passes changes nothing.
         changes += [_swap] if len(set(passes)) > 1 else []
         changes[int(rng.integers(len(changes)))](passes, self._passes.draw(1, rng)[0], rng)
         return candidate_of(passes)

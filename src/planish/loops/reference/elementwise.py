@@ -102,6 +102,8 @@ def _calls(function: str, args: Sequence[Array], out: Array) -> list[Step]:
         one = out.dtype.type(1)
         return [
             partial(np.negative, args[0], out=out),
+            # Of a large negative number it overflows, and 1 / inf is right then: `numpy_baseline` turns the
+            # warning off.
             partial(np.exp, out, out=out),
             partial(np.add, out, one, out=out),
             partial(np.divide, one, out, out=out),

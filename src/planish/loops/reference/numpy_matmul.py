@@ -104,6 +104,7 @@ def _multiply(first: Array, second: Array, out: Array, groups: Sequence[Sequence
         second = second[:, 0] if target.shape[1] == 1 else second
         target = target.reshape([n for n in target.shape if n > 1], copy=False)
     elif not _takes(target):
+        # Into what BLAS cannot write NumPy would multiply without it, or allocate memory at each call.
         product = np.empty(target.shape, target.dtype)
         return [partial(np.matmul, first, second, out=product), partial(np.copyto, target, product)]
     return [partial(np.matmul, first, second, out=target)]

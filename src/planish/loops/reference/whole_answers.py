@@ -43,6 +43,7 @@ def whole_numbers(program: Program, inputs: Arrays, block: int) -> dict[str, Exp
         tensors[POSITIONS] = np.arange(kind.size, dtype=np.int32)
     for s in program.statements:
         kind = program.type[s.target.tensor]
+        # Several statements may write parts of one tensor, and what none writes is zero.
         whole = tensors.setdefault(s.target.tensor, np.zeros(kind.shape, np.int32))
         if is_spread(s.target):
             whole.fill(nearest_whole(filled_with(s.reduce)))
@@ -63,6 +64,7 @@ def _compute(statement: Statement, out: Array, tensors: Arrays, program: Program
     leaves = {a: _leaf(a, statement, tensors, program) for a in accesses(statement.value)}
     factors = _factors(statement, leaves)
     if factors:
+        # By way of int64, whose lowest bits are taken: beyond int32 the cast from float64 is undefined.
         out[...] = contract(factors[0], factors[1], out.ndim).astype(np.int64)
         return
     if statement.reduce:
