@@ -147,6 +147,7 @@ class _Evaluator:
                 made = self._workshop.made(chosen.rewrites)
             except RewriteError as error:
                 return Failed("transform", "a pass fails", str(error))
+        # By the model and not by its list, since other passes may make the same.
         name = (made.name, replace(chosen, rewrites=()))
         if name not in self._known or not self._spec.remember:
             self._known[name] = self._tried(candidate, chosen, made, clock)
@@ -270,6 +271,7 @@ def _reference(spec: GraphEvaluatorSpec, feeds: Sequence[Feed]) -> list[Sequence
     """Run the model as it came, with every optimisation off."""
     path = spec.program.file
     try:
+        # The runtime's own passes are among what is judged, so they cannot tell what is right.
         session = open_session(path, spec.settings.of_onnxruntime, as_it_is=True)
         found = [session.run(feed) for feed in feeds]
     except RefusedError as error:

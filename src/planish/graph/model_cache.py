@@ -41,6 +41,7 @@ class ModelCache:
 
     def keep(self, name: str, content: bytes) -> Path | None:
         """Keep a model as a file; None where there is no room for it."""
+        # Looked up each time, for other processes add to the folder.
         if sum(each.stat().st_size for each in self.folder.glob("*.onnx")) + len(content) > self._room:
             return None
         write_whole(self._file(name), content)

@@ -127,6 +127,7 @@ class RewriteCache:
             # Kept, too: lists that begin with a failing one need not try it again.
             self._broken[rewrites] = error
             raise
+        # To hash large weights takes a while: not for a pass that gave back what it was given.
         name = self._names[rewrites[:-1]] if after is before else identity(after)
         self._names[rewrites] = name
         # The same but for names: the model before is kept, so that what follows is shared.

@@ -72,6 +72,7 @@ def _describe(row: NDArray[np.float32], chosen: Selection) -> None:
         column = _column()[f"times {name}"]
         row[column] += 1
         row[column + 1] = row[column + 1] or place + 1
+        # Overwritten each time it comes: what stays is of the last place.
         row[column + 2] = len(names) - place
     for name in chosen.disabled:
         row[_column()[f"without {name}"]] = 1

@@ -185,6 +185,7 @@ def _check_operators(path: Path, model: ModelProto) -> None:
 
     newest = onnx_opset_version()
     for opset in model.opset_import:
+        # Other domains have versions of their own.
         if opset.domain in _DOMAINS[:2] and opset.version > newest:
             what = f"'{path}' is of opset {opset.version}; the newest that onnx knows here is {newest}"
             raise ProgramError(what, "Export it for an older one, or install a newer onnx.")

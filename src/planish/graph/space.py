@@ -111,6 +111,7 @@ class SelectionSpace:
         out = [name for name in letters.disables if chosen.optimises and name not in chosen.disabled]
         offline = [Offline()] if letters.offline and not chosen.offline and not chosen.elsewhere else []
         settings = [each for each in letters.settings if each.name not in chosen.session]
+        # A setting may make others idle, which leave the candidate then: that is no step further.
         longer = [
             each for each in settings if len(_having(chosen, each).candidate.steps) > len(candidate.steps)
         ]

@@ -15,6 +15,7 @@ def a(kind: type[_T], told: Any) -> _T:
     Raises:
         TypeError: it is not.
     """
+    # To Python a truth value is a whole number, too.
     if isinstance(told, kind) and (kind is bool or not isinstance(told, bool)):
         return told
     raise TypeError(f"{_shown(told)} is no {kind.__name__}")

@@ -67,6 +67,7 @@ def _finalists(rows: Sequence[ResultRow], objectives: Sequence[Objective]) -> It
 def _shared_of(first: _Json, objectives: Sequence[Objective]) -> Comparison:
     """Give what belongs to all, without the finalists."""
     told = first.get("reference")
+    # Samples are kept of the leading objective alone.
     samples = [numbers(first["baseline"]["samples"]), *[()] * len(objectives)]
     base = {
         o.name: Measurement(o, number(first["objectives"][o.name]["baseline"]), samples=known)

@@ -90,6 +90,8 @@ class Sequential:
     def _is_attention(self, node: Node) -> bool:
         if node.op not in _SOFTMAXES:
             return False
+        # A softmax between two products of results: queries with keys before it, and what it weighs behind
+        # it.
         mixed = self._wiring.reached([node], lambda n: n.op in _AROUND_WEIGHTS)
         return bool(self._scores(node)) and any(_mixes(n) for n in mixed)
 
@@ -171,6 +173,7 @@ class Sequential:
         if set(before) != {"Sigmoid", "Tanh"}:
             return False
         sources = self._wiring.reached([before["Sigmoid"]], lambda n: n.op not in PRODUCTS, back=True)
+        # Behind convolutions it is a gated activation, as WaveNet has, and no step of a recurrence.
         return not any(source.op in CONVOLUTIONS for source in sources)
 
 

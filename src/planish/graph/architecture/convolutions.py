@@ -125,6 +125,7 @@ class Convolutional:
     def _is_depthwise(self, node: Node) -> bool:
         group = int(node.attribute("group", 1))
         shape = self._wiring.shape(_filter(node))
+        # A filter's second extent is the channels of a group; where its shape is unknown, groups must do.
         return group > 1 and (shape[1:2] == (1,) if shape else True)
 
     def _kernel(self, node: Node) -> tuple[int, ...]:
@@ -169,6 +170,7 @@ class Convolutional:
 
     def _is_squeeze(self, node: Node) -> bool:
         meeting = self._met(node)
+        # One factor is the feature map itself: no operation is on its way.
         if meeting is None or (meeting.first and meeting.second):
             return False
         branch = [n.op for n in (*meeting.first, *meeting.second)]

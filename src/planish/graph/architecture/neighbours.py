@@ -20,6 +20,7 @@ def neighbourhoods(wiring: Wiring) -> int:
     for node in wiring.nodes:
         if node.op in PRODUCTS and len(node.data) == 2:
             first, second = (_source(wiring, name) for name in node.data)
+            # One factor is given and the other computed: a product of two inputs is no sum over neighbours.
             matrices.update(name for name in {first, second} if name and not (first and second))
     return max(edges, max(matrices.values(), default=0))
 

@@ -110,6 +110,7 @@ def _first(rows: Sequence[PaperPass]) -> tuple[str, ...]:
 
 def _all_but(kept: set[str]) -> frozenset[str]:
     if any(find_pass(name).kind == "rule" for name in kept):
+        # The rules run within these: without them, none would.
         kept = kept | set(_RULES)
     return frozenset(each.name for each in passes_of_kind("rule", "transformer") if each.name not in kept)
 

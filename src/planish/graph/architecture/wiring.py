@@ -78,9 +78,11 @@ class Wiring:
 
     def _add(self, graph: GraphProto) -> None:
         self.weights |= {tensor.name: tensor for tensor in graph.initializer}
+        # Before version 4 of ONNX's IR, weights had to be among the inputs.
         self._data |= {given.name for given in graph.input if given.name not in self.weights}
         self.declared |= {value.name: _dimensions(value) for value in graph.value_info}
         for proto in graph.node:
+            # Before the node: places are in the order of computation, and its results are the bodies'.
             for body in bodies(proto):
                 self._add(body)
             node = self._node(proto)

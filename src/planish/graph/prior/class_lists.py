@@ -140,6 +140,7 @@ def _composed(found: Mapping[Step, StepEffect], tried: Mapping[Candidate, Mappin
     rewrites = [step.name for step in helpful if isinstance(step, Rewrite)][:LONGEST]
     places = _places(tried)
     out = [step.name for step in helpful if isinstance(step, Disable)]
+    # What stood in no good list goes to the middle.
     ordered = sorted(rewrites, key=lambda name: (places.get(name, 0.5), name))
     return selection(ordered, out, offline=Offline() in helpful).candidate
 

@@ -20,6 +20,7 @@ def identity(model: ModelProto) -> str:
     do. Graphs within nodes count by their text.
     """
     weights = {tensor.name: _digest(b"w", _content(tensor)) for tensor in model.graph.initializer}
+    # By their names, which callers use; other names do not count.
     inputs = {value.name: _digest(b"i", value.name.encode()) for value in model.graph.input}
     values = {"": b"", **inputs, **weights}
     made: list[bytes] = []

@@ -69,6 +69,7 @@ def _rule(name: str) -> Change:
     from onnxscript.rewriter.rules import common
 
     found: Any = getattr(common, f"{name}_rule", None) or getattr(common, f"{name}_rules")
+    # The library exports this one as what makes it.
     rules = found() if name == "fuse_hardswish" else found
     return _tidied(rules if isinstance(rules, RewriteRuleSet) else RewriteRuleSet([rules]))
 

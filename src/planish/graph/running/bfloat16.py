@@ -44,5 +44,6 @@ def _array(value: Any) -> NDArray[Any]:
     if value.data_type() != _TYPE:
         return value.numpy()
     shape = value.shape()
+    # A copy, since the memory goes with the runtime's value.
     content = ctypes.string_at(value.data_ptr(), math.prod(shape) * 2)
     return np.frombuffer(content, ml_dtypes.bfloat16).reshape(shape)

@@ -67,6 +67,7 @@ class _Reading:
         count = len(table.axis)
         self.trips = np.ceil(table.here / table.step)
         self.total: Floats = np.multiply.reduce(table.inside, axis=2)
+        # A loop is entered as often as all loops outside it iterate: the product without its own.
         outside = np.multiply.accumulate(self.trips[:, ::-1], axis=1)[:, ::-1]
         self.entries = np.concatenate([outside[:, 1:], np.ones((count, 1))], axis=1)
         shape = count, SLOTS, LOOPS
@@ -102,6 +103,8 @@ class _Reading:
 
     def _nest(self) -> Floats:
         table, rows = self.table, np.arange(len(self.trips))
+        # What is inside the first loop that reduces is the register tile: its results stay through all of
+        # that loop.
         first = np.where(table.reduces.any(axis=1), table.reduces.argmax(axis=1), LOOPS - 1)
         below = np.maximum(first - 1, 0)
         alone = (first == 0)[:, None]
@@ -113,6 +116,7 @@ class _Reading:
         registers = np.maximum(registers, 1.0)
         operations = np.maximum(np.where(alone[:, 0], 1.0, self.total[rows, below]) / vector * vectors, 1.0)
         held = registers[:, 0]
+        # Of a vector that is summed, one lane is left.
         idle = np.where(moved[:, 0], 1 - tile[:, 0] / (held * self.lanes), 1 - 1 / self.lanes)
         found = [
             _log(np.full(len(rows), table.work)),

@@ -127,6 +127,7 @@ class Visits:
             visit.reduces = visit.reduces and visit.loop.id not in leaf.target.stride
             for kind, amount in work:
                 visit.work[kind] += amount * count
+        # What is reduced into is read, too.
         self._touch(leaf.target, count * (2 if leaf.reduce else 1), path, (), written=True)
         self._value(leaf.value, count, path)
 

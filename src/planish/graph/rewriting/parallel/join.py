@@ -60,7 +60,9 @@ class _Joining:
                 self._readers[name].append(node)
         inner = (body for node in model.graph.node for body in bodies(node))
         outside = {name for body in inner for node in body.node for name in node.input}
+        # What a caller or a body of a loop reads by its name has to stay there.
         self._seen = {value.name for value in model.graph.output} | outside
+        # Those within bodies too, for a body sees the names of the graph around it.
         self._names = Counter(
             name for node in all_nodes(model) for name in (*node.input, *node.output)
         ) + Counter(each.name for each in model.graph.initializer)
