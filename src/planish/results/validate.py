@@ -144,6 +144,7 @@ def _measured(result: Result, start: Start) -> Mapping[str, PairedSamples]:
     baseline = Variant("baseline", result.level.baseline(result.task), factory)
     winner = Variant("winner", result.candidate, factory)
     plan = Plan(seed=result.run.seed)
+    # Nobody is chosen here: it need not go on while the ratio is undecided.
     plan = replace(plan, most=plan.processes)
     return remeasure_all(baseline, [winner], result.task.objectives, start, plan)[1]
 

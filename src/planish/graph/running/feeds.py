@@ -117,6 +117,7 @@ def _bound(model: ModelProto, name: str) -> int:
     """Find what whole numbers of an input must stay below: the rows of a table that they look up, else 2."""
     tables = {tensor.name: tensor.dims[0] for tensor in model.graph.initializer if tensor.dims}
     reached, found = {name}, list[int]()
+    # In topological order: one walk meets all that an input reaches.
     for node in model.graph.node:
         if node.op_type == "Gather" and node.input[1] in reached and node.input[0] in tables:
             found.append(tables[node.input[0]])

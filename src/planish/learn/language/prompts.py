@@ -83,6 +83,7 @@ def read_answer(tokenizer: Tokenizer, tokens: Sequence[int]) -> Answer:
         tokenizer.token("[end of list]"),
         {tokenizer.token(name): name for name in tokenizer.passes},
     )
+    # Of an answer that was cut off the passes count all the same.
     listed = tokens[: tokens.index(end)] if end in tokens else tokens
     passes = tuple(numbers[token] for token in listed if token in numbers)
     if found is None:

@@ -93,6 +93,7 @@ def _varying() -> frozenset[str]:
 def _unknown(text: str) -> ProgramError:
     name = base_name(text)
     variants = [element.text for element in elements().values() if element.name == name]
+    # A pass is kept out whole, or with some of its parameters.
     reason = exclusions().get(text) or ("" if variants else exclusions().get(name))
     if reason:
         return ProgramError(f"pass '{text}' is kept out", f"Reason: {reason}.")

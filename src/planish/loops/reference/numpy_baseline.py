@@ -255,6 +255,7 @@ def _reduced_at_once(nest: _Nest) -> list[Step]:
     steps: list[Step] = []
     terms = evaluate(nest.statement.value, nest.leaves, nest.memory, steps)
     target, inner = nest.target, tuple(range(nest.target.ndim, terms.ndim))
+    # Along what no term has all results are equal: they are computed once and copied.
     missing = tuple(p for p in range(target.ndim) if terms.shape[p] < target.shape[p])
     terms = terms[tuple(0 if p in missing else slice(None) for p in range(terms.ndim))]
     inner = tuple(p - len(missing) for p in inner)

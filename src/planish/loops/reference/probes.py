@@ -191,6 +191,7 @@ def _slipped(program: Program, place: int) -> Program:
 def _wrong(expr: Expr, place: int) -> Expr:
     """Make the mistake at a place, counted from the expression itself, then through its arguments."""
     if isinstance(expr, Const):
+        # 1.5 times 0 would be no mistake.
         return Const(expr.value * 1.5 if expr.value else 0.5)
     assert isinstance(expr, Apply)
     if _slips(expr) and place == 0:

@@ -51,6 +51,7 @@ class Arithmetic:
 
     def across(self, reduce: str, value: Val) -> Val:
         """Reduce a vector's lanes to one: halves are combined until one lane is left."""
+        # LLVM's own reduction of sums, without leave to reassociate, goes from lane to lane.
         while value.lanes > 1:
             half = value.lanes // 2
             low, high = (self._part(value, start, half) for start in (0, half))
@@ -110,6 +111,7 @@ class Arithmetic:
                 # Fused where the processor has it, else a product and a sum: mathlib's errors hold for both.
                 result = w.call(t, f"llvm.fmuladd.{w.suffix(lanes)}", [(t, a) for a in args])
             case "round":
+                # Without flags LLVM may not reassociate, and keeps the two sums.
                 result = w.define(f"fsub {t} {self._shifted(args[0], lanes)}, {self._magic(lanes)}")
             case "ldexp":
                 result = self._ldexp(args[0], args[1], lanes)
@@ -191,6 +193,7 @@ class Arithmetic:
         """Give abs(x), the bits of abs(x) scaled to be normal, and the exponent of the scale."""
         w, t = self.writer, self.writer.type(lanes)
         mantissa, bias = _MANTISSA[w.bits], _BIAS[w.bits]
+        # A subnormal number has no exponent in its field, and no leading one that is implied.
         size = w.call(t, f"llvm.fabs.{w.suffix(lanes)}", [(t, x)])
         least = self._number(2.0 ** (1 - bias), lanes)
         large = w.define(f"fmul {t} {size}, {self._number(2.0 ** (mantissa + 1), lanes)}")

@@ -53,6 +53,7 @@ class Counting:
 
     def _loop(self, loop: Loop, count: int, body: Callable[[], None], place: int | Mem) -> None:
         live = [(p, p.strides.get(loop.id, 0), p.drift) for p in self.pointers.live(loop.body)]
+        # Processors keep decoded instructions by aligned pieces of 32 bytes: a loop should take few of them.
         head = self.asm.align(32)
         body()
         for pointer, stride, drift in live:

@@ -57,6 +57,7 @@ class FunctionCode:
         head = Assembler()
         frame = 8 * (len(self.pointers.all) + self._counting.slots)
         self._prologue(head, frame)
+        # What is aligned in the body is so from its beginning on.
         head.align(64)
         self._epilogue(frame)
         return bytes(head.code) + body.finish()

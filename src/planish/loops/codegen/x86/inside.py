@@ -224,6 +224,7 @@ class RegionCode:
 
     def _counted(self, loop: Loop, part: Part) -> None:
         """A loop that only reduces, several passes at a time; those that are left over are unrolled."""
+        # What waits belongs before the loop, where it runs once.
         self._block.flush()
         group, body = self._pointers.inject(loop, part.copies), self._body(part.body)
         moved = self._pointers.moved(loop, loop.id)
@@ -232,10 +233,12 @@ class RegionCode:
         def several() -> None:
             fetch_ahead(self._asm, self._pointers, group, part.fetched)
             body(moved, part.copies)
+            # Nothing loaded outlives an iteration: in the next one the pointers stand elsewhere.
             self._block.flush()
 
         self._counting.repeat(group, times, several)
         if rest:
+            # What is left begins here; pointers that went along have drifted by as much.
             self._pointers.shift(loop, group.id, times)
             body(moved, rest)
             self._pointers.shift(loop, group.id, -times)

@@ -93,6 +93,7 @@ class Forms:
         self.bit_and = _code(f"EVEX_VAND{p}{three}")
         self.bit_xor = _code(f"EVEX_VXOR{p}{three}")
         self.bit_or = _code(f"EVEX_VOR{p}{three}")
+        # What loads takes a register in the place of memory, too.
         self.copy = self.load
         self.whole = _code(f"EVEX_VCVTT{s}2SI_R64_XMMM{bits}_SAE")
         self.blend = _code(f"EVEX_VBLENDM{p}{three}")
@@ -159,6 +160,7 @@ class Forms:
             self.arithmetic_xmm = codes("EVEX_{}_XMM_K1Z_XMM_XMMM128B32")
             self.absolute = _code("EVEX_VPABSD_ZMM_K1Z_ZMMM512B32")
             self.compare = _code("EVEX_VPCMPD_KR_K1_ZMM_ZMMM512B32_IMM8")
+            # The product of pairs of 16 bits is quicker than VPMULLD.
             self.words = _code("EVEX_VPMADDWD_ZMM_K1Z_ZMM_ZMMM512")
             self.fma = _code("EVEX_VPDPWSSD_ZMM_K1Z_ZMM_ZMMM512B32") if "avx512_vnni" in extras else 0
         else:

@@ -66,6 +66,8 @@ class Items:
         held = self._targets(leaf.target, inner)
 
         def accumulate(lanes: Lanes, moves: Moves) -> None:
+            # What is beyond the result's end is never stored, and may be anything; where lanes are summed, it
+            # counts.
             counts = lanes if lanewise else repeat(full)
             for register, value, count in zip(held(lanes, moves), values(lanes, moves), counts, strict=False):
                 add(Accumulator(register), reduce, value, count)
