@@ -56,6 +56,7 @@ class Weights:
 
     def factors(self, rank: int) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
         """Give the nearest product of two matrices; (inputs, rank) and (rank, outputs)."""
+        # The first singular vectors make the nearest matrix of a rank (Eckart and Young 1936).
         left, sizes, right = _decomposed(self)
         return left[:, :rank] * sizes[:rank], right[:rank]
 

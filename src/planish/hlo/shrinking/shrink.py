@@ -118,6 +118,7 @@ def _like(value: Value, shape: Shape, before: ir.Operation) -> Value:
             if op.name == "stablehlo.broadcast_in_dim" and _even(op, changed):
                 copy = op.clone().operation
                 copy.results[0].set_type(type_)
+                # It is another operation: the name belongs to the one that stays.
                 del copy.attributes[UID]
                 return copy.results[0]
             splat = ir.DenseElementsAttr(op.attributes["value"]) if op.name == "stablehlo.constant" else None

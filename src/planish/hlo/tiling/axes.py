@@ -108,6 +108,7 @@ def _broadcast(op: ir.Operation, axis: int) -> int | None:
 def _reshaped(op: ir.Operation, axis: int) -> int | None:
     old, new = shape_of(op.operands[0]), shape_of(op.results[0])
     before = prod(old[:axis])
+    # With as many elements before it and as long, a dimension stays what it was.
     return next((d for d in range(len(new)) if prod(new[:d]) == before and new[d] == old[axis]), None)
 
 
@@ -184,6 +185,7 @@ def _multiplied(op: ir.Operation, axes: Axes) -> Carried:
         raise _mixes(op)
     bound = [{*batching[i], *contracted[i]} for i in range(2)]
     free = [[d for d in range(len(shape_of(op.operands[i]))) if d not in bound[i]] for i in range(2)]
+    # A result has the batches first, then what is free of the left side, then of the right.
     place = len(batching[0]) + side * len(free[0])
     return place + free[side].index(axes[side] or 0), axes
 

@@ -59,8 +59,10 @@ def tiled(root: ir.Operation, function: str, tiles: Tiles) -> ir.Operation:
         made = computed(batch, [end.operands[place] for place in places], tiles.examples)
     for place, value in zip(places, made, strict=True):
         end.operands[place] = value
+    # Backwards, since what is used cannot be erased.
     for op in reversed(batch.operations):
         op.erase()
+    # Copies have the uid of what they are copies of: with a number each has its own.
     for number, op in enumerate(walk(body)[1:]):
         set_uid(op, f"{uid_of(op)}.{number}" if UID in op.attributes else f"tile.{number}")
     return copy

@@ -55,6 +55,7 @@ class Tile:
             axis = self._batch.axes[old]
             new.set_type(mlir_type(self._cut(type_of(old), axis)))
             self._parts[old, axis] = new
+        # Its limits name the extent of the batch, all of which it keeps.
         if op.name == "stablehlo.slice":
             axis = self._batch.axes[op.results[0]]
             limits = integers(op, "limit_indices")
@@ -75,6 +76,7 @@ class Tile:
             if op.name == "stablehlo.broadcast_in_dim" and _is_even(op, axis):
                 copy = op.clone().operation
                 copy.results[0].set_type(mlir_type(type_))
+                # It is another operation: the name belongs to the one that stays.
                 del copy.attributes[UID]
                 return copy.results[0]
             splat = ir.DenseElementsAttr(op.attributes["value"]) if op.name == "stablehlo.constant" else None

@@ -50,6 +50,7 @@ def _check(channels: Channels, keep: int) -> None:
 
 def _cut(channels: Channels, keep: int, now: dict[Value, Value]) -> None:
     """Cut some channels; what is left of arguments and constants is noted."""
+    # By all weights, also where an earlier cut has left a part of them along another axis.
     places = _largest(_hoisted(channels.weights[0]), channels.weights[1], keep)
     for value, axis in channels.axes:
         if _is_source(value):
