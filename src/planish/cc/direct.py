@@ -132,6 +132,7 @@ def _read(name: bytes) -> bytes | None:
 
 def _changed(name: bytes) -> int:
     found = os.stat(name)
+    # What was put in its place may keep the time of its content; that of its entry is new.
     return max(found.st_mtime_ns, found.st_ctime_ns)
 
 
@@ -146,6 +147,7 @@ def _beside(unit: Unit, read: list[bytes]) -> list[bytes]:
         except OSError:
             continue
         for parts in names:
+            # An include may name the file alone, or with any of the folders that it is in.
             for i in range(len(parts)):
                 if parts[i] in there:
                     path = b"/".join([folder, *parts[i:]]) if folder else b"/".join(parts[i:])

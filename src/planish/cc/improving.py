@@ -77,6 +77,7 @@ def _searched(
         options = code_options(unit.options)
         made = code_of(unit.compiler, options, found.bitcode, scratch) if found.bitcode else own
     after, loads = code_bytes(made), loaded_bytes(made)
+    # Smaller code with more data beside it is no gain.
     better = after <= before and loads <= loaded and (after, loads) != (before, loaded)
     if not better:
         return own, _about(found, own, own)

@@ -75,9 +75,11 @@ def _members(data: bytes) -> Iterator[bytes]:
     place = len(_ARCHIVE)
     while place + _HEAD <= len(data):
         name, size = data[place : place + 16].decode("latin-1").rstrip(), int(data[place + 48 : place + 58])
+        # Members begin at even places.
         start, place = place + _HEAD, place + _HEAD + size + size % 2
         long = (
             int(name.removeprefix(_BSD)) if name.startswith(_BSD) else 0
         )  # the name stands before the content
+        # A slash with a number is no index: it tells where a long name stands.
         if not name.startswith(_INDICES) or name[1:].isdigit():
             yield data[start + long : start + size]

@@ -96,6 +96,7 @@ def _found(
 def _keep(cache: ObjectCache, key: str, about: Mapping[str, object], found: list[FasterObject]) -> bytes:
     kept = {each.part.name: digest(key.encode(), each.part.name.encode()) for each in found}
     text = json.dumps(about).encode()
+    # The objects first, so that what names them is never there without them.
     for each in found:
         cache.put(kept[each.part.name], CachedObject(float("inf"), 0, b"", each.code, speaks=False))
     data = json.dumps(kept).encode() + b"\n" + text

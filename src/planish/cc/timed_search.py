@@ -105,6 +105,7 @@ class TimedSearch:
         left = sum(own.total() for own in hot.values())
         for part, own in hot.items():
             now = monotonic()
+            # By how hot they are; what one leaves of its time is shared by those after it.
             given, left = max(over - now, 0.0) * own.total() / left, left - own.total()
             found += self._faster(part, own, counts.total(), given)
         return found

@@ -47,6 +47,7 @@ def compile_timed(
         _put(cache, code, TimedUnit(unit.source, code_options(unit.options), front.written))
         about = json.dumps({"text": [code_bytes(code)] * 2}).encode()
         speaks = own.messages != front.messages
+        # For any search: none is made here that more time could improve.
         cache.put(key, CachedObject(float("inf"), 0, about, code, speaks=speaks))
         note(cache, settings, unit.belongs_to, unit.source, "compiled", about, monotonic() - began)
         return True
