@@ -158,6 +158,7 @@ class Lattice:
         position = self.position(candidate)
         if position[-1] == self.sizes[-1] - 1:
             return Failed("build", "last value of the last knob", str(candidate))
+        # A hash is as good as chance, and the same in each process.
         noise = int(content_hash(self.state(candidate)), 16) / 16**32
         return Measured({self.objective.name: self._time(position) * (1 + self._ruggedness * noise)})
 

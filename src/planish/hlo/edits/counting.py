@@ -65,6 +65,7 @@ def counter(draft: Draft, loop: str) -> Counter:
     upward = {"LT": step > 0, "LE": step > 0, "GT": step < 0, "GE": step < 0, "NE": not rest}
     if not upward.get(direction):
         raise _uncounted(loop)
+    # A step may begin before the end and lead beyond it; where it may begin there, there is one more.
     inclusive = _INCLUSIVE[direction]
     return Counter(place, test, first, step, steps + (1 if inclusive or rest else 0), inclusive)
 

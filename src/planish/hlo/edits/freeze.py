@@ -63,6 +63,7 @@ def frozen_parts(draft: Draft) -> list[Freeze]:
     groups = [
         frozenset(by_argument[name] for name in names if name in by_argument) for names in known.values()
     ]
+    # What is within a greater one, as a moment alone is, goes with that.
     whole = [group for group in groups if not any(group < other for other in groups)]
     return [Freeze(tuple(sorted(group))) for group in dict.fromkeys(whole)]
 

@@ -72,6 +72,7 @@ def _twins(draft: Draft) -> dict[str, str]:
 
 def _search(draft: Draft, block: str, first: dict[str, dict[_Key, str]], twins: dict[str, str]) -> None:
     """Look through a block, and those in it, which see what is before them."""
+    # A copy, for what a block computes is not seen behind it.
     first[block] = dict(first[draft.mirror.facts[holder(block)].block]) if block else {}
     operations = [op.operation for op in draft.block(block).operations]
     for uid, op in zip(draft.mirror.blocks[block], operations, strict=True):
@@ -89,6 +90,7 @@ def _key(draft: Draft, op: ir.Operation, twins: dict[str, str]) -> _Key:
     """Give what two operations that compute the same have in common."""
     names = [draft.name(value) for value in op.operands]
     owners = [(owner, index) for owner, _, index in (name.partition("#") for name in names)]
+    # By the names of their twins, so that what is made of twins is one, too.
     operands = [(twins.get(owner, owner), index) for owner, index in owners]
     if op.name in _COMMUTATIVE:
         operands.sort()

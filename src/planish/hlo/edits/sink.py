@@ -134,6 +134,7 @@ class _Sinking:
 
     def _restore(self) -> None:
         """Transpose what is needed in the old order, and take out what nothing needs any more."""
+        # Backwards, since what is used cannot be erased, and users come later.
         for uid in reversed(list(self._absorbed)):
             for result in self._draft.op(uid).results:
                 if any(True for _ in result.uses):
