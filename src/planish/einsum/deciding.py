@@ -72,6 +72,7 @@ def fastest(
     end = time.monotonic() + seconds
     rest(REST_S)  # the caller may have multiplied just now
     delayed = delayed_since()
+    # Kernels first: after a multiplication, OpenBLAS's threads still look for work.
     own, *others = sorted(ways, key=lambda way: (way is not ways[0], way.name != "kernel"))
     blocks = {way: block_of_calls(way, operands) for way in others}
     shortest = {way: _least(block, after_s=PAUSE_S) for way, block in blocks.items()}

@@ -125,6 +125,7 @@ def _rows(blocks: Sequence[Block]) -> Iterator[tuple[int, ...]]:
     uses = Counter(name for names in operands for name in names)
     flow = _flow(blocks)
     for place, (one, names) in enumerate(zip(whole, operands, strict=True)):
+        # An alignment is a number, and no constant of the program.
         text = _ALIGN.sub("", one.text)
         used = 1 + min(uses[one.name], 3) if one.name else 0
         near = _distances(place, names, defined, "@" in text)
