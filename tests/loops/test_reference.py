@@ -121,7 +121,7 @@ def test_nan_and_infinities_of_inexact_values_are_not_accepted_blindly(text: str
 def test_where_rounding_or_overflow_decides_nothing_is_known(text: str) -> None:
     program = parse(text, {"i": 3})
     answer = reference(program, {"A": np.array([1.5, -2, 3], np.float32)})
-    assert answer.expected["O"].untestable.all()
+    assert answer.expected["O"].testable == 0
     for value in (np.nan, np.inf, 7):
         assert check(program, {"O": np.array(value, np.float32)}, answer) is None
 

@@ -14,7 +14,7 @@ from planish.loops.reference.bounds import limits
 from planish.loops.reference.cases import Case, choose_cases
 from planish.loops.reference.checking import check
 from planish.loops.reference.inputs import aligned
-from planish.loops.reference.views import Array
+from planish.loops.reference.views import Array, chunks
 
 SEARCH_SEED = 0
 """Of the sets that every candidate is verified on."""
@@ -97,7 +97,7 @@ class Verifier:
 def _poison(array: Array, expected: Array, number: int) -> None:
     """Fill with NaN at first; later with huge numbers of both signs, which no `max` or `min` hides."""
     whole = array.dtype.kind == "i"
-    if number == 1 and not whole and not np.isnan(expected).any():
+    if number == 1 and not whole and not any(np.isnan(chunk).any() for (chunk,) in chunks(expected)):
         array.fill(np.nan)
         return
     huge = np.iinfo(array.dtype).max // 4 if whole else float(limits(array.dtype.name).max) / 4

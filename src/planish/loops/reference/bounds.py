@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from planish.loops.lang.numpy_types import numpy_type
+from planish.loops.reference.grains import grain_of, grain_of_all, largest_of
 from planish.loops.reference.views import Array
 
-_FINEST = 30
 _UNITS = {"exp": 8, "log": 8, "tanh": 16, "sigmoid": 16, "erf": 8, "sqrt": 2, "div": 2}
 """Roundings that a function may err by, where it is more than one; two are a unit in the last place."""
 
@@ -72,7 +72,7 @@ class Bounded:
     """Values and how far a correct kernel's may be off.
 
     Args:
-        value: in float64.
+        value: in float64, or in a narrower type that holds the same numbers.
         error: not negative, of the value's shape; None where the values are exact; infinite where nothing
             is known.
         grain: a power of two of which all values are multiples; 0 where none is known.
@@ -117,46 +117,18 @@ def limits(dtype: str) -> Any:
 
 def bounded(value: Array, error: Array | None, grain: float) -> Bounded:
     """Make bounded values; their largest is looked up."""
-    return Bounded(value, error, grain, float(np.max(np.abs(value), initial=0.0, where=np.isfinite(value))))
+    return Bounded(value, error, grain, largest_of(value))
 
 
 def exactly(array: Array) -> Bounded:
     """Take inputs as exact, and find their grain: 1, or a smaller power of two; 0 below 2^-30."""
-    value = np.asarray(array, np.float64)
-    return bounded(value, None, _grain_of_all(value))
-
-
-def _grain_of_all(value: Array) -> float:
-    """Find the largest power of two from 1 down that all are multiples of, by halving what is left."""
-    # A multiple of one grain is one of every finer grain, so the range can be halved.
-    low, high = 0, _FINEST + 1
-    while low < high:
-        middle = (low + high) // 2
-        if _are_multiples(value, 2.0**-middle):
-            high = middle
-        else:
-            low = middle + 1
-    return 2.0**-low if low <= _FINEST else 0.0
-
-
-def _are_multiples(value: Array, grain: float) -> bool:
-    scaled = value / grain
-    return np.array_equal(scaled, np.rint(scaled))
+    return bounded(array, None, grain_of_all(array))
 
 
 def constant(value: float, rank: int, precision: Precision) -> Bounded:
     """Take a number as the kernel has it: rounded to its element type."""
     rounded = float(precision.dtype.type(value))
     return bounded(np.full((1,) * rank, rounded), None, grain_of(rounded))
-
-
-def grain_of(value: float) -> float:
-    """Give the largest power of two that a number is a multiple of; 1 for zero and infinities."""
-    if value == 0 or not np.isfinite(value):
-        return 1.0
-    n, d = value.as_integer_ratio()
-    # The lowest bit that is set; the denominator is a power of two.
-    return (n & -n) / d
 
 
 def representable(largest: float, grain: float, precision: Precision) -> bool:

@@ -105,10 +105,10 @@ def _chosen(tried: list[Case], hidden: frozenset[Probe], least: int) -> list[Cas
 
 def _case(program: Program, inputs: Arrays, probes: Iterable[Probe]) -> Case:
     answer = reference(program, inputs)
-    untestable = sum(np.count_nonzero(e.untestable) for e in answer.expected.values())
+    testable = sum(e.testable for e in answer.expected.values())
     size = sum(e.value.size for e in answer.expected.values())
     shown = frozenset(p for p in probes if _is_shown(program, inputs, p, answer))
-    return Case(inputs, answer, 1 - untestable / size, shown)
+    return Case(inputs, answer, testable / size, shown)
 
 
 def _is_shown(program: Program, inputs: Arrays, probe: Probe, answer: Answer) -> bool:
@@ -152,7 +152,7 @@ def _work(program: Program) -> float:
 def _refuse_untestable(program: Program, cases: list[Case]) -> None:
     for name in program.outputs:
         expected = [case.answer.expected[name] for case in cases]
-        if not all(each.untestable.all() for each in expected):
+        if any(each.testable for each in expected):
             continue
         long = [terms_of(s, program) for s in program.statements if is_long(s, program)]
         if long and all(np.isfinite(each.value).any() for each in expected):

@@ -11,7 +11,7 @@ import numpy as np
 from planish.loops.lang.numpy_types import numpy_type
 from planish.loops.lang.program import Program
 from planish.loops.reference.bounds import Bounded, Precision
-from planish.loops.reference.views import Array, Arrays
+from planish.loops.reference.views import Array, Arrays, chunks
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Expected:
     """An output with its tolerance.
 
     Args:
-        value: in float64.
+        value: in float64, or in a narrower type that holds the same numbers.
         low: the least correct value, in the type that the program is computed in.
         high: the greatest.
         dtype: the type that the output is stored in.
@@ -45,7 +45,7 @@ class Expected:
         value, error, dtype = values.value, values.error, precision.dtype
         if error is None:
             exact = np.asarray(value, dtype)
-            return Expected(value, exact, exact, dtype)
+            return Expected(exact, exact, exact, dtype)
         with np.errstate(over="ignore", invalid="ignore"):
             # The conversion rounds to the nearest: one number further out, the range is whole.
             low = np.nextafter((value - error).astype(dtype), dtype.type(-np.inf))
@@ -74,9 +74,12 @@ class Expected:
             return (np.asarray(self.high, np.float64) - self.low) / 2
 
     @property
-    def untestable(self) -> Array:
-        """Where no number tells a right kernel from a wrong one: NaN, infinite, or nothing is known."""
-        return ~(np.isfinite(self.value) & np.isfinite(self.low) & np.isfinite(self.high))
+    def testable(self) -> int:
+        """How many elements tell a right kernel from a wrong one: not NaN, nor infinite, nor unknown."""
+        return sum(
+            int(np.count_nonzero(np.isfinite(value) & np.isfinite(low) & np.isfinite(high)))
+            for value, low, high in chunks(self.value, self.low, self.high)
+        )
 
     def accepts(self, array: Array) -> Array:
         """Tell which elements are correct; NaN is where it must be, or where nothing is known.
@@ -96,7 +99,7 @@ class Answer(Mapping[str, Array]):
         self.expected = expected
 
     def __getitem__(self, name: str) -> Array:
-        return self.expected[name].value
+        return self.expected[name].value.astype(np.float64, copy=False)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.expected)
@@ -125,11 +128,15 @@ def check(program: Program, got: Arrays, answer: Answer) -> str | None:
             return f"{name} is {array.dtype}{list(array.shape)}, not {kind.dtype}{list(kind.shape)}"
         array = array.astype(expected.low.dtype, copy=False)
         # The quick way first; what fails it may still be NaN where it must be.
-        if not (np.all(expected.low <= array) and np.all(array <= expected.high)):
+        if not all(_between(*parts) for parts in chunks(expected.low, array, expected.high)):
             wrong = _wrong(name, array, expected)
             if wrong:
                 return wrong
     return None
+
+
+def _between(low: Array, array: Array, high: Array) -> bool:
+    return bool(np.all(low <= array) and np.all(array <= high))
 
 
 def _wrong(name: str, array: Array, expected: Expected) -> str | None:
@@ -137,7 +144,7 @@ def _wrong(name: str, array: Array, expected: Expected) -> str | None:
     if np.all(correct):
         return None
     with np.errstate(invalid="ignore"):
-        off = np.abs(array - expected.value) - expected.tolerance
+        off = np.abs(np.subtract(array, expected.value, dtype=np.float64)) - expected.tolerance
     # A NaN that should be none is the worst.
     off = np.where(correct, -np.inf, np.where(np.isnan(off), np.inf, off))
     worst = np.unravel_index(np.argmax(off), off.shape)

@@ -19,7 +19,8 @@ from planish.loops.lang.program import (
 )
 from planish.loops.lang.scattering import collisions
 from planish.loops.lang.whole import WHOLE
-from planish.loops.reference.bounds import Precision, grain_of, representable
+from planish.loops.reference.bounds import Precision, representable
+from planish.loops.reference.grains import grain_of
 
 FINEST = 1 << 16
 """Levels at most: more would show no more errors."""

@@ -11,7 +11,7 @@ from planish.loops.lang.program import Program, TensorType
 from planish.loops.lang.whole import WHOLE
 from planish.loops.reference.exactness import finest_levels, is_long
 from planish.loops.reference.styles import Style, Styles, usual_styles
-from planish.loops.reference.views import Array
+from planish.loops.reference.views import Array, chunks
 
 _USUAL = 100
 """The bound of usual magnitudes of whole numbers."""
@@ -97,17 +97,24 @@ def _fill_indices(array: Array, extent: int, generator: np.random.Generator) -> 
 
 
 def _fill(array: Array, style: Style, grain: float, generator: np.random.Generator) -> None:
-    """Draw odd multiples of the grain."""
+    """Draw odd multiples of the grain, and then the elements that are other numbers."""
+    for (part,) in chunks(array):
+        _fill_part(part, style, grain, generator)
+    for (part,) in chunks(array) if style.also else ():
+        which = generator.integers(0, 2 * len(style.also), part.shape)
+        for i, number in enumerate(style.also):
+            part[which == i] = number
+
+
+def _fill_part(part: Array, style: Style, grain: float, generator: np.random.Generator) -> None:
     first = int(style.low / grain) // 2
     many = max(1, int(style.high / grain) // 2 - first)
-    drawn = generator.integers(-many if style.signs == "mixed" else 0, many, array.shape, np.int32)
-    negative = drawn < 0
-    np.bitwise_xor(drawn, -1, out=drawn, where=negative)  # -1, -2, ... become 0, 1, ...
+    drawn = generator.integers(-many if style.signs == "mixed" else 0, many, part.shape, np.int32)
+    # -1, -2, ... become 0, 1, ...: a shift of the sign's bit gives ones in all bits.
+    sign = drawn >> 31
+    np.bitwise_xor(drawn, sign, out=drawn)
     drawn += first
-    np.multiply(2 * drawn + 1, grain, out=array, casting="same_kind")
     if style.signs != "positive":
-        np.negative(array, out=array, where=negative if style.signs == "mixed" else True)
-    if style.also:
-        which = generator.integers(0, 2 * len(style.also), array.shape)
-        for i, number in enumerate(style.also):
-            array[which == i] = number
+        sign = sign if style.signs == "mixed" else np.int32(-1)
+    # Below: odd numbers, and where the sign is -1 their negatives.
+    np.multiply((2 * drawn + 1) * (2 * sign + 1), grain, out=part, casting="same_kind")

@@ -31,16 +31,26 @@ from planish.loops.reference.bounds import (
     bounded,
     constant,
     exactly,
-    grain_of,
     representable,
     scattered,
     settled,
 )
 from planish.loops.reference.checking import Answer, Expected, check
 from planish.loops.reference.exactness import cancelled, is_long
+from planish.loops.reference.grains import grain_of
 from planish.loops.reference.inputs import aligned, make_inputs
 from planish.loops.reference.spreading import spread
-from planish.loops.reference.views import Array, Arrays, contract, cut, overhang, table_view, view, within
+from planish.loops.reference.views import (
+    CHUNK,
+    Array,
+    Arrays,
+    contract,
+    cut,
+    overhang,
+    table_view,
+    view,
+    within,
+)
 from planish.loops.reference.whole_answers import whole_numbers
 
 __all__ = ["Answer", "Arrays", "Expected", "aligned", "check", "make_inputs", "reference"]
@@ -143,7 +153,7 @@ class _Nest:
             case Const(value=value):
                 return constant(value, len(self.axes), self.precision)
             case Access():
-                return self.leaves[expr].map(lambda a: within(a, window))
+                return self.leaves[expr].map(lambda a: within(a, window).astype(np.float64, copy=False))
             case Apply() if is_gather(expr):
                 return self._gathered(expr, window)
             case Apply(function=function, args=args):
@@ -158,7 +168,7 @@ class _Nest:
         places = np.clip(np.nan_to_num(np.trunc(index.value)), 0, shape[-1] - 1).astype(np.intp)[..., None]
 
         def look_up(array: Array) -> Array:
-            return np.take_along_axis(array[there], places, -1)[..., 0]
+            return np.take_along_axis(array[there], places, -1)[..., 0].astype(np.float64, copy=False)
 
         found = table.map(look_up)
         if index.error is None:
@@ -192,7 +202,9 @@ def _leaf(access: Access, tensor: Bounded, axes: Sequence[str], sizes: Mapping[s
     if access.pad is None or not any(map(any, around)):
         return tensor.map(lambda a: view(a, access.index, axes, sizes, before))
     pad = access.pad
-    value = view(np.pad(tensor.value, around, constant_values=pad), access.index, axes, sizes, before)
+    # In float64: what is padded with need not be a number of the tensor's type.
+    padded = np.pad(tensor.value.astype(np.float64, copy=False), around, constant_values=pad)
+    value = view(padded, access.index, axes, sizes, before)
     error = None
     if tensor.error is not None:
         error = view(np.pad(tensor.error, around), access.index, axes, sizes, before)
@@ -215,15 +227,16 @@ def _shape(nest: _Nest) -> tuple[int, ...]:
 
 
 def _assigned(nest: _Nest) -> Bounded:
-    value, error = np.empty(_shape(nest)), np.zeros(_shape(nest))
-    parts: list[Bounded] = []
-    for window in nest.windows(list(nest.axes)):
+    # What is exact is a number of the kernel's type. And zeros take no memory before they are written.
+    value, error, exact = np.empty(_shape(nest), nest.precision.dtype), np.zeros(_shape(nest)), True
+    grain, largest = np.inf, 0.0
+    for window in nest.windows(list(nest.axes), block=min(CHUNK, nest.block)):
         part = nest.evaluate(nest.statement.value, window)
+        if part.error is not None:
+            value, exact = value.astype(np.float64, copy=False), False
+            error[window] = part.error
         value[window] = part.value
-        error[window] = part.errors
-        parts.append(part)
-    exact = all(p.error is None for p in parts)
-    grain, largest = min(p.grain for p in parts), max(p.largest for p in parts)
+        grain, largest = min(grain, part.grain), max(largest, part.largest)
     return Bounded(value, None if exact else error, grain, largest)
 
 

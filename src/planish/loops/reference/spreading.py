@@ -9,6 +9,7 @@ import numpy as np
 from planish.loops.lang.program import IDENTITY, Statement, TensorType
 from planish.loops.lang.scattering import collisions, passes
 from planish.loops.reference.bounds import Bounded, Precision, settled
+from planish.loops.reference.grains import largest_of
 from planish.loops.reference.views import Array, view
 
 _UFUNC = {"add": np.add, "max": np.maximum, "min": np.minimum, "mul": np.multiply}
@@ -64,7 +65,7 @@ def spread(
 
     start = filled_with(statement.reduce)
     value = into(start, part.value)
-    largest = float(np.max(np.abs(value), initial=0.0, where=np.isfinite(value)))
+    largest = largest_of(value)
     grain = part.grain if statement.reduce != "mul" else 0.0
     if part.error is None and statement.reduce != "mul":
         return Bounded(value, None, grain, max(largest, part.largest))

@@ -16,6 +16,8 @@ from planish.loops.lang.program import Access, Expr, Index
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 """Tensor to elements."""
+CHUNK = 1 << 14
+"""Elements that are worked on at once: they stay in the cache; whole arrays would pass through memory."""
 
 
 def overhang(access: Access, shape: Sequence[int], sizes: Mapping[str, int]) -> list[tuple[int, int]]:
@@ -73,6 +75,12 @@ def cut(extents: Sequence[int], groups: Sequence[Sequence[int]], most: int) -> I
         middle = (window[p].start + window[p].stop) // 2
         halves = slice(window[p].start, middle), slice(middle, window[p].stop)
         waiting += [(*window[:p], half, *window[p + 1 :]) for half in halves]
+
+
+def chunks(*arrays: Array) -> Iterator[tuple[Array, ...]]:
+    """Cut arrays of one shape into short pieces of one dimension; views where they are contiguous."""
+    flat = [array.reshape(-1) for array in arrays]
+    return (tuple([each[start : start + CHUNK] for each in flat]) for start in range(0, flat[0].size, CHUNK))
 
 
 def within(array: Array, window: tuple[slice, ...]) -> Array:

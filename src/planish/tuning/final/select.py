@@ -53,6 +53,7 @@ def choose(
 
     The best of many noisy measurements is often the luckiest, and no better than the first guess. So that
     one is always chosen, and early, since where the time is short the last are left out; unless it failed.
+    So are other ways to build the best, which the search could not try; the next best are much like it.
     Where a space begins with the unchanged program there is no guess.
 
     Of several objectives, they are members of the Pareto front, in the order of `telling`: what is more than
@@ -76,7 +77,7 @@ def choose(
     guess = trials.of([first]).get(first.hash)
     guesses = [first] if first.steps and not (guess and isinstance(guess.outcome, Failed)) else []
     variants = [] if several else level.variants(task, candidates[0])
-    return list(dict.fromkeys((candidates[0], *guesses, *candidates[1:], *variants))), best
+    return list(dict.fromkeys((candidates[0], *guesses, *variants, *candidates[1:]))), best
 
 
 def _best(task: Task, trials: Iterable[Trial], count: int) -> list[Candidate]:
