@@ -211,7 +211,7 @@ class _Training:
         given, wanted = torch.from_numpy(tokens).to(device), torch.from_numpy(learnt[:, 1:]).to(device)
         with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
             rows = hidden_rows(torch, self._shape, self._weights, given[:, :-1])
-            # Where something is learnt alone: scores of the whole vocabulary take the most memory by far.
+            # Only where something is learnt: scores of the whole vocabulary take the most memory by far.
             scores = rows[wanted] @ self._weights["tokens"].T
         # Sums over a vocabulary take more digits than bfloat16 has.
         return cross_entropy(scores.float(), given[:, 1:][wanted], reduction="sum")
