@@ -72,6 +72,7 @@ def choose_cases(program: Program, seed: int, least: int = LEAST) -> list[Case]:
         # Fewer than 1000 are tried for each seed.
         case = _case(program, make_inputs(program, seed * 1000 + number, styles), looked_for)
         tried.append(case)
+        # A set in which some element tells nothing does not count, for a mistake may hide there.
         if case.testable == 1:
             usable, hidden = usable + 1, hidden - case.shown
         if usable >= least and not hidden:

@@ -91,6 +91,7 @@ def finest_levels(program: Program, highs: Mapping[str, float], *, cancel: bool 
     stored = {program.type[t].dtype for t in program.inputs if t not in program.whole_indices}
     levels = most = int(min([FINEST, *(Precision.of(dtype).whole for dtype in stored)]))
     while levels >= COARSEST:
+        # Magnitudes are below `high`: the largest is one grain less.
         ranges = {name: (high / levels, high - high / levels) for name, high in highs.items()}
         if _is_exact(program, ranges, cancel=cancel):
             return levels
@@ -109,6 +110,7 @@ def _is_exact(program: Program, ranges: Mapping[str, _Range], *, cancel: bool) -
                 statement.target.tensor,
                 _of_statement(statement, program, known, precision, cancel=cancel),
             )
+            # Several statements may write parts of one tensor.
             known[name] = _joined(known[name], found) if name in known else found
     except _RoundedError:
         return False

@@ -254,6 +254,7 @@ def _reduced(nest: _Nest, function: str) -> Bounded:
         if function == "mul":
             other[place] *= part.magnitude.prod(axis=inner)
         elif part.error is not None:
+            # The greatest of several numbers errs by no more than the one of them that errs most.
             other[place] = np.maximum(other[place], part.error.max(axis=inner))
         grain, largest, exact = (
             min(grain, part.grain),
@@ -295,6 +296,7 @@ def _summed(nest: _Nest) -> Bounded:
         most = _partly(nest, first, second)
         if representable(most, grain, nest.precision):
             return Bounded(value, None, grain, most)
+    # Magnitudes cost another pass; most inputs are chosen so that sums are exact and none is needed.
     for window in windows:
         a, b = nest.evaluate(first, window), nest.evaluate(second, window)
         place = window[: nest.outputs]
@@ -309,6 +311,7 @@ def _summed(nest: _Nest) -> Bounded:
         if most < magnitude.min(initial=np.inf):  # so the terms' signs are random
             added = np.minimum(added, scattered(n, most, nest.precision))
     error = moved + added + nest.precision.tiny
+    # In some order a partial sum may overflow the kernel's type.
     error = np.where(np.isfinite(value) & (magnitude > nest.precision.huge), np.inf, error)
     return Bounded(value, settled(value, error, unknown), grain, n * largest)
 

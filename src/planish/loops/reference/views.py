@@ -96,6 +96,7 @@ def table_view(gather: Expr, array: Array, axes: Sequence[str], sizes: Mapping[s
     return view(array, index, [*axes, _GATHERED], {**sizes, _GATHERED: array.shape[dimension]})
 
 
+# No axis has a name with a dot.
 _GATHERED = "gathered."
 
 
