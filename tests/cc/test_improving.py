@@ -4,19 +4,16 @@ import json
 import os
 import shlex
 import signal
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from cc.conftest import CC, Place
+from cc.conftest import Place
 from planish.cc import searching
 from planish.cc.command import main
-from planish.core import TargetError
 from planish.llvm.backend.elf import code_bytes
 from store.mounts import small_disk, write_protected
 
@@ -236,67 +233,3 @@ def test_two_users_share_a_cache(words: Place, monkeypatch: pytest.MonkeyPatch) 
     assert words.files()["root.o"] == words.files()["other.o"]
     assert len(list(words.cache.glob("objects/*/*"))) == 1
     assert {path.stat().st_uid for path in words.cache.glob("builds/*/*")} == {0, 65534}
-
-
-def processes_of(session: int) -> Iterator[str]:
-    """Give what still runs in a session."""
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            after = stat.read_text().rpartition(")")
-        except OSError:
-            continue
-        if int(after[2].split()[3]) == session and after[2].split()[0] != "Z":
-            yield after[0]
-
-
-def test_clang_does_not_outlive_who_started_it(place: Place, tmp_path: Path) -> None:
-    slow = tmp_path / "clang"
-    slow.write_text("#!/bin/sh\nexec sleep 30\n")
-    slow.chmod(0o755)
-    more = {**place.environment, "PLANISH_CLANG": str(slow)}
-    with subprocess.Popen(
-        [*CC, "-Oz", "-c", "mixed.c"], cwd=place.folder, env=more, start_new_session=True
-    ) as running:
-        deadline = time.monotonic() + 20
-        while len(list(processes_of(running.pid))) < 2 and time.monotonic() < deadline:
-            time.sleep(0.02)
-        time.sleep(0.2)
-        running.terminate()
-        assert running.wait(20) == -signal.SIGTERM
-    assert list(processes_of(running.pid)) == []
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_make_leaves_nothing_half_written(words: Place, number: signal.Signals) -> None:
-    objects = [f"copy{i}.o" for i in range(4)]
-    for i, name in enumerate(objects):
-        words.write(name.replace(".o", ".c"), f"int number{i} = {i};\n" + WORDS.read_text())
-    rule = "%.o: %.c\n\t$(CC) -Oz -MD -c $< -o $@\n"
-    words.write("Makefile", f"all: {' '.join(objects)}\n{rule}")
-    wrapper = words.write("planish cc", f'#!/bin/sh\nexec {shlex.join(CC)} "$@"\n')
-    wrapper.chmod(0o755)
-    make = ["make", "-j2", "CC='./planish cc'"]
-    slow = {**words.environment, "PLANISH_SECONDS": "60", "TMPDIR": str(words.folder.parent)}
-    with subprocess.Popen(
-        make, cwd=words.folder, env=slow, start_new_session=True, stdout=-1, stderr=-1
-    ) as running:
-        deadline = time.monotonic() + 20
-        while not list(words.folder.glob("*.o")) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        time.sleep(0.3)
-        os.killpg(running.pid, number)
-        running.communicate(timeout=20)
-        assert running.returncode != 0
-    deadline = time.monotonic() + 5
-    while list(processes_of(running.pid)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert list(processes_of(running.pid)) == []
-    assert not [path for path in words.folder.rglob("*") if path.name.endswith((".part", ".tmp"))]
-    for path in words.folder.glob("*.o"):
-        try:
-            assert code_bytes(path.read_bytes())
-        except TargetError:
-            pytest.fail(f"{path} is half written")
-    again = words.run(make)
-    assert again.returncode == 0
-    assert all((words.folder / name).exists() for name in objects)

@@ -16,7 +16,7 @@ from planish.cc.function_cache import FunctionMemory
 from planish.cc.improving import Removed, check_version
 from planish.cc.link_parts import LinkPart, exchanged, link_parts, without_output
 from planish.cc.noting import note, refused
-from planish.cc.object_cache import CachedObject, ObjectCache, digest
+from planish.cc.object_cache import CachedObject, ObjectCache, digest, write_whole
 from planish.cc.searching import SearchError
 from planish.cc.timed_search import FasterObject, TimedSearch, read_running
 from planish.cc.timed_unit import read_unit
@@ -126,18 +126,16 @@ def _link_again(compiler: Compiler, words: list[str], program: str, objects: dic
     if not objects:
         return
     scratch = Scratch()
-    part = os.path.join(os.path.dirname(program), f".planish-{os.getpid()}.part")
     with closing(Removed(scratch)):
         others: dict[LinkPart, str] = {}
         for number, (each, code) in enumerate(objects.items()):
             path = scratch.path / f"{number}.o"
             path.write_bytes(code)
             others[each] = str(path)
-        command = [*without_output(exchanged(words, others)), "-o", part, "-Qunused-arguments"]
-        try:
-            ended = run([*compiler.command, *command])
-            if ended.code:
-                raise SearchError("clang does not link what was found")
-            os.replace(part, program)
-        finally:
-            Path(part).unlink(missing_ok=True)
+        # Not beside the program: a linker that outlives an interrupt would leave a file there.
+        made = scratch.path / "program"
+        command = [*without_output(exchanged(words, others)), "-o", str(made), "-Qunused-arguments"]
+        ended = run([*compiler.command, *command])
+        if ended.code:
+            raise SearchError("clang does not link what was found")
+        write_whole(program, made.read_bytes(), 0o777)

@@ -152,7 +152,6 @@ class TimedSearch:
         ratio = judged(times) if times else None
         if ratio is None or ratio.verdict(_TIME) != "better":
             return
-        search.keep()
         path = self.scratch.path / f"kept-{len(self._kept)}.o"
         path.write_bytes(code)
         self._kept[part] = str(path)

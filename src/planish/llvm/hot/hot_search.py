@@ -87,8 +87,6 @@ def speed_up(
     verdict = ratio.verdict(_TIME) if ratio else "same"
     # Nothing is kept on a tie: the luckiest of many versions often looks a little faster.
     kept = best if verdict == "better" else None
-    if kept:
-        search.keep()
     return Faster(
         kept or base,
         search.recipe() if kept else ModuleRecipe(O3, (), ""),
@@ -175,12 +173,6 @@ class HotSearch:
         for parts in (*self._known(name), *first_lists()):
             self._try(name, parts)
 
-    def keep(self) -> None:
-        """Remember the lists of all functions that have one of their own."""
-        for name, parts in self.lists.items():
-            if self.remember is not None:
-                self.remember.put(self._key(name), json.dumps(parts))
-
     def _known(self, name: str) -> Iterator[Parts]:
         text = self.remember.get(self._key(name)) if self.remember is not None else None
         with suppress(ValueError, TypeError):
@@ -215,6 +207,8 @@ class HotSearch:
         self.tried[name] += 1
         if self._is_faster(made.code):
             self.lists[name] = parts
+            if self.remember is not None:  # at once: a search that is interrupted is not lost
+                self.remember.put(self._key(name), json.dumps(parts))
         if self.progress:
             self.progress(HotProgress(time.monotonic() - self.began, self.tried.total(), self.ratio))
 

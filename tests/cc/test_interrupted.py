@@ -1,0 +1,149 @@
+"""Ctrl-C, and what make and terminals send, in the middle of a compilation, a make and a timed link."""
+
+import os
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cc.conftest import CC, Place
+from llvm.modules import require_linker
+from planish.core import TargetError
+from planish.llvm.backend import open_backend
+from planish.llvm.backend.elf import code_bytes
+from planish.llvm.hot.o3_lists import BEGIN, USUAL, pipeline
+
+WORDS = Path(__file__).parents[2] / "examples" / "llvm" / "words.c"
+SPINS = """
+#include <stdio.h>
+__attribute__((noinline)) unsigned turned(unsigned x, int n) {
+    for (int i = 0; i < n; i++) x = x * 31 + (x >> 3) + i;
+    return x;
+}
+int main(int count, char **words) { (void)words; printf("%u\\n", turned(count, 20000000)); return 0; }
+"""
+
+
+def processes_of(session: int) -> Iterator[str]:
+    """Name what still runs in a session."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            before, _, after = stat.read_text().rpartition(")")
+        except OSError:
+            continue
+        if int(after.split()[3]) == session and after.split()[0] != "Z":
+            yield before.partition("(")[2]
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 20) -> None:
+    """Wait for something that shall happen; go on without it at last."""
+    deadline = time.monotonic() + seconds
+    while not true() and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+class Interrupted:
+    """A command in a session of its own, to which a signal is sent once something is so.
+
+    Args:
+        place: where it runs; its temporary files have a folder of their own.
+        command: it.
+        number: the signal.
+        when: is asked with the session whether it is time.
+        more: variables.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        command: list[str],
+        number: signal.Signals,
+        when: Callable[[int], bool],
+        **more: str,
+    ) -> None:
+        temporary = place.folder.parent / "temporary"
+        temporary.mkdir()
+        variables = {**place.environment, **more, "TMPDIR": str(temporary)}
+        with subprocess.Popen(
+            command, cwd=place.folder, env=variables, start_new_session=True, stdout=-1, stderr=-1
+        ) as running:
+            wait_until(lambda: when(running.pid))
+            self.was_time = when(running.pid)
+            time.sleep(0.3)
+            os.killpg(running.pid, number)
+            running.communicate(timeout=20)
+        self.code = running.returncode
+        wait_until(lambda: not list(processes_of(running.pid)), 5)
+        self.survivors = list(processes_of(running.pid))
+        folders = (place.folder, place.cache, temporary)
+        names = (path for folder in folders for path in folder.rglob("*"))
+        self.half_written = [
+            path for path in names if path.is_relative_to(temporary) or path.suffix in (".part", ".tmp")
+        ]
+
+
+def test_clang_does_not_outlive_who_started_it(place: Place, tmp_path: Path) -> None:
+    slow = tmp_path / "clang"
+    slow.write_text("#!/bin/sh\nexec sleep 30\n")
+    slow.chmod(0o755)
+
+    def is_at_work(session: int) -> bool:
+        return "sleep" in processes_of(session)
+
+    done = Interrupted(
+        place, [*CC, "-Oz", "-c", "mixed.c"], signal.SIGTERM, is_at_work, PLANISH_CLANG=str(slow)
+    )
+    assert (done.was_time, done.code, done.survivors) == (True, -signal.SIGTERM, [])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_make_leaves_nothing_half_written(place: Place, number: signal.Signals) -> None:
+    objects = [f"copy{i}.o" for i in range(4)]
+    for i, name in enumerate(objects):
+        place.write(name.replace(".o", ".c"), f"int number{i} = {i};\n" + WORDS.read_text())
+    rule = "%.o: %.c\n\t$(CC) -Oz -MD -c $< -o $@\n"
+    place.write("Makefile", f"all: {' '.join(objects)}\n{rule}")
+    wrapper = place.write("planish cc", f'#!/bin/sh\nexec {shlex.join(CC)} "$@"\n')
+    wrapper.chmod(0o755)
+    make = ["make", "-j2", "CC='./planish cc'"]
+    done = Interrupted(
+        place, make, number, lambda _: bool(list(place.folder.glob("*.o"))), PLANISH_SECONDS="60"
+    )
+    assert (done.was_time, done.survivors, done.half_written) == (True, [], [])
+    assert done.code != 0
+    for path in place.folder.glob("*.o"):
+        try:
+            assert code_bytes(path.read_bytes())
+        except TargetError:
+            pytest.fail(f"{path} is half written")
+    again = place.run(make)
+    assert again.returncode == 0
+    assert all((place.folder / name).exists() for name in objects)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_timed_link_leaves_clangs_program(place: Place, number: signal.Signals) -> None:
+    require_linker()
+    if not open_backend().full or not open_backend().runs(f"{BEGIN},{pipeline(USUAL)}"):
+        pytest.skip("this LLVM lacks passes of -O3 that are needed")
+    place.write("spins.c", SPINS)
+    run = {"PLANISH_RUN": "./program", "PLANISH_SECONDS": "600"}
+    compiled = place.cc("-O2", "-c", "spins.c", "--planish-objective", "time", **run)
+    assert (compiled.returncode, compiled.stderr) == (0, "")
+    place.as_clang("spins.o", "-o", "clangs")
+    before = place.files()
+    link = ["spins.o", "-o", "program", "--planish-objective", "time"]
+
+    def is_measured(session: int) -> bool:
+        return "program" in processes_of(session)
+
+    done = Interrupted(place, [*CC, *link], number, is_measured, **run)
+    assert (done.was_time, done.code, done.survivors, done.half_written) == (True, -number, [], [])
+    assert place.files() == {**before, "program": before["clangs"]}
+    again = place.cc(*link, **{**run, "PLANISH_SECONDS": "0"})
+    assert (again.returncode, again.stderr) == (0, "")
+    assert place.run(["./program"]).stdout == place.run(["./clangs"]).stdout != ""
