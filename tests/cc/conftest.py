@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from planish.cc.compiler import Compiler, find_compiler
+from planish.llvm.backend.elf import code_bytes
 
+WORDS = Path(__file__).parents[2] / "examples" / "llvm" / "words.c"
 CC = [sys.executable, "-c", "from planish.cc.command import cc; cc()"]
 CXX = [sys.executable, "-c", "from planish.cc.command import cxx; cxx()"]
 SMALLER = """
@@ -111,3 +113,15 @@ def place(tmp_path: Path, clang: Compiler) -> Place:
     found.write("mixed.c", SMALLER)
     found.write("main.c", MAIN)
     return found
+
+
+@pytest.fixture
+def words(place: Place) -> Place:
+    """Have a source that can be made smaller."""
+    place.write("words.c", WORDS.read_text())
+    return place
+
+
+def text(path: Path) -> int:
+    """Give the bytes of an object's code."""
+    return code_bytes(path.read_bytes())

@@ -69,6 +69,8 @@ def test_it_is_clangs_result(place: Place, line: str) -> None:
         "-Oz -Wall -c warns.c",
         "--target=armv7m-none-eabi -mcpu=cortex-m4 -Oz -ffreestanding -c mixed.c",
         "-Oz @words",
+        "-Oz -Wp,-MD,out/x.d -c -o out/x.o main.c",
+        "-Os -Wp,-MMD,x.d -MT name -c main.c",
     ],
 )
 def test_objects_are_no_larger_and_all_else_is_the_same(place: Place, line: str) -> None:
@@ -92,6 +94,16 @@ def test_bad_sources_have_clangs_messages_and_exit_code(place: Place) -> None:
 
 def test_a_source_may_come_by_standard_input(place: Place) -> None:
     compare(place, "-Oz", "-c", "-x", "c", "-", "-o", "x.o", given=SMALLER)
+
+
+def test_response_files_may_have_options_of_planishs(place: Place) -> None:
+    place.write("inner", "--planish-report")
+    place.write("words", "-Oz -c mixed.c @inner")
+    done = place.cc("@words")
+    assert done.returncode == 0
+    assert done.stderr.startswith("planish: mixed.c: ")
+    asked = place.cc("@inner", "-E", "mixed.c")
+    assert (asked.returncode, asked.stderr) == (0, "")
 
 
 def test_an_object_may_go_to_standard_output(place: Place) -> None:

@@ -10,14 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from cc.conftest import CC, Place
+from cc.conftest import CC, WORDS, Place, text
 from llvm.modules import require_linker
 from planish.core import TargetError
 from planish.llvm.backend import open_backend
-from planish.llvm.backend.elf import code_bytes
 from planish.llvm.hot.o3_lists import BEGIN, USUAL, pipeline
 
-WORDS = Path(__file__).parents[2] / "examples" / "llvm" / "words.c"
 SPINS = """
 #include <stdio.h>
 __attribute__((noinline)) unsigned turned(unsigned x, int n) {
@@ -117,7 +115,7 @@ def test_an_interrupted_make_leaves_nothing_half_written(place: Place, number: s
     assert done.code != 0
     for path in place.folder.glob("*.o"):
         try:
-            assert code_bytes(path.read_bytes())
+            assert text(path)
         except TargetError:
             pytest.fail(f"{path} is half written")
     again = place.run(make)

@@ -1,5 +1,9 @@
 import os
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 from planish.cc.function_cache import FunctionMemory
 from planish.cc.object_cache import CachedObject, ObjectCache, digest
@@ -62,6 +66,19 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         cache.put(KEY, entry())
         FunctionMemory(cache).put("f", "1")
     assert "cannot be written" in cache.trouble
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may number processes anew")
+def test_what_a_container_left_half_written_is_in_nobodys_way(tmp_path: Path) -> None:
+    """Processes of containers have the same numbers again and again."""
+    load, writes = "import os, planish.cc.whole_file as w", f"w.write_whole('{tmp_path}/x', b'x')"
+    for before in ("os.replace = lambda *_: os._exit(7)", ""):
+        command = ["unshare", "--pid", "--fork", sys.executable, "-c", f"{load}\n{before}\n{writes}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if "unshare failed" in done.stderr:
+            pytest.skip(done.stderr)
+        assert (done.returncode, done.stderr) == (0 if not before else 7, "")
+    assert (tmp_path / "x").read_bytes() == b"x"
 
 
 def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path) -> None:

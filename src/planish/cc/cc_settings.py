@@ -74,10 +74,16 @@ def read_settings(words: list[str]) -> tuple[CompileSettings, list[str]]:
 
 def say(text: str) -> None:
     """Say a line on standard error."""
+    pass_on(f"planish: {text}\n".encode(sys.getfilesystemencoding(), "surrogateescape"))
+
+
+def pass_on(messages: bytes) -> None:
+    """Write what clang says on standard error, where anybody hears it."""
     try:
-        os.write(2, f"planish: {text}\n".encode(sys.getfilesystemencoding(), "surrogateescape"))
+        while messages:
+            messages = messages[os.write(2, messages) :]
     except OSError:
-        pass  # nobody hears it
+        pass  # closed, or full: the object is there
 
 
 def _is_time(objective: str) -> bool:

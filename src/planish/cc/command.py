@@ -8,7 +8,7 @@ import sys
 from planish.cc.arguments import Invocation
 from planish.cc.cc_settings import RUN, CompileSettings, UsageError, read_settings, say
 from planish.cc.compiler import VARIABLE, Compiler, find_compiler
-from planish.cc.response import ResponseError, expand
+from planish.cc.response import ResponseError, expand, translated
 
 NO_CLANG = 5
 _NOT_RUN = f"what is faster is known only where a program is run: {RUN}='./program 5 < input' says how"
@@ -52,6 +52,7 @@ def main(words: list[str], *, plus: bool) -> int:
         5 where there is no clang.
     """
     try:
+        _open_standard_files()
         return _main(words, plus=plus)
     except UsageError as error:
         say(f"error: {error}")
@@ -63,8 +64,18 @@ def main(words: list[str], *, plus: bool) -> int:
         return 130
 
 
+def _open_standard_files() -> None:
+    """Have something in the place of those that are closed, as clang does: other files would get there."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            os.set_inheritable(number, True)
+
+
 def _main(words: list[str], *, plus: bool) -> int:
-    settings, words = read_settings(words)
+    settings, words = read_settings(_with_own_options(words))
     compiler = find_compiler(plus=plus)
     if compiler is None:
         named = os.environ.get(VARIABLE)
@@ -73,17 +84,41 @@ def _main(words: list[str], *, plus: bool) -> int:
         return NO_CLANG
     invocation = _taken_apart(words)
     if invocation and _is_ours(invocation, settings):
-        from planish.cc.building import compile_all
-
-        code = compile_all(compiler, invocation, settings)
+        code = _compiled(compiler, invocation, settings)
         if code is not None:
             return code
     return _become(compiler, words)
 
 
+def _compiled(compiler: Compiler, invocation: Invocation, settings: CompileSettings) -> int | None:
+    from planish.cc.building import compile_all
+
+    try:
+        return compile_all(compiler, invocation, settings)
+    except UsageError:
+        raise
+    except Exception as error:  # noqa: BLE001  (whatever it is, a build must not fail of it)
+        source = next((source.path for source in invocation.sources), invocation.output)
+        settings.fall_back(f"{source}: {type(error).__name__}: {error}")
+        return None
+
+
+def _with_own_options(words: list[str]) -> list[str]:
+    """Put response files in their place where they have options of planish's, which clang would not know."""
+    try:
+        spelled_out = expand(words)
+    except ResponseError:
+        return words
+    return spelled_out if _own(spelled_out) != _own(words) else words
+
+
+def _own(words: list[str]) -> list[str]:
+    return [word for word in words if word.startswith("--planish-")]
+
+
 def _taken_apart(words: list[str]) -> Invocation | None:
     try:
-        return Invocation(expand(words))
+        return Invocation(translated(expand(words)))
     except ResponseError:
         return None  # clang says what is wrong
 

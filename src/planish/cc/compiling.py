@@ -6,11 +6,12 @@ import os
 from time import monotonic, time_ns
 
 from planish.cc.arguments import code_options
-from planish.cc.cc_settings import CompileSettings
+from planish.cc.cc_settings import CompileSettings, pass_on
 from planish.cc.direct import Direct
 from planish.cc.frontend import Ended, Unit, run
 from planish.cc.noting import note
-from planish.cc.object_cache import CachedObject, ObjectCache, digest, write_whole
+from planish.cc.object_cache import CachedObject, ObjectCache, digest
+from planish.cc.whole_file import write_whole
 
 
 def compile_unit(unit: Unit, settings: CompileSettings, cache: ObjectCache) -> bool:
@@ -87,7 +88,7 @@ def _take(
         if ended.code:
             return False
         messages = ended.messages
-    os.write(2, messages)
+    pass_on(messages)
     try:
         write_whole(unit.output, entry.code)
     except OSError:

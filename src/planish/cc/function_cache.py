@@ -8,6 +8,7 @@ import json
 import os
 
 from planish.cc.object_cache import ObjectCache, digest
+from planish.cc.whole_file import share
 
 _LARGEST = 1 << 20
 """Bytes of one of the 256 files of each user."""
@@ -54,6 +55,8 @@ class FunctionMemory:
         self._cache.make_folder(os.path.dirname(path))
         with open(path, "ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
+            if not file.tell():
+                share(file.fileno(), os.path.dirname(path))
             if file.tell() > _LARGEST:
                 os.unlink(path)  # old lists go; the next one begins a new file
             file.write(line)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from contextlib import closing
 from pathlib import Path
 from time import monotonic
 
 from planish.cc.arguments import code_options
-from planish.cc.cc_settings import CompileSettings, UsageError
+from planish.cc.cc_settings import CompileSettings, UsageError, pass_on
 from planish.cc.compiler import Compiler
 from planish.cc.frontend import Ended, Unit, run
 from planish.cc.interrupts import Stoppable
 from planish.cc.noting import note
-from planish.cc.object_cache import CachedObject, ObjectCache, write_whole
+from planish.cc.object_cache import CachedObject, ObjectCache
 from planish.cc.searching import Asked, FoundBuild, SearchError, search
+from planish.cc.whole_file import write_whole
 from planish.core import PlanishError
 from planish.isolation.scratch import Scratch
 from planish.llvm.backend.elf import code_bytes, function_bytes, loaded_bytes
@@ -38,7 +38,7 @@ def improve(
         if own.code:
             return False
         took = monotonic() - began
-        os.write(2, own.messages)
+        pass_on(own.messages)
         try:
             code, about = _searched(unit, front.written, settings, cache, took)
         except (SearchError, PlanishError, OSError) as error:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 
+from planish.cc.whole_file import write_whole
+
 try:
     from _blake2 import blake2b  # hashlib loads OpenSSL besides, which takes 3 ms
 except ImportError:  # another interpreter than CPython
@@ -18,7 +20,6 @@ VARIABLE = "PLANISH_CACHE"
 _MAGIC = "planish-cc-1"
 _LARGEST = 8 << 20
 """Bytes of one of the 256 folders of objects: 2 GiB in all."""
-_counter = 0
 
 
 def digest(*parts: bytes) -> str:
@@ -109,7 +110,7 @@ class ObjectCache:
         """Write a file of the cache whole, or not at all; trouble is noted."""
         try:
             self.make_folder(os.path.dirname(path))
-            write_whole(path, data)
+            write_whole(path, data, shared=True)
         except OSError as error:
             if not os.path.exists(path):  # else it is another user's, and as good
                 self.note(f"cannot be written: {error}")
@@ -147,29 +148,6 @@ def open_cache() -> ObjectCache:
         return ObjectCache(os.path.abspath(named))
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return ObjectCache(os.path.join(home, "planish", "cc"))
-
-
-def write_whole(path: str, data: bytes, mode: int = 0o666) -> None:
-    """Write a file so that it is whole or as before, whoever ends this process.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    global _counter
-    _counter += 1
-    part = os.path.join(os.path.dirname(path), f".planish-{os.getpid()}-{_counter}.part")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-    try:
-        try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
-        finally:
-            os.close(descriptor)
-        os.replace(part, path)
-    except BaseException:
-        os.unlink(part)
-        raise
 
 
 def _read(data: bytes) -> CachedObject | None:

@@ -1,4 +1,4 @@
-"""Response files: `@file` among the words of a command line, read as clang reads them."""
+"""A command line's words as clang reads them: response files (`@file`), and `-Wp,`."""
 
 from __future__ import annotations
 
@@ -64,3 +64,15 @@ def split(text: str) -> list[str]:
         else:
             word.append(letter)
     return words if word is None else [*words, "".join(word)]
+
+
+def translated(words: list[str]) -> list[str]:
+    """Spell out `-Wp,-MD,FILE` as clang does: Linux, BusyBox and U-Boot compile everything with it."""
+    found: list[str] = []
+    for word in words:
+        parts = word.split(",")
+        if len(parts) == 3 and parts[0] == "-Wp" and parts[1] in ("-MD", "-MMD"):
+            found += [parts[1], "-MF", parts[2]]
+        else:
+            found.append(word)
+    return found

@@ -16,10 +16,11 @@ from planish.cc.function_cache import FunctionMemory
 from planish.cc.improving import Removed, check_version
 from planish.cc.link_parts import LinkPart, exchanged, link_parts, without_output
 from planish.cc.noting import note, refused
-from planish.cc.object_cache import CachedObject, ObjectCache, digest, write_whole
+from planish.cc.object_cache import CachedObject, ObjectCache, digest
 from planish.cc.searching import SearchError
 from planish.cc.timed_search import FasterObject, TimedSearch, read_running
 from planish.cc.timed_unit import read_unit
+from planish.cc.whole_file import write_whole
 from planish.core import PlanishError
 from planish.isolation.scratch import Scratch
 

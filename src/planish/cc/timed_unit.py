@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
 from planish.cc.arguments import code_options
-from planish.cc.cc_settings import CompileSettings
+from planish.cc.cc_settings import CompileSettings, pass_on
 from planish.cc.frontend import Ended, Unit, run
 from planish.cc.interrupts import Stoppable
 from planish.cc.noting import note
@@ -42,7 +41,7 @@ def compile_timed(
         own = run([*unit.compiler.command, *unit.words])
         if own.code:
             return False
-        os.write(2, own.messages)
+        pass_on(own.messages)
         code = Path(unit.output).read_bytes()
         _put(cache, code, TimedUnit(unit.source, code_options(unit.options), front.written))
         about = json.dumps({"text": [code_bytes(code)] * 2}).encode()
