@@ -39,7 +39,7 @@ from planish.loops.runtime.kernels import Kernel
 from planish.loops.space import CursorSpace
 from planish.loops.target import this_machine
 from planish.loops.workloads import matmul, thesis_split
-from planish.search.following import followed
+from planish.search.follow_policy import followed
 from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.learn.cost import EvaluationShares, Gate, load_gate, shipped_gate
-from planish.learn.labels import CostTable, read_costs
+from planish.learn.cost_table import CostTable, read_costs
 from planish.llvm.passes import load_coreset
 
 EVALUATIONS = (1, 2, 3, 5, 10, 20)

@@ -15,7 +15,7 @@ import numpy as np
 from gate import EVALUATIONS, LABELS, auc, interval, matrix, row, spend, static
 from planish.corpus.policy_lessons import read_list_lessons
 from planish.learn.cost import shipped_gate
-from planish.learn.labels import CostTable, read_costs
+from planish.learn.cost_table import CostTable, read_costs
 from planish.learn.language import GAIN, ReaderShape, expected
 from planish.learn.language.network import HEADS
 from planish.learn.policy import SavedPolicy, load_policy, places

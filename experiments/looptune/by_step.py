@@ -21,7 +21,7 @@ from planish.loops.level import LoopsLevel
 from planish.loops.space.cursor import ACTIONS_MAX
 from planish.loops.workloads import matmul, thesis_split
 from planish.search.factory import make_searcher
-from planish.search.following import followed
+from planish.search.follow_policy import followed
 
 Found = list[tuple[float, float]]
 """GFLOPS and seconds, by the number of actions from 0 on."""

@@ -23,7 +23,7 @@ from cases import SAMPLES, SEARCHES, Case, remeasured, searched
 from planish.learn.policy import NetworkPolicy, policy_for
 from planish.loops.workloads import matmul, thesis_split
 from planish.search.decoding import priority_samples
-from planish.search.following import followed
+from planish.search.follow_policy import followed
 from planish.search.policy_searcher import new_programs
 
 IMPROVED = "policy, improved"

@@ -20,7 +20,7 @@ from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 from planish.loops.workloads import convolution, matmul
 from planish.search.decoding import priority_samples
-from planish.search.following import followed
+from planish.search.follow_policy import followed
 from planish.search.policy_searcher import new_programs
 
 PROGRAMS: Mapping[str, Program] = {

@@ -24,7 +24,7 @@ from planish.corpus.labelling import Saving, summarise
 from planish.corpus.labelling.label_card import HEADS, cells
 from planish.learn.cost import BoostedTrees, Dataset
 from planish.learn.cost.gate import describe_functions
-from planish.learn.labels import FAILED, CostTable, read_costs
+from planish.learn.cost_table import FAILED, CostTable, read_costs
 from planish.llvm.passes import load_coreset
 
 LABELS = Path(__file__).parents[1] / "labels" / "functions.npz"

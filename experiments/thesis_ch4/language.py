@@ -22,7 +22,7 @@ from planish.corpus.judged_answers import Judged, answers_of, judge_answers, sum
 from planish.corpus.policy_lessons import held_back
 from planish.corpus.text_lessons import TextLesson, read_text_lessons, text_samples
 from planish.learn.cost import shipped_gate
-from planish.learn.labels import read_costs
+from planish.learn.cost_table import read_costs
 from planish.learn.language.code_quality import bleu, same_code
 from planish.learn.language.decoder import DecoderShape
 from planish.learn.language.prompts import Tasks

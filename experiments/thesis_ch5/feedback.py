@@ -21,14 +21,14 @@ from planish.corpus.feedback_lessons import feedback_on
 from planish.corpus.judged_answers import Judged, answers_of, judge_answers
 from planish.corpus.text_lessons import TextLesson, read_text_lessons
 from planish.learn.cost import shipped_gate
-from planish.learn.labels import read_costs
+from planish.learn.cost_table import read_costs
 from planish.learn.language.decoder import DecoderShape
 from planish.learn.language.tokenizer import Tokenizer
 from planish.learn.policy import AnsweringPolicy, SavedPolicy, load_policy
 from planish.llvm.backend import open_backend
 from planish.llvm.passes import PassSpace, elements, passes_of
 from planish.search.decoding import priority_samples
-from planish.search.reconsidering import reconsidered
+from planish.search.feedback import reconsidered
 
 STEPS = 5
 """Answers of each function, as in figure 5.8."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from planish.learn.cost import BoostedTrees, Dataset
 from planish.learn.cost.gate import describe_functions
-from planish.learn.labels import CostTable, read_costs
+from planish.learn.cost_table import CostTable, read_costs
 from planish.llvm.modules.function_lists import shipped_lists
 
 TIMES = (0.25, 0.5, 1, 2, 4, 8, 16, 24)

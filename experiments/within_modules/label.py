@@ -24,7 +24,7 @@ from opcodes import NAMES, VERSION, opcode_counts
 from planish.core import cache_folder
 from planish.corpus.apt import open_apt
 from planish.isolation import End, in_child
-from planish.learn.labels import Columns, CostRow, empty_table, read_costs, write_costs
+from planish.learn.cost_table import Columns, CostRow, empty_table, read_costs, write_costs
 from planish.llvm.backend import open_backend
 from planish.llvm.modules.chunks import cut
 from planish.llvm.modules.forked_work import begin_and_try, single, whole_backend

@@ -9,7 +9,7 @@ import pytest
 from cli.conftest import Planish
 from planish.corpus.corpus_reader import SAMPLE, read_corpus
 from planish.learn.cost import shipped_gate
-from planish.learn.labels import Columns, CostTable, write_costs
+from planish.learn.cost_table import Columns, CostTable, write_costs
 from planish.learn.policy import load_policy, places, policies_folder
 from planish.llvm.backend import open_backend
 

@@ -22,7 +22,7 @@ from planish.learn.cost import (
     train_gate,
     write_gate,
 )
-from planish.learn.labels import FAILED, Columns, CostTable
+from planish.learn.cost_table import FAILED, Columns, CostTable
 
 LISTS = (("a",), ("b",), ("c",))
 COUNT = 400

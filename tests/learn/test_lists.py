@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from planish.core import PlanishError
-from planish.learn.labels import Columns, CostTable
+from planish.learn.cost_table import Columns, CostTable
 from planish.learn.language import Lessons, ReaderShape, expected, packed
 from planish.learn.language.network import HEADS, outputs
 from planish.learn.policy import ListPolicy, SavedPolicy, load_policy, policy_for, policy_of, write_policy
 from planish.llvm.features.instructions import SIZES, instruction_schema, observe_module
 from planish.llvm.passes import PassSpace, elements, passes_of
 from planish.search.decoding import priority_samples
-from planish.search.following import followed
+from planish.search.follow_policy import followed
 
 LISTS = (("sroa<modify-cfg>",), ("sroa<modify-cfg>", "gvn"), ("gvn", "adce"), ("adce",))
 CODE = "define i32 @f(i32 %0) {\n  %2 = add i32 %0, 1\n  ret i32 %2\n}\n"

@@ -17,7 +17,7 @@ from planish.learn.rl.training import Course, Look, read_looks, reinforce
 from planish.loops.space import CursorSpace
 from planish.loops.space.cursor import SplitBy
 from planish.loops.workloads import matmul
-from planish.search.following import followed
+from planish.search.follow_policy import followed
 
 SPACE = CursorSpace(matmul(64, 64, 64))
 

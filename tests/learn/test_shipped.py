@@ -8,7 +8,7 @@ import pytest
 
 from planish.corpus import split_of
 from planish.learn.cost import EvaluationShares, shipped_gate
-from planish.learn.labels import CostTable, read_costs
+from planish.learn.cost_table import CostTable, read_costs
 from planish.llvm.features.autophase import FEATURES, VERSION
 from planish.llvm.passes import load_coreset, print_pipeline
 

@@ -24,7 +24,7 @@ from planish.learn.policy.judging import how_probable, judge_lists
 from planish.llvm.features.instructions import SIZES, instruction_schema, observe_module
 from planish.llvm.passes import PassSpace, elements, passes_of
 from planish.search.decoding import priority_samples
-from planish.search.following import followed
+from planish.search.follow_policy import followed
 
 STEPS = ("sroa<modify-cfg>", "gvn", "adce", "default<Oz>")
 SHAPE = WriterShape(tuple(SIZES.values()), 448, len(STEPS), 3, once=(3,), width=16, depth=2, heads=2)

@@ -57,7 +57,7 @@ def costs(
         table_corpus,
     )
     from planish.corpus.row import SPLITS
-    from planish.learn.labels import read_costs
+    from planish.learn.cost_table import read_costs
 
     splits = tuple(dict.fromkeys(split or SPLITS))
     counted = tuple(dict.fromkeys(objective or OBJECTIVES))

@@ -30,7 +30,7 @@ def gate(
     from planish.core import unknown
     from planish.corpus.labelling import lists_of_table
     from planish.learn.cost import train_gate, write_gate
-    from planish.learn.labels import read_costs
+    from planish.learn.cost_table import read_costs
 
     held = read_costs(table)
     if objective not in held.columns.objectives:

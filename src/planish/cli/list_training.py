@@ -83,7 +83,7 @@ def learnt_lists(
     require_device(size.device)
     from planish.corpus.policy_lessons import held_back, read_list_lessons
     from planish.learn.cost import shipped_gate
-    from planish.learn.labels import read_costs
+    from planish.learn.cost_table import read_costs
 
     lists, tables = shipped_gate(objective).lists, [read_costs(file) for file in labels]
     if network == "decoder":

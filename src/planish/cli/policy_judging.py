@@ -80,7 +80,7 @@ def _by_labels(
     from planish.core import PlanishError
     from planish.corpus.policy_lessons import read_list_lessons
     from planish.corpus.text_lessons import read_text_lessons
-    from planish.learn.labels import read_costs
+    from planish.learn.cost_table import read_costs
     from planish.learn.policy.judging import judge_lists
 
     if corpus is None or not labels:

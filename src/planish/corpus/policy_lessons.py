@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from planish.core import PlanishError
 from planish.corpus.corpus_reader import read_corpus
 from planish.corpus.row import Row
-from planish.learn.labels import CostTable
+from planish.learn.cost_table import CostTable
 from planish.learn.language import Lessons
 from planish.llvm.backend import Backend, IRError, open_backend
 from planish.llvm.features.instructions import SIZES, CutWarning, instruction_schema, observe_module

@@ -13,7 +13,7 @@ from planish.corpus.compiled_lists import Passes, compile_lists
 from planish.corpus.corpus_reader import read_corpus
 from planish.corpus.policy_lessons import labels_of
 from planish.corpus.row import Row
-from planish.learn.labels import CostTable
+from planish.learn.cost_table import CostTable
 from planish.learn.language.prompts import (
     ALL,
     Answer,

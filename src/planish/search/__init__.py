@@ -3,6 +3,7 @@
 from planish.search.annealing import Annealing
 from planish.search.beam import BeamBFS, BeamDFS
 from planish.search.ddmin import WillDo, ddmin, shrink
+from planish.search.exhaustive import Exhaustive
 from planish.search.factory import SearcherInfo, describe_searcher, fitting_searchers, make_searcher
 from planish.search.genetic import Genetic
 from planish.search.greedy import Greedy1, Greedy2
@@ -10,8 +11,8 @@ from planish.search.nsga2 import Nsga2
 from planish.search.options import Option, OptionInfo, OptionValue, split_settings
 from planish.search.portfolio import Portfolio
 from planish.search.random_minimise import RandomMinimise
+from planish.search.random_search import Random
 from planish.search.rounds import Costs, CostVectors, Rounds, RoundSearcher, VectorRounds, VectorRoundSearcher
-from planish.search.unguided import Exhaustive, Random
 
 __all__ = [
     "Annealing",

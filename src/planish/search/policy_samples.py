@@ -9,7 +9,8 @@ from typing import Annotated
 from planish.core import UNTAUGHT, Candidate, CanStep, Objective, Policy, SearchContext
 from planish.search.decoding import METHODS, Decoding, PrefixTree, decode, priority_samples, ranking
 from planish.search.options import Option
-from planish.search.policy_searcher import Name, PolicySearcher, new_programs, once, timed_policy
+from planish.search.policy_searcher import Name, PolicySearcher, new_programs, timed_policy
+from planish.search.rounds import once
 
 
 class PrioritySampling(PolicySearcher):

@@ -79,8 +79,3 @@ def new_programs(space: CanName, candidates: Iterable[Candidate]) -> Iterator[Ca
         if program not in known:
             known.add(program)
             yield candidate
-
-
-def once(candidates: Iterable[Candidate]) -> Rounds:
-    """Make one round: nothing is learnt on the way."""
-    yield candidates

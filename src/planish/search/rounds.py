@@ -22,6 +22,11 @@ VectorRounds = Generator[Iterable[Candidate], CostVectors, None]
 """Rounds that are sent the costs by all objectives."""
 
 
+def once(candidates: Iterable[Candidate]) -> Rounds:
+    """Make one round: nothing is learnt on the way."""
+    yield candidates
+
+
 def noted(candidates: Iterable[Candidate], into: list[Candidate]) -> Iterator[Candidate]:
     """Give a round bit by bit, and note what was asked for of it."""
     for candidate in candidates:

@@ -13,7 +13,7 @@ from planish.corpus import SAMPLE, read_corpus
 from planish.corpus.labelling import LabelBench, LabelPlan, LabelProgress, bench, table_corpus
 from planish.corpus.labelling.cost_rows import CostRows
 from planish.corpus.labelling.drawing import draw_in_turns
-from planish.learn.labels import FAILED, read_costs
+from planish.learn.cost_table import FAILED, read_costs
 from planish.llvm.backend import Module, PassError, open_backend
 from planish.llvm.features.autophase import autophase
 from planish.llvm.functions.attributes import for_size

@@ -18,7 +18,7 @@ from planish.corpus.labelling.label_shards import read_labels
 from planish.corpus.labelling.ranking import Passes
 from planish.corpus.row import Row
 from planish.isolation import forked
-from planish.learn.labels import CostTable
+from planish.learn.cost_table import CostTable
 
 if TYPE_CHECKING:
     import numpy as np

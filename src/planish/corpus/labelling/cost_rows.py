@@ -18,7 +18,7 @@ from planish.corpus.labelling.label_plan import OBJECTIVES, LabelBench
 from planish.corpus.labelling.ranking import Passes
 from planish.corpus.row import Row
 from planish.isolation import Watchdog
-from planish.learn.labels import Columns, CostRow
+from planish.learn.cost_table import Columns, CostRow
 from planish.llvm.backend import IRError, Module
 from planish.llvm.features.autophase import FEATURES, VERSION, autophase
 from planish.llvm.passes import load_coreset, print_pipeline

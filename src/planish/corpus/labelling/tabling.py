@@ -16,7 +16,7 @@ from planish.corpus.labelling.label_plan import OBJECTIVES, LabelBench, Listener
 from planish.corpus.labelling.ranking import Passes
 from planish.corpus.labelling.tally import Tally
 from planish.isolation import forked
-from planish.learn.labels import Columns, CostRow, CostTable, empty_table, read_costs, write_costs
+from planish.learn.cost_table import Columns, CostRow, CostTable, empty_table, read_costs, write_costs
 
 _SAVED_EVERY_S = 60.0
 

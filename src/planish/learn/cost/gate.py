@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from planish.core import PlanishError
 from planish.learn.cost.model import CostModel, Dataset, Floats
 from planish.learn.cost.trees import BoostedTrees
-from planish.learn.labels import CostTable
+from planish.learn.cost_table import CostTable
 
 FORMAT = 1
 Passes = tuple[str, ...]

@@ -12,9 +12,9 @@ from planish.loops.ir.graph import Graph, Nest, plain_axis
 from planish.loops.ir.schedule import Order, Schedule
 from planish.loops.ir.tree import Buffer, Ref
 from planish.loops.lang.program import COPIED, POSITIONS, Access, Index
-from planish.loops.lower.annotate import plan
 from planish.loops.lower.layout import Location, row_major, tile
 from planish.loops.lower.place import place
+from planish.loops.lower.placement_plan import plan
 
 _KINDS = {"input": 0, "output": 1, "ahead": 2, "temporary": 3}
 

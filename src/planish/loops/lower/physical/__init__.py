@@ -4,6 +4,6 @@ LoopNest holds the output of the largest scope that fits the register file (thes
 result tensor"), unrolls what writes along it, and counts the rest.
 """
 
-from planish.loops.lower.physical.nests import annotate
+from planish.loops.lower.physical.annotate import annotate
 
 __all__ = ["annotate"]

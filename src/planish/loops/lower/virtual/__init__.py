@@ -4,6 +4,6 @@ What is held is a set of cells: each vector or scalar of memory that a part of t
 Loops that move cells are unrolled, so that each copy has names of its own.
 """
 
-from planish.loops.lower.virtual.nests import annotate
+from planish.loops.lower.virtual.annotate import annotate
 
 __all__ = ["annotate"]

@@ -17,10 +17,10 @@ from planish.loops.ir.annotated import (
 )
 from planish.loops.ir.extent import remaining
 from planish.loops.ir.tree import Loop, LoopTree, Node, Ref, leaves, loops
+from planish.loops.lower.memory_spaces import spaces_of
 from planish.loops.lower.physical.allocate import Analyser
 from planish.loops.lower.physical.region import Regions, walked
 from planish.loops.lower.roots import root_groups
-from planish.loops.lower.spaces import spaces_of
 
 FLOWS_FROM = 1 << 22
 """A buffer of fewer bytes, which is passed through once, is not asked for ahead of time."""

@@ -17,8 +17,8 @@ from planish.core import (
     SearchContext,
 )
 from planish.search.options import Option
-from planish.search.policy_searcher import Name, PolicySearcher, new_states, once, timed_policy
-from planish.search.rounds import Rounds, noted
+from planish.search.policy_searcher import Name, PolicySearcher, new_states, timed_policy
+from planish.search.rounds import Rounds, noted, once
 
 UNLIKELY = 3.0
 """An end is so if the most probable step is e to the power of so much times as probable."""

@@ -1,4 +1,4 @@
-"""Where each buffer lives: decided once, for the code, the memory that is made for it, and interpreters."""
+"""Which buffers live in memory, on a stack or in registers: for code, allocation and interpreters alike."""
 
 from __future__ import annotations
 

@@ -1,31 +1,16 @@
-"""The searchers that learn nothing: every candidate in order, and at random."""
+"""Random search, which learns nothing."""
 
 from collections.abc import Iterator, Sequence
 from itertools import count
 
 from planish.core import UNTAUGHT, Candidate, CanEnumerate, CanSample, Objective, SearchContext, rng
 from planish.search.recall import Recall
-from planish.search.rounds import Rounds, RoundSearcher
+from planish.search.rounds import RoundSearcher, once
 from planish.search.sampling import new_sample
 from planish.search.visited import Visited
 
 SMALL = 10_000
 """The largest space that is listed and shuffled rather than sampled."""
-
-
-class Exhaustive(RoundSearcher):
-    """Every candidate of a finite space, in the space's order; the seed plays no part."""
-
-    needs = CanEnumerate
-
-    def __init__(
-        self,
-        space: CanEnumerate,
-        objectives: Sequence[Objective],
-        seed: int,  # noqa: ARG002
-        context: SearchContext = UNTAUGHT,  # noqa: ARG002
-    ) -> None:
-        super().__init__(objectives, _one_round(space.candidates()))
 
 
 class Random(RoundSearcher):
@@ -45,7 +30,7 @@ class Random(RoundSearcher):
         context: SearchContext = UNTAUGHT,  # noqa: ARG002
     ) -> None:
         recall = Recall()
-        super().__init__(objectives, _one_round(_distinct(space, seed, recall)), recall)
+        super().__init__(objectives, once(_distinct(space, seed, recall)), recall)
 
 
 def _distinct(space: CanSample, seed: int, recall: Recall) -> Iterator[Candidate]:
@@ -53,10 +38,6 @@ def _distinct(space: CanSample, seed: int, recall: Recall) -> Iterator[Candidate
     if isinstance(space, CanEnumerate) and space.size() <= SMALL:
         return _shuffled(space, seed)
     return _samples(space, seed, recall)
-
-
-def _one_round(candidates: Iterator[Candidate]) -> Rounds:
-    yield candidates
 
 
 def _shuffled(space: CanEnumerate, seed: int) -> Iterator[Candidate]:

@@ -1,4 +1,4 @@
-"""From a schedule to the annotated graph: every nest, and every copy that goes before or after one."""
+"""Which copies a scheduled program needs, and what `place` is told of each nest and copy, in their order."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ from planish.loops.ir.annotated import (
 )
 from planish.loops.ir.extent import iterations
 from planish.loops.ir.tree import Leaf, Loop, LoopId, LoopTree, Node, leaves
+from planish.loops.lower.memory_spaces import spaces_of
 from planish.loops.lower.roots import root_groups
-from planish.loops.lower.spaces import spaces_of
 from planish.loops.lower.virtual.plan import Plan
 from planish.loops.lower.virtual.scope import Scope, Scopes
 from planish.loops.lower.virtual.state import Held, State, homes_of

@@ -6,7 +6,7 @@ import contextlib
 
 from planish.core import Candidate
 from planish.search.decoding import priority_samples
-from planish.search.following import followed, improved
+from planish.search.follow_policy import followed, improved
 from planish.search.policy_searcher import new_programs
 from planish.search.timed_policy import TimedPolicy
 from search.words import TREE, Table, Words, word

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from planish.core import PlanishError
-from planish.learn.labels import FAILED, Columns, CostRow, empty_table, read_costs, write_costs
+from planish.learn.cost_table import FAILED, Columns, CostRow, empty_table, read_costs, write_costs
 
 COLUMNS = Columns(
     "22.1.8", "x86_64", ("instructions", "text_bytes"), (("a", "b"), ("c",)), ("x", "y", "z"), 2
