@@ -54,7 +54,7 @@ class Table(InlineExecutor):
     def __init__(self) -> None:
         super().__init__(ByHash())
 
-    def serve(self, factory: EvaluatorSpec) -> None:
+    def serve(self, spec: EvaluatorSpec) -> None:
         """Answer for any task."""
 
 

@@ -100,8 +100,8 @@ def burning(count: int) -> Generator[None]:
 def compared(setting: str, paired: bool, call_s: float, seconds: float, seed: int) -> list[Found]:
     """Compare all gains at once."""
     rounds = round(call_s / _round_s() / WHOLE) * WHOLE
-    factory = Worker(rounds if paired else 0, Yardstick())
-    everybody = [Variant(str(g), Candidate((Work(round(rounds / g)),)), factory) for g in (1.0, *GAINS)]
+    spec = Worker(rounds if paired else 0, Yardstick())
+    everybody = [Variant(str(g), Candidate((Work(round(rounds / g)),)), spec) for g in (1.0, *GAINS)]
     began = time.monotonic()
     _, *others = remeasure(everybody[0], everybody[1:], TIME, LocalExecutor, Plan(seed=seed, seconds=seconds))
     took = time.monotonic() - began

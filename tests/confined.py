@@ -21,7 +21,7 @@ class Attacker:
     """Makes a level's evaluator, beside which an attack is tried whenever there is a candidate.
 
     Args:
-        inner: the level's factory, whose cage and limits are asked for.
+        inner: the level's spec, whose cage and limits are asked for.
         secret: a file of the user.
         port: on which somebody listens.
         parent: who started the worker.
@@ -45,15 +45,15 @@ class Attacker:
 
 
 class Attacking:
-    def __init__(self, recipe: Attacker, inner: Evaluator) -> None:
-        self._recipe, self._inner = recipe, inner
+    def __init__(self, spec: Attacker, inner: Evaluator) -> None:
+        self._spec, self._inner = spec, inner
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Evaluate as the level does; the values say what was possible beside it."""
         outcome = self._inner.evaluate(candidate, clock)
         if not isinstance(outcome, Measured):
             return outcome
-        tried = {name: float(_works(act)) for name, act in attacks(self._recipe).items()}
+        tried = {name: float(_works(act)) for name, act in attacks(self._spec).items()}
         return Measured({**tried, "free threads": free_threads()})
 
 
@@ -79,16 +79,16 @@ class Pids:
         return Measured({"pid": float(os.getpid())})
 
 
-def attacks(recipe: Attacker) -> Mapping[str, Callable[[], object]]:
+def attacks(spec: Attacker) -> Mapping[str, Callable[[], object]]:
     """List what may not be done, and `scratch`, which may."""
-    secret, beside = recipe.secret, recipe.secret.with_name("new")
+    secret, beside = spec.secret, spec.secret.with_name("new")
     return {
         "write": lambda: secret.write_text("stolen"),
         "make": beside.touch,
         "remove": secret.unlink,
-        "connect": lambda: socket.create_connection(("127.0.0.1", recipe.port), 5).close(),
+        "connect": lambda: socket.create_connection(("127.0.0.1", spec.port), 5).close(),
         "unix": lambda: socket.socket(socket.AF_UNIX).close(),
-        "signal": lambda: os.kill(recipe.parent, signal.SIGURG),
+        "signal": lambda: os.kill(spec.parent, signal.SIGURG),
         "session": _leave_session,
         "scratch": lambda: (Path(tempfile.gettempdir()) / "own").write_text("mine"),
     }

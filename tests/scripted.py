@@ -15,8 +15,8 @@ class Scripted(InlineExecutor):
     def __init__(self) -> None:
         super().__init__(Actor())
 
-    def serve(self, factory: EvaluatorSpec) -> None:
-        del factory
+    def serve(self, spec: EvaluatorSpec) -> None:
+        del spec
 
     def close(self) -> None:
         """Stay open: one object may stand for one process after the other."""
@@ -77,8 +77,8 @@ class Disordered(Scripted):
 class Here(InlineExecutor):
     """Evaluates in this process whatever else was asked for; it leaves deadlines to who asks it."""
 
-    def __init__(self, factory: EvaluatorSpec, **_: object) -> None:
-        super().__init__(factory())
+    def __init__(self, spec: EvaluatorSpec, **_: object) -> None:
+        super().__init__(spec())
 
     def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
         del deadline

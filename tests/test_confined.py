@@ -65,21 +65,21 @@ LEVELS = {
 @needs_all
 @pytest.mark.parametrize("name", LEVELS)
 def test_a_candidate_that_attacks_reaches_nothing(name: str, tmp_path: Path) -> None:
-    recipe, library = LEVELS[name]
+    spec_of, library = LEVELS[name]
     if find_spec(library) is None:
         pytest.skip(f"no {library}")
-    factory, candidate = recipe(tmp_path)
+    spec, candidate = spec_of(tmp_path)
     secret = tmp_path / "secret"
     secret.write_text("key")
-    values = attacked(factory, candidate, secret)
+    values = attacked(spec, candidate, secret)
     assert {what for what, done in values.items() if done} == {"scratch"}
     assert secret.read_text() == "key"
 
 
-def attacked(factory: EvaluatorSpec, candidate: Candidate, secret: Path) -> dict[str, float]:
+def attacked(spec: EvaluatorSpec, candidate: Candidate, secret: Path) -> dict[str, float]:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port: int = server.getsockname()[1]
-        attacker = Attacker(factory, secret, port, os.getpid())
+        attacker = Attacker(spec, secret, port, os.getpid())
         with LocalExecutor(attacker, lock=secret.with_name("lock")) as executor:
             (answer,) = evaluate(executor, [candidate])
             assert isinstance(answer.outcome, Measured), answer.outcome

@@ -1,6 +1,7 @@
 """The documentation says what is so: paths exist, links lead somewhere, exit codes are those of the code."""
 
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,6 +33,19 @@ def test_paths_that_a_page_names_exist(page: Path) -> None:
 def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_every_extra_is_listed() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    listed = re.findall(r"^\| `([a-z]+)` \|", (ROOT / "docs/install.md").read_text("utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted(extras["optional-dependencies"])
+
+
+def test_the_glossary_is_in_the_order_of_the_alphabet() -> None:
+    rows = (ROOT / "docs/glossary.md").read_text(encoding="utf-8").partition("|---|---|\n")[2]
+    words = re.findall(r"^\| (.+?) \|", rows, re.MULTILINE)
+    assert words
+    assert words == sorted(set(words), key=str.casefold)
 
 
 def test_every_error_is_documented_with_its_exit_code() -> None:

@@ -19,18 +19,18 @@ class TestLocalExecutor(ExecutorConformance):
     def _settings(self, tmp_path: Path) -> None:
         self.lock = tmp_path / "lock"
 
-    def executor(self, factory: EvaluatorSpec) -> Executor:
-        return LocalExecutor(factory, workers=2, limits=LIMITS, lock=self.lock)
+    def executor(self, spec: EvaluatorSpec) -> Executor:
+        return LocalExecutor(spec, workers=2, limits=LIMITS, lock=self.lock)
 
 
 class Recorded(ReplayExecutor):
     """Replays what is recorded just before, by an evaluator in this process."""
 
-    def __init__(self, factory: EvaluatorSpec) -> None:
+    def __init__(self, spec: EvaluatorSpec) -> None:
         self._outcomes: dict[str, Outcome] = {}
         self._spent: dict[str, Mapping[str, float]] = {}
         super().__init__(self._outcomes, self._spent)
-        self._recorder = InlineExecutor(factory())
+        self._recorder = InlineExecutor(spec())
 
     def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
         super().submit(candidates, deadline)
@@ -42,12 +42,12 @@ class Recorded(ReplayExecutor):
 class TestReplayExecutor(ExecutorConformance):
     isolates = False
 
-    def executor(self, factory: EvaluatorSpec) -> Executor:
-        return Recorded(factory)
+    def executor(self, spec: EvaluatorSpec) -> Executor:
+        return Recorded(spec)
 
 
 class TestInlineExecutor(ExecutorConformance):
     isolates = False
 
-    def executor(self, factory: EvaluatorSpec) -> Executor:
-        return InlineExecutor(factory())
+    def executor(self, spec: EvaluatorSpec) -> Executor:
+        return InlineExecutor(spec())

@@ -25,8 +25,8 @@ from planish.tuning.trials import Trials
 FOLD, IDLE = "onnxscript.fuse_batchnorm_into_conv", "onnxscript.no_op_cast"
 
 
-def unstarted(factory: EvaluatorSpec, **_: object) -> InlineExecutor:
-    pytest.fail(f"{factory} is not to be started")
+def unstarted(spec: EvaluatorSpec, **_: object) -> InlineExecutor:
+    pytest.fail(f"{spec} is not to be started")
 
 
 def make(folder: Path, objective: str) -> Task:

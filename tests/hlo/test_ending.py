@@ -77,8 +77,8 @@ def test_the_original_form_is_measured_as_the_module_is(tmp_path: Path) -> None:
     assert find is not None
     reference = find()
     assert (reference.name, reference.candidate) == ("old.mlir", NOTHING)
-    assert reference.factory is not None
-    (answer,) = evaluate(InlineExecutor(reference.factory(), lock=tmp_path / "lock"), [NOTHING])
+    assert reference.spec is not None
+    (answer,) = evaluate(InlineExecutor(reference.spec(), lock=tmp_path / "lock"), [NOTHING])
     assert isinstance(answer.outcome, Measured)
     assert set(answer.outcome.values) == {"time_s", "error"}
     assert LEVEL.load(of.program.text, {}) == of.program

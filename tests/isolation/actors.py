@@ -21,7 +21,7 @@ class Telling(Actor):
 
 @dataclass(frozen=True)
 class Hasty(Diary):
-    """A factory that asks for limits of its own."""
+    """A spec that asks for limits of its own."""
 
     limits: Limits = HASTY
 

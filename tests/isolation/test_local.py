@@ -162,7 +162,7 @@ def test_a_worker_is_replaced_at_the_end_of_its_life(tmp_path: Path, book: Path)
     assert all(10 <= evaluations < 10 + 32 for evaluations in list(lives.values())[:-1])
 
 
-def test_a_factory_may_ask_for_limits(tmp_path: Path, book: Path) -> None:
+def test_a_spec_may_ask_for_limits(tmp_path: Path, book: Path) -> None:
     with LocalExecutor(Hasty(book), lock=tmp_path / "lock") as executor:
         assert _only(evaluate(executor, [act("spin")])) == Failed("build", "timeout", "over 0.3 s")
         executor.serve(Hasty(book, Limits(build=0.4)))
@@ -229,7 +229,7 @@ def test_a_worker_that_dies_before_it_has_an_evaluator_is_an_error(tmp_path: Pat
         list(evaluate(executor, [act()]))
 
 
-def test_a_factory_that_takes_too_long_is_an_error(tmp_path: Path) -> None:
+def test_a_spec_that_takes_too_long_is_an_error(tmp_path: Path) -> None:
     with (
         LocalExecutor(signal.pause, limits=Limits(worker=1.0), lock=tmp_path / "lock") as executor,  # pyright: ignore[reportArgumentType]
         pytest.raises(PlanishError, match="over 1 s"),

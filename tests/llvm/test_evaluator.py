@@ -168,9 +168,9 @@ def test_an_unknown_pass_is_an_illegal_step() -> None:
 
 def test_an_llvm_that_ends_the_process_costs_one_candidate(tmp_path: Path) -> None:
     """`loop(licm)` lacks MemorySSA, of which LLVM makes a fatal error."""
-    factory = Unguarded(evaluator_spec_of(make(SUM)))
+    spec = Unguarded(evaluator_spec_of(make(SUM)))
     lists = [["default<Oz>"], ["function(loop(licm))"], ["no-such-pass"], ["default<Oz>"]]
-    with LocalExecutor(factory, lock=tmp_path / "lock") as executor:
+    with LocalExecutor(spec, lock=tmp_path / "lock") as executor:
         answers = sorted(evaluate(executor, [*map(candidate_of, lists)]), key=lambda answer: answer.position)
     first, crashed, refused, last = (answer.outcome for answer in answers)
     assert isinstance(first, Measured)

@@ -1,4 +1,4 @@
-"""A factory that workers import by name."""
+"""A spec that workers import by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A factory that workers import by name."""
+"""A spec that workers import by name."""
 
 from planish.core import Candidate, Measured, Outcome, StageClock
 from planish.measure import Yardstick

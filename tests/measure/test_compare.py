@@ -28,8 +28,8 @@ COST = Objective("cost")
 
 @pytest.fixture
 def inline(tmp_path: Path) -> Start:
-    def start(factory: EvaluatorSpec, **_: object) -> InlineExecutor:
-        return InlineExecutor(factory(), lock=tmp_path / "lock")
+    def start(spec: EvaluatorSpec, **_: object) -> InlineExecutor:
+        return InlineExecutor(spec(), lock=tmp_path / "lock")
 
     return start
 
@@ -121,8 +121,8 @@ def test_what_cannot_be_compared(
 class Backwards(InlineExecutor):
     """An executor that answers in the reverse order, and notes what it is asked."""
 
-    def __init__(self, batches: list[Sequence[Candidate]], factory: EvaluatorSpec, **_: object) -> None:
-        super().__init__(factory())
+    def __init__(self, batches: list[Sequence[Candidate]], spec: EvaluatorSpec, **_: object) -> None:
+        super().__init__(spec())
         self._batches = batches
 
     def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
@@ -176,7 +176,7 @@ def test_one_batch_tells_of_all_objectives(inline: Start) -> None:
     ]
 
 
-def test_processes_are_fresh_and_factories_are_their_own(tmp_path: Path) -> None:
+def test_processes_are_fresh_and_specs_are_their_own(tmp_path: Path) -> None:
     books = [tmp_path / "a", tmp_path / "b"]
     a, b = (Variant(book.name, act(value=2.0), Diary(book)) for book in books)
     start = partial(LocalExecutor, lock=tmp_path / "lock")

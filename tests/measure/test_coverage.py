@@ -44,8 +44,8 @@ class Machine(Scripted):
         super().__init__()
         self._noise, self._random, self.processes = noise, rng(seed), 0
 
-    def __call__(self, factory: EvaluatorSpec, /, *, workers: int = 1) -> "Machine":
-        del factory, workers
+    def __call__(self, spec: EvaluatorSpec, /, *, workers: int = 1) -> "Machine":
+        del spec, workers
         self.processes += 1
         self._offsets = dict[float, float]()
         self._drifts = dict[float, float]()

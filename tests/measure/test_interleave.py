@@ -31,8 +31,8 @@ class Slow(Scripted):
         self.turns: list[tuple[int, int]] = []
         self._start, self._each = start, each
 
-    def __call__(self, factory: EvaluatorSpec, /, *, workers: int = 1) -> "Slow":
-        del factory, workers
+    def __call__(self, spec: EvaluatorSpec, /, *, workers: int = 1) -> "Slow":
+        del spec, workers
         self.now += self._start
         self.processes += 1
         return self
@@ -89,9 +89,9 @@ def test_the_baseline_and_the_first_are_measured_in_two_processes() -> None:
 
 def test_a_machine_that_becomes_slow_has_fewer_rounds_of_all() -> None:
     class Slower(Slow):
-        def __call__(self, factory: EvaluatorSpec, /, *, workers: int = 1) -> Slow:
+        def __call__(self, spec: EvaluatorSpec, /, *, workers: int = 1) -> Slow:
             self._start *= 4
-            return super().__call__(factory, workers=workers)
+            return super().__call__(spec, workers=workers)
 
     verdicts, shape = measured(Slower(0.01, [1, 1]), 1, seconds=30)
     assert verdicts == ["worse"]

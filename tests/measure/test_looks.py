@@ -26,8 +26,8 @@ class Noisy(Scripted):
         self._random = rng(0)
         self.now = 0.0
 
-    def __call__(self, factory: EvaluatorSpec, /, *, workers: int = 1) -> "Noisy":
-        del factory, workers
+    def __call__(self, spec: EvaluatorSpec, /, *, workers: int = 1) -> "Noisy":
+        del spec, workers
         self.now += 1
         return self
 

@@ -46,8 +46,8 @@ def killing(book: Path, times: int, seed: int, number: signal.Signals) -> Genera
 @pytest.mark.parametrize(("seed", "number"), [(0, signal.SIGKILL), (1, signal.SIGKILL), (2, signal.SIGTERM)])
 def test_a_comparison_outlives_its_processes(tmp_path: Path, seed: int, number: signal.Signals) -> None:
     book = tmp_path / "diary"
-    factory = Signed(book)
-    base, *others = (Variant(f"#{place}", act(), factory) for place in range(4))
+    spec = Signed(book)
+    base, *others = (Variant(f"#{place}", act(), spec) for place in range(4))
     start = partial(LocalExecutor, lock=tmp_path / "lock")
     with killing(book, 2, seed, number) as killed:  # three in a row would be one too many
         paired = remeasure(base, others, COST, start, PLAN)

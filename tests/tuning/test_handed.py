@@ -84,15 +84,15 @@ class Starter:
     started: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
     open: list[Noting] = field(default_factory=list["Noting"])
 
-    def __call__(self, factory: EvaluatorSpec, /, *, workers: int = 1) -> AbstractContextManager[Executor]:
-        self.started.append((type(factory).__name__, workers))
-        self.open.append(Noting(factory, self.open))
+    def __call__(self, spec: EvaluatorSpec, /, *, workers: int = 1) -> AbstractContextManager[Executor]:
+        self.started.append((type(spec).__name__, workers))
+        self.open.append(Noting(spec, self.open))
         return self.open[-1]
 
 
 class Noting(InlineExecutor):
-    def __init__(self, factory: EvaluatorSpec, others: list[Noting]) -> None:
-        super().__init__(factory())
+    def __init__(self, spec: EvaluatorSpec, others: list[Noting]) -> None:
+        super().__init__(spec())
         self._others = others
 
     def close(self) -> None:

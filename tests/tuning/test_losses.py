@@ -21,9 +21,9 @@ from tuning.final.trading import Measuring, Text
 SETTINGS = Settings(objectives=("time",), searcher="random", workers=1)
 
 
-def searched(place: Path, recipe: Struck | None, trials: int = 30) -> tuple[Result, list[Trial]]:
+def searched(place: Path, spec: Struck | None, trials: int = 30) -> tuple[Result, list[Trial]]:
     """Search; gives the result and what is stored."""
-    level = Mortal(recipe=recipe)
+    level = Mortal(spec=spec)
     with open_store(place) as store:
         result = tune_program(
             level, Text(), budget=Budget(trials=trials), settings=SETTINGS, store=store, compares=False
@@ -37,8 +37,8 @@ def told(trials: list[Trial]) -> list[tuple[int, Candidate, Outcome]]:
 
 def test_what_is_lost_once_is_measured_all_the_same(tmp_path: Path) -> None:
     calm, undisturbed = searched(tmp_path / "calm.db", None)
-    recipe = Struck(noise=0.0, folder=tmp_path, value=2, times=1)
-    struck, trials = searched(tmp_path / "struck.db", recipe)
+    spec = Struck(noise=0.0, folder=tmp_path, value=2, times=1)
+    struck, trials = searched(tmp_path / "struck.db", spec)
     assert told(trials) == told(undisturbed)
     assert calm.notes == ()
     (note,) = struck.notes
@@ -48,22 +48,22 @@ def test_what_is_lost_once_is_measured_all_the_same(tmp_path: Path) -> None:
 
 def test_what_is_lost_each_time_is_not_stored_and_asked_again(tmp_path: Path) -> None:
     _, undisturbed = searched(tmp_path / "calm.db", None)
-    recipe = Struck(noise=0.0, folder=tmp_path, value=2, times=3)
-    struck, trials = searched(tmp_path / "struck.db", recipe)
+    spec = Struck(noise=0.0, folder=tmp_path, value=2, times=3)
+    struck, trials = searched(tmp_path / "struck.db", spec)
     spared = [each for each in told(undisturbed) if Set(0, 2) not in each[1].steps]
     assert told(trials) == spared
     assert struck.trials == len(spared)
     assert f"; {30 - len(spared)} in vain: the same command tries them once more" in struck.notes[0]
-    again, whole = searched(tmp_path / "struck.db", recipe)
+    again, whole = searched(tmp_path / "struck.db", spec)
     assert again.run_id == struck.run_id
     assert told(whole) == told(undisturbed)
     assert again.notes == ()
 
 
 def test_if_all_are_lost_there_is_no_result(tmp_path: Path) -> None:
-    recipe = Struck(folder=tmp_path, times=99)
+    spec = Struck(folder=tmp_path, times=99)
     with pytest.raises(AllFailedError) as caught:
-        searched(tmp_path / "a.db", recipe, trials=4)
+        searched(tmp_path / "a.db", spec, trials=4)
     said = str(caught.value)
     assert "none of 4 candidates could be measured: lost with their workers (4)" in said
     assert "killed by SIGKILL" in said
@@ -74,7 +74,7 @@ def test_if_all_are_lost_there_is_no_result(tmp_path: Path) -> None:
 
 def test_a_baseline_that_is_lost_is_no_fault_of_the_program(tmp_path: Path) -> None:
     settings = replace(SETTINGS, objectives=("time", "error"))
-    level = Mortal(recipe=Struck(folder=tmp_path, times=3))
+    level = Mortal(spec=Struck(folder=tmp_path, times=3))
     with open_store(tmp_path / "a.db") as store:
         with pytest.raises(LostError, match="the baseline's worker was lost: killed") as caught:
             tune_program(level, Text(), budget=Budget(trials=1), settings=settings, store=store)

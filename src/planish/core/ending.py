@@ -51,12 +51,12 @@ class Reference:
     Args:
         name: for people: a file's name.
         candidate: what is measured.
-        factory: makes its evaluator; None where the task's own does.
+        spec: makes its evaluator; None where the task's own does.
     """
 
     name: str
     candidate: Candidate
-    factory: EvaluatorSpec | None = None
+    spec: EvaluatorSpec | None = None
 
 
 @dataclass(frozen=True)

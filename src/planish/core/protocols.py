@@ -159,7 +159,7 @@ class Executor(Protocol):
         """How many evaluations were lost with their workers so far, each attempt counted, by cause."""
         ...
 
-    def serve(self, factory: EvaluatorSpec) -> None:
+    def serve(self, spec: EvaluatorSpec) -> None:
         """Evaluate by another evaluator from now on; nothing may be under way.
 
         Raises:
@@ -200,7 +200,7 @@ class Executor(Protocol):
 
 
 class EvaluatorSpec(Protocol):
-    """Makes an evaluator inside a worker; it is pickled to get there.
+    """The spec of an evaluator: makes it inside a worker, and is pickled to get there.
 
     Keep it while workers live: what it owns, such as a folder that they share, may end with it.
     """
@@ -216,11 +216,11 @@ class Start(Protocol):
     Whatever evaluates is handed one, and starts nothing else: the search, and each stage of the end.
     """
 
-    def __call__(self, factory: EvaluatorSpec, /, *, workers: int = 1) -> AbstractContextManager[Executor]:
+    def __call__(self, spec: EvaluatorSpec, /, *, workers: int = 1) -> AbstractContextManager[Executor]:
         """Start one, which ends with the block.
 
         Args:
-            factory: makes its evaluators; in fresh processes, where it has any.
+            spec: makes its evaluators; in fresh processes, where it has any.
             workers: how many evaluate side by side; a single one evaluates a batch in its order.
         """
         ...
@@ -309,7 +309,7 @@ class Level(Protocol[ProgramT]):
         ...
 
     def evaluator(self, task: Task[ProgramT], *, final: bool = False) -> EvaluatorSpec:
-        """Make the recipe for the task's evaluator; `final` ones measure longer and cut nothing short."""
+        """Make the spec of the task's evaluator; `final` ones measure longer and cut nothing short."""
         ...
 
     def baseline(self, task: Task[ProgramT]) -> Candidate:

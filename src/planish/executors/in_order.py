@@ -37,12 +37,12 @@ class InOrder:
         """What the evaluator has to tell the user."""
         return ()
 
-    def serve(self, factory: EvaluatorSpec) -> None:
+    def serve(self, spec: EvaluatorSpec) -> None:
         """Evaluate by another evaluator from now on; see `planish.core.Executor`."""
         self._check_open()
         if self._queue.unanswered:
             raise PlanishError("a batch is under way", "Take all its answers, or cancel it, first.")
-        self._take(factory)
+        self._take(spec)
 
     def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
         """Have candidates evaluated; see `planish.core.Executor`."""
@@ -71,7 +71,7 @@ class InOrder:
         if self._closed:
             raise PlanishError("the executor is closed", "Make a new one.")
 
-    def _take(self, factory: EvaluatorSpec) -> None:
+    def _take(self, spec: EvaluatorSpec) -> None:
         raise NotImplementedError
 
     def _answer(self, position: int, candidate: Candidate) -> Answer:

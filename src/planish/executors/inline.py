@@ -33,8 +33,8 @@ class InlineExecutor(InOrder):
         """What the evaluator has to tell the user."""
         return tuple(self._evaluator.notes) if isinstance(self._evaluator, HasNotes) else ()
 
-    def _take(self, factory: EvaluatorSpec) -> None:
-        self._evaluator = factory()
+    def _take(self, spec: EvaluatorSpec) -> None:
+        self._evaluator = spec()
 
     def _answer(self, position: int, candidate: Candidate) -> Answer:
         return answer(self._evaluator, position, candidate, self._clock)

@@ -46,10 +46,10 @@ class LocalExecutor:
     Stages named "run" exclude each other on the whole machine (see `Clock`).
 
     Args:
-        factory: makes the evaluator in each worker; it is pickled, with what it holds.
+        spec: makes the evaluator in each worker; it is pickled, with what it holds.
         workers: how many processes, at least 1.
-        limits: what one evaluation may use; None takes those that the factory asks for (`Limits.of`). The
-            memory is that of the first factory: a process keeps it.
+        limits: what one evaluation may use; None takes those that the spec asks for (`Limits.of`). The
+            memory is that of the first spec: a process keeps it.
         lock: the file by which timed runs exclude each other; None for the machine's.
 
     Attributes:
@@ -59,13 +59,13 @@ class LocalExecutor:
         deadline: when all that is under way is given up, by the monotonic clock, whatever `submit` said.
 
     Raises:
-        PlanishError: fewer than 1 worker, the factory cannot be pickled, or the system starts no more
+        PlanishError: fewer than 1 worker, the spec cannot be pickled, or the system starts no more
             processes.
     """
 
     def __init__(
         self,
-        factory: EvaluatorSpec,
+        spec: EvaluatorSpec,
         *,
         workers: int = 1,
         limits: Limits | None = None,
@@ -74,11 +74,11 @@ class LocalExecutor:
         if workers < 1:
             raise PlanishError(f"{workers} workers cannot evaluate anything", "Ask for at least 1.")
         self._given = limits
-        self._limits = limits or Limits.of(factory)
+        self._limits = limits or Limits.of(spec)
         self._lock = lock = lock or machine_lock()
         self._waits = Waits(lock)
-        # The factory is kept too: what it owns, such as a folder for its workers, may end with it.
-        self._owner, self._factory, self._cage = factory, _pickled(factory), Cage.of(factory)
+        # The spec is kept too: what it owns, such as a folder for its workers, may end with it.
+        self._owner, self._spec, self._cage = spec, _pickled(spec), Cage.of(spec)
         self._serial = 1
         self.notes: tuple[str, ...] = ()
         self.losses: Counter[str] = Counter()
@@ -105,20 +105,20 @@ class LocalExecutor:
         """Enough for all workers, that the pipe's round trip is lost in it twice."""
         return 2 * self._pool.count * self._chunk()
 
-    def serve(self, factory: EvaluatorSpec) -> None:
+    def serve(self, spec: EvaluatorSpec) -> None:
         """Evaluate for another task from now on, in the same processes: it saves their start.
 
         Where candidates are to be confined otherwise, they are other processes.
 
         Raises:
-            PlanishError: something is under way, the executor is closed, or the factory cannot be pickled.
+            PlanishError: something is under way, the executor is closed, or the spec cannot be pickled.
         """
         self._check_open()
         if self._queue.unanswered or self._answering:
             raise PlanishError("a batch is under way", "Take all its answers, or cancel it, first.")
-        self._owner, self._factory, self._cage = factory, _pickled(factory), Cage.of(factory)
+        self._owner, self._spec, self._cage = spec, _pickled(spec), Cage.of(spec)
         self._pool.keep(self._cage)
-        self._limits = self._given or Limits.of(factory)
+        self._limits = self._given or Limits.of(spec)
         self._serial += 1
         self.notes = ()
         self._feed()
@@ -202,7 +202,7 @@ class LocalExecutor:
         self._pool.complete()
         for worker in [w for w in self._pool.workers if not w.busy]:
             if worker.serial != self._serial:
-                worker.make(self._serial, self._factory, self._cage)
+                worker.make(self._serial, self._spec, self._cage)
             elif batch:
                 worker.evaluate(*batch.take(self._chunk_size(len(batch))))
 
@@ -332,11 +332,11 @@ def _stage(phase: str) -> Stage:
     return phase if phase in STAGES else "worker"
 
 
-def _pickled(factory: EvaluatorSpec) -> bytes:
+def _pickled(spec: EvaluatorSpec) -> bytes:
     try:
-        return pickle.dumps(factory, pickle.HIGHEST_PROTOCOL)
+        return pickle.dumps(spec, pickle.HIGHEST_PROTOCOL)
     except Exception as error:
         raise PlanishError(
-            f"the evaluator's factory cannot be sent to a worker: {error}",
+            f"the evaluator's spec cannot be sent to a worker: {error}",
             "Make it of a class or function at the top of a module.",
         ) from error

@@ -33,7 +33,7 @@ class ReplayExecutor(InOrder):
         self._table = table
         self._seconds = seconds
 
-    def _take(self, factory: EvaluatorSpec) -> None:
+    def _take(self, spec: EvaluatorSpec) -> None:
         """Keep the table, whatever is to be evaluated."""
 
     def _answer(self, position: int, candidate: Candidate) -> Answer:

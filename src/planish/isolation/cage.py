@@ -74,9 +74,9 @@ class Cage:
         return Cage(("/",), tuple(map(str, writes)), programs=False, card=card, file_bytes=file_bytes)
 
     @staticmethod
-    def of(factory: EvaluatorSpec) -> Cage | None:
-        """Give the cage that a factory asks for (`planish.core.HasCage`); None where it asks for none."""
-        return factory.cage if isinstance(factory, HasCage) else None
+    def of(spec: EvaluatorSpec) -> Cage | None:
+        """Give the cage that a spec asks for (`planish.core.HasCage`); None where it asks for none."""
+        return spec.cage if isinstance(spec, HasCage) else None
 
     @staticmethod
     def widest(several: Iterable[Cage | None]) -> Cage | None:

@@ -35,9 +35,9 @@ class Limits:
     memory_bytes: int = 4 << 30
 
     @staticmethod
-    def of(factory: EvaluatorSpec) -> "Limits":
-        """Give the limits that a factory asks for (`planish.core.HasLimits`); else the usual ones."""
-        return (factory.limits if isinstance(factory, HasLimits) else None) or Limits()
+    def of(spec: EvaluatorSpec) -> "Limits":
+        """Give the limits that a spec asks for (`planish.core.HasLimits`); else the usual ones."""
+        return (spec.limits if isinstance(spec, HasLimits) else None) or Limits()
 
     @staticmethod
     def widest(several: Iterable["Limits"]) -> "Limits":

@@ -88,10 +88,10 @@ class WorkerProcess:
         """Whether the process still runs."""
         return self._process.poll() is None
 
-    def make(self, serial: int, factory: bytes, cage: Cage | None) -> None:
+    def make(self, serial: int, spec: bytes, cage: Cage | None) -> None:
         """Have it make another evaluator; in the cage in which it is, where it is in one."""
         self.serial, self.making, self.cage = serial, True, cage
-        self._send(encode(Make(serial, factory, cage)))
+        self._send(encode(Make(serial, spec, cage)))
 
     def evaluate(self, positions: Sequence[int], candidates: Sequence[Candidate]) -> None:
         """Have it evaluate these; only while it is not busy, or the pipe may block."""

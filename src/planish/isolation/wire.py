@@ -32,13 +32,13 @@ class Setup:
 
 @dataclass(frozen=True)
 class Make:
-    """Make an evaluator from its pickled factory, in a cage, and drop the one before.
+    """Make an evaluator from its pickled spec, in a cage, and drop the one before.
 
-    The cage comes apart: to read a factory loads libraries, whose threads could not be confined later.
+    The cage comes apart: to read a spec loads libraries, whose threads could not be confined later.
     """
 
     serial: int
-    factory: bytes
+    spec: bytes
     cage: Cage | None = None
 
 

@@ -58,7 +58,7 @@ def _serve(commands: int, replies: int, clock: WorkerClock) -> None:
 def _make(message: Make, replies: int, clock: WorkerClock) -> Evaluator | None:
     try:
         lacking = enter(message.cage, clock.folders()) if message.cage else ()
-        evaluator: Evaluator = pickle.loads(message.factory)()
+        evaluator: Evaluator = pickle.loads(message.spec)()
     except Exception as error:  # noqa: BLE001  (the parent raises it)
         send(replies, encode(_broken(message.serial, error)))
         return None

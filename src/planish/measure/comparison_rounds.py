@@ -125,7 +125,7 @@ def measured(turns: Turns, start: Start, losses: Losses) -> RoundsDone:
 def _process(turns: Turns, start: Start, losses: Losses) -> RoundsDone:
     everybody, found = turns.everybody, list[Round]()
     took, began, later = 0.0, time.monotonic(), turns.plan.processes - turns.process - 1
-    with start(Panel(tuple(variant.factory for variant in everybody))) as executor:
+    with start(Panel(tuple(variant.spec for variant in everybody))) as executor:
         starting = time.monotonic() - began
         while len(found) < turns.rounds and (not found or _fits(took, later * (starting + took), turns.ends)):
             began = time.monotonic()

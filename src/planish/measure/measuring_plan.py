@@ -18,12 +18,12 @@ class Variant:
     Args:
         name: for people.
         candidate: what is measured.
-        factory: makes its evaluator; variants may share one.
+        spec: makes its evaluator; variants may share one.
     """
 
     name: str
     candidate: Candidate
-    factory: EvaluatorSpec
+    spec: EvaluatorSpec
 
 
 @dataclass(frozen=True)

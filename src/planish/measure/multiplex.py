@@ -17,28 +17,28 @@ class Turn(Step):
 
 @dataclass(frozen=True)
 class Panel:
-    """Makes the evaluators of all variants; variants that share a factory share an evaluator.
+    """Makes the evaluators of all variants; variants that share a spec share an evaluator.
 
     Args:
-        factories: one for each variant.
+        specs: one for each variant.
     """
 
-    factories: tuple[EvaluatorSpec, ...]
+    specs: tuple[EvaluatorSpec, ...]
 
     @property
     def limits(self) -> Limits:
         """What suffices for every variant; nobody is evaluated again alone, since rounds are to be whole."""
-        return replace(Limits.widest(map(Limits.of, self.factories)), attempts=1)
+        return replace(Limits.widest(map(Limits.of, self.specs)), attempts=1)
 
     @property
     def cage(self) -> Cage | None:
         """How the worker is confined: as for whoever runs programs, with what all of them may read."""
-        return Cage.widest(map(Cage.of, self.factories))
+        return Cage.widest(map(Cage.of, self.specs))
 
     def __call__(self) -> Evaluator:
-        distinct = {id(factory): factory for factory in self.factories}
-        made = {key: factory() for key, factory in distinct.items()}
-        return _Switch([made[id(factory)] for factory in self.factories])
+        distinct = {id(spec): spec for spec in self.specs}
+        made = {key: spec() for key, spec in distinct.items()}
+        return _Switch([made[id(spec)] for spec in self.specs])
 
 
 class _Switch:

@@ -140,9 +140,9 @@ def _is_recorded(result: Result, store: Reader) -> bool:
 def _measured(result: Result, start: Start) -> Mapping[str, PairedSamples]:
     """Measure the winner beside the baseline, as at the end of a run; gives how it did by each objective."""
     result.level.target(result.task.program, result.task.target.cores)  # raises where there are not so many
-    factory = result.level.evaluator(result.task, final=True)
-    baseline = Variant("baseline", result.level.baseline(result.task), factory)
-    winner = Variant("winner", result.candidate, factory)
+    spec = result.level.evaluator(result.task, final=True)
+    baseline = Variant("baseline", result.level.baseline(result.task), spec)
+    winner = Variant("winner", result.candidate, spec)
     plan = Plan(seed=result.run.seed)
     # Nobody is chosen here: it need not go on while the ratio is undecided.
     plan = replace(plan, most=plan.processes)

@@ -82,8 +82,8 @@ def portfolio(
 ) -> Rounds:
     """Measure the space's seeds, then stages of samples and variations, until nothing new is found.
 
-    At the end of a stage the best candidate is minimised, if it is a new one. A space that can
-    draws the steps of the best few more often in the next stage, so the draws follow what improved.
+    At the end of a stage the best candidate is minimised, if it is a new one. The next stage draws the steps
+    of the best few more often, if the space can do so (`CanSeed.focused`).
 
     Args:
         space: where to search.

@@ -157,7 +157,7 @@ ACTS: dict[str, Callable[[float], None]] = {
 
 @dataclass(frozen=True)
 class Diary:
-    """A factory of evaluators that append to a file who evaluates what: a process id and a cost a line.
+    """A spec of evaluators that append to a file who evaluates what: a process id and a cost a line.
 
     Args:
         path: the file.
@@ -171,7 +171,7 @@ class Diary:
 
 @dataclass(frozen=True)
 class Mortal:
-    """A factory of actors who are struck by a signal in the first so many evaluations, whoever evaluates.
+    """A spec of actors who are struck by a signal in the first so many evaluations, whoever evaluates.
 
     Args:
         path: the file in which they count them.

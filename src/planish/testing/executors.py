@@ -37,7 +37,7 @@ class ExecutorConformance:
 
     isolates: ClassVar[bool] = True
 
-    def executor(self, factory: EvaluatorSpec) -> Executor:
+    def executor(self, spec: EvaluatorSpec) -> Executor:
         """Start an executor whose limits are half a second for "build" and 512 MiB of memory."""
         raise NotImplementedError
 
@@ -230,7 +230,7 @@ class ExecutorConformance:
 
 @dataclass(frozen=True)
 class Unmakeable:
-    """A factory that fails.
+    """A spec that fails.
 
     Args:
         error: what it raises.

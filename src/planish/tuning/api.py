@@ -157,7 +157,7 @@ def _begin(
     context = context_of(store, level, task, started, None if old is None else old.taught)
     space, seed = level.space(task, space_name), settings.seed
     searcher = make_searcher(name, space, task.objectives, seed, settings.searcher_options, context)
-    factory = level.evaluator(task)  # may raise, and then no run has begun
+    spec = level.evaluator(task)  # may raise, and then no run has begun
     if old is None:
         run_id = store.begin_run(
             task, searcher=name, space=space_name, seed=settings.seed, options=decides,
@@ -177,7 +177,7 @@ def _begin(
     trials = Trials(store, run_id, level.steps)
     journal = Journal(level, task, settings.seed, store, listener, progress, trials)
     journal.seconds["load"] = progress.loading_s
-    return TuningRun(settings, budget, searcher, factory, start, journal)
+    return TuningRun(settings, budget, searcher, spec, start, journal)
 
 
 def _same_run(

@@ -176,12 +176,12 @@ def tune_parts(
         for name, program in parts.items():
             task = task_of(level, program, chosen)
             _require_exact(task.objectives[0])
-            factory = level.evaluator(task)
+            spec = level.evaluator(task)
             if workers is None:
-                workers = stack.enter_context(start(factory, workers=count_workers(chosen)))
+                workers = stack.enter_context(start(spec, workers=count_workers(chosen)))
             else:
                 # The same processes for all parts: to start them takes longer than to tune a small function.
-                workers.serve(factory)
+                workers.serve(spec)
             found, stopped = _tuned(name, level, task, budget, chosen, opened, workers, start)
             yield found
             if stopped:

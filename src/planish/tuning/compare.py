@@ -194,9 +194,9 @@ def compare_results(
     objective = _common_objective(results)
     plan = plan or Plan()
     tasks = {result.task.key: result for result in results}
-    factories = {key: r.level.evaluator(r.task, final=True) for key, r in tasks.items()}
-    baselines = [Variant("baseline", r.level.baseline(r.task), factories[key]) for key, r in tasks.items()]
-    winners = [Variant(r.run.id, r.candidate, factories[r.task.key]) for r in results]
+    specs = {key: r.level.evaluator(r.task, final=True) for key, r in tasks.items()}
+    baselines = [Variant("baseline", r.level.baseline(r.task), specs[key]) for key, r in tasks.items()]
+    winners = [Variant(r.run.id, r.candidate, specs[r.task.key]) for r in results]
     paired = remeasure(baselines[0], [*baselines[1:], *winners], objective, start, plan)
     # The baselines come first.
     base = dict(zip(tasks, paired, strict=False))

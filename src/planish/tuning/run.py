@@ -48,7 +48,7 @@ class TuningRun:
         settings: which searcher and space; seed, cores and workers.
         budget: when the search ends.
         searcher: proposes candidates.
-        factory: makes the workers' evaluators.
+        spec: makes the workers' evaluators.
         start: starts workers, for the search and for its end.
         journal: keeps what became of them.
         started: when, by the monotonic clock.
@@ -61,7 +61,7 @@ class TuningRun:
     settings: Settings
     budget: Budget
     searcher: Searcher
-    factory: EvaluatorSpec
+    spec: EvaluatorSpec
     start: Start
     journal: Journal
     started: float = field(default_factory=time.monotonic)
@@ -108,12 +108,12 @@ class TuningRun:
     @contextmanager
     def _workers(self, executor: Executor | None) -> Generator[Executor]:
         if executor is not None:
-            executor.serve(self.factory)
+            executor.serve(self.spec)
             yield executor
             return
         with ExitStack() as stack:
             with self.journal.timed("workers"):
-                started = stack.enter_context(self.start(self.factory, workers=count_workers(self.settings)))
+                started = stack.enter_context(self.start(self.spec, workers=count_workers(self.settings)))
             yield started
 
     def _loop(self, executor: Executor, spending: Spending) -> None:
@@ -121,7 +121,7 @@ class TuningRun:
         claims = Claims(journal, journal.store, alone=self.settings.remeasure)
         loop = SearchLoop(self.searcher, under_way, claims, journal, spending)
         try:
-            if journal.progress.growth is not None or isinstance(self.factory, CanAnchor):
+            if journal.progress.growth is not None or isinstance(self.spec, CanAnchor):
                 self._measure_baseline(loop)  # which has an index too: a proposal's is not its place then
             elif isinstance(self.searcher, CanRecall):
                 self.searcher.recall(journal.trials.proposed)
@@ -149,8 +149,8 @@ class TuningRun:
                 )
             told = f"the baseline failed: {stage}: {reason}: {detail}"
             raise PlanishError(told, "Mend the program; --remeasure tries it again.")
-        if isinstance(self.factory, CanAnchor):
-            self.factory.anchor(trial.outcome)
+        if isinstance(self.spec, CanAnchor):
+            self.spec.anchor(trial.outcome)
         if self.journal.progress.growth is not None:
             with self.journal.timed("search"):
                 self.searcher.tell([trial])

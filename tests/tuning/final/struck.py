@@ -26,9 +26,9 @@ class Struck(Measuring):
 
 
 class Victim(Evaluator):
-    def __init__(self, recipe: Struck) -> None:
-        super().__init__(recipe)
-        self._strike = recipe
+    def __init__(self, spec: Struck) -> None:
+        super().__init__(spec)
+        self._strike = spec
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         strike = self._strike
@@ -45,7 +45,7 @@ class Victim(Evaluator):
 class Mortal(Plain):
     """The level with such evaluators."""
 
-    recipe: Struck | None = None
+    spec: Struck | None = None
 
     def evaluator(self, task: Task, *, final: bool = False) -> Measuring:
-        return self.recipe or super().evaluator(task, final=final)
+        return self.spec or super().evaluator(task, final=final)

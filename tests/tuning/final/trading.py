@@ -78,15 +78,15 @@ class Measuring:
 class Evaluator:
     """Measures, with some noise."""
 
-    def __init__(self, recipe: Measuring) -> None:
-        self._recipe, self._calls = recipe, 0
+    def __init__(self, spec: Measuring) -> None:
+        self._spec, self._calls = spec, 0
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         self._calls += 1
         with clock("run"):
             outcome = Trade().outcome(candidate)
         assert isinstance(outcome, Measured)
-        factor = self._recipe.slower * (1 + self._recipe.noise * math.sin(self._calls))
+        factor = self._spec.slower * (1 + self._spec.noise * math.sin(self._calls))
         return Measured({**outcome.values, "time_s": outcome.values["time_s"] * factor})
 
 

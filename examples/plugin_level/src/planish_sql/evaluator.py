@@ -29,11 +29,11 @@ class SqlEvaluator:
 
 
 class _Evaluator:
-    def __init__(self, recipe: SqlEvaluator) -> None:
-        self._timing = recipe.timing
-        self._query = recipe.program.query
-        self._space = IndexSpace(recipe.program)
-        self._plain = recipe.program.database()
+    def __init__(self, spec: SqlEvaluator) -> None:
+        self._timing = spec.timing
+        self._query = spec.program.query
+        self._space = IndexSpace(spec.program)
+        self._plain = spec.program.database()
         # Rows come in any order, and the same row may come twice.
         self._expected = Counter(self._plain.execute(self._query))
 

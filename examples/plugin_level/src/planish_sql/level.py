@@ -76,7 +76,7 @@ class SqlLevel:
         return IndexSpace(task.program)
 
     def evaluator(self, task: Task[SqlProgram], *, final: bool = False) -> SqlEvaluator:
-        """Make the recipe for the task's evaluator."""
+        """Make the spec of the task's evaluator."""
         return SqlEvaluator(task.program, FINAL_TIMING if final else SEARCH_TIMING)
 
     def baseline(self, task: Task[SqlProgram]) -> Candidate:  # noqa: ARG002

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class CanAnchor(EvaluatorSpec, Protocol):
-    """A factory whose evaluators measure relative to the baseline.
+    """A spec whose evaluators measure relative to the baseline.
 
     Offered by the evaluators of `hlo` and `graph`; used by the loop, before anything else is measured.
     """
@@ -26,7 +26,7 @@ class CanAnchor(EvaluatorSpec, Protocol):
 
 @runtime_checkable
 class HasLimits(EvaluatorSpec, Protocol):
-    """A factory whose evaluations need other limits of time and memory than the usual ones.
+    """A spec whose evaluations need other limits of time and memory than the usual ones.
 
     Offered by the evaluators of `llvm`, `hlo` and `graph`; used by executors that have workers.
     """
@@ -39,7 +39,7 @@ class HasLimits(EvaluatorSpec, Protocol):
 
 @runtime_checkable
 class HasCage(EvaluatorSpec, Protocol):
-    """A factory whose evaluators run what may do harm.
+    """A spec whose evaluators run what may do harm.
 
     Offered by the evaluators of `loops`, `llvm`, `hlo` and `graph`; used by executors that have workers,
     which are confined then.

@@ -1,10 +1,11 @@
 """Policies: what gives probabilities of the next step, how they are kept, and how they are learnt."""
 
-from planish.learn.policy.answering import AnsweringPolicy
 from planish.learn.policy.composed import ComposedPolicy
+from planish.learn.policy.language_model import AnsweringPolicy
 from planish.learn.policy.listed import ListPolicy, policy_of
 from planish.learn.policy.named import AUTO, SEEDS, chances, policy_named
 from planish.learn.policy.network import KINDS, Shape
+from planish.learn.policy.network_policy import NetworkPolicy
 from planish.learn.policy.saved import (
     SavedPolicy,
     load_policy,
@@ -13,7 +14,6 @@ from planish.learn.policy.saved import (
     policy_for,
     write_policy,
 )
-from planish.learn.policy.walking import NetworkPolicy
 from planish.learn.policy.written import WritingPolicy
 
 __all__ = [

@@ -11,9 +11,9 @@ from planish.core import Candidate, CanObserve, PlanishError, Policy, PolicyStat
 from planish.learn.language.decoder import DecoderShape
 from planish.learn.language.network import HEADS, ReaderShape, expected
 from planish.learn.language.writer import WriterShape
-from planish.learn.policy.answering import AnsweringPolicy
+from planish.learn.policy.language_model import AnsweringPolicy
+from planish.learn.policy.network_policy import NetworkPolicy
 from planish.learn.policy.saved import SavedPolicy
-from planish.learn.policy.walking import NetworkPolicy
 from planish.learn.policy.written import WritingPolicy
 
 Way = tuple[tuple[Step, ...], float]

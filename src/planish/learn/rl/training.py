@@ -15,8 +15,8 @@ import numpy as np
 
 from planish.core import PlanishError
 from planish.learn.policy.network import Shape
+from planish.learn.policy.network_policy import NetworkPolicy
 from planish.learn.policy.saved import SavedPolicy, load_policy, write_policy
-from planish.learn.policy.walking import NetworkPolicy
 from planish.learn.rl.algorithms import LAYERS, built, parameters
 from planish.learn.rl.environment import Ground, StepEnvironment
 from planish.learn.rl.scaled import ScaledObservation

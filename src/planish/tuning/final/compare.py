@@ -41,11 +41,11 @@ def compare(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
         PlanishError: the baseline fails.
     """
     level, task = search.level, search.task
-    factory, unchanged = level.evaluator(task, final=True), level.baseline(task)
+    spec, unchanged = level.evaluator(task, final=True), level.baseline(task)
     candidates = [each.candidate for each in state.finalists]
     # Not the baseline once more: beside itself it would only show noise, and take a share of the time.
-    variants = {c: Variant(f"#{i}", c, factory) for i, c in enumerate(candidates, 1) if c != unchanged}
-    baseline = Variant("baseline", unchanged, factory)
+    variants = {c: Variant(f"#{i}", c, spec) for i, c in enumerate(candidates, 1) if c != unchanged}
+    baseline = Variant("baseline", unchanged, spec)
     plan = Plan(seed=search.settings.seed, seconds=max(0.0, end - time.monotonic()))
     noisy = not all(objective.exact for objective in task.objectives)
     # What is exact needs no fresh processes.
@@ -143,7 +143,7 @@ def compare_reference(search: SearchOutcome, reference: Reference, known: Compar
     level, task = search.level, search.task
     own = level.evaluator(task, final=True)
     baseline = Variant("baseline", level.baseline(task), own)
-    variant = Variant(reference.name, reference.candidate, reference.factory or own)
+    variant = Variant(reference.name, reference.candidate, reference.spec or own)
     plan = Plan(processes=1, seed=search.settings.seed, seconds=seconds_left(REFERENCE_S))
     _, found = remeasure_all(baseline, [variant], task.objectives, search.start, plan)
     for sampled in found.values():
@@ -168,8 +168,8 @@ def _told(objective: Objective, sampled: PairedSamples, known: float) -> float:
 
 
 @contextmanager
-def _lent(executor: Executor, factory: EvaluatorSpec, /, *, workers: int = 1) -> Generator[Executor]:
+def _lent(executor: Executor, spec: EvaluatorSpec, /, *, workers: int = 1) -> Generator[Executor]:
     """Use somebody else's executor, which is not ours to close."""
     del workers
-    executor.serve(factory)
+    executor.serve(spec)
     yield executor

@@ -110,8 +110,8 @@ class PairedMeasurement:
 @contextmanager
 def open_bench(search: SearchOutcome) -> Generator[PairedMeasurement]:
     """Start a bench in a fresh process; it ends with the block."""
-    factory = search.level.evaluator(search.task, final=True)
-    with search.start(factory) as executor:
+    spec = search.level.evaluator(search.task, final=True)
+    with search.start(spec) as executor:
         yield PairedMeasurement(executor, search.settings.seed)
 
 

@@ -23,7 +23,7 @@ from planish.learn.language.generation import (
 )
 from planish.learn.language.prompts import question
 from planish.learn.policy import SavedPolicy, load_policy, policy_for, policy_of, write_policy
-from planish.learn.policy.answering import AnsweringPolicy
+from planish.learn.policy.language_model import AnsweringPolicy
 from planish.llvm.features.instructions import instruction_schema
 from planish.llvm.passes import PassSpace, elements, passes_of
 from planish.search import make_searcher
