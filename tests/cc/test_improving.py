@@ -1,9 +1,16 @@
 """What `planish cc` saves, remembers and reports."""
 
 import json
+import re
+import shutil
 import sys
+from pathlib import Path
 
-from cc.conftest import Place, text
+import pytest
+
+from cc.conftest import CXX, Place, text
+
+SHAPES = Path(__file__).parent / "data" / "shapes.cpp"
 
 ENOUGH = {"PLANISH_SECONDS": "60", "PLANISH_EVALUATIONS": "60"}
 HEAVY = (
@@ -87,3 +94,40 @@ def test_probes_of_build_systems_are_not_searched(place: Place) -> None:
     place.write("conftest.c", "int main(void) { return 0; }\n")
     assert place.cc("-Oz", "conftest.c", "-o", "conftest").returncode == 0
     assert not place.cache.exists()
+
+
+def test_symbols_comdats_and_lines_are_clangs(place: Place) -> None:
+    """Only the code of functions is another one."""
+    if shutil.which("readelf") is None:
+        pytest.skip("no readelf")
+    shutil.copy(SHAPES, place.folder)
+    options = ("-Oz", "-g", "-c", SHAPES.name)
+    place.run([*place.clang.command, "--driver-mode=g++", *options, "-o", "clang.o"])
+    assert place.run([*CXX, *options, "-o", "ours.o"], **ENOUGH).stderr == ""
+    assert text(place.folder / "ours.o") < text(place.folder / "clang.o")
+    for kind in (symbols, comdats, lines):
+        assert kind(place, "ours.o") == kind(place, "clang.o") != set()
+    for name in ("ours", "clang"):
+        done = place.run([*place.clang.command, "--driver-mode=g++", f"{name}.o", "-o", name])
+        assert (done.returncode, done.stderr) == (0, "")
+    assert place.run(["./ours"]).stdout == place.run(["./clang"]).stdout != ""
+
+
+def symbols(place: Place, name: str) -> set[tuple[str, ...]]:
+    """Give the type, binding, visibility and name of what others see, and whether it is defined."""
+    rows = (line.split() for line in place.run(["readelf", "-sW", name]).stdout.splitlines())
+    return {(*row[3:6], str(row[6] == "UND"), row[7]) for row in rows if len(row) > 7 and row[4] != "LOCAL"}
+
+
+def comdats(place: Place, name: str) -> set[str]:
+    """Name the groups of sections of which the linker keeps one."""
+    return set(re.findall(r"COMDAT group.*\[(\S+)\]", place.run(["readelf", "-gW", name]).stdout))
+
+
+def lines(place: Place, name: str) -> set[str]:
+    """Name the functions of which a debugger knows the lines."""
+    said = place.run(["readelf", "--debug-dump=info", "-W", name]).stdout
+    assert SHAPES.name in said
+    entries = said.split("Abbrev Number")
+    places = (entry for entry in entries if "DW_TAG_subprogram" in entry and "DW_AT_low_pc" in entry)
+    return {found for entry in places for found in re.findall(r"DW_AT_(?:linkage_name|name).*: (\w+)", entry)}
