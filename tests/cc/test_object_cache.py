@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from planish.cc import function_cache, object_cache
 from planish.cc.function_cache import FunctionMemory
 from planish.cc.object_cache import CachedObject, ObjectCache, digest
 from store.mounts import small_disk, write_protected
@@ -87,6 +88,33 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path) -> None:
         cache.put(KEY, CachedObject(1.0, 0, b"{}", bytes(1 << 20), speaks=False))
         assert "No space left" in cache.trouble
         assert not [path for path in (tmp_path / "disk").rglob("*") if path.is_file()]
+
+
+def test_in_a_cache_that_is_full_the_oldest_objects_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_cache, "_LARGEST", 250)
+    cache = ObjectCache(str(tmp_path))
+    keys = [f"ab{number}" for number in range(4)]
+    for age, key in enumerate(keys):
+        cache.put(key, CachedObject(1.0, 0, b"", bytes(20), speaks=False))
+        os.utime(tmp_path / "objects" / "ab" / key[2:], (age, age))
+    assert [key for key in keys if cache.get(key)] == keys[2:]
+    cache.put(keys[0], CachedObject(1.0, 0, b"", bytes(1000), speaks=False))  # alone too large, and new
+    assert [key for key in keys if cache.get(key)] == keys[:1]
+    assert cache.trouble == ""
+
+
+def test_a_users_lists_that_have_grown_too_large_begin_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(function_cache, "_LARGEST", 100)
+    memory = FunctionMemory(ObjectCache(str(tmp_path)))
+    for value in ("x" * 200, "second", "third"):
+        memory.put("key", value)
+    assert FunctionMemory(ObjectCache(str(tmp_path))).get("key") == "third"
+    (path,) = tmp_path.glob("functions/*")
+    assert "x" * 200 not in path.read_text()
 
 
 def test_functions_are_remembered(tmp_path: Path) -> None:

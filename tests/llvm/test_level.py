@@ -22,6 +22,7 @@ from planish.core import Candidate, Measured, PlanishError, ProgramError, Task, 
 from planish.executors import LocalExecutor
 from planish.levels import level_of
 from planish.llvm.backend import open_backend
+from planish.llvm.describe import described
 from planish.llvm.evaluator_spec import baseline_passes
 from planish.llvm.level import LlvmLevel
 from planish.llvm.passes import candidate_of, passes_of
@@ -204,6 +205,8 @@ def test_time_is_compared_with_the_fast_baseline(tmp_path: Path, monkeypatch: py
     assert len(result.baseline.lead.samples) >= 3 * 3
     told = result.describe()
     assert "it was run with x" in told["verified"]
+    hurried = described(result.task, result.candidate, {})
+    assert "it was run with x" in hurried["verified"]
     assert told["size"].splitlines()[0].split() == ["instructions", ".text", "bytes", "time"]
     assert " ms" in told["size"].splitlines()[1]
     if result.candidate.steps:

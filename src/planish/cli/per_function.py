@@ -95,7 +95,7 @@ def _show(improved: Improved, objective: str, rows: Sequence[SizeRow]) -> None:
     say(f"{improved.evaluations:,} lists were run on functions in {improved.seconds:.1f} s")
     if apart := [row.name for row in rows if row.disagrees]:
         listed = one_line(", ".join(apart), _LIST)
-        say(f"In {len(apart):,} functions instructions and bytes disagree: {listed}")
+        say(f"In {len(apart):,} function{'s' * (len(apart) != 1)} instructions and bytes disagree: {listed}")
 
 
 def _list(passes: Sequence[str]) -> str:

@@ -177,7 +177,9 @@ def _verified(task: Task[IRProgram], notes: Sequence[str] | None) -> str:
     how = f"with {args}" if args else "without arguments"
     if notes:
         return "by LLVM's verifier; " + "; ".join(notes)
-    done = "it was" if notes is not None else "and, if it can be linked and two runs of it agree, it is"
+    # Where the time is asked for, what cannot be run is an error.
+    was_run = notes is not None or any(each.name == _TIME for each in task.objectives)
+    done = "it was" if was_run else "and, if it can be linked and two runs of it agree, it is"
     return (
         f"by LLVM's verifier; {done} run {how},\n"
         "and its exit code and output compared with the unoptimised program's;\n"
