@@ -65,6 +65,11 @@ PROGRAMS = {
     "outer": ("C[m,n] += A[m,k] * B[n,k]", "m=9,n=9,k=1"),
     "trace": ("S[] += A[i,i]", "i=9"),
     "three factors": ("C[m,n] += 2 * A[m,k] * B[k,l] * D[l,n]", "m=5,n=6,k=7,l=8"),
+    "factors without axes": (
+        "C[m,n] += A[m,k] * B[k,n] * (1 / sqrt(4)) * sqrt(16) * S[] * (S[] - 3)",
+        "m=5,n=6,k=7",
+    ),
+    "scaled": ("C[m,n] += A[m,k] * B[k,n] * (3 / sqrt(144))", "m=5,n=6,k=7"),
     "factors with own axes": ("C[m,z] += A[m,k,i] * B[k,j]", "m=4,z=2,k=5,i=3,j=6"),
     "interleaved": ("C[a,b,c,d] += A[a,k,c] * B[b,k,d]", "a=2,b=3,c=4,d=5,k=6"),
     "convolution": (

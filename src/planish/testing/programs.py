@@ -124,7 +124,10 @@ def _contraction(draw: st.DrawFn, functions: Sequence[str], _: Sequence[str]) ->
     )
     left, right = _access(draw, "A", a + both + reduced), _access(draw, "B", b + both + reduced)
     left = _wrapped(draw, left, functions)
-    scale = draw(st.sampled_from(["", "0.5 * "]))
+    scale = draw(st.sampled_from(["", "", "0.5 * ", "S[] * "]))
+    if scale and {"div", "sqrt"} <= set(functions) and draw(st.booleans()):
+        # A factor that has no axis, and has to be computed, as attention is scaled.
+        scale += "(2 / sqrt(9)) * "
     return f"{_access(draw, 'C', a + b + both)} += {scale}{left} * {right}", _sizes(
         draw, a + b + both + reduced
     )

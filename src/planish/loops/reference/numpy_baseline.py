@@ -214,8 +214,9 @@ def _multiplied(nest: _Nest, tensors: Sequence[Expr], numbers: Sequence[Expr]) -
     else:
         steps += _summed_by_einsum(factors, nest.target)
     for number in numbers:
-        value = evaluate(number, nest.leaves, nest.memory, [], place="number")
-        steps.append(partial(np.multiply, nest.target, value, out=nest.target))
+        value = evaluate(number, nest.leaves, nest.memory, steps, place="number")
+        # A tensor without axes is viewed with one dimension, of extent 1, for each axis of the nest.
+        steps.append(partial(np.multiply, nest.target, value.reshape(()), out=nest.target))
     return steps
 
 

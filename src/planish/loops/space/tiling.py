@@ -18,8 +18,8 @@ MEETS = 4.0
 """How many times as long a nest takes whose vectors meet those of the next iteration in elements."""
 UNROLLS = (2, 4, 8)
 CACHE_TILES = (2, 4, 8, 16)
-STREAM_ROWS = 16
-"""Rows that are read side by side where a matrix is streamed."""
+STREAM_ROWS = (8, 16)
+"""Rows that are read side by side where a matrix is streamed, the first guess first."""
 
 
 class Tiling:
@@ -39,7 +39,7 @@ class Tiling:
         yield Knob("vector", self._vector, len(self.facts.size), lambda c, name: replace(c, vector=name))
         yield Knob("tile", self.tile, TILES_MAX, self.tiled)
         yield Knob("unroll", unroll, len(UNROLLS) + 2)
-        yield Knob("reduce", reduce, len(REDUCE_TILES) + 2)
+        yield Knob("reduce", reduce, len(REDUCE_TILES) + len(STREAM_ROWS) + 1)
         for axis in self.facts.parallel_axes:
             yield Knob(f"cache {axis}", lambda c, a=axis: _cache(c, a), len(CACHE_TILES) + 1)
 
@@ -130,14 +130,14 @@ def reduce(context: KnobContext) -> Options:
     if axes:
         axis = max(axes, key=lambda a: facts.size[a])
         inner = [loop for loop in context.order if loop[0] in axes]
-        rows = (STREAM_ROWS,) if streamed(facts, context.tile.vector) == axis else ()
-        good = {(axis, STREAM_ROWS), slab(facts, context.tile.vector)}
+        rows = STREAM_ROWS if streamed(facts, context.tile.vector) == axis else ()
+        good = {(axis, STREAM_ROWS[0]), slab(facts, context.tile.vector)}
         for factor in (*rows, *REDUCE_TILES):
             if facts.fits(axis, factor):
                 # A nest inside loops of another one may have larger steps of the axis around it: they stay.
                 rest = [loop_text(loop) for loop in inner if loop[0] != axis or loop[1] < factor]
                 order, nest = (loop_text((axis, factor)), *rest), facts.nest_name
-                weight = 2.0 if (axis, factor) in good else 0.15
+                weight = 2.0 if (axis, factor) in good else 0.5 if factor in rows else 0.15
                 options[str(factor)] = KnobOption((Split(axis, factor, nest), Reorder(order, nest)), weight)
     return options
 
