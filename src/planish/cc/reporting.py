@@ -191,7 +191,7 @@ def _by_function(done: list[Compiled]) -> Iterator[str]:
     gains = [(gain, Path(one.source).name) for one in done for gain in one.functions]
     gains.sort(key=lambda row: row[0].after - row[0].before)
     smaller = sum(gain.after < gain.before for gain, _ in gains)
-    yield f"{smaller:,} functions are smaller, {len(gains) - smaller:,} larger"
+    yield f"functions: {smaller:,} smaller, {len(gains) - smaller:,} larger"
     for gain, source in gains[: 4 * _FUNCTIONS]:
         place = f"{source}: {gain.name}"
         yield f"  {place:<42} {gain.before:>10,} {gain.after:>10,} {gain.after - gain.before:>+9,}"
