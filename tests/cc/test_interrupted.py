@@ -12,6 +12,7 @@ import pytest
 
 from cc.conftest import CC, WORDS, Place, text
 from llvm.modules import require_linker
+from planish.cc.frontend import run
 from planish.core import TargetError
 from planish.llvm.backend import open_backend
 from planish.llvm.hot.o3_lists import BEGIN, USUAL, pipeline
@@ -37,11 +38,12 @@ def processes_of(session: int) -> Iterator[str]:
             yield before.partition("(")[2]
 
 
-def wait_until(true: Callable[[], bool], seconds: float = 20) -> None:
-    """Wait for something that shall happen; go on without it at last."""
+def wait_until(true: Callable[[], bool], seconds: float = 20) -> bool:
+    """Wait for something that shall happen; tell whether it did."""
     deadline = time.monotonic() + seconds
-    while not true() and time.monotonic() < deadline:
+    while not (happened := true()) and time.monotonic() < deadline:
         time.sleep(0.02)
+    return happened
 
 
 class Interrupted:
@@ -69,8 +71,7 @@ class Interrupted:
         with subprocess.Popen(
             command, cwd=place.folder, env=variables, start_new_session=True, stdout=-1, stderr=-1
         ) as running:
-            wait_until(lambda: when(running.pid))
-            self.was_time = when(running.pid)
+            self.was_time = wait_until(lambda: when(running.pid))
             time.sleep(0.3)
             os.killpg(running.pid, number)
             running.communicate(timeout=20)
@@ -96,6 +97,21 @@ def test_clang_does_not_outlive_who_started_it(place: Place, tmp_path: Path) -> 
         place, [*CC, "-Oz", "-c", "mixed.c"], signal.SIGTERM, is_at_work, PLANISH_CLANG=str(slow)
     )
     assert (done.was_time, done.code, done.survivors) == (True, -signal.SIGTERM, [])
+
+
+def test_an_interrupt_that_comes_when_clang_has_just_ended_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C ends both at the same moment."""
+    wait = os.waitid
+
+    def interrupted(*words: int) -> None:
+        wait(*words)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "waitid", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(["/bin/true"])
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -8,6 +8,7 @@ import pytest
 from planish.cc import function_cache, object_cache
 from planish.cc.function_cache import FunctionMemory
 from planish.cc.object_cache import CachedObject, ObjectCache, digest
+from planish.cc.whole_file import write_whole
 from store.mounts import small_disk, write_protected
 
 KEY = digest(b"a key")
@@ -67,6 +68,21 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         cache.put(KEY, entry())
         FunctionMemory(cache).put("f", "1")
     assert "cannot be written" in cache.trouble
+
+
+def test_an_interrupt_that_comes_when_a_file_is_whole_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace = os.replace
+
+    def interrupted(old: str, new: str) -> None:
+        replace(old, new)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(str(tmp_path / "x"), b"x")
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may number processes anew")

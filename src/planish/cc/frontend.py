@@ -116,11 +116,13 @@ def run(command: list[str], given: bytes = b"") -> Ended:
 def wait(pid: int) -> int:
     """Wait for a child; where this process is to stop meanwhile, the child is ended first."""
     try:
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        # It is not buried yet: Ctrl-C ends it at the same moment, and its number must still be its own then.
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     except BaseException:
         os.kill(pid, 15)
         os.waitpid(pid, 0)
         raise
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def _fill(descriptor: int, data: bytes) -> None:

@@ -40,5 +40,8 @@ def write_whole(path: str, data: bytes, mode: int = 0o666, *, shared: bool = Fal
             os.close(descriptor)
         os.replace(part, path)
     except BaseException:
-        os.unlink(part)
+        try:
+            os.unlink(part)
+        except FileNotFoundError:
+            pass  # an interrupt came when it had its place already
         raise
