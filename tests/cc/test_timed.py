@@ -69,13 +69,13 @@ def link(*words: str) -> int:
 
 
 def faster(monkeypatch: pytest.MonkeyPatch, ratio: float) -> list[bytes]:
-    """Have clocks say that all versions but the second take as long, and that time is over soon."""
+    """Have clocks say that the first version is faster and no other, and that time is over soon."""
     seen, looks = list[bytes](), count()
 
     def beside(bench: Bench, code: bytes, seconds: float, *, patient: bool = False) -> Times:
         del bench, seconds
         seen.append(code)
-        own = ratio if patient or code == seen[min(1, len(seen) - 1)] else 1.0
+        own = ratio if patient or code == seen[0] else 1.0
         noise = (1.0, 1.001, 0.999, 1.0, 1.002)
         return Times(noise, tuple(own * each for each in reversed(noise)), (0.0,), (0.0,))
 
