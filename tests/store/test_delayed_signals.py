@@ -4,6 +4,7 @@ import random
 import signal
 import threading
 from collections.abc import Generator
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,14 @@ from planish.store import open_store
 from planish.store.delayed_signals import uninterrupted
 from planish.testing.stored import STEPS, make_trial
 from planish.testing.stores import begin
+
+
+@pytest.fixture(autouse=True)
+def interruptible() -> Generator[None]:
+    """Have Ctrl-C heard, which a shell has its background jobs ignore."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
@@ -67,6 +76,31 @@ def test_what_handled_ctrl_c_before_handles_it_after() -> None:
         assert calls == [signal.SIGINT]
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_what_comes_while_handlers_are_put_back_costs_no_later_signal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[int] = []
+    put = signal.signal
+
+    def interrupted(number: int, handler: Any) -> Any:
+        found = put(number, handler)
+        if number == signal.SIGINT and handler is signal.default_int_handler:
+            raise KeyboardInterrupt
+        return found
+
+    before = put(signal.SIGTERM, lambda number, _: calls.append(number))
+    try:
+        with pytest.raises(KeyboardInterrupt), uninterrupted():
+            monkeypatch.setattr(signal, "signal", interrupted)
+        monkeypatch.undo()
+        with uninterrupted():
+            pass
+        signal.raise_signal(signal.SIGTERM)
+        assert calls == [signal.SIGTERM]
+    finally:
+        put(signal.SIGTERM, before)
 
 
 def test_other_threads_need_no_care() -> None:

@@ -25,9 +25,12 @@ def uninterrupted() -> Generator[None]:
         yield  # no exception can come: Python calls handlers in the main thread only
         return
     held: list[int] = []
+    is_over = False
 
     def hold(number: int, frame: FrameType | None) -> None:
-        if held:
+        # What comes while the handlers are put back may leave this in the place of another: then it passes on
+        # all that follows.
+        if held or is_over:
             handlers[signal.Signals(number)](number, frame)
         held.append(number)
 
@@ -37,7 +40,7 @@ def uninterrupted() -> Generator[None]:
             signal.signal(number, hold)
         yield
     finally:
-        _under_way = False
+        _under_way, is_over = False, True
         for number, handler in handlers.items():
             signal.signal(number, handler)
         if held:
