@@ -7,6 +7,7 @@ import pytest
 from hypothesis import settings
 
 from golden_text import Golden
+from planish.core import STOPPING
 from planish.tuning.final import allowance
 
 # What is started in the background ignores Ctrl-C, and so would all that the tests start.
@@ -27,6 +28,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def golden(request: pytest.FixtureRequest) -> Golden:
     """Compare texts with the files in tests/golden: `golden.check("name.txt", text)`."""
     return Golden(update=bool(request.config.getoption("--update-golden")))
+
+
+@pytest.fixture(autouse=True)
+def own_signals() -> Generator[None]:
+    """Put signals' handlers back: a command that is interrupted leaves them ignored, as its process ends."""
+    before = {number: signal.getsignal(number) for number in STOPPING}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

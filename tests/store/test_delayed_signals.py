@@ -14,14 +14,6 @@ from planish.testing.stored import STEPS, make_trial
 from planish.testing.stores import begin
 
 
-@pytest.fixture(autouse=True)
-def interruptible() -> Generator[None]:
-    """Have Ctrl-C heard, which a shell has its background jobs ignore."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.fixture
 def alarm() -> Generator[None]:
     """Let the alarm clock press Ctrl-C."""
