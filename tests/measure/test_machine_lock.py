@@ -151,6 +151,6 @@ def test_an_executor_shows_who_keeps_the_machine_from_its_workers(
         for answer in evaluate(executor, [Candidate()]):
             assert isinstance(answer.outcome, Measured)
         executor.close()
-    (note,) = executor.notes
-    assert f"process {process.pid} (" in note
+    # On a busy machine it may be told twice: that it is waited for, and that it was in vain.
+    assert any(f"process {process.pid} (" in note for note in executor.notes)
     assert [record.message for record in caplog.records if "waiting" in record.message]
