@@ -42,7 +42,7 @@ def _holder(_path: Path) -> _Holder:
 
 
 @contextmanager
-def exclusive(path: Path | None = None, patience_s: float = PATIENCE_S) -> Generator[None, None, None]:
+def exclusive(path: Path | None = None, patience_s: float | None = None) -> Generator[None, None, None]:
     """Wait for the machine, and keep it to oneself for the block.
 
     It may be nested. The kernel releases the lock when a process dies, so a crash blocks nobody. The wait is
@@ -51,12 +51,14 @@ def exclusive(path: Path | None = None, patience_s: float = PATIENCE_S) -> Gener
 
     Args:
         path: the lock file; it is made where missing. None for the machine's (see `machine_lock`).
-        patience_s: after so many seconds of waiting the block is entered beside whoever has the machine.
+        patience_s: after so many seconds of waiting the block is entered beside whoever has the machine; 60
+            by default.
 
     Raises:
         PlanishError: the file cannot be made or opened.
     """
     path = path or machine_lock()
+    patience_s = PATIENCE_S if patience_s is None else patience_s
     holder = _holder(path)
     # Threads exclude each other by this, since the file's lock is the whole process's.
     with holder.threads:
