@@ -48,11 +48,13 @@ def interleaved(
     samples: dict[str, list[float]] = {name: [] for name in calls}
     with exclusive():
         end = time.perf_counter() + seconds
-        while time.perf_counter() < end or len(next(iter(samples.values()))) < 3:
+        names, done = list(calls), 0
+        while time.perf_counter() < end or done < 3:
             # In an order of its own each time: who comes after what empties the caches has the longer way.
-            for place in rng(0, len(next(iter(samples.values())))).permutation(len(calls)).tolist():
-                name = list(calls)[place]
+            for place in rng(0, done).permutation(len(names)).tolist():
+                name = names[place]
                 samples[name].append(_block(calls[name], counts[name], clock) / counts[name])
+            done += 1
     return {name: statistics.median(values) for name, values in samples.items()}
 
 

@@ -56,7 +56,7 @@ def whole_numbers(program: Program, inputs: Arrays, block: int) -> dict[str, Exp
 
 
 def _exactly(array: Array) -> Expected:
-    return Expected(array.astype(np.float64), array, array, array.dtype)
+    return Expected(array, array, array, array.dtype)
 
 
 def _compute(statement: Statement, out: Array, tensors: Arrays, program: Program, block: int) -> None:
