@@ -133,6 +133,18 @@ def test_training_learns_which_list_saves_where(tmp_path: Path) -> None:
     assert said[1, 0, 1] > 0.5 > said[0, 0, 1]
 
 
+def test_without_auxiliary_tasks_gains_alone_are_learnt(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from planish.learn.language.training import Course, train_reader
+
+    known = lessons()
+    for auxiliary, learnt in ((True, [True, True, True]), (False, [True, False, False])):
+        course = Course(1, 0, tmp_path / f"{auxiliary}.checkpoint", width=8, depth=1, auxiliary=auxiliary)
+        _, arrays, _ = train_reader(known, course, known.groups == "p3")
+        # Biases begin with 0, and stay there where nothing is learnt.
+        assert arrays["lists bias"].reshape(len(HEADS), -1).any(axis=1).tolist() == learnt
+
+
 def test_an_interrupted_training_goes_on_to_the_same_network(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     from planish.learn.language.training import Course, Epoch, train_reader

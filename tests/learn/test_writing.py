@@ -235,6 +235,19 @@ def test_training_learns_which_list_saves_where(tmp_path: Path) -> None:
         assert passes_of(first) == wanted
 
 
+def test_without_auxiliary_tasks_lists_alone_are_learnt(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from planish.learn.language.writing import WritingCourse, train_writer
+
+    known, texts, shape, _, held = course(tmp_path / "c.checkpoint")
+    for telling in (0.0, 0.3):
+        taken = WritingCourse(1, 0, tmp_path / f"{telling}.checkpoint", telling=telling)
+        arrays, _ = train_writer(known, texts, shape, taken, held)  # type: ignore[arg-type]
+        # Biases begin with 0, and stay there where nothing is learnt.
+        assert arrays["told bias"].any() == (telling > 0)
+        assert arrays["next bias"].any()
+
+
 def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     from planish.learn.language.writing import WritingCourse, train_writer

@@ -45,6 +45,8 @@ class Course:
         depth: layers.
         checkpoint: where it stands is kept there after each epoch, and taken up from there.
         device: "cpu" or "cuda".
+        auxiliary: whether it learns, beside gains, which list is the best and which ones save; a network
+            that does not can tell where to look, and is no policy.
     """
 
     epochs: int
@@ -53,6 +55,7 @@ class Course:
     width: int = 64
     depth: int = 2
     device: str = "cpu"
+    auxiliary: bool = True
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,7 @@ class _Training:
         self._optimiser = torch.optim.AdamW(self._weights.values(), lr=RATE, betas=BETAS, weight_decay=DECAY)
         self.number, self.best = 0, (0, math.inf)
         self.kept: dict[str, torch.Tensor] = {}
-        mine = [asdict(shape), course.epochs, course.seed, digest(lessons, held)]
+        mine = [asdict(shape), course.epochs, course.seed, course.auxiliary, digest(lessons, held)]
         self._kept = Checkpoint(course.checkpoint, mine)
         if course.checkpoint.exists():
             self._resume()
@@ -180,6 +183,8 @@ class _Training:
         worst = self._on(np.where((shares == best) & (best > 0), 0, -30).astype(np.float32))
         improvable = self._on((best[:, 0] > 0).astype(np.float32))
         squared = ((said[:, 0] - gains) ** 2).sum(dim=1).mean()
+        if not self._course.auxiliary:
+            return squared
         chosen = torch.logsumexp(torch.log_softmax(said[:, 1], dim=1) + worst, dim=1)
         # One more, since a batch may have none that any list improves.
         choice = -(chosen * improvable).sum() / (improvable.sum() + 1)

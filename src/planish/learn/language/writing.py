@@ -29,8 +29,6 @@ from planish.learn.language.writer import WriterShape, read_programs, said
 
 BATCH, RATE, DROPPED, POOL = 32, 1.5e-3, 0.1, 8
 """As the reader is trained."""
-TELLING = 0.3
-"""What the heads' errors weigh beside the tokens'."""
 Progress = Callable[["Stand"], None]
 
 
@@ -44,6 +42,8 @@ class WritingCourse:
         checkpoint: where it stands is kept there, and taken up from there.
         every: steps between checkpoints, each of which judges by what is held back.
         device: "cpu" or "cuda".
+        telling: what the errors of the heads that tell costs weigh beside the tokens'; 0 leaves these tasks
+            out, as figure 4.18 of the thesis does.
     """
 
     epochs: int
@@ -51,6 +51,7 @@ class WritingCourse:
     checkpoint: Path
     every: int = 50
     device: str = "cpu"
+    telling: float = 0.3
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,8 @@ class _Training:
         self._optimiser = torch.optim.AdamW(self._weights.values(), lr=RATE, betas=BETAS, weight_decay=DECAY)
         self.step, self.best = 0, (0, math.inf)
         self.kept: dict[str, torch.Tensor] = {}
-        mine = [asdict(shape), course.epochs, course.seed, course.every, texts.steps, digest(lessons, held)]
+        learnt = course.epochs, course.seed, course.every, course.telling, texts.steps
+        mine = [asdict(shape), *learnt, digest(lessons, held)]
         self._checkpoint = Checkpoint(course.checkpoint, mine)
         if course.checkpoint.exists():
             others, about = self._checkpoint.read(self._weights, self._optimiser)
@@ -207,7 +209,7 @@ class _Training:
         drawn = (chances < random.random((len(rows), 1))).sum(axis=1)
         lists = self._texts.lists[np.minimum(drawn, chances.shape[1] - 1)]  # sums are not quite 1
         bits, error = self._losses(observed, rows, lists)
-        loss = bits.mean() + TELLING * error
+        loss = bits.mean() + self._course.telling * error
         self._optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self._weights.values(), 1.0)

@@ -1,0 +1,127 @@
+"""What policies over pass lists learn from and are judged by, when several are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gate import EVALUATIONS, auc, spend
+from planish.core import rng
+from planish.corpus.labelling import lists_of_table
+from planish.corpus.policy_lessons import held_back, read_list_lessons
+from planish.learn.cost_table import CostTable, read_costs
+from planish.learn.language import Lessons
+
+OBJECTIVE = "instructions"
+MOST = 40
+ARRAYS = "observed", "shares", "baseline", "groups"
+Floats = NDArray[np.float32]
+Run = Mapping[str, Any]
+Gains = Callable[[Lessons], Floats]
+"""What each list is expected to save on functions beside those before it, in instructions."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What all trainings share.
+
+    Args:
+        learnt: functions to learn from.
+        held: those of them that tell when to stop, always the same.
+        judged: functions of other packages.
+        parts: of these: the two splits, both, and those on which earlier figures were made.
+        table: what lists cost on all of them.
+        folder: of checkpoints.
+    """
+
+    learnt: Lessons
+    held: NDArray[np.bool_]
+    judged: Lessons
+    parts: Mapping[str, NDArray[np.intp]]
+    table: CostTable
+    folder: Path
+
+    def drawn(self, share: float) -> NDArray[np.intp]:
+        """Draw a share of the functions that are learnt from; smaller ones are parts of larger ones."""
+        mine = rng(1).permutation(np.flatnonzero(~self.held))
+        return mine[: round(share * len(mine))]
+
+    def lessons(self, share: float) -> tuple[Lessons, NDArray[np.bool_]]:
+        rows = np.concatenate([self.drawn(share), np.flatnonzero(self.held)])
+        return some(self.learnt, rows), self.held[rows]
+
+    def rows(self, lessons: Lessons) -> CostTable:
+        where = {name: place for place, name in enumerate(self.table.identities.tolist())}
+        return self.table.take(np.array([where[name] for name in lessons.identities]))
+
+
+def bench_of(corpus: Path, labels: Sequence[Path], folder: Path) -> Bench:
+    tables = [read_costs(file) for file in labels]
+    common = set[tuple[str, ...]].intersection(*({*table.columns.lists} for table in tables))
+    table = joined([narrowed(one, sorted(common)) for one in tables])
+    # As for the gate: of the lists that all tables have, in the order of a cover of training functions.
+    lists = tuple(lists_of_table(table.split("train"), OBJECTIVE, MOST))
+    tables = [narrowed(one, lists) for one in tables]
+    learnt, *others = [
+        read_list_lessons(corpus, tables, OBJECTIVE, lists, split)
+        for split in ("train", "validation", "test")
+    ]
+    both, count = merged(others), len(others[0])
+    first = np.flatnonzero(np.isin(both.identities, tables[0].identities))
+    every = np.arange(len(both))
+    parts = {"validation": every[:count], "test": every[count:], "both": every, "first": first}
+    return Bench(learnt, held_back(learnt.groups), both, parts, joined(tables), folder)
+
+
+def some(lessons: Lessons, rows: NDArray[np.intp]) -> Lessons:
+    names = [lessons.identities[row] for row in rows.tolist()]
+    return replace(lessons, identities=names, **{name: getattr(lessons, name)[rows] for name in ARRAYS})
+
+
+def merged(parts: Sequence[Lessons]) -> Lessons:
+    names = [name for each in parts for name in each.identities]
+    arrays = {name: np.concatenate([getattr(each, name) for each in parts]) for name in ARRAYS}
+    return replace(parts[0], identities=names, **arrays)
+
+
+def narrowed(table: CostTable, lists: Sequence[tuple[str, ...]]) -> CostTable:
+    """Give what some lists cost by the one objective."""
+    columns, place = table.columns, table.columns.objectives.index(OBJECTIVE)
+    costs = table.costs[:, [columns.lists.index(passes) for passes in lists]]
+    arrays = {"unoptimised": table.unoptimised, "baseline": table.baseline, "costs": costs}
+    one = {name: array[..., place : place + 1] for name, array in arrays.items()}
+    return replace(table, columns=replace(columns, objectives=(OBJECTIVE,), lists=tuple(lists)), **one)
+
+
+def joined(tables: Sequence[CostTable]) -> CostTable:
+    names = ("identities", "packages", "unoptimised", "baseline", "costs", "features")
+    whole = {name: np.concatenate([getattr(table, name) for table in tables]) for name in names}
+    splits = {package: split for table in tables for package, split in table.splits.items()}
+    return replace(tables[0], **whole, splits=splits)
+
+
+def judge(bench: Bench, gains: Gains) -> Run:
+    """Spend evaluations over the functions of a part as the gate does, and add up by package."""
+    worth = gains(bench.judged)
+    return {
+        "judged": {name: spent(some(bench.judged, rows), worth[rows]) for name, rows in bench.parts.items()}
+    }
+
+
+def spent(lessons: Lessons, worth: Floats) -> Run:
+    saved = np.rint(lessons.shares * lessons.baseline[:, None]).astype(np.int32)
+    names, places = np.unique(lessons.groups, return_inverse=True)
+    after = [np.bincount(places, each).tolist() for each in spend(worth, saved)]
+    return {
+        "auc": auc(worth.sum(axis=1), saved.max(axis=1) > 0),
+        "packages": names.tolist(),
+        "functions": len(lessons),
+        "baseline": np.bincount(places, lessons.baseline).tolist(),
+        "most": np.bincount(places, saved.max(axis=1)).tolist(),
+        "saved": dict(zip(map(str, EVALUATIONS), after, strict=True)),
+    }

@@ -1,0 +1,141 @@
+"""How what a policy over pass lists saves grows with the network and with the functions that it learns from.
+
+    python experiments/pass_list_scaling.py CORPUS OUT.jsonl --labels FILE ... [--width 32 64]
+
+Each training is a line of OUT.jsonl; those that are there are not made again, and one that was broken off
+goes on. `--kinds` tells what is trained: the reader; without its auxiliary tasks; the writer, which writes
+lists pass by pass; without its own; the gate's trees. All learn from the same functions, and are judged on
+packages that none learnt from, by costs of the tables, with -Oz behind them.
+`pass_list_scaling_tables.py OUT.jsonl` prints tables and fit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from gate import LABELS
+from pass_list_bench import OBJECTIVE, Bench, Floats, Run, bench_of, judge, some
+from planish.learn.cost import train_gate
+from planish.learn.language import GAIN, Lessons, ReaderShape, expected
+from planish.learn.language.training import Course, Epoch, train_reader
+from planish.learn.language.writer import WriterShape
+from planish.learn.language.writing import Stand, Texts, WritingCourse, train_writer
+from planish.learn.policy import SavedPolicy
+from planish.learn.policy.judging import judge_lists
+from planish.llvm.passes import elements, find_element, oz_of
+
+
+def main() -> None:
+    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given.add_argument("corpus", type=Path)
+    given.add_argument("out", type=Path)
+    given.add_argument("--labels", type=Path, nargs="+", default=[LABELS])
+    given.add_argument("--kinds", nargs="*", default=["trees", "reader"], choices=[*KINDS], metavar="KIND")
+    given.add_argument("--width", type=int, nargs="*", default=[32, 64, 128])
+    given.add_argument("--share", type=float, nargs="*", default=[0.25, 0.5, 1.0])
+    given.add_argument("--epochs", type=int, nargs="*", default=[8])
+    asked = given.parse_args()
+    bench = bench_of(asked.corpus, asked.labels, asked.out.parent)
+    for share in asked.share:
+        for kind in asked.kinds:
+            what: Run = {"kind": kind, "share": share}
+            if kind == "trees":
+                keep(asked.out, what, bench, trees)
+                continue
+            for width in asked.width:
+                for epochs in asked.epochs:
+                    keep(asked.out, {**what, "width": width, "epochs": epochs}, bench, KINDS[kind])
+
+
+def keep(out: Path, what: Run, bench: Bench, made: Callable[[Bench, Run], Run]) -> None:
+    done = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+    if any(what.items() <= run.items() for run in done):
+        return
+    line = json.dumps({**what, **made(bench, what)})
+    print(line[:200], flush=True)
+    with out.open("a") as file:
+        file.write(line + "\n")
+
+
+def reader(bench: Bench, what: Run, *, auxiliary: bool = True) -> Run:
+    lessons, held = bench.lessons(what["share"])
+    course = Course(what["epochs"], 0, checkpoint(bench, what), what["width"], auxiliary=auxiliary)
+    done = list[Epoch]()
+    shape, parameters, found = train_reader(lessons, course, held, done.append)
+    if done and done[-1].number < course.epochs:
+        raise KeyboardInterrupt  # which the training takes as an end
+    about = tuple(map(",".join, lessons.lists)), max(map(len, lessons.lists)), shape, parameters, found
+    return told(bench, SavedPolicy("scaled", "llvm", lessons.schema, *about, int((~held).sum())))
+
+
+def writer(bench: Bench, what: Run, telling: float = 0.3) -> Run:
+    lessons, held = bench.lessons(what["share"])
+    oz = oz_of({*elements()})
+    assert oz is not None
+    texts = Texts.of(lessons.lists, (oz,))
+    once = tuple(place for place, text in enumerate(texts.steps) if find_element(text).is_pipeline)
+    read = lessons.sizes, lessons.observed.shape[1]
+    shape = WriterShape(*read, len(texts.steps), texts.lists.shape[1], once, what["width"])
+    course = WritingCourse(what["epochs"], 0, checkpoint(bench, what), telling=telling)
+    done = list[Stand]()
+    parameters, found = train_writer(lessons, texts, shape, course, held, done.append)
+    if done and done[-1].step < done[-1].steps:
+        raise KeyboardInterrupt  # which the training takes as an end
+    about = texts.steps, shape.longest, shape, parameters, found
+    return told(bench, SavedPolicy("scaled", "llvm", lessons.schema, *about, int((~held).sum())))
+
+
+def checkpoint(bench: Bench, what: Run) -> Path:
+    return bench.folder / f"{'-'.join(str(value) for value in what.values())}.checkpoint"
+
+
+def told(bench: Bench, policy: SavedPolicy) -> Run:
+    count = sum(array.size for array in policy.parameters.values())
+    about = {"functions": policy.programs, "parameters": count, **policy.metrics}
+    return {**about, **judged_network(bench, policy)}
+
+
+def judged_network(bench: Bench, policy: SavedPolicy) -> Run:
+    """Tell what its most probable lists save, each function alike, and a reader's gains, spent over all."""
+    alike = dict[str, Mapping[str, float]]()
+    for part in ("validation", "test"):
+        alike[part] = judge_lists(policy, some(bench.judged, bench.parts[part]))
+    if not isinstance(policy.shape, ReaderShape):
+        return {"alike": alike}
+    return {"alike": alike, **judge(bench, partial(network_gains, policy.shape, policy.parameters))}
+
+
+def network_gains(shape: ReaderShape, parameters: Mapping[str, Floats], lessons: Lessons) -> Floats:
+    said = expected(shape, parameters, lessons.observed)[:, 0]
+    return (np.maximum(said, 0) * GAIN * lessons.baseline[:, None]).astype(np.float32)
+
+
+def trees(bench: Bench, what: Run) -> Run:
+    lessons, held = bench.lessons(what["share"])
+    # Nothing tells trees when to stop, but they are given no more than the networks learn from.
+    gate = train_gate(bench.rows(lessons).take(~held), OBJECTIVE, lessons.lists)
+
+    def gains(asked: Lessons) -> Floats:
+        table = bench.rows(asked)
+        return gate.gains(table.features, table.unoptimised, table.baseline)
+
+    return {"functions": int((~held).sum()), **judge(bench, gains)}
+
+
+KINDS = {
+    "trees": trees,
+    "reader": reader,
+    "gains alone": partial(reader, auxiliary=False),
+    "writer": writer,
+    "lists alone": partial(writer, telling=0),
+}
+
+
+if __name__ == "__main__":
+    main()
