@@ -42,7 +42,7 @@ _KEEP = frozenset(
     -frecord-command-line -grecord-gcc-switches -frecord-gcc-switches -fopenmp-target-debug -ivfsoverlay
     -fwhole-program-vtables -fvirtual-function-elimination -gen-cdb-fragment-path -Xclangas -dependency-file
     -dependency-dot -fcrash-diagnostics -Xpreprocessor -fsplit-lto-unit -fthin-link-bitcode
-    --config -fmerge-functions --compile --dependencies --user-dependencies --write-dependencies
+    -fmerge-functions --compile --dependencies --user-dependencies --write-dependencies
     --write-user-dependencies
     """.split()
 )
@@ -59,6 +59,7 @@ _KEEP_BEGINNINGS = (
         "-Wp,-M",
         "-fcuda",
         "--cuda",
+        "--config",
     ),
     *("-fxray", "-fmemory-profile", "-fapinotes", "-index-", "-fprebuilt-module", "-ftime-report="),
     *("-fbuild-session", "-Wp,-d", "-ffat-lto", "-fcoverage", "--output", "--language"),

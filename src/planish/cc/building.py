@@ -8,6 +8,7 @@ from planish.cc.arguments import Invocation, Source
 from planish.cc.cc_settings import CompileSettings, say
 from planish.cc.compiler import Compiler
 from planish.cc.compiling import compile_unit
+from planish.cc.configuration import configuration
 from planish.cc.frontend import Unit
 from planish.cc.noting import note, refused
 from planish.cc.object_cache import ObjectCache, open_cache
@@ -25,6 +26,7 @@ def compile_all(compiler: Compiler, invocation: Invocation, settings: CompileSet
     if why:
         _note_refused(cache, invocation, settings, why)
         return None
+    compiler.configuration = configuration(compiler, cache)
     try:
         if not invocation.compiles:
             from planish.cc.linking import compile_and_link

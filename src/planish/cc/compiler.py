@@ -16,18 +16,20 @@ class Compiler:
     Attributes:
         command: the program, and what it always needs: to be a C++ compiler, for instance.
         path: the program's path.
+        configuration: names what its configuration files say.
     """
 
-    __slots__ = ("command", "path")
+    __slots__ = ("command", "configuration", "path")
 
     def __init__(self, path: str, more: list[str]) -> None:
-        self.path, self.command = path, [path, *more]
+        self.path, self.command, self.configuration = path, [path, *more], ""
 
     @property
     def identity(self) -> str:
-        """What tells it from another one, and from what it was before an upgrade."""
+        """What tells it from another one, and from what it was before an upgrade or with other options."""
         found = os.stat(self.path)
-        return f"{os.path.realpath(self.path)}\n{found.st_size}\n{found.st_mtime_ns}\n{self.command[1:]}"
+        program = f"{os.path.realpath(self.path)}\n{found.st_size}\n{found.st_mtime_ns}"
+        return f"{program}\n{self.command[1:]}{self.configuration}"
 
     def replace_process(self, words: list[str]) -> None:
         """Become clang: its exit code, its signals and its output are this process's then.
