@@ -47,3 +47,21 @@ def test_evaluations_end_it_too() -> None:
 
     found.spend(work, lambda: 7, hear)
     assert found.done == 3
+
+
+def test_what_is_under_way_when_its_share_is_over_may_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [time.monotonic()]
+    monkeypatch.setattr(evaluation_budget, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    found, heard = EvaluationBudget(1000.0, None, 1), list[Done[int, int]]()
+
+    def item() -> int:
+        clock[0] += 600
+        return 7
+
+    def work(item: int, watchdog: Watchdog) -> int:
+        watchdog.enter("work")
+        time.sleep(0.5)  # longer than it is waited for at a time
+        return item
+
+    found.spend(work, item, heard.append, 0.5)
+    assert [over.answer for over in heard] == [7]

@@ -72,18 +72,18 @@ class EvaluationBudget:
         hear: Callable[[Done[Item, Answer]], None],
         share: float = 1.0,
     ) -> None:
-        """Have children work until a share of the time is over.
+        """Have children work as long as there is time.
 
         Args:
             work: what is done with an item; what ends a child costs the item.
             item: gives the next item; None where there is none now.
             hear: is given each item that is over, and counts what it was in `done`.
-            share: of the time.
+            share: of the time, in which items begin; those that are under way then may end.
         """
         with closing(ForkPool(work, self.cores, limits=LIMITS)) as pool, self._watching(pool.processor_s):
             under_way = 0
-            while (left := self.left(share)) > 0:
-                while under_way < self.cores and (given := item()) is not None:
+            while (left := self.left()) > 0:
+                while under_way < self.cores and self.left(share) > 0 and (given := item()) is not None:
                     pool.add([given])
                     under_way += 1
                 if not under_way:

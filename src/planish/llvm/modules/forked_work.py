@@ -133,7 +133,7 @@ class Begun:
     Args:
         begun: its bitcode before lists are run.
         ended: after them, and after what comes last.
-        seconds: of the processor that it took, without measuring.
+        seconds: of the processor that ending it took, without measuring.
         tried: what its functions cost.
     """
 
@@ -151,21 +151,18 @@ def begin_and_try(module: CModule, recipe: ModuleRecipe, trier: Trier | None) ->
         recipe: how.
         trier: measures functions; None: nothing is measured.
     """
-    began = time.process_time()
     with closing(module.clone()) as copy:
         try:
             begin(copy, recipe.inlining, recipe.passes)
         except (PassError, IRError):
             return None
         begun = copy.bitcode()
-    return finish(begun, recipe, trier, began)
+    return finish(begun, recipe, trier)
 
 
-def finish(
-    begun: bytes, recipe: ModuleRecipe, trier: Trier | None, began: float | None = None
-) -> Begun | None:
+def finish(begun: bytes, recipe: ModuleRecipe, trier: Trier | None) -> Begun | None:
     """Do what a recipe says after the beginning; see `begin_and_try`."""
-    began = time.process_time() if began is None else began
+    began = time.process_time()
     with closing(single(whole_backend().parse(begun))) as module:
         try:
             end(module, recipe)

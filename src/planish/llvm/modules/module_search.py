@@ -24,8 +24,8 @@ from planish.llvm.passes import parse_pipeline, print_pipeline
 
 _ON_INLINING = 0.45
 """Share of the time that inlining may take."""
-_RESERVE = 1.2
-"""How often the time of making a whole module is kept back for putting together."""
+_RESERVE = 2.0
+"""How often the time of ending a whole module is kept back for putting together, which has more lists."""
 _MEASURING = 35.0
 """How often the time for reading a module there must be for it to be measured at all."""
 
@@ -74,6 +74,7 @@ class ModuleSearch:
     before: ModuleRecipe | None = None
     best: dict[str, tuple[int, Passes]] = field(default_factory=dict[str, tuple[int, Passes]])
     _whole: Whole | None = None
+    _took: float = 0.0
     _trier: Trier = field(init=False)
 
     def __post_init__(self) -> None:
@@ -102,11 +103,13 @@ class ModuleSearch:
         """Make the module with some inlining, and one list; whether that is the best so far."""
         recipe = self._usual(inlining)
         trier = self._trier if measured else None
+        began = self.spending.passed
         made = in_child(partial(begin_and_try, module, recipe, trier), LIMITS)
         if made is None or isinstance(made, End):
             return False
         # The first time tells how long a whole module takes: so much is kept back for the end.
         if self._whole is None:
+            self._took = self.spending.passed - began
             self.spending.reserve += _RESERVE * made.seconds
         return self._keep(Whole(recipe, made))
 
@@ -125,7 +128,8 @@ class ModuleSearch:
         calls, begun = Calls(module.definitions()), self._whole
         sizes, inlining = dict(begun.made.tried.sizes), dict(begun.recipe.inlining)
         found = InliningSearch(calls.callers(), *calls.free(), sizes, inlining)
-        if self.spending.left(_ON_INLINING) < begun.made.seconds:
+        # A trial that does not end tells nothing.
+        if self.spending.left() < self._took:
             return
 
         def work(item: Trial, watchdog: Watchdog) -> Begun | None:
