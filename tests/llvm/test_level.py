@@ -27,11 +27,12 @@ from planish.llvm.evaluator_spec import baseline_passes
 from planish.llvm.level import LlvmLevel
 from planish.llvm.passes import candidate_of, passes_of
 from planish.measure import Plan, ends_by
+from planish.report.data import read_report_data
 from planish.results.result import Result, read_result
 from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import task_of
-from planish.tuning.final import compare
+from planish.tuning.final import compare, figures
 
 QUICK = Settings(workers=1, finalists=2)
 
@@ -211,6 +212,20 @@ def test_time_is_compared_with_the_fast_baseline(tmp_path: Path, monkeypatch: py
     assert " ms" in told["size"].splitlines()[1]
     if result.candidate.steps:
         assert told["passes"].splitlines()[0].startswith("time without it")
+
+
+def test_what_was_run_is_told_where_no_time_was_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_linker()
+    monkeypatch.setattr(figures, "seconds_left", lambda: 0.0)
+    result = tune(
+        ECHO, budget=Budget(trials=2), settings=QUICK, store=tmp_path / "store.db", args="x", run="yes"
+    )
+    assert result.finalist
+    assert not result.finalist.figures
+    assert "it was run with x" in result.describe()["verified"]
+    with open_store(tmp_path / "store.db", read_only=True) as store:
+        assert read_report_data(store, result.run_id, result.level).winner == result.describe()
+        assert read_result(store, result.run_id).describe() == result.describe()
 
 
 def test_passes_that_change_nothing_are_known() -> None:

@@ -3,6 +3,7 @@
 from planish.core.canonical import canonical_json, content_hash
 from planish.core.capabilities import (
     NO_FIGURES,
+    NOTES,
     CanAnchor,
     CanCall,
     CanEnumerate,
@@ -88,6 +89,7 @@ from planish.core.uncollected import uncollected
 __all__ = [
     "EQUAL",
     "HELD_BACK",
+    "NOTES",
     "NOTICED",
     "NO_FIGURES",
     "STAGES",

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from planish.core.capabilities import HasFigures
+from planish.core.capabilities import NOTES, HasFigures
 from planish.core.errors import StoreError
 from planish.core.protocols import Level
 from planish.core.step import Candidate
 from planish.core.task import Task
 
 
-def describe(level: Level, task: Task, candidate: Candidate, figures: Mapping[str, Any]) -> Mapping[str, str]:
+def describe(
+    level: Level,
+    task: Task,
+    candidate: Candidate,
+    figures: Mapping[str, Any],
+    notes: Sequence[str] | None = None,
+) -> Mapping[str, str]:
     """Show what a candidate does: title to text.
 
     Args:
@@ -20,6 +26,7 @@ def describe(level: Level, task: Task, candidate: Candidate, figures: Mapping[st
         task: what was tuned.
         candidate: what is shown.
         figures: what its run measured for that; empty where it did not.
+        notes: how its run measured, in sentences; None where that is not known.
 
     Raises:
         StoreError: the figures are no such figures: they are from a store that is damaged.
@@ -27,7 +34,7 @@ def describe(level: Level, task: Task, candidate: Candidate, figures: Mapping[st
     if not isinstance(level, HasFigures):
         return level.describe(task, candidate)
     try:
-        return level.describe(task, candidate, figures)
+        return level.describe(task, candidate, figures if notes is None else {**figures, NOTES: [*notes]})
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         if not figures:
             raise

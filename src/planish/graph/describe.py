@@ -44,7 +44,7 @@ def described(
     first = {"class": _class(program), "passes": _passes(program, chosen, steps, found, nodes)}
     return {
         **(first if len(task.objectives) == 1 else {"class and passes": "\n\n".join(first.values())}),
-        "nodes": nodes.table() if figures else UNMEASURED,
+        "nodes": nodes.table() if "nodes" in figures else UNMEASURED,
         "compared": _compared(beside(program, chosen), compared),
         "relevance": told_relevance(known),
     }

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from planish.core import (
+    NOTES,
     Candidate,
     Executor,
     Failed,
@@ -21,6 +22,7 @@ from planish.core import (
     outcome_to_json,
 )
 from planish.isolation.cage import told
+from planish.llvm.evaluator import NOT_RUN
 from planish.llvm.evaluator_spec import baseline_passes, evaluator_spec_of, is_run
 from planish.llvm.passes import candidate_of, passes_of
 from planish.llvm.program import IRProgram
@@ -59,7 +61,7 @@ def described(task: Task[IRProgram], candidate: Candidate, figures: Mapping[str,
     return {
         "size": _sizes(found, base, passes),
         "passes": _contributions(found[leads], passes, leads),
-        "verified": _verified(task, figures.get(_CHECKED)),
+        "verified": _verified(task, _checked(figures)),
         "repeat": commands(task, passes),
     }
 
@@ -159,6 +161,13 @@ def _doubts(rows: Sequence[Sequence[str]]) -> list[str]:
     """Say what times of passes do not tell. Code that is the same is timed once: then the difference is 0."""
     idle = any(row[1] == _shown(0.0, _TIME, "+") for row in rows)
     return [_NOISY, _IDLE] if idle else [_NOISY]
+
+
+def _checked(figures: Mapping[str, Any]) -> Sequence[str] | None:
+    """Give why the answer was not compared: it is told of the winner, and before that of the whole run."""
+    if _CHECKED in figures or NOTES not in figures:
+        return figures.get(_CHECKED)
+    return [note for note in figures[NOTES] if note.startswith(NOT_RUN)]
 
 
 def _verified(task: Task[IRProgram], notes: Sequence[str] | None) -> str:

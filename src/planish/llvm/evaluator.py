@@ -30,6 +30,8 @@ from planish.llvm.program import Running
 from planish.llvm.repeating import fingerprint, reproduces
 from planish.measure import Timing, time_call
 
+NOT_RUN = "not run"
+"""How a note begins that says why no candidate of a program with a `main` is run."""
 TIMING = Timing(budget_s=0.2, block_s=2e-3, fewest=3, most=30, slow_factor=2.0)
 LAST_TIMING = Timing(budget_s=0.2, block_s=2e-3, fewest=3, most=30, slow_factor=math.inf)
 """For the comparison at the end: nothing is cut short."""
@@ -106,7 +108,7 @@ class _Evaluator:
         except (NotRunnableError, IRError, TargetError) as error:
             if self._timed:
                 raise
-            self.notes = (f"not run, and checked by LLVM's verifier alone: {error}",)
+            self.notes = (f"{NOT_RUN}, and checked by LLVM's verifier alone: {error}",)
         else:
             self._runner = runner
 

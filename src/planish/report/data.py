@@ -121,7 +121,8 @@ def read_report_data(store: Reader, run_id: str, level: Level) -> ReportData:
     best = stored.best(baseline)
     winner = finalists[0].candidate if finalists else best.candidate if best else None
     wanted = several or ([] if winner is None else [winner])
-    told = [_described(bound, refused, candidate, level, figures.get(candidate, {})) for candidate in wanted]
+    notes = stored.notes if finalists else None
+    told = [_described(bound, refused, each, level, figures.get(each, {}), notes) for each in wanted]
     return ReportData(stored, best, baseline, told[0] if told else {}, told if several else (), level.version)
 
 
@@ -139,10 +140,11 @@ def _described(
     candidate: Candidate,
     level: Level,
     figures: Mapping[str, Any],
+    notes: Sequence[str] | None,
 ) -> Mapping[str, str]:
     if task is not None:
         try:
-            return describe(level, task, candidate, figures)
+            return describe(level, task, candidate, figures, notes)
         except PlanishError as error:
             refused = {f"not described by level '{level.name}'": str(error)}
     return {**refused, "steps": "\n".join(map(str, candidate.steps))}

@@ -143,8 +143,9 @@ class Result:
 
     def describe(self) -> Mapping[str, str]:
         """Show what it does: title to text."""
-        figures = self.finalist.figures if self.finalist else {}
-        return describe(self.level, self.task, self.candidate, figures)
+        finalist = self.finalist
+        known = (finalist.figures, self.notes) if finalist else ({}, None)
+        return describe(self.level, self.task, self.candidate, *known)
 
     def export(self, path: Path) -> Sequence[Path]:
         """Write `exported`, for use without planish, into a folder; gives the files."""

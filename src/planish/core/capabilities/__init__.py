@@ -7,6 +7,7 @@ Each is offered by at least two, or says why it stands alone.
 from planish.core.capabilities.of_evaluators import CanAnchor, HasCage, HasLimits, HasNotes
 from planish.core.capabilities.of_levels import (
     NO_FIGURES,
+    NOTES,
     CanIdentify,
     HasFigures,
     HasReview,
@@ -31,6 +32,7 @@ from planish.core.capabilities.of_spaces import (
 )
 
 __all__ = [
+    "NOTES",
     "NO_FIGURES",
     "CanAnchor",
     "CanCall",

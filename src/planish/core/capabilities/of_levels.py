@@ -14,6 +14,8 @@ from planish.core.step import Candidate
 from planish.core.task import Objective, Task
 
 NO_FIGURES: Mapping[str, Any] = MappingProxyType({})
+NOTES = "notes"
+"""Among figures, what the run has to tell of how it measured."""
 """What was measured for a description where nothing was."""
 
 
@@ -115,5 +117,5 @@ class HasFigures(Level, Protocol):
     def describe(
         self, task: Task, candidate: Candidate, figures: Mapping[str, Any] = NO_FIGURES
     ) -> Mapping[str, str]:
-        """Do as `Level.describe`, with figures; where there are none, a word says so."""
+        """Do as `Level.describe`, with figures, and the run's notes; where there are none, a word says so."""
         ...
