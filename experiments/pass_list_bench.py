@@ -15,6 +15,7 @@ from planish.core import rng
 from planish.corpus.labelling import lists_of_table
 from planish.corpus.policy_lessons import held_back, read_list_lessons
 from planish.learn.cost_table import CostTable, read_costs
+from planish.learn.joined_costs import join_tables
 from planish.learn.language import Lessons
 
 OBJECTIVE = "instructions"
@@ -62,20 +63,17 @@ class Bench:
 
 def bench_of(corpus: Path, labels: Sequence[Path], folder: Path) -> Bench:
     tables = [read_costs(file) for file in labels]
-    common = set[tuple[str, ...]].intersection(*({*table.columns.lists} for table in tables))
-    table = joined([narrowed(one, sorted(common)) for one in tables])
-    # As for the gate: of the lists that all tables have, in the order of a cover of training functions.
-    lists = tuple(lists_of_table(table.split("train"), OBJECTIVE, MOST))
-    tables = [narrowed(one, lists) for one in tables]
+    table = join_tables(tables, OBJECTIVE)
+    lists = lists_of_table(table.split("train"), OBJECTIVE, MOST)
     learnt, *others = [
-        read_list_lessons(corpus, tables, OBJECTIVE, lists, split)
+        read_list_lessons(corpus, [table], OBJECTIVE, lists, split)
         for split in ("train", "validation", "test")
     ]
     both, count = merged(others), len(others[0])
     first = np.flatnonzero(np.isin(both.identities, tables[0].identities))
     every = np.arange(len(both))
     parts = {"validation": every[:count], "test": every[count:], "both": every, "first": first}
-    return Bench(learnt, held_back(learnt.groups), both, parts, joined(tables), folder)
+    return Bench(learnt, held_back(learnt.groups), both, parts, table, folder)
 
 
 def some(lessons: Lessons, rows: NDArray[np.intp]) -> Lessons:
@@ -87,22 +85,6 @@ def merged(parts: Sequence[Lessons]) -> Lessons:
     names = [name for each in parts for name in each.identities]
     arrays = {name: np.concatenate([getattr(each, name) for each in parts]) for name in ARRAYS}
     return replace(parts[0], identities=names, **arrays)
-
-
-def narrowed(table: CostTable, lists: Sequence[tuple[str, ...]]) -> CostTable:
-    """Give what some lists cost by the one objective."""
-    columns, place = table.columns, table.columns.objectives.index(OBJECTIVE)
-    costs = table.costs[:, [columns.lists.index(passes) for passes in lists]]
-    arrays = {"unoptimised": table.unoptimised, "baseline": table.baseline, "costs": costs}
-    one = {name: array[..., place : place + 1] for name, array in arrays.items()}
-    return replace(table, columns=replace(columns, objectives=(OBJECTIVE,), lists=tuple(lists)), **one)
-
-
-def joined(tables: Sequence[CostTable]) -> CostTable:
-    names = ("identities", "packages", "unoptimised", "baseline", "costs", "features")
-    whole = {name: np.concatenate([getattr(table, name) for table in tables]) for name in names}
-    splits = {package: split for table in tables for package, split in table.splits.items()}
-    return replace(tables[0], **whole, splits=splits)
 
 
 def judge(bench: Bench, gains: Gains) -> Run:

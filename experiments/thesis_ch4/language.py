@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 
 from planish.core import rng
 from planish.corpus.judged_answers import Judged, answers_of, judge_answers, summary
+from planish.corpus.labelling import lists_of_table
 from planish.corpus.policy_lessons import held_back
 from planish.corpus.text_lessons import TextLesson, read_text_lessons, text_samples
-from planish.learn.cost import shipped_gate
 from planish.learn.cost_table import read_costs
+from planish.learn.joined_costs import join_tables
 from planish.learn.language.code_quality import bleu, same_code
 from planish.learn.language.decoder import DecoderShape
 from planish.learn.language.prompts import Tasks
@@ -30,7 +31,7 @@ from planish.learn.language.text_training import Progress, TextCourse, train_tex
 from planish.learn.language.tokenizer import Tokenizer
 from planish.llvm.passes import elements
 
-BATCH, LOOKS = 8192, 8
+BATCH, LOOKS, LISTS = 8192, 8, 40
 VARIANTS: Mapping[str, tuple[float, Tasks]] = {
     "all tasks": (1.0, Tasks()),
     "half of the functions": (0.5, Tasks()),
@@ -80,8 +81,9 @@ def main() -> None:
 
 
 def bench_of(asked: argparse.Namespace) -> Bench:
-    lists, tables = shipped_gate("instructions").lists, [read_costs(file) for file in asked.labels]
-    lessons = read_text_lessons(asked.corpus, tables, "instructions", lists, "train")
+    table = join_tables([read_costs(file) for file in asked.labels], "instructions")
+    lists = lists_of_table(table.split("train"), "instructions", LISTS)
+    lessons = read_text_lessons(asked.corpus, [table], "instructions", lists, "train")
     back = held_back(np.array([one.package for one in lessons]))
     learnt, held = (
         [one for one, at in zip(lessons, back, strict=True) if at == side] for side in (False, True)

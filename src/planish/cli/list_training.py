@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from planish.learn.language.writing import Stand
     from planish.learn.policy import SavedPolicy
 
+MOST = 40
+"""Lists that a policy learns about: as many as the gate does, chosen of the labels as for it."""
 HEADS = 16
 """What the width of a layer is a multiple of."""
 
@@ -56,7 +58,7 @@ def learnt_lists(
 
     Args:
         corpus: a corpus.
-        labels: files that `planish corpus costs` wrote.
+        labels: files that `planish corpus costs` wrote; the lists that all of them have are learnt about.
         objective: what is to be made less.
         path: where the policy will go; the checkpoint lies beside it.
         size: how much is trained.
@@ -81,21 +83,26 @@ def learnt_lists(
     except ImportError as error:
         raise PlanishError("training a policy needs torch", "pip install planish[train].") from error
     require_device(size.device)
+    from planish.corpus.labelling import lists_of_table
     from planish.corpus.policy_lessons import held_back, read_list_lessons
-    from planish.learn.cost import shipped_gate
     from planish.learn.cost_table import read_costs
+    from planish.learn.joined_costs import join_tables
 
-    lists, tables = shipped_gate(objective).lists, [read_costs(file) for file in labels]
+    table = join_tables([read_costs(file) for file in labels], objective)
+    lists = lists_of_table(table.split("train"), objective, MOST)
+    if not lists:
+        what = "no list of the labels makes a function for training smaller than -Oz does"
+        raise PlanishError(what, "There is nothing to learn: label more functions.")
     if network == "decoder":
         import numpy as np
 
         from planish.cli.text_training import learnt_text
         from planish.corpus.text_lessons import read_text_lessons
 
-        texts = read_text_lessons(corpus, tables, objective, lists, "train")
+        texts = read_text_lessons(corpus, [table], objective, lists, "train")
         back = held_back(np.array([one.package for one in texts]))
         return learnt_text(texts, back, objective, path, size, text)
-    lessons = read_list_lessons(corpus, tables, objective, lists)
+    lessons = read_list_lessons(corpus, [table], objective, lists)
     held = held_back(lessons.groups)
     typer.echo(f"{len(lessons):,} functions, {held.sum():,} of them tell when to stop", err=True)
     return (_writer if network == "writer" else _reader)(lessons, held, path, size)
