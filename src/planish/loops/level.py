@@ -99,11 +99,12 @@ class LoopsLevel:
         "template" is AutoTVM's, by knobs; "steps" is LoopTune's, by a cursor; "marked-steps" has the back
         end's decisions among the cursor's actions.
         """
+        from planish.loops.library import vector_builds
         from planish.loops.space import CursorSpace, MarkingSpace, TemplateSpace
 
         program, target = task.program, task.target
         if name == "template":
-            return TemplateSpace(program, target)
+            return TemplateSpace(program, target, vector_builds(target))
         if name == "steps":
             return CursorSpace(program)
         if name == "marked-steps":
@@ -132,13 +133,17 @@ class LoopsLevel:
         some processors that have those of 512.
         """
         from planish.loops.backends import PREFERRED, backend_named
-        from planish.loops.library import Backend, backend_of, library_of
+        from planish.loops.library import Backend, backend_of, library_of, schedule_steps
 
-        if library_of(candidate) or backend_of(candidate):
-            return ()
         own = task.target.toolchain.get("backend", "")
-        others = PREFERRED[PREFERRED.index(own) + 1 :] if own in PREFERRED else ()
-        return tuple([candidate.then(Backend(name)) for name in others if backend_named(name).works()])
+        if library_of(candidate) or own not in PREFERRED:
+            return ()
+        schedule = schedule_steps(candidate)
+        builds = {own: schedule} | {
+            name: schedule.then(Backend(name)) for name in PREFERRED[PREFERRED.index(own) + 1 :]
+        }
+        chosen = backend_of(candidate) or own
+        return tuple([b for name, b in builds.items() if name != chosen and backend_named(name).works()])
 
     def describe(self, task: Task[TensorProgram], candidate: Candidate) -> Mapping[str, str]:
         """Show a schedule as loop tree, pseudo-code, what the back end makes of it here, and steps."""

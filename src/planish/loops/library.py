@@ -1,9 +1,10 @@
 """Candidates that are no schedules: the library's implementation, and the choice of back end."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from planish.core import Candidate, ProgramError, Step, did_you_mean
-from planish.loops.backends import backend_names
+from planish.core import Candidate, ProgramError, Step, Target, did_you_mean
+from planish.loops.backends import backend_named, backend_names
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,15 @@ def library_of(candidate: Candidate) -> str | None:
 def backend_of(candidate: Candidate) -> str | None:
     """Name the back end that a candidate asks for; None if it leaves that to the target."""
     return next((s.name for s in candidate.steps if isinstance(s, Backend)), None)
+
+
+def vector_builds(target: Target) -> Mapping[str, Step]:
+    """Give our back ends whose vectors are shorter than those of the target's own, name to step.
+
+    Some processors that have vectors of 512 bits pass what flows through memory faster in those of 256.
+    """
+    wide = target.toolchain.get("backend") == "x86-avx512"
+    return {"x86-avx2": Backend("x86-avx2")} if wide and backend_named("x86-avx2").works() else {}
 
 
 def schedule_steps(candidate: Candidate) -> Candidate:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import islice
+from itertools import islice, pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planish.core import Candidate, ScheduleError, Space, Step, Target, rng
+from planish.core import Cache, Candidate, Machine, ScheduleError, Space, Step, Target, rng
 from planish.loops.ir.interpret import interpret
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
+from planish.loops.library import Backend, backend_of, schedule_steps
 from planish.loops.lower.lowering import lower
 from planish.loops.reference.reference import check, make_inputs, reference
 from planish.loops.space import STEPS, TemplateSpace, resolve
@@ -50,7 +51,7 @@ class TestTemplateSpace(SpaceConformance):
 
     def replay(self, space: Space, candidate: Candidate) -> None:
         assert isinstance(space, TemplateSpace)
-        lower(resolve(self.program, candidate))
+        lower(resolve(self.program, schedule_steps(candidate)))
         # The space knows of what it made a candidate; another one reads its steps.
         again = self.space()
         assert isinstance(again, TemplateSpace)
@@ -64,6 +65,65 @@ def test_a_nest_inside_large_steps_of_its_reduction_has_smaller_ones() -> None:
     for seed in range(140):
         random = rng(seed, 0)
         space.mutate(space.sample(random), random)
+
+
+SHAPES = (
+    "C[a,b] += A[a,c] * B[c,b]",
+    "C[a,b] += A[c,a] * B[b,c]",
+    "y[a] += A[b,a] * x[b]",
+    "y[a] = A[a] + B[a]",
+    "O[a,b] += I[a + c,b + d] * W[c,d]",
+    "M[a] max= X[a,b]; E[a,b] = exp(X[a,b] - M[a]); S[a] += E[a,b]; Y[a,b] = E[a,b] / S[a]",
+)
+EXTENTS = st.sampled_from([1, 2, 3, 7, 8, 16, 17, 64, 100, 256, 1000, 4096])
+
+
+@given(st.sampled_from(SHAPES), st.tuples(EXTENTS, EXTENTS, EXTENTS, EXTENTS), st.integers(0, 99))
+def test_whatever_the_knobs_offer_is_legal(shape: str, extents: tuple[int, ...], seed: int) -> None:
+    """A matrix that is streamed by rows was split by 8 twice: unrolled, and again for the rows."""
+    size = {axis: n for axis, n in zip("abcd", extents, strict=True) if axis in shape}
+    space = TemplateSpace(parse(shape, size), AVX512)
+    random = rng(seed, 0)
+    drawn = [space.sample(random) for _ in range(8)]
+    for a, b in pairwise(drawn):
+        space.mutate(space.crossover(a, b, random)[0], random)
+
+
+def test_a_reduction_that_is_unrolled_by_as_many_is_not_split_into_such_rows() -> None:
+    space = TemplateSpace(parse("y[n] += A[k,n] * x[k]", {"k": 4096, "n": 4096}), AVX512)
+    chosen = {"vector": "n", "unroll": "8", "reduce": "8"}
+    assert space.choices(space.candidate(chosen))["reduce"] != "8"
+    assert space.choices(space.candidate(chosen | {"unroll": "4"}))["reduce"] == "8"
+
+
+class TestTemplateSpaceThatChoosesItsBackEnd(TestTemplateSpace):
+    program = parse("y[i] = a[i] + b[i]", {"i": 1 << 20})
+
+    def space(self) -> Space:
+        return TemplateSpace(self.program, AVX512, {"x86-avx2": Backend("x86-avx2")})
+
+    def known_steps(self) -> Mapping[str, type[Step]]:
+        return {**STEPS, "Backend": Backend}
+
+    def replay(self, space: Space, candidate: Candidate) -> None:
+        super().replay(space, candidate)
+        assert isinstance(space, TemplateSpace)
+        assert space.choices(candidate)["build"] == (backend_of(candidate) or "own")
+
+
+@pytest.mark.parametrize(("extent", "guess"), [(1 << 20, "own"), (1 << 24, "x86-avx2")])
+def test_short_vectors_are_the_first_guess_for_what_no_cache_holds(extent: int, guess: str) -> None:
+    machine = Machine(64, 32, (Cache(2, 1 << 20), Cache(3, 1 << 25)))
+    target = Target("", frozenset({"x86-avx512"}), machine=machine)
+    program = parse("y[i] = a[i] + b[i]", {"i": extent})
+    space = TemplateSpace(program, target, {"x86-avx2": Backend("x86-avx2")})
+    assert space.choices(space.start())["build"] == guess
+
+
+def test_only_what_flows_through_memory_chooses_its_back_end() -> None:
+    builds = {"x86-avx2": Backend("x86-avx2")}
+    offered = {knob.name for knob in TemplateSpace(matmul(), AVX512, builds).knobs}
+    assert "build" not in offered
 
 
 class TestTemplateSpaceOfAReduction(TestTemplateSpace):

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from planish.core import Step
 from planish.loops.ir.schedule import Order, Schedule
 from planish.loops.ir.tree import LoopId
 from planish.loops.space.estimate import RegisterTile
 from planish.loops.space.facts import Facts
-from planish.loops.steps import LoopStep
 
 
 @dataclass(frozen=True)
@@ -18,11 +18,12 @@ class KnobOption:
     """An alternative.
 
     Args:
-        steps: what it does; none for leaving things as they are.
+        steps: what it does; none for leaving things as they are. One that is no step of a schedule says who
+            makes its code.
         weight: how plausible it is; it is drawn in proportion, and the first guess is the greatest.
     """
 
-    steps: tuple[LoopStep, ...]
+    steps: tuple[Step, ...]
     weight: float
 
 

@@ -77,6 +77,19 @@ def spilled(facts: Facts, operand: Moves, vector: str, vectors: int) -> float:
     return max(0.0, steps * vectors * facts.vector_bytes / second_cache(facts) - SHARE)
 
 
+def is_memory_bound(facts: Facts) -> bool:
+    """Tell whether memory sets a nest's pace: what it touches is used about once, and fits no near cache."""
+    touched = sum(moves.elements for moves in (*facts.operands, facts.output))
+    return prod(facts.size.values()) <= touched and touched * item_bytes(facts) > second_cache(facts)
+
+
+def is_beyond_caches(facts: Facts) -> bool:
+    """Tell whether a nest without reductions writes more than the largest known cache holds."""
+    largest = max((cache.size for cache in facts.machine.caches), default=None)
+    written = facts.output.elements * item_bytes(facts)
+    return largest is not None and not facts.reduced_axes and written > largest
+
+
 def streamed(facts: Facts, vector: str) -> str | None:
     """Find the reduced axis to walk a few rows at a time, where a matrix that is used once is read by rows.
 

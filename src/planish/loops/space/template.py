@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import prod
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from planish.core import UNTAUGHT, Candidate, FeatureSchema, ScheduleError, SearchContext, Step, Target
@@ -15,10 +16,12 @@ from planish.loops.space.estimate import RegisterTile
 from planish.loops.space.facts import Facts
 from planish.loops.space.fusing import FUSED, fusing
 from planish.loops.space.knob import Knob, KnobContext, KnobOption, Options
+from planish.loops.space.memory_costs import is_beyond_caches, is_memory_bound
 from planish.loops.space.nest_knobs import nest_knobs
 from planish.loops.space.placement_knobs import placing_knobs
 from planish.loops.space.resolve import resolve
 from planish.loops.space.tiling import Tiling
+from planish.loops.steps import LoopStep
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,6 +33,10 @@ Choices = Mapping[str, str]
 
 KNOWN_MAX = 4096
 """Places before a knob that are remembered: neighbours have most of their way in common."""
+
+NO_BUILDS: Mapping[str, Step] = MappingProxyType({})
+BUILD_WEIGHT, BEST_BUILD = 0.5, 2.0
+"""Of another code generator, where the target's own has 1; and where it is the first guess."""
 
 _Choose = Callable[[Knob, Options], str]
 _Names = tuple[str, ...]
@@ -66,20 +73,23 @@ class TemplateSpace:
     AutoTVM's templates are written by hand for each operator and each processor (section 2 of its
     paper). Here the knobs are derived: axes that are one in memory, the vector axis, a register tile that
     the register file holds, unrolling, tiles for the caches, the order of the outer loops, packing of each
-    tensor, threads; and of every other nest whether it follows the main one's loops, or has its own.
+    tensor, threads; of every other nest whether it follows the main one's loops, or has its own; and who
+    makes the code of what only flows through memory.
 
     Args:
         program: what is scheduled.
         target: whose vector registers and cores are reckoned with.
+        builds: other code generators that may be chosen, name to step.
     """
 
-    def __init__(self, program: Program, target: Target) -> None:
+    def __init__(self, program: Program, target: Target, builds: Mapping[str, Step] = NO_BUILDS) -> None:
         self._facts = Facts.of(program, target)
+        last = (_build(builds, self._facts),) if builds and is_memory_bound(self._facts) else ()
         self._first: tuple[Knob, ...] = ()
-        self._forms = {"none": _knobs_of(self._facts)}
+        self._forms = {"none": (*_knobs_of(self._facts), *last)}
         if fuse := fusing(self._facts):
             self._first = (fuse[0],)
-            self._forms[FUSED] = _knobs_of(fuse[1])
+            self._forms[FUSED] = (*_knobs_of(fuse[1]), *last)
         self._place = lru_cache(maxsize=KNOWN_MAX)(self._find_place)
         self._made = lru_cache(maxsize=KNOWN_MAX)(self._make)
         self._read = lru_cache(maxsize=KNOWN_MAX)(self._read_back)
@@ -220,7 +230,8 @@ class TemplateSpace:
     def _after(self, context: KnobContext, knob: Knob, name: str, option: KnobOption) -> KnobContext:
         schedule = context.schedule
         for step in option.steps:
-            schedule = step.apply(schedule)
+            if isinstance(step, LoopStep):
+                schedule = step.apply(schedule)
         chosen = {**context.chosen, knob.name: name}
         return knob.after(replace(context, schedule=schedule, chosen=chosen), name)
 
@@ -254,6 +265,13 @@ def _knobs_of(facts: Facts) -> tuple[Knob, ...]:
     if not facts.nest.axes:
         return ()
     return (*Tiling(facts).knobs(), *placing_knobs(facts), *nest_knobs(facts))
+
+
+def _build(builds: Mapping[str, Step], facts: Facts) -> Knob:
+    weight = BEST_BUILD if is_beyond_caches(facts) else BUILD_WEIGHT
+    others = {name: KnobOption((step,), weight) for name, step in builds.items()}
+    options = {"own": KnobOption((), 1.0), **others}
+    return Knob("build", lambda _: options, len(options))
 
 
 def _first_guess(options: Options) -> str:

@@ -132,8 +132,9 @@ def reduce(context: KnobContext) -> Options:
         inner = [loop for loop in context.order if loop[0] in axes]
         rows = STREAM_ROWS if streamed(facts, context.tile.vector) == axis else ()
         good = {(axis, STREAM_ROWS[0]), slab(facts, context.tile.vector)}
+        taken = [step for name, step in inner if name == axis]  # the axis may be unrolled by as many
         for factor in (*rows, *REDUCE_TILES):
-            if facts.fits(axis, factor):
+            if facts.fits(axis, factor) and factor not in taken:
                 # A nest inside loops of another one may have larger steps of the axis around it: they stay.
                 rest = [loop_text(loop) for loop in inner if loop[0] != axis or loop[1] < factor]
                 order, nest = (loop_text((axis, factor)), *rest), facts.nest_name
