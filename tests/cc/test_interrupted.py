@@ -114,6 +114,21 @@ def test_an_interrupt_that_comes_when_clang_has_just_ended_is_one(monkeypatch: p
         os.waitpid(-1, os.WNOHANG)
 
 
+def test_the_next_build_goes_on_from_what_was_found_before_an_interrupt(words: Place) -> None:
+    command = ["-Oz", "-c", "words.c"]
+    few = {"PLANISH_SECONDS": "60", "PLANISH_EVALUATIONS": "1"}
+    assert not words.cc(*command, PLANISH_CACHE=str(words.folder / "other"), **few).returncode
+    fresh = text(words.folder / "words.o")
+
+    def has_kept(_: int) -> bool:
+        return any(path.read_bytes().count(b"\n") > 1 for path in words.cache.glob("functions/*"))
+
+    done = Interrupted(words, [*CC, *command], signal.SIGINT, has_kept, PLANISH_SECONDS="4")
+    assert (done.was_time, done.code, done.survivors) == (True, -signal.SIGINT, [])
+    assert not words.cc(*command, **few).returncode
+    assert text(words.folder / "words.o") < fresh
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_make_leaves_nothing_half_written(place: Place, number: signal.Signals) -> None:
     objects = [f"copy{i}.o" for i in range(4)]

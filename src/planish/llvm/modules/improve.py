@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 
 from planish.core import PlanishError, unknown
 from planish.isolation import End, in_child
@@ -13,7 +14,7 @@ from planish.llvm.modules.forked_work import MadeModule, measured, remake, whole
 from planish.llvm.modules.function_lists import Passes
 from planish.llvm.modules.module_result import FunctionGain, Improved, Memory, ModuleProgress, ModuleRecipe
 from planish.llvm.modules.module_search import ModuleSearch
-from planish.llvm.modules.remembered import Known, key_of, read_known
+from planish.llvm.modules.remembered import Interim, Known, key_of, read_known
 from planish.llvm.modules.start import LAST, OZ, loose_start
 from planish.llvm.passes import parse_pipeline
 
@@ -147,8 +148,10 @@ def _searched(
     known = read_known(remember.get(key)) if remember is not None else None
     if known and known.is_enough(spending):
         return _again(code, objective, known)
-    before = known.recipe if known else None
-    whole = ModuleSearch(code, loose_start(backend), objective, spending, told, before).run()
+    before, least = (known.recipe, known.total or inf) if known else (None, inf)
+    interim = Interim(remember, key, spending, least)
+    start = loose_start(backend)
+    whole = ModuleSearch(code, start, objective, spending, told, interim.keep, before).run()
     if whole is None:
         return None
     found, total = Smaller(whole.made.ended, whole.recipe, spending.done), whole.total

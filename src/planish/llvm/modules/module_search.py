@@ -63,6 +63,7 @@ class ModuleSearch:
         objective: what is made less.
         spending: what it may use.
         told: is given what the functions are expected to cost, now and then.
+        kept: is given that too, and how the module is made so.
         before: how it was made at its best before; None: it was not.
     """
 
@@ -71,6 +72,7 @@ class ModuleSearch:
     objective: str
     spending: EvaluationBudget
     told: Callable[[int], None]
+    kept: Callable[[int, Callable[[], ModuleRecipe]], None]
     before: ModuleRecipe | None = None
     best: dict[str, tuple[int, Passes]] = field(default_factory=dict[str, tuple[int, Passes]])
     _whole: Whole | None = None
@@ -141,7 +143,9 @@ class ModuleSearch:
             self.spending.done += max(len(flips), 1)
             found.tell(flips, over.answer.tried.sizes if over.answer else None)
             if over.answer:
-                self._keep(Whole(self._usual(inlining), over.answer))
+                whole = Whole(self._usual(inlining), over.answer)
+                if self._keep(whole):
+                    self.kept(whole.total, lambda: whole.recipe)
             self.told(found.total)
 
         self.spending.spend(work, found.next, hear, _ON_INLINING)
@@ -175,17 +179,22 @@ class ModuleSearch:
         for name in job.chunk.names:
             if name in tried.sizes and tried.sizes[name] < self.best[name][0]:
                 self.best[name] = tried.sizes[name], job.passes
-        self.told(sum(size for size, _ in self.best.values()))
+        total = sum(size for size, _ in self.best.values())
+        self.told(total)
+        self.kept(total, self._together)
 
     def _put_together(self, whole: Whole) -> None:
-        groups = tuple(self._groups())
+        recipe = self._together()
         # One list for all is what the module was made with already.
-        if len(groups) < 2:
+        if len(recipe.lists) < 2:
             return
-        recipe = ModuleRecipe(self.passes, groups, LAST, whole.recipe.inlining)
         made = in_child(partial(finish, whole.made.begun, recipe, self._trier), LIMITS)
         if made is not None and not isinstance(made, End):
             self._keep(Whole(recipe, made))
+
+    def _together(self) -> ModuleRecipe:
+        assert self._whole
+        return ModuleRecipe(self.passes, tuple(self._groups()), LAST, self._whole.recipe.inlining)
 
     def _groups(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Give each list that is run, as a pipeline, and on which functions."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from planish.core.canonical import content_hash
 from planish.llvm.modules.evaluation_budget import EvaluationBudget
-from planish.llvm.modules.module_result import ModuleRecipe, read_recipe
+from planish.llvm.modules.module_result import Memory, ModuleRecipe, read_recipe
+
+_EVERY_S, _SHARE = 0.4, 0.1
+"""What is found so far is kept after so many seconds again, and such a share of the time."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,33 @@ class Known:
         return json.dumps(
             {"budget": [self.seconds, self.evaluations], "total": self.total, **asdict(self.recipe)}
         )
+
+
+@dataclass
+class Interim:
+    """Keeps now and then what a search has found so far: another one goes on where it is interrupted.
+
+    Args:
+        memory: where; None: nowhere.
+        key: of the module.
+        spending: of the search.
+        least: what was kept comes to, at the functions' cost; only less is kept in its place.
+    """
+
+    memory: Memory | None
+    key: str
+    spending: EvaluationBudget
+    least: float
+    _next_s: float = 0.0
+
+    def keep(self, total: int, recipe: Callable[[], ModuleRecipe]) -> None:
+        """Keep what functions are expected to cost, and how, where it is time for that."""
+        if self.memory is None or total >= self.least or self.spending.passed < self._next_s:
+            return
+        self.least = total
+        self._next_s = self.spending.passed + max(_EVERY_S, self.spending.seconds * _SHARE)
+        # As what no time was spent on: no search takes it for enough.
+        self.memory.put(self.key, Known(recipe(), total, 0.0, 0).to_json())
 
 
 def key_of(version: str, objective: str, code: str | bytes) -> str:
