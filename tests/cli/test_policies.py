@@ -9,7 +9,7 @@ import pytest
 from cli.conftest import Planish
 from planish.corpus.corpus_reader import SAMPLE, read_corpus
 from planish.learn.cost import shipped_gate
-from planish.learn.cost_table import Columns, CostTable, write_costs
+from planish.learn.cost_table import UNCOUNTED, Columns, CostTable, write_costs
 from planish.learn.policy import load_policy, places, policies_folder
 from planish.llvm.backend import open_backend
 
@@ -102,6 +102,7 @@ def labelled(path: Path) -> None:
         np.full((len(rows), 1), 20, np.int32),
         costs,
         np.zeros((len(rows), 2, 0), np.int32),
+        np.full((len(rows), 2), UNCOUNTED, np.int32),
     )
     write_costs(table, path)
 

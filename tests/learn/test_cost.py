@@ -22,7 +22,7 @@ from planish.learn.cost import (
     train_gate,
     write_gate,
 )
-from planish.learn.cost_table import FAILED, Columns, CostTable
+from planish.learn.cost_table import FAILED, UNCOUNTED, Columns, CostTable
 
 LISTS = (("a",), ("b",), ("c",))
 COUNT = 400
@@ -48,7 +48,8 @@ def _table(seed: int = 0) -> CostTable:
     names = np.array([f"{n:032x}" for n in range(COUNT)])
     columns = Columns("22.1.8", "x86_64", ("instructions",), LISTS, ("x", "y", "TotalInsts"))
     flat = np.full((COUNT, 1), 90, np.int32), np.full((COUNT, 1), 40, np.int32)
-    return CostTable(columns, names, np.full(COUNT, "p"), {"p": "train"}, *flat, costs, features)
+    lexemes = np.full((COUNT, 2), UNCOUNTED, np.int32)
+    return CostTable(columns, names, np.full(COUNT, "p"), {"p": "train"}, *flat, costs, features, lexemes)
 
 
 def _gains(table: CostTable, other: CostTable) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:

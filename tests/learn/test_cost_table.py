@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from planish.core import PlanishError
-from planish.learn.cost_table import FAILED, Columns, CostRow, empty_table, read_costs, write_costs
+from planish.learn.cost_table import FAILED, UNCOUNTED, Columns, CostRow, empty_table, read_costs, write_costs
 
 COLUMNS = Columns(
     "22.1.8", "x86_64", ("instructions", "text_bytes"), (("a", "b"), ("c",)), ("x", "y", "z"), 2
@@ -19,9 +19,8 @@ COLUMNS = Columns(
 def _row(number: int, package: str = "one", costs: list[list[int] | None] | None = None) -> CostRow:
     features = np.arange(6, dtype=np.int64).reshape(2, 3) * (number % 100)
     split = "train" if package == "one" else "test"
-    return CostRow(
-        f"{number:032x}", package, split, [90, 400], [50, 200], costs or [[45, 210], None], features
-    )
+    sizes = [90, 400], [50, 200], costs or [[45, 210], None]
+    return CostRow(f"{number:032x}", package, split, *sizes, features, (700 + number % 100, 300))
 
 
 @given(arrays.arrays(np.int32, (3, 2, 2), elements=st.integers(0, 2**31 - 1)), st.integers(0, 2**31 - 1))
@@ -39,7 +38,7 @@ def test_a_table_is_read_as_it_was_written(
     read = read_costs(path)
 
     assert (read.columns, read.splits) == (table.columns, {"one": "train", "two": "test"})
-    for name in ("identities", "packages", "unoptimised", "baseline", "costs", "features"):
+    for name in ("identities", "packages", "unoptimised", "baseline", "costs", "features", "lexemes"):
         assert np.array_equal(getattr(read, name), getattr(table, name)), name
     assert read.packages.tolist() == ["one", "one", "two", "two"]
     assert read.costs[read.identities.tolist().index(f"{2**127 + last:032x}"), 1].tolist() == [FAILED, FAILED]
@@ -62,6 +61,18 @@ def test_an_empty_table_can_be_kept(tmp_path: Path) -> None:
     read = read_costs(tmp_path / "t.npz")
     assert len(read) == 0
     assert len(read.with_rows([_row(1)])) == 1
+
+
+def test_lexemes_of_older_tables_are_uncounted(tmp_path: Path) -> None:
+    path = tmp_path / "t.npz"
+    write_costs(empty_table(COLUMNS).with_rows([_row(1)]), path)
+    with np.load(path) as held:
+        older = {name: held[name] for name in held if name != "lexemes"}
+    np.savez(path, allow_pickle=False, **older)
+
+    table = read_costs(path).with_rows([_row(2)])
+    write_costs(table, path)
+    assert read_costs(path).lexemes.tolist() == [[UNCOUNTED, UNCOUNTED], [702, 300]]
 
 
 def test_the_same_table_is_the_same_file(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from planish.core import PlanishError
-from planish.learn.cost_table import Columns, CostTable
+from planish.learn.cost_table import UNCOUNTED, Columns, CostTable
 from planish.learn.language import Lessons, ReaderShape, expected, packed
 from planish.learn.language.network import HEADS, outputs
 from planish.learn.policy import ListPolicy, SavedPolicy, load_policy, policy_for, policy_of, write_policy
@@ -184,6 +184,7 @@ def test_labels_must_be_of_this_llvm_and_of_the_corpus() -> None:
         np.full((count, 1), 10, np.int32),
         np.tile(np.array([[[9], [12], [-1], [10]]], np.int32), (count, 1, 1)),
         np.zeros((count, 2, 0), np.int32),
+        np.full((count, 2), UNCOUNTED, np.int32),
     )
     first, others = table.take(np.array([0])), table.take(np.array([1, 2]))
     found = read_list_lessons(SAMPLE, [first, others], "instructions", LISTS)

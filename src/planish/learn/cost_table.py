@@ -18,7 +18,10 @@ from planish.core import PlanishError
 FORMAT = 1
 FAILED = -1
 """The cost of a list that failed on a function: refused by LLVM, invalid, not reproducible, or a crash."""
+UNCOUNTED = -1
+"""The lexemes of a function that nobody has counted: tables had none before November 2026."""
 _ABOUT, _WORD = "about", 16  # bytes of an identity
+_BY_FUNCTION = "identities", "packages", "unoptimised", "baseline", "costs", "features", "lexemes"
 Ints = NDArray[np.int32]
 
 
@@ -55,6 +58,7 @@ class CostRow:
         baseline: its cost after -Oz, by objective.
         costs: after each list, by objective; None where the list failed.
         features: shape (2, features): before and after -Oz.
+        lexemes: of its text as it is, and after -Oz, as `planish.learn.language.lexer` counts them.
     """
 
     identity: str
@@ -64,6 +68,7 @@ class CostRow:
     baseline: Sequence[int]
     costs: Sequence[Sequence[int] | None]
     features: NDArray[np.int64]
+    lexemes: tuple[int, int] = (UNCOUNTED, UNCOUNTED)
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,7 @@ class CostTable:
         baseline: (n, objectives), after -Oz.
         costs: (n, lists, objectives); `FAILED` where a list failed.
         features: (n, 2, features), before and after -Oz.
+        lexemes: (n, 2), before and after -Oz; `UNCOUNTED` where nobody has.
     """
 
     columns: Columns
@@ -89,6 +95,7 @@ class CostTable:
     baseline: Ints
     costs: Ints
     features: Ints
+    lexemes: Ints
 
     def __len__(self) -> int:
         """How many functions there are."""
@@ -106,16 +113,14 @@ class CostTable:
 
     def take(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> CostTable:
         """Give some functions, by a mask or by their places."""
-        names = ("identities", "packages", "unoptimised", "baseline", "costs", "features")
-        return replace(self, **{name: getattr(self, name)[rows] for name in names})
+        return replace(self, **{name: getattr(self, name)[rows] for name in _BY_FUNCTION})
 
     def with_rows(self, rows: Sequence[CostRow]) -> CostTable:
         """Give the table with more functions; they must be new."""
         if not rows:
             return self
         more = _stacked(self.columns, rows)
-        names = ("identities", "packages", "unoptimised", "baseline", "costs", "features")
-        joined = {name: np.concatenate([getattr(self, name), getattr(more, name)]) for name in names}
+        joined = {name: np.concatenate([getattr(self, name), getattr(more, name)]) for name in _BY_FUNCTION}
         whole = replace(self, **joined, splits={**self.splits, **more.splits})
         # In one order, whichever came first: the same functions make the same file.
         return whole.take(np.lexsort((whole.identities, whole.packages)))
@@ -125,7 +130,7 @@ def empty_table(columns: Columns) -> CostTable:
     """Give a table without functions."""
     lists, objectives, features = len(columns.lists), len(columns.objectives), len(columns.features)
     words = np.array([], f"<U{2 * _WORD}"), np.array([], "<U1")
-    shapes = (0, objectives), (0, objectives), (0, lists, objectives), (0, 2, features)
+    shapes = (0, objectives), (0, objectives), (0, lists, objectives), (0, 2, features), (0, 2)
     return CostTable(columns, *words, {}, *(np.zeros(shape, np.int32) for shape in shapes))
 
 
@@ -140,6 +145,7 @@ def _stacked(columns: Columns, rows: Sequence[CostRow]) -> CostTable:
         np.array([row.baseline for row in rows], np.int32),
         np.array([[failed if c is None else c for c in row.costs] for row in rows], np.int32),
         np.array([row.features for row in rows], np.int32),
+        np.array([row.lexemes for row in rows], np.int32),
     )
 
 
@@ -148,7 +154,7 @@ def write_costs(table: CostTable, path: Path) -> None:
 
     The file is an .npz of `about` (JSON as bytes: what `Columns` holds, packages and their splits) and of
     arrays whose last axis is functions: `identity` (bytes), `package` (a place among the packages), and as
-    four planes of bytes of little-endian 32-bit integers, since nearly all are small: `features`,
+    four planes of bytes of little-endian 32-bit integers, since nearly all are small: `features`, `lexemes`,
     `baseline`, `unoptimised` and `costs`, the latter two as differences to the baseline. `failed` is a mask.
 
     Raises:
@@ -167,6 +173,7 @@ def write_costs(table: CostTable, path: Path) -> None:
         else np.zeros(0, int),
         "failed": np.packbits(failed.T, axis=1),
         "features": _planes(table.features),
+        "lexemes": _planes(table.lexemes),
         "baseline": _planes(table.baseline),
         "unoptimised": _planes(table.unoptimised - table.baseline),
         "costs": _planes(costs),
@@ -220,6 +227,7 @@ def _table(about: Mapping[str, Any], held: Mapping[str, NDArray[Any]]) -> CostTa
         baseline,
         costs,
         _whole(held["features"]),
+        _whole(held["lexemes"]) if "lexemes" in held else np.full((len(identities), 2), UNCOUNTED, np.int32),
     )
 
 

@@ -14,6 +14,7 @@ from planish.corpus.labelling import LabelBench, LabelPlan, LabelProgress, bench
 from planish.corpus.labelling.cost_rows import CostRows
 from planish.corpus.labelling.drawing import draw_in_turns
 from planish.learn.cost_table import FAILED, read_costs
+from planish.learn.language.lexer import lexemes
 from planish.llvm.backend import Module, PassError, open_backend
 from planish.llvm.features.autophase import autophase
 from planish.llvm.functions.attributes import for_size
@@ -61,6 +62,8 @@ def test_a_table_holds_what_lists_give(file: Path) -> None:
                     if passes == OZ:
                         features = [autophase(row.ir), autophase(module.text())]
                         assert np.array_equal(table.features[place], features)
+                        counts = [len(lexemes(row.ir)), len(lexemes(module.text()))]
+                        assert table.lexemes[place].tolist() == counts
 
 
 def test_what_is_known_is_not_run_again(

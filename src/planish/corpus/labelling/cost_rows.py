@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planish.core import Executor, Outcome, evaluate
 from planish.corpus.labelling.evaluator import FunctionEvaluator, Values
@@ -19,6 +18,7 @@ from planish.corpus.labelling.ranking import Passes
 from planish.corpus.row import Row
 from planish.isolation import Watchdog
 from planish.learn.cost_table import Columns, CostRow
+from planish.learn.language.lexer import lexemes
 from planish.llvm.backend import IRError, Module
 from planish.llvm.features.autophase import FEATURES, VERSION, autophase
 from planish.llvm.passes import load_coreset, print_pipeline
@@ -62,17 +62,26 @@ class CostRows:
                 return None
             baseline |= dict(zip(self.objectives, oz, strict=True))
             costs = list(map(self._counts, _outcomes(executor, self.lists)))
-            features = self._features(row, evaluator.module)
-        return CostRow(row.identity, row.package, row.split, unoptimised, oz, costs, features)
+            small = small_text(evaluator.module, self.bench.baseline)
+        features = np.stack([autophase(row.ir), autophase(small)])
+        names = row.identity, row.package, row.split
+        return CostRow(*names, unoptimised, oz, costs, features, count_lexemes(row.ir, small))
 
     def _counts(self, outcome: Outcome) -> list[int] | None:
         measured = charge(outcome)
         return [int(measured.values[name]) for name in self.objectives] if measured else None
 
-    def _features(self, row: Row, module: Module) -> NDArray[np.int64]:
-        with closing(module.clone()) as small:
-            small.run(print_pipeline(self.bench.baseline))
-            return np.stack([autophase(row.ir), autophase(small.text())])
+
+def small_text(module: Module, baseline: Passes) -> str:
+    """Give a module's text after -Oz; the module stays as it is."""
+    with closing(module.clone()) as small:
+        small.run(print_pipeline(baseline))
+        return small.text()
+
+
+def count_lexemes(before: str, after: str) -> tuple[int, int]:
+    """Count what a function is written with, before and after -Oz: a text's tokens are at least as many."""
+    return len(lexemes(before)), len(lexemes(after))
 
 
 def _outcomes(executor: Executor, lists: Sequence[Passes]) -> list[Outcome]:
