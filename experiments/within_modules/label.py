@@ -59,6 +59,15 @@ PACKAGES = (
     ("duktape", "train", "src/duktape.c", "-Isrc"),
 )
 """Package, what it is for, its sources, and flags."""
+_PLUS = "-std=c++17 -fPIC"
+PLUS = (
+    ("re2", "train", "re2/[!f]*.cc util/rune.cc util/strutil.cc", f"{_PLUS} -I."),
+    ("tinyxml2", "train", "tinyxml2.cpp", _PLUS),
+    ("yaml-cpp", "train", "src/*.cpp", f"{_PLUS} -Iinclude"),
+    ("double-conversion", "train", "double-conversion/*.cc", f"{_PLUS} -I."),
+    ("fmtlib", "train", "src/os.cc src/format.cc", f"{_PLUS} -Iinclude"),
+)
+"""The same of C++, for `starts.py`."""
 
 
 def main() -> None:
