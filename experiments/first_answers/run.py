@@ -32,12 +32,15 @@ def main() -> None:
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     given.add_argument("--folder", type=Path, required=True, help="of modules, data and results")
     given.add_argument("--seconds", type=float, default=60.0, help="of each search")
+    given.add_argument("--only", default="", help="modules whose names begin so")
     asked = given.parse_args()
     write_pictures(asked.folder / "pictures")
     print("| module | trials | edits | times faster | verdict | error: unchanged | first answer |")
     print("|---|--:|--:|--:|---|--:|--:|")
     with open_store(str(asked.folder / "store.db")) as store:
         for name, make in modules().items():
+            if not name.startswith(asked.only):
+                continue
             path = write(make(), asked.folder / name.replace(" ", "-"))
             settings = Settings(objectives=("time_s", "error"))
             print(

@@ -17,6 +17,7 @@ from planish.core import (
     Outcome,
     PlanishError,
     evaluate,
+    within,
 )
 from planish.executors import InlineExecutor, LocalExecutor
 from planish.hlo import cross, program_from
@@ -30,6 +31,8 @@ from planish.hlo.space import PatchSpace
 
 LEVEL = HloLevel()
 NOTHING = Candidate()
+WILD = Candidate((DeleteOp("0", (("arg1", (("slice", (0, 1), (5, 4)),)),)),))
+"""Takes the next pixel for the answer."""
 WORSE = Candidate((ScaleConstant("3", 0.0),))
 
 
@@ -46,6 +49,17 @@ def test_scores_are_of_every_part(tmp_path: Path) -> None:
     assert isinstance(bad, Measured)
     assert set(good.values) == {"error", "error_validation", "error_final"}
     assert good.values["error_final"] < bad.values["error_final"]
+
+
+def test_answers_are_scored_beside_those_of_the_unchanged_module(tmp_path: Path) -> None:
+    of = task(write_all(tmp_path, PREDICT, INFERENCE))
+    scores = LEVEL.review(of).scores
+    assert scores is not None
+    found = [each for each in scores([NOTHING, WILD], LocalExecutor) if isinstance(each, Measured)]
+    same, wild = (each.values for each in found)
+    parts = ("error", "error_validation", "error_final")
+    assert set(same) == {*parts, *map(within, parts)}
+    assert all(same[within(part)] < wild[within(part)] for part in parts)
 
 
 def test_opinions_tell_apart_who_differs_and_who_has_none(

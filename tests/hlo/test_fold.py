@@ -8,7 +8,7 @@ import pytest
 from hlo.modules import EXAMPLES, chain, evaluate
 from planish.core import Candidate, ScheduleError, rng
 from planish.hlo import program_from
-from planish.hlo.edits import Fold, foldable
+from planish.hlo.edits import Fold, Hoist, foldable, hoistable
 from planish.hlo.patch import original, replay
 from planish.hlo.program import read_program
 
@@ -47,6 +47,55 @@ def test_scales_go_into_weights_and_others_keep_the_product() -> None:
 def test_what_is_no_scale_is_refused(ops: tuple[str, ...]) -> None:
     with pytest.raises(ScheduleError):
         replay(program_from(NETWORK), Candidate((Fold(ops),)))
+
+
+LOOP = """
+func.func public @main(%first: tensor<2x3xf32>, %w: tensor<3x3xf32>, %s: tensor<3xf32>, %by: tensor<4x3xf32>)
+    -> tensor<2x3xf32> {
+  %start = stablehlo.constant dense<0> : tensor<i32>
+  %end = stablehlo.constant dense<4> : tensor<i32>
+  %m:3 = stablehlo.while(%i = %start, %h = %first, %v = %w) : tensor<i32>, tensor<2x3xf32>, tensor<3x3xf32>
+  cond {
+    %more = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %more : tensor<i1>
+  } do {
+    %zero = stablehlo.constant dense<0> : tensor<i32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %p = stablehlo.dot_general %h, %v, contracting_dims = [1] x [0]
+      : (tensor<2x3xf32>, tensor<3x3xf32>) -> tensor<2x3xf32>
+    %wide = stablehlo.broadcast_in_dim %s, dims = [1] : (tensor<3xf32>) -> tensor<2x3xf32>
+    %y = stablehlo.multiply %p, %wide : tensor<2x3xf32>
+    %q = stablehlo.dot_general %y, %v, contracting_dims = [1] x [0]
+      : (tensor<2x3xf32>, tensor<3x3xf32>) -> tensor<2x3xf32>
+    %row = stablehlo.dynamic_slice %by, %i, %zero, sizes = [1, 3]
+      : (tensor<4x3xf32>, tensor<i32>, tensor<i32>) -> tensor<1x3xf32>
+    %now = stablehlo.reshape %row : (tensor<1x3xf32>) -> tensor<3xf32>
+    %other = stablehlo.broadcast_in_dim %now, dims = [1] : (tensor<3xf32>) -> tensor<2x3xf32>
+    %z = stablehlo.multiply %q, %other : tensor<2x3xf32>
+    %j = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %j, %z, %v : tensor<i32>, tensor<2x3xf32>, tensor<3x3xf32>
+  }
+  return %m#1 : tensor<2x3xf32>
+}
+"""
+"""In the loop a product is scaled by the same numbers in each step, another by those of the step."""
+
+
+def test_in_a_loop_weights_are_scaled_where_that_may_leave_it() -> None:
+    program = program_from(LOOP)
+    (scale,) = foldable(original(program))
+    fold = Fold((scale,))
+    moved = hoistable(replay(program, Candidate((fold,))))
+    draft = replay(program, Candidate((fold, Hoist(moved))))
+    facts = draft.mirror.facts.values()
+    scaled = [f for f in facts if f.name == "stablehlo.multiply" and f.results[0] and not f.block]
+    assert [str(fact.results[0]) for fact in scaled] == ["tensor<3x3xf32>"], "before the loop"
+    shapes = [(2, 3), (3, 3), (3,), (4, 3)]
+    h, w, s, by = (rng(0, place).normal(size=shape).astype(np.float32) for place, shape in enumerate(shapes))
+    (found,) = evaluate(draft.root, h, w, s, by)
+    for row in by:
+        h = (h @ w * s) @ w * row
+    np.testing.assert_allclose(found, h, rtol=1e-4, atol=1e-5)
 
 
 def test_scales_are_found_in_any_form_of_a_network() -> None:

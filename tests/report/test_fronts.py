@@ -57,6 +57,17 @@ def test_a_score_that_repeats_an_objective_has_no_column() -> None:
     assert table.columns[3:6] == ("error", "final", "edits")
 
 
+def test_a_score_tells_how_well_its_difference_to_the_baseline_is_known() -> None:
+    found = front()
+    scores = {"error": 0.2, "error_final": 0.5, "error_final_within": 0.00312}
+    member = replace(found.finalists[0], scores=scores)
+    table = front_table(Comparison((member,), replace(found.baseline, scores=scores)))
+    place = table.columns.index("final")
+    assert [row[place] for row in table.rows] == ["0.5000", "0.5000 ± 0.0031"]
+    assert "error_final_within" not in table.columns
+    assert "±: the difference to the baseline, 95 %" in table.note
+
+
 def test_what_is_better_at_no_cost_is_the_verdict() -> None:
     found = verdict(*FRONT[:3])
     assert found.kind == "better"

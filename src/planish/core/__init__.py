@@ -34,7 +34,7 @@ from planish.core.capabilities import (
 )
 from planish.core.cores import caches, processor, usable_cores
 from planish.core.describing import describe
-from planish.core.ending import HELD_BACK, Effect, Opinion, Reference, Review, held_back
+from planish.core.ending import HELD_BACK, Effect, Opinion, Reference, Review, held_back, is_within, within
 from planish.core.errors import (
     AllFailedError,
     MismatchError,
@@ -186,6 +186,7 @@ __all__ = [
     "held_back",
     "hypervolume",
     "is_locked",
+    "is_within",
     "outcome_from_json",
     "outcome_to_json",
     "pareto_front",
@@ -203,4 +204,5 @@ __all__ = [
     "unknown",
     "unnamed",
     "usable_cores",
+    "within",
 ]

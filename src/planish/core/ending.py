@@ -79,8 +79,23 @@ class Review:
     second_opinion: Callable[[Sequence[Candidate], Start], Sequence[Opinion]] | None = None
 
 
+_WITHIN = "_within"
+
 HELD_BACK = "validation"
 """The part of the examples that a search does not see, and that may decide between what it found."""
+
+
+def within(score: str) -> str:
+    """Name the score that tells how well another one is known.
+
+    It is half the width of the 95 % interval of its difference to the baseline's.
+    """
+    return f"{score}{_WITHIN}"
+
+
+def is_within(score: str) -> bool:
+    """Whether a score tells how well another one is known."""
+    return score.endswith(_WITHIN)
 
 
 def held_back(objective: str, scores: Mapping[str, float]) -> float | None:

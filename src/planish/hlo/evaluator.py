@@ -7,17 +7,17 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from functools import partial
 
-from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, ScheduleError, StageClock
+from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, ScheduleError, StageClock, within
 from planish.hlo.backend import Backend, BackendError, Executable, open_backend
 from planish.hlo.ir import entry_text
 from planish.hlo.patch import original, replay
 from planish.hlo.scored import ScoredProgram
 from planish.hlo.scoring import (
     Calling,
-    Errors,
     Inference,
     MetricError,
     NotFiniteError,
+    Scores,
     Trainer,
     metric_of,
 )
@@ -105,7 +105,7 @@ class _Evaluator:
         self._scorer = _scorer(spec, self._backend, baseline if spec.remember else None)
         self._timer = self._timed_by(spec, baseline)
         self._known: dict[str, Outcome] = {}
-        self._scored: OrderedDict[str, tuple[Executable, Errors]] = OrderedDict()
+        self._scored: OrderedDict[str, tuple[Executable, Scores]] = OrderedDict()
         self.notes = _notes(spec.program.workload)
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
@@ -122,7 +122,7 @@ class _Evaluator:
         return self._known[name]
 
     def _tried(self, name: str, text: str, clock: StageClock) -> Outcome:
-        executable, errors = self._scored.get(name, (None, None))
+        executable, scores = self._scored.get(name, (None, None))
         try:
             with clock("build"):
                 # In the comparison at the end each candidate comes in every round: compiled once, it is only
@@ -131,7 +131,7 @@ class _Evaluator:
         except BackendError as error:
             return Failed("build", "refused by the compiler", error.message)
         try:
-            return self._measured(name, executable, errors, clock)
+            return self._measured(name, executable, scores, clock)
         except NotFiniteError as error:
             return Failed("verify", "not finite", str(error))
         except MetricError as error:
@@ -152,25 +152,26 @@ class _Evaluator:
         return lambda run: beside.time(run, self._scorer.runs(baseline))
 
     def _measured(
-        self, name: str, executable: Executable, errors: Errors | None, clock: StageClock
+        self, name: str, executable: Executable, scores: Scores | None, clock: StageClock
     ) -> Outcome:
         timer = self._timer
-        if errors is None:
-            errors, timed = self._scorer.score(executable, clock, timer)
-            self._keep(name, executable, errors)
+        if scores is None:
+            scores, timed = self._scorer.score(executable, clock, timer)
+            self._keep(name, executable, scores)
         else:
             timed = self._scorer.time(executable, clock, timer) if timer else None
         name = measured_as(self._spec.program.workload)
-        values = {error_name(name, part): error for part, error in errors.items()}
+        values = {error_name(name, part): score.error for part, score in scores.items()}
+        values |= {within(error_name(name, p)): s.within for p, s in scores.items() if s.within is not None}
         if timed is None:
             return Measured(values)
         # What is timed alone is not in the baseline's seconds; the clock tells enough of it.
         samples = timed.named({"time_s": float}, one_core=self._spec.cores == 1 and timed.paired)
         return Measured({"time_s": timed.median, **values}, samples)
 
-    def _keep(self, name: str, executable: Executable, errors: Errors) -> None:
+    def _keep(self, name: str, executable: Executable, scores: Scores) -> None:
         if not self._spec.remember:
-            self._scored[name] = executable, errors
+            self._scored[name] = executable, scores
             if len(self._scored) > KEPT:
                 self._scored.popitem(last=False)
 
@@ -193,9 +194,9 @@ def _notes(workload: Workload) -> tuple[str, ...]:
 
 
 def _scorer(
-    spec: HloEvaluatorSpec, backend: Backend, rival: Executable | None
+    spec: HloEvaluatorSpec, backend: Backend, unchanged: Executable | None
 ) -> Inference | Trainer | Calling:
-    """Make what scores; in a search it races modules that answer against the unchanged one."""
+    """Make what scores; in a search modules that answer race against the unchanged one."""
     module, workload = spec.program.module, spec.program.workload
     if workload.inputs is not None:
         calls = WorkloadCalls(module, workload, at_the_end=spec.at_the_end)
@@ -203,7 +204,10 @@ def _scorer(
     fitted = fit(module, workload)
     examples = Parts(workload, fitted, at_the_end=spec.at_the_end)
     if workload.training is None:
-        return Inference(backend, workload, fitted, examples, spec.parts, rival)
+        if spec.at_the_end:
+            unchanged = _compiled(spec, backend)
+        racing = not spec.at_the_end
+        return Inference(backend, workload, fitted, examples, spec.parts, unchanged, racing=racing)
     predict = _compiled(spec, backend, fitted.predict.function)
     return Trainer(backend, workload, fitted, examples, spec.parts, predict, whole=spec.at_the_end)
 

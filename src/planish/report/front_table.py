@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from planish.core import HELD_BACK, Objective
+from planish.core import HELD_BACK, Objective, is_within, within
 from planish.report.wording import amount, label, multiple, number, outcome_words
 from planish.results.comparison import Compared, Comparison, Finalist
 
@@ -56,6 +56,8 @@ def _note(front: Comparison, scores: Mapping[str, str]) -> str:
     columns = [f"{exact}: as in the search", f"{', '.join(scores.values())}: at the end"] if scores else []
     held = [label(o) for o in front.objectives if front.baseline.held_back(o.name) is not None]
     columns += [f"verdict on {', '.join(held)}: by {HELD_BACK}"] if held else []
+    if any(is_within(score) for member in front.everybody for score in member.scores):
+        columns.append("±: the difference to the baseline, 95 %")
     named = [f"reference: {front.reference.name}"] if front.reference else []
     return "; ".join((*columns, *named))
 
@@ -66,7 +68,7 @@ def _gain(objective: Objective) -> str:
 
 def _scores(everybody: Sequence[Compared], objectives: Sequence[Objective]) -> Mapping[str, str]:
     """Name the columns of the scores: `error_final` is `final`; what repeats an objective is left out."""
-    names = dict.fromkeys(name for member in everybody for name in member.scores)
+    names = dict.fromkeys(name for member in everybody for name in member.scores if not is_within(name))
     known = {o.name for o in objectives}
     heads: dict[str, str] = {}
     for name in names:
@@ -81,12 +83,21 @@ def _row(
     name: str, member: Compared, objectives: Sequence[Objective], scores: Mapping[str, str]
 ) -> tuple[str, ...]:
     cells = [cell for o in objectives for cell in _cells(member, o)]
-    found = [number(member.scores[score]) if score in member.scores else NONE for score in scores]
+    found = [_score(member, score) for score in scores]
     if not isinstance(member, Finalist):
         return (name, *cells, *found, "", "", "")
     opinion = {True: "agrees", False: "differs", None: NONE}[member.opinion.agrees]
     said = [outcome_words(o, member.measured[o.name].verdict) for o in objectives]
     return (name, *cells, *found, _edits(member), opinion, ", ".join(dict.fromkeys(said)))
+
+
+def _score(member: Compared, score: str) -> str:
+    if score not in member.scores:
+        return NONE
+    known = member.scores.get(within(score))
+    # The baseline differs from itself by nothing.
+    sure = known is None or not isinstance(member, Finalist)
+    return number(member.scores[score]) + ("" if sure else f" ± {known:.2g}")
 
 
 def _unmeasured(member: Finalist, numbers: int) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from planish.hlo.ir import TensorType
 from planish.hlo.scoring import Prediction, error_of
-from planish.hlo.scoring.race import Race
+from planish.hlo.scoring.race import CHANCE, Race
 from planish.hlo.workload import Labelled, RoleCall
 
 BATCH, COUNT = 20, 1000
@@ -74,5 +75,16 @@ def test_nothing_is_given_up_by_one_look_at_a_few() -> None:
     """By chance five of five are wrong once in 400 times, where three of ten are."""
     race = Race.against(0.15)
     assert not race.lost(1.0, 5)
-    assert race.lost(1.0, 20)
+    assert race.lost(1.0, 12)
     assert not race.lost(0.35, 1000)
+    assert not race.lost(0.0, 1000)
+
+
+@pytest.mark.parametrize("limit", [0.02, 0.3, 0.8])
+def test_what_is_at_the_limit_is_hardly_ever_given_up(limit: float) -> None:
+    """The exact chance, by the binomial distribution, of each number of wrong answers."""
+    race, seen = Race(limit), 64
+    chance = [math.comb(seen, k) * limit**k * (1 - limit) ** (seen - k) for k in range(seen + 1)]
+    assert math.isclose(sum(chance), 1)
+    given_up = sum(each for k, each in enumerate(chance) if race.lost(k / seen, seen))
+    assert 0 < given_up <= CHANCE

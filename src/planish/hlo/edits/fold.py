@@ -8,6 +8,7 @@ from typing import Any
 from planish.core import ScheduleError
 from planish.hlo.edits import exclusions
 from planish.hlo.edits.edit import Edit
+from planish.hlo.edits.hoist import same_in_each_step
 from planish.hlo.edits.module_draft import Draft
 from planish.hlo.edits.writing import Writer
 from planish.hlo.ir import ir
@@ -22,7 +23,8 @@ _PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
 class Fold(Edit):
     """Multiply weights in place of what is computed with them, as the scale of a batch normalisation.
 
-    The weights have fewer numbers, and in a loop of tiles they are multiplied once. The answer stays, to
+    The weights have fewer numbers, and in a loop of tiles they are multiplied once; in a loop of the module
+    they are scaled only where `Hoist` may move that out of it. The answer stays, to
     rounding. The paper has nothing like it.
 
     ::
@@ -60,16 +62,24 @@ def foldable(draft: Draft) -> tuple[str, ...]:
     live = draft.live()
     return tuple(
         uid
-        for uid in draft.mirror.blocks[""]
+        for uid in draft.mirror.facts
         if uid in live and exclusions.is_target(draft, uid) and _scaled(draft, uid) is not None
     )
 
 
 def _scaled(draft: Draft, uid: str) -> _Scaled | None:
-    if draft.mirror.facts[uid].name != "stablehlo.multiply":
+    facts = draft.mirror.facts
+    if facts[uid].name != "stablehlo.multiply":
         return None
     one, other = draft.op(uid).operands
-    return _read(draft, one, other) or _read(draft, other, one)
+    found = _read(draft, one, other) or _read(draft, other, one)
+    # The copy of a product that stands before a loop would be computed in each of its steps.
+    if found is None or facts[found.product].block != facts[uid].block:
+        return None
+    weights = draft.op(found.product).operands[1]
+    # Weights have more numbers than a step gives: in a loop it must be possible to scale them before it.
+    steady = all(same_in_each_step(draft, value, facts[uid].block) for value in (found.numbers, weights))
+    return found if steady else None
 
 
 def _read(draft: Draft, product: Value, scale: Value) -> _Scaled | None:

@@ -69,6 +69,18 @@ def hoistable(draft: Draft) -> tuple[str, ...]:
     )
 
 
+def same_in_each_step(draft: Draft, value: Value, block: str) -> bool:
+    """Whether a value is the same in each step of the loop that a block is in; so it is outside of loops."""
+    loop = holder(block) if block else ""
+    if not loop or draft.mirror.facts[loop].name != LOOP:
+        return True
+    name = draft.name(value)
+    if isinstance(value.owner, ir.Block):
+        return not name.startswith(f"{loop}^") or name in _carried(draft, loop)
+    owner = uid_of(value.owner)
+    return holder(draft.mirror.facts[owner].block) != loop or owner in _same_in_each_step(draft, loop)
+
+
 def _worth(draft: Draft, loop: str) -> Iterator[str]:
     same = _same_in_each_step(draft, loop)
     computed = {uid for uid, varies in same.items() if varies and draft.mirror.facts[uid].name not in FORMS}

@@ -14,7 +14,7 @@ from planish.hlo.backend import Backend, Executable
 from planish.hlo.backend.checked_run import held_argument
 from planish.hlo.backend.protocol import Held
 from planish.hlo.scoring.metrics import Metric
-from planish.hlo.scoring.prediction import Errors
+from planish.hlo.scoring.prediction import Score, Scores
 from planish.hlo.workload import Part, WorkloadCalls
 from planish.measure import Runs, Samples, Timer, repeated
 
@@ -69,7 +69,7 @@ class Calling:
 
     def score(
         self, executable: Executable, clock: StageClock, timer: Timer | None
-    ) -> tuple[Errors, Samples | None]:
+    ) -> tuple[Scores, Samples | None]:
         """Give the score on each part, then the times of a call.
 
         Raises:
@@ -78,10 +78,11 @@ class Calling:
             BackendError: a run failed.
         """
         with clock("verify"):
-            errors: dict[Part, float] = {
-                p: self._metric(self._answers(executable, p), wanted) for p, wanted in self._targets.items()
+            scores: Scores = {
+                p: Score(self._metric(self._answers(executable, p), wanted))
+                for p, wanted in self._targets.items()
             }
-        return errors, self.time(executable, clock, timer) if timer else None
+        return scores, self.time(executable, clock, timer) if timer else None
 
     def time(self, executable: Executable, clock: StageClock, timer: Timer) -> Samples:
         """Give the times of a call; raises BackendError where a run failed."""

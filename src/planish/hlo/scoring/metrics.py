@@ -85,10 +85,30 @@ def error_of(answers: NDArray[Any], labels: NDArray[np.int64]) -> float:
     Raises:
         NotFiniteError: no answer is finite.
     """
+    return float(1 - right_answers(answers, labels).mean())
+
+
+def right_answers(answers: NDArray[Any], labels: NDArray[Any], most: int = 1) -> NDArray[np.bool_]:
+    """Tell of each answer whether its label is among its largest numbers, and all of them are finite.
+
+    Args:
+        answers: N x classes.
+        labels: N whole numbers.
+        most: how many of the largest numbers count; of equal ones the first, as argmax has it.
+
+    Raises:
+        NotFiniteError: no answer is finite.
+    """
     finite = np.isfinite(answers).all(axis=1)
     if not finite.any():
         raise NotFiniteError(f"none of {len(answers)} answers is finite")
-    return float(1 - (finite & (answers.argmax(axis=1) == labels)).mean())
+    if most == 1:  # a label may be none of the classes
+        return finite & (answers.argmax(axis=1) == labels)
+    own = np.take_along_axis(answers, labels[:, None], axis=1)
+    before = np.arange(answers.shape[1]) < labels[:, None]
+    with np.errstate(invalid="ignore"):
+        above = ((answers > own) | ((answers == own) & before)).sum(axis=1)
+    return finite & (above < most)
 
 
 def _by_first(
@@ -104,16 +124,7 @@ def _by_first(
 
 def _top(most: int, answers: NDArray[Any], labels: NDArray[Any]) -> float:
     """Give the share of answers of which a label is not among the largest numbers."""
-    rows, wanted = _labelled(answers, labels)
-    finite = np.isfinite(rows).all(axis=1)
-    if not finite.any():
-        raise NotFiniteError(f"none of {len(rows)} answers is finite")
-    # Of equal numbers the first counts, as argmax has it.
-    own = np.take_along_axis(rows, wanted[:, None], axis=1)
-    before = np.arange(rows.shape[1]) < wanted[:, None]
-    with np.errstate(invalid="ignore"):
-        above = ((rows > own) | ((rows == own) & before)).sum(axis=1)
-    return float(1 - (finite & (above < most)).mean())
+    return float(1 - right_answers(*_labelled(answers, labels), most).mean())
 
 
 def _cross_entropy(answers: NDArray[Any], labels: NDArray[Any]) -> float:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 
+import numpy as np
+from numpy.typing import NDArray
+
 from planish.core import StageClock
 from planish.hlo.backend import Backend, Executable
 from planish.hlo.scoring.metrics import metric_of
 from planish.hlo.scoring.not_finite import NotFiniteError
-from planish.hlo.scoring.prediction import Errors, Prediction, held_parameters
+from planish.hlo.scoring.paired import known_within
+from planish.hlo.scoring.prediction import Prediction, Score, Scores, held_parameters
 from planish.hlo.scoring.race import Race
 from planish.hlo.workload import Fitted, Part, Parts, Workload
-from planish.hlo.workload.metric import measured_as
+from planish.hlo.workload.metric import top_of
 from planish.measure import Runs, Samples, Timer, repeated
 
 
@@ -25,8 +29,9 @@ class Inference:
         fitted: what its arguments are.
         examples: the data.
         parts: on which its error is measured.
-        rival: the unchanged function, compiled, where an error need not be known that makes a module useless
-            beside it; None: all errors are measured on all examples.
+        unchanged: the function as it was, compiled, beside which its answers are judged; None: alone.
+        racing: whether an error need not be known that makes a module useless beside the unchanged one; else
+            all are measured on all examples, and told with how well the difference is known.
     """
 
     def __init__(
@@ -36,7 +41,9 @@ class Inference:
         fitted: Fitted,
         examples: Parts,
         parts: tuple[Part, ...],
-        rival: Executable | None = None,
+        unchanged: Executable | None = None,
+        *,
+        racing: bool = True,
     ) -> None:
         call = fitted.evolved
         self._parameters = held_parameters(backend, workload, call)
@@ -44,15 +51,22 @@ class Inference:
         self._predictions: dict[Part, Prediction] = {
             part: Prediction(backend, call, examples.read(part, call), metric) for part in parts
         }
+        self._most = top_of(workload.metric)
         self._races: dict[Part, Race] = {}
-        if rival is not None and measured_as(workload) == "error":
-            for part, each in self._predictions.items():
-                with suppress(NotFiniteError):  # whoever asks for the unchanged function is told
-                    self._races[part] = Race.against(each.error(rival, self._parameters))
+        self._right: dict[Part, NDArray[np.bool_]] = {}
+        if unchanged is None or not self._most:  # a loss has no bound
+            return
+        for part, each in self._predictions.items():
+            with suppress(NotFiniteError):  # whoever asks for the unchanged function is told
+                right = each.right(unchanged, self._parameters, self._most)
+                if racing:
+                    self._races[part] = Race.against(float(1 - right.mean()))
+                else:
+                    self._right[part] = right
 
     def score(
         self, executable: Executable, clock: StageClock, timer: Timer | None
-    ) -> tuple[Errors, Samples | None]:
+    ) -> tuple[Scores, Samples | None]:
         """Give the error on each part, then the times of a batch.
 
         Raises:
@@ -60,11 +74,15 @@ class Inference:
             BackendError: a run failed.
         """
         with clock("verify"):
-            errors: Errors = {
-                p: each.error(executable, self._parameters, self._races.get(p))
-                for p, each in self._predictions.items()
-            }
-        return errors, self.time(executable, clock, timer) if timer else None
+            scores = {part: self._score(part, executable) for part in self._predictions}
+        return scores, self.time(executable, clock, timer) if timer else None
+
+    def _score(self, part: Part, executable: Executable) -> Score:
+        prediction, before = self._predictions[part], self._right.get(part)
+        if before is None:
+            return Score(prediction.error(executable, self._parameters, self._races.get(part)))
+        right = prediction.right(executable, self._parameters, self._most)
+        return Score(float(1 - right.mean()), known_within(right, before))
 
     def time(self, executable: Executable, clock: StageClock, timer: Timer) -> Samples:
         """Give the times of a batch; raises BackendError where a run failed."""

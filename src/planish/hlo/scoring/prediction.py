@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,27 @@ from numpy.typing import NDArray
 from planish.hlo.backend import Backend, Executable
 from planish.hlo.backend.checked_run import held_argument
 from planish.hlo.backend.protocol import Held
-from planish.hlo.scoring.metrics import Metric
+from planish.hlo.scoring.metrics import Metric, right_answers
 from planish.hlo.scoring.not_finite import NotFiniteError
 from planish.hlo.scoring.race import Race
 from planish.hlo.workload import Labelled, Part, RoleCall, Workload, first_parameters
 
-Errors = Mapping[Part, float]
-"""The error on each part."""
+
+@dataclass(frozen=True)
+class Score:
+    """What a metric gives.
+
+    Args:
+        error: or loss.
+        within: so far off the difference to the unchanged module may be, by a 95 % interval; None: not known.
+    """
+
+    error: float
+    within: float | None = None
+
+
+Scores = Mapping[Part, Score]
+"""By the part of the examples."""
 
 
 def held_parameters(backend: Backend, workload: Workload, call: RoleCall) -> dict[str, Held]:
@@ -64,8 +79,8 @@ class Prediction:
             BackendError: a run failed.
         """
         answers: list[NDArray[Any]] = []
-        for batch in self.batches:
-            answers.append(self._backend.get(predict.run(self.arguments(parameters, batch))[0]))
+        for answer in self._answers(predict, parameters):
+            answers.append(answer)
             # At powers of two: as few looks as can be, each of which may err.
             if race is not None and len(answers) & (len(answers) - 1) == 0:
                 with suppress(NotFiniteError):
@@ -73,6 +88,20 @@ class Prediction:
                     if race.lost(error, self._seen(answers)):
                         return error
         return self._score(answers)
+
+    def right(self, predict: Executable, parameters: Mapping[str, Held], most: int) -> NDArray[np.bool_]:
+        """Tell of each example whether its label is among so many of the largest numbers of the answer.
+
+        Raises:
+            NotFiniteError: no answer is finite.
+            BackendError: a run failed.
+        """
+        answers = np.concatenate(list(self._answers(predict, parameters)))[: len(self._labels)]
+        return right_answers(answers, self._labels, most)
+
+    def _answers(self, predict: Executable, parameters: Mapping[str, Held]) -> Iterator[NDArray[Any]]:
+        for batch in self.batches:
+            yield self._backend.get(predict.run(self.arguments(parameters, batch))[0])
 
     def _seen(self, answers: Sequence[NDArray[Any]]) -> int:
         # The last batch is filled up with examples that do not count.

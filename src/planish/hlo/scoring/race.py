@@ -31,6 +31,13 @@ class Race:
     def lost(self, error: float, seen: int) -> bool:
         """Whether an error on so many examples, drawn at random, is beyond the limit on others too.
 
-        By Hoeffding's bound: an error on n of them is off by more than d with a chance below exp(-2nd²).
+        By Chernoff's bound: where q of all are wrong, p > q of n are with a chance below exp(-n KL(p, q)).
         """
-        return error - math.sqrt(math.log(1 / CHANCE) / (2 * seen)) > self.limit
+        return error > self.limit and seen * _divergence(error, self.limit) > math.log(1 / CHANCE)
+
+
+def _divergence(p: float, q: float) -> float:
+    """Give the Kullback-Leibler divergence of an event's chance p from another, q."""
+    if q <= 0 or q >= 1:
+        return math.inf
+    return sum(a * math.log(a / b) for a, b in ((p, q), (1 - p, 1 - q)) if a > 0)

@@ -12,7 +12,7 @@ from planish.hlo.backend import Backend, Executable
 from planish.hlo.backend.checked_run import held_argument
 from planish.hlo.backend.protocol import Held
 from planish.hlo.scoring.metrics import metric_of
-from planish.hlo.scoring.prediction import Errors, Prediction, held_parameters
+from planish.hlo.scoring.prediction import Prediction, Score, Scores, held_parameters
 from planish.hlo.workload import Fitted, Part, Parts, RoleCall, Workload, labels_as
 from planish.measure import Runs, Samples, Timer
 
@@ -59,7 +59,7 @@ class Trainer:
 
     def score(
         self, executable: Executable, clock: StageClock, timer: Timer | None
-    ) -> tuple[Errors, Samples | None]:
+    ) -> tuple[Scores, Samples | None]:
         """Train, and give the error on each part, and the times of a step.
 
         The steps that are timed are the first ones of the training.
@@ -76,8 +76,10 @@ class Trainer:
         with clock("verify"):
             course.finish()
             parameters = dict(zip(self._first, course.parameters, strict=True))
-            errors: Errors = {p: e.error(self._predict, parameters) for p, e in self._predictions.items()}
-        return errors, samples
+            scores: Scores = {
+                p: Score(e.error(self._predict, parameters)) for p, e in self._predictions.items()
+            }
+        return scores, samples
 
     def time(self, executable: Executable, clock: StageClock, timer: Timer) -> Samples:
         """Give the times of a step, as of the first ones of a training; raises BackendError."""
