@@ -84,6 +84,8 @@ def test_a_function_of_the_user(tmp_path: Path) -> None:
         "def worst(answers, targets): return abs(answers[0] - targets[0]).max()\n"
         "def fails(answers, targets): raise ValueError('no\\nway')\n"
         "def nothing(answers, targets): return None\n"
+        "def several(answers, targets): return [1.0, 2.0]\n"
+        "def text(answers, targets): return 'few'\n"
         "def nan(answers, targets): return float('nan')\nnumber = 3\n"
     )
 
@@ -94,8 +96,9 @@ def test_a_function_of_the_user(tmp_path: Path) -> None:
     assert metric("worst") == 3
     with pytest.raises(MetricError, match=r"^'fails' raises ValueError: no$"):
         metric("fails")
-    with pytest.raises(MetricError, match="TypeError"):
-        metric("nothing")
+    for name, kind in (("nothing", "NoneType"), ("several", "list"), ("text", "str")):
+        with pytest.raises(MetricError, match=f"^'{name}' gives a {kind} that is no number$"):
+            metric(name)
     with pytest.raises(NotFiniteError, match="'nan' gives nan"):
         metric("nan")
     for name in ("number", "missing"):

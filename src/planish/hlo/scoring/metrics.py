@@ -184,10 +184,13 @@ def _by_own(function: Callable[..., object], name: str, answers: Arrays, targets
     try:
         # Copies: the targets score other candidates too, whatever the function does with them.
         value = function(list(answers), [target.copy() for target in targets])
-        number = float(value)  # type: ignore[arg-type]
     except Exception as error:
         first = str(error).partition("\n")[0]
         raise MetricError(f"'{name}' raises {type(error).__name__}: {first}") from error
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        raise MetricError(f"'{name}' gives a {type(value).__name__} that is no number") from error
     if not np.isfinite(number):
         raise NotFiniteError(f"'{name}' gives {number}")
     return number

@@ -74,7 +74,7 @@ class Inference:
             BackendError: a run failed.
         """
         with clock("verify"):
-            scores = {part: self._score(part, executable) for part in self._predictions}
+            scores: Scores = {part: self._score(part, executable) for part in self._predictions}
         return scores, self.time(executable, clock, timer) if timer else None
 
     def _score(self, part: Part, executable: Executable) -> Score:

@@ -68,6 +68,8 @@ def with_metric(workload: Workload, metric: str) -> Workload:
         ProgramError: there is no such metric or file, or it does not fit the workload.
     """
     place, _, function = metric.rpartition(":")
+    if function.endswith(".py"):
+        raise ProgramError(f"the metric '{metric}' names no function", f"Write metric={metric}:FUNCTION.")
     code = None
     if place.endswith(".py"):
         code = _located_file(File(place), Path.cwd(), "metric")
