@@ -13,6 +13,7 @@ from planish.loops.build import executable_of, tree_of
 from planish.loops.lang.numpy_types import numpy_type
 from planish.loops.lang.program import Program
 from planish.loops.library import library_of
+from planish.loops.reference.inputs import aligned
 from planish.loops.reference.numpy_baseline import numpy_callable
 from planish.loops.runtime.arrayspec import ArraySpec
 from planish.loops.runtime.dispatch import Table
@@ -57,9 +58,11 @@ class CompiledKernel:
 
     @property
     def is_direct(self) -> bool:
-        """Whether machine code can take calls: there is one output, and nothing is packed ahead of time."""
-        program, packed = self.kernel.program, self.kernel.code.ahead_entries
-        return len(program.outputs) == 1 and not packed and bool(self.operands and self.operands[0].shape)
+        """Whether machine code can take calls: there is one output, anywhere, and nothing is packed ahead."""
+        program, code = self.kernel.program, self.kernel.code
+        # What is written past the caches must begin at a cache line, and what is packed needs arrays first.
+        simple = not code.ahead_entries and not (code.annotated and code.annotated.past_caches)
+        return len(program.outputs) == 1 and simple and bool(self.operands and self.operands[0].shape)
 
     def __call__(self, *operands: Array) -> Any:
         """Compute the result.
@@ -79,11 +82,9 @@ class CompiledKernel:
         """Do the same without machine code that takes the call; it costs some tens of microseconds."""
         check_operands(self.kernel.program.inputs, self.operands, operands)
         program = self.kernel.program
-        outputs = {
-            n: np.empty(program.type[n].shape, numpy_type(program.type[n].dtype)) for n in program.outputs
-        }
-        first = self.result.empty()
-        outputs[program.outputs[0]] = first.transpose(self.result.order)
+        outputs = {name: aligned(program.type[name]) for name in program.outputs}
+        order = self.result.order
+        first = outputs[program.outputs[0]].transpose(sorted(range(len(order)), key=order.index))
         inputs = {
             name: array.transpose(spec.order)
             for name, array, spec in zip(program.inputs, operands, self.operands, strict=True)

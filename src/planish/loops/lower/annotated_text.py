@@ -41,6 +41,8 @@ def _spaces(annotated: AnnotatedTree) -> Iterator[str]:
         if buffer.kind == "temporary":
             on = "on the" if annotated.spaces[buffer.name] == STACK else "in"
             yield f"{buffer.name}: {buffer.size} of {buffer.dtype} {on} {annotated.spaces[buffer.name]}"
+    for name in sorted(annotated.past_caches):
+        yield f"{name}: written past the caches"
 
 
 def _item(item: Item, indent: str) -> Iterator[str]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from planish.loops.codegen.kernel import Code, Entry, Layout, arithmetic_of, layout
 from planish.loops.codegen.x86 import cpu
+from planish.loops.codegen.x86.aligned import where_aligned
 from planish.loops.codegen.x86.function import FunctionCode
 from planish.loops.codegen.x86.isa import Isa, IsaName, isa_of
 from planish.loops.codegen.x86.listing import assembly
@@ -68,7 +69,9 @@ def _generated(tree: LoopTree, isa: Isa, spares: Sequence[int] = (0, 4, 8)) -> t
     places = _places(tree, layout(annotated))
     try:
         # All copies of padded inputs are the first function of the body, if there are any.
-        body = [_code(f, tree, isa, places, again=i < bool(tree.views)) for i, f in enumerate(annotated.body)]
+        body = [
+            _code(f, annotated, isa, places, again=i < bool(tree.views)) for i, f in enumerate(annotated.body)
+        ]
         return annotated, (body, [FunctionCode(f, tree, isa, places).code() for f in annotated.ahead])
     except NoRegisterError:
         if len(spares) == 1:
@@ -82,11 +85,17 @@ _views: dict[Hashable, tuple[Function, bytes]] = {}
 _VIEWS_MAX = 1000
 
 
-def _code(function: Function, tree: LoopTree, isa: Isa, places: _Places, *, again: bool) -> bytes:
+def _code(function: Function, annotated: AnnotatedTree, isa: Isa, places: _Places, *, again: bool) -> bytes:
     """Generate a function; copies of padded inputs come `again`, the same for all schedules of a program."""
-    if not again:
-        return FunctionCode(function, tree, isa, places).code()
+    tree = annotated.tree
     named = [ref.buffer for leaf in leaves(function.nodes) for ref in leaf.refs]
+    if not again:
+        plain = FunctionCode(function, tree, isa, places).code()
+        past = annotated.past_caches & set(named)
+        if not past:
+            return plain
+        quick = FunctionCode(function, tree, isa, places, past).code()
+        return where_aligned([places[name][0] for name in sorted(past)], isa.bytes, quick, plain)
     used = tuple([(places.get(name), tree.buffer[name].dtype) for name in named])
     key = id(function), used, isa
     if key not in _views:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 
 from iced_x86 import Code, Register
@@ -30,17 +31,24 @@ class FunctionCode:
         tree: the whole tree.
         isa: instruction set and element type.
         places: buffer to (index into the arguments, byte offset there).
+        past: buffers that are written past the caches.
     """
 
     def __init__(
-        self, function: Function, tree: LoopTree, isa: Isa, places: dict[str, tuple[int, int]]
+        self,
+        function: Function,
+        tree: LoopTree,
+        isa: Isa,
+        places: dict[str, tuple[int, int]],
+        past: AbstractSet[str] = frozenset(),
     ) -> None:
         self.function = function
         self.tree = tree
         self.isa = isa
         self.places = places
         self.asm = Assembler()
-        self.pointers = Pointers(function.nodes, tree.buffer, places)
+        self.past = past
+        self.pointers = Pointers(function.nodes, tree.buffer, places, past)
         self.masks: dict[int, int] = {}
         # Slots 0 and 1 keep the range's ends, and 2 counts the iterations of a parallel loop.
         self._counting = Counting(self.asm, self.pointers, reserved=3)
@@ -82,6 +90,9 @@ class FunctionCode:
             head.emit(Code.VEX_KMOVW_KR_R32, mask, int(Register.EAX))
 
     def _epilogue(self, frame: int) -> None:
+        if self.past:
+            # Such stores are seen by other threads in any order, until this.
+            self.asm.emit(Code.SFENCE)
         # Upper halves that are not clear would slow down SSE code of the caller.
         self.asm.emit(Code.VEX_VZEROUPPER)
         self.asm.emit(Code.ADD_RM64_IMM32, RSP, Imm(frame))
@@ -112,7 +123,9 @@ class FunctionCode:
         for part in nest.parts:
             pointers.shift(loop, loop.id, part.first)
             moved = pointers.inject(loop, part.width) if part.width > 1 and part.kind == "counted" else loop
-            write = partial(self._item, nodes_of(part.body), part.body, part.fetched, moved)
+            # To ask for a line that is written past the caches would bring it into them.
+            fetched = [ref for ref in part.fetched if ref.buffer not in self.past]
+            write = partial(self._item, nodes_of(part.body), part.body, fetched, moved)
             self._counting.repeat(moved, part.passes, write)
             pointers.shift(loop, loop.id, -part.first)
 

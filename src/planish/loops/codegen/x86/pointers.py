@@ -32,6 +32,7 @@ class Pointer:
         register: where it is now, or 0 for the home.
         drift: bytes by which it is ahead of the place that static offsets count from.
         shift: static offset, in bytes, of the iterations that are being unrolled.
+        past: whether whole vectors are stored past the caches.
     """
 
     buffer: str
@@ -41,6 +42,7 @@ class Pointer:
     register: int = 0
     drift: int = 0
     shift: int = 0
+    past: bool = False
 
     def stride(self, loop: LoopId) -> int:
         """Bytes per iteration of a loop; 0 if it does not move this pointer."""
@@ -54,10 +56,15 @@ class Pointers:
         nodes: what the function runs.
         buffers: name to what it is.
         addressed: the buffers that are in memory.
+        past: those that are written past the caches.
     """
 
     def __init__(
-        self, nodes: tuple[Node, ...], buffers: Mapping[str, Buffer], addressed: Container[str]
+        self,
+        nodes: tuple[Node, ...],
+        buffers: Mapping[str, Buffer],
+        addressed: Container[str],
+        past: Container[str] = (),
     ) -> None:
         self.free = list(GENERAL)
         self._of: dict[int, Pointer] = {}
@@ -76,6 +83,7 @@ class Pointers:
                     strides = {loop: n * DTYPES[dtype] for loop, n in ref.strides}
                     slot = 8 * len(self.all) if ref.buffer in addressed else -1
                     pointer = by_key[key] = Pointer(ref.buffer, dtype, strides, slot)
+                    pointer.past = ref.buffer in past
                     if slot >= 0:
                         self.all.append(pointer)
                 self._of[id(ref)] = pointer

@@ -193,7 +193,7 @@ class Transfers:
             return
         vector = self._first + register
         if element.stride == 1 and element.lanes == self._lanes:
-            self.asm.append((self.forms.store, self.address(element), vector))
+            self.asm.append((self._store_form(element.pointer), self.address(element), vector))
             return
         forms, emit = self.forms, self.asm.emit
         if element.lanes == 1:
@@ -207,9 +207,12 @@ class Transfers:
             emit(forms.masked_store, self.address(element), self.isa.vector(mask), vector)
             self.registers.give(mask)
 
+    def _store_form(self, pointer: Pointer) -> int:
+        return self.forms.store_past if pointer.past else self.forms.store
+
     def store_full(self, registers: Sequence[int], pointer: Pointer, places: Sequence[int]) -> None:
         """Store whole vectors, given how many bytes behind a pointer in a register each belongs."""
-        base, form, far = pointer.register, self.forms.store, self._far
+        base, form, far = pointer.register, self._store_form(pointer), self._far
         for register, disp in zip(registers, places, strict=True):
             rest, offset, scale = disp, _NONE, 1
             if self._strides and not -far <= disp < far:

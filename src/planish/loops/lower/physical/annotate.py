@@ -19,6 +19,7 @@ from planish.loops.ir.extent import remaining
 from planish.loops.ir.tree import Loop, LoopTree, Node, Ref, leaves, loops
 from planish.loops.lower.memory_spaces import spaces_of
 from planish.loops.lower.physical.allocate import Analyser
+from planish.loops.lower.physical.past_caches import past_caches
 from planish.loops.lower.physical.region import Regions, walked
 from planish.loops.lower.roots import root_groups
 
@@ -40,7 +41,7 @@ def annotate(tree: LoopTree, vectors: Vectors, spare: int = 0) -> AnnotatedTree:
         body.insert(0, _views(annotator))
     ahead = [annotator.function(nodes) for nodes in root_groups(tree.ahead)]
     spaces = spaces_of(tree, (*body, *ahead))
-    return AnnotatedTree(tree, vectors, tuple(body), tuple(ahead), spaces)
+    return AnnotatedTree(tree, vectors, tuple(body), tuple(ahead), spaces, past_caches(tree, vectors))
 
 
 _known_views: dict[Hashable, Function] = {}
