@@ -1,6 +1,6 @@
 """Tables and fit of what `pass_list_scaling.py` wrote.
 
-    python experiments/pass_list_scaling_tables.py OUT.jsonl [--part both] [--goal 1=2.64 --goal 5=3.53]
+    python experiments/pass_list_scaling_tables.py OUT.jsonl [--part both] [--goal 1=2.64 5=3.53]
 
 Of the numbers of epochs, the one with the least error on packages held back within training is shown.
 The fit is linear in the logarithms of parameters and functions; intervals are bootstrapped over packages.
@@ -26,7 +26,7 @@ def main() -> None:
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     given.add_argument("out", type=Path)
     given.add_argument("--part", default="both", choices=["validation", "test", "both", "first"])
-    given.add_argument("--goal", action="append", default=["1=2.64", "5=3.53"], metavar="EVALUATIONS=PERCENT")
+    given.add_argument("--goal", nargs="*", default=[], metavar="EVALUATIONS=PERCENT", help="else the trees'")
     asked = given.parse_args()
     runs = [json.loads(line) for line in asked.out.read_text().splitlines()]
     some = next(run for run in runs if "judged" in run)["judged"][asked.part]
@@ -40,8 +40,11 @@ def main() -> None:
     for run in [*trees, *(run for run in cells if "judged" in run)]:
         told = f"{run['judged'][asked.part]['auc']:.3f}"
         row(run, [*(f"{saved(run, asked.part, count):.2f}%" for count in EVALUATIONS), told])
+    readers = [run for run in cells if run["kind"] == "reader"]
+    beside(readers, trees, asked.part)
     goals = {int(count): float(goal) for count, goal in (each.split("=") for each in asked.goal)}
-    fitted([run for run in cells if run["kind"] == "reader"], asked.part, goals)
+    goals = goals or {count: max(saved(run, asked.part, count) for run in trees) for count in EVALUATIONS}
+    fitted(readers, asked.part, goals, most)
     print("\n## Each function alike, the most probable list first: validation packages, then test packages\n")
     head(*map(str, EVALUATIONS))
     for run in cells:
@@ -82,29 +85,47 @@ def saved(run: Run, part: str, count: int, picks: NDArray[np.intp] | None = None
     return float(100 * each[picks].sum() / whole[picks].sum())
 
 
-def fitted(cells: Sequence[Run], part: str, goals: Mapping[int, float]) -> None:
+def beside(readers: Sequence[Run], trees: Sequence[Run], part: str) -> None:
+    """Give what readers save beside trees that learnt from the same functions, in points, and intervals."""
+    print(f"\n| less the trees | functions | {' | '.join(map(str, EVALUATIONS))} |\n{'|---' * 6}|")
+    for run in readers:
+        for other in (each for each in trees if each["share"] == run["share"]):
+            cells = list[str]()
+            for count in EVALUATIONS:
+                many = [saved(run, part, count, p) - saved(other, part, count, p) for p in draws(run, part)]
+                low, high = np.percentile(many, (2.5, 97.5))
+                more = saved(run, part, count) - saved(other, part, count)
+                cells.append(f"{more:+.2f} ({low:+.2f} to {high:+.2f})")
+            print(f"| width {run['width']} | {run['functions']:,} | {' | '.join(cells)} |")
+
+
+def draws(run: Run, part: str) -> NDArray[np.intp]:
+    packages = len(run["judged"][part]["packages"])
+    return np.random.default_rng(0).integers(packages, size=(DRAWS, packages))
+
+
+def fitted(cells: Sequence[Run], part: str, goals: Mapping[int, float], most: float) -> None:
     """Say what twice the parameters and twice the functions are worth, and where a goal would be reached."""
     columns = np.array([[1, np.log2(run["parameters"]), np.log2(run["functions"])] for run in cells])
     last = columns.max(axis=0)
     columns[:, 1:] -= last[1:]  # so that the constant is what the largest of both saves
-    packages = len(cells[0]["judged"][part]["packages"])
-    draws = np.random.default_rng(0).integers(packages, size=(DRAWS, packages))
-    lines = list[str]()
-    print(
-        "\n| evaluations | the largest, by the fit | twice the parameters | twice the functions | residual |"
-    )
+    picks, lines = draws(cells[0], part), list[str]()
+    print("\n| evaluations | the largest, by the fit | twice the parameters | twice the functions | error |")
     print("|---" * 5 + "|")
     for count in EVALUATIONS:
         measured = np.array([saved(run, part, count) for run in cells])
         found = fit(columns, measured)
-        many = [fit(columns, np.array([saved(run, part, count, p) for run in cells])) for p in draws]
+        many = [fit(columns, np.array([saved(run, part, count, p) for run in cells])) for p in picks]
         low, high = np.percentile(many, (2.5, 97.5), axis=0)
         worth = [f"{found[n]:+.3f} ({low[n]:+.3f} to {high[n]:+.3f})" for n in (1, 2)]
         left = float(np.sqrt(np.mean((columns @ found - measured) ** 2)))
         print(f"| {count} | {found[0]:.2f}% | {' | '.join(worth)} | {left:.3f} |")
         if count in goals:
             ways = [crossing(goals[count] - found[0], found[n], last[n]) for n in (1, 2)]
-            lines.append(f"{goals[count]} % at {count}: {ways[0]} parameters, or {ways[1]} functions")
+            reached = f"{ways[0]} parameters, or {ways[1]} functions"
+            lines.append(
+                f"{goals[count]:.2f} % at {count}: {reached if goals[count] < most else 'no list saves that'}"
+            )
     print("\n" + "\n".join(f"- {line}" for line in lines))
 
 
