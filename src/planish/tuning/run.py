@@ -148,7 +148,7 @@ class TuningRun:
                     f"the baseline's worker was lost: {reason}: {detail}", "The same command goes on."
                 )
             told = f"the baseline failed: {stage}: {reason}: {detail}"
-            raise PlanishError(told, "Mend the program; --remeasure tries it again.")
+            raise PlanishError(told, "Mend the program, or its data or metric; --remeasure tries it again.")
         if isinstance(self.spec, CanAnchor):
             self.spec.anchor(trial.outcome)
         if self.journal.progress.growth is not None:
