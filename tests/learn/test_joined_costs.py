@@ -26,6 +26,7 @@ def test_functions_of_all_have_the_costs_of_the_lists_that_all_have() -> None:
     assert joined.identities.tolist() == ["1" * 32, "2" * 32]
     assert joined.costs[..., 0].tolist() == [[FAILED, 6], [5, 3]]
     assert (joined.baseline.tolist(), joined.unoptimised.tolist()) == ([[8], [6]], [[9], [7]])
+    assert joined.lexemes.shape == (2, 2)
     assert joined.split("test").packages.tolist() == ["two"]
     assert joined.features.shape == (2, 2, 1)
 

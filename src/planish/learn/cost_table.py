@@ -21,7 +21,8 @@ FAILED = -1
 UNCOUNTED = -1
 """The lexemes of a function that nobody has counted: tables had none before November 2026."""
 _ABOUT, _WORD = "about", 16  # bytes of an identity
-_BY_FUNCTION = "identities", "packages", "unoptimised", "baseline", "costs", "features", "lexemes"
+BY_FUNCTION = "identities", "packages", "unoptimised", "baseline", "costs", "features", "lexemes"
+"""The arrays with a row for each function."""
 Ints = NDArray[np.int32]
 
 
@@ -113,14 +114,14 @@ class CostTable:
 
     def take(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> CostTable:
         """Give some functions, by a mask or by their places."""
-        return replace(self, **{name: getattr(self, name)[rows] for name in _BY_FUNCTION})
+        return replace(self, **{name: getattr(self, name)[rows] for name in BY_FUNCTION})
 
     def with_rows(self, rows: Sequence[CostRow]) -> CostTable:
         """Give the table with more functions; they must be new."""
         if not rows:
             return self
         more = _stacked(self.columns, rows)
-        joined = {name: np.concatenate([getattr(self, name), getattr(more, name)]) for name in _BY_FUNCTION}
+        joined = {name: np.concatenate([getattr(self, name), getattr(more, name)]) for name in BY_FUNCTION}
         whole = replace(self, **joined, splits={**self.splits, **more.splits})
         # In one order, whichever came first: the same functions make the same file.
         return whole.take(np.lexsort((whole.identities, whole.packages)))

@@ -8,9 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from planish.core import PlanishError
-from planish.learn.cost_table import CostTable
-
-_BY_FUNCTION = ("identities", "packages", "unoptimised", "baseline", "costs", "features")
+from planish.learn.cost_table import BY_FUNCTION, CostTable
 
 
 def join_tables(tables: Sequence[CostTable], objective: str) -> CostTable:
@@ -41,7 +39,7 @@ def join_tables(tables: Sequence[CostTable], objective: str) -> CostTable:
         raise PlanishError("the labels have no list in common", "Name one of them.")
     kinds = {(table.columns.features, table.columns.version) for table in tables}
     parts = [_narrowed(table, objective, lists, described=len(kinds) == 1) for table in tables]
-    whole = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _BY_FUNCTION}
+    whole = {name: np.concatenate([getattr(part, name) for part in parts]) for name in BY_FUNCTION}
     splits = {package: split for part in parts for package, split in part.splits.items()}
     return replace(parts[0], **whole, splits=splits)
 

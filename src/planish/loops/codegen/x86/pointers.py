@@ -82,8 +82,9 @@ class Pointers:
                     dtype = buffers[ref.buffer].dtype
                     strides = {loop: n * DTYPES[dtype] for loop, n in ref.strides}
                     slot = 8 * len(self.all) if ref.buffer in addressed else -1
-                    pointer = by_key[key] = Pointer(ref.buffer, dtype, strides, slot)
-                    pointer.past = ref.buffer in past
+                    written_past = ref.buffer in past
+                    pointer = Pointer(ref.buffer, dtype, strides, slot, past=written_past)
+                    by_key[key] = pointer
                     if slot >= 0:
                         self.all.append(pointer)
                 self._of[id(ref)] = pointer
