@@ -130,8 +130,8 @@ class ModuleSearch:
         calls, begun = Calls(module.definitions()), self._whole
         sizes, inlining = dict(begun.made.tried.sizes), dict(begun.recipe.inlining)
         found = InliningSearch(calls.callers(), *calls.free(), sizes, inlining)
-        # A trial that does not end tells nothing.
-        if self.spending.left() < self._took:
+        # A trial that does not end tells nothing, and lists must have as much time as it takes.
+        if self.spending.left() < 2 * self._took:
             return
 
         def work(item: Trial, watchdog: Watchdog) -> Begun | None:
