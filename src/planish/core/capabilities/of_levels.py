@@ -14,9 +14,9 @@ from planish.core.step import Candidate
 from planish.core.task import Objective, Task
 
 NO_FIGURES: Mapping[str, Any] = MappingProxyType({})
+"""What was measured for a description where nothing was."""
 NOTES = "notes"
 """Among figures, what the run has to tell of how it measured."""
-"""What was measured for a description where nothing was."""
 
 
 @runtime_checkable

@@ -7,7 +7,7 @@ pass between its leaves, have a register each, and the processor keeps enough ot
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Container, Iterable, Mapping, Set
 from typing import NamedTuple
 
 from planish.loops.ir.annotated import Inside, Place, Vectors
@@ -60,6 +60,12 @@ class Analyser:
         """Give the buffers of so many bytes or more, with the bytes of their elements."""
         pairs = [(b, DTYPES[b.dtype]) for b in self.tree.buffers]
         return {b.name: itemsize for b, itemsize in pairs if b.size * itemsize >= size}
+
+    def named_once(self, buffers: Container[str]) -> list[Site]:
+        """Give the leaves of the body that write some of the buffers, where nothing else names these."""
+        sites = [site for node in self.tree.body for site in self._scope((node,)).sites]
+        targets = [(site, site.leaf.target.buffer) for site in sites]
+        return [site for site, name in targets if name in buffers and self._uses[name] == 1]
 
     def unrolls(self, node: Node) -> bool:
         """Whether no loop of the node only reduces."""

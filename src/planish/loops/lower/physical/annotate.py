@@ -41,7 +41,7 @@ def annotate(tree: LoopTree, vectors: Vectors, spare: int = 0) -> AnnotatedTree:
         body.insert(0, _views(annotator))
     ahead = [annotator.function(nodes) for nodes in root_groups(tree.ahead)]
     spaces = spaces_of(tree, (*body, *ahead))
-    return AnnotatedTree(tree, vectors, tuple(body), tuple(ahead), spaces, past_caches(tree, vectors))
+    return AnnotatedTree(tree, vectors, tuple(body), tuple(ahead), spaces, annotator.past_caches())
 
 
 _known_views: dict[Hashable, Function] = {}
@@ -70,6 +70,10 @@ class _Annotator:
         self._analyser = Analyser(tree, vectors, spare)
         self._regions = Regions(self._analyser)
         self._flowing = self._analyser.buffers_from(FLOWS_FROM)
+
+    def past_caches(self) -> frozenset[str]:
+        """Name the outputs whose stores go past the caches."""
+        return past_caches(self._analyser)
 
     def function(self, nodes: tuple[Node, ...]) -> Function:
         """Annotate some root nodes."""
