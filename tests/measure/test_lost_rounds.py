@@ -1,10 +1,11 @@
 """Processes of a comparison that are killed: they are replaced, and their rounds done again."""
 
+import math
 import os
 import random
 import signal
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from isolation.actors import Signed
 from isolation.processes import diary
-from planish.core import Objective
+from planish.core import Candidate, EvaluatorSpec, Objective
 from planish.executors import LocalExecutor
 from planish.isolation import LostError
 from planish.measure import Plan, Variant, remeasure
@@ -59,6 +60,41 @@ def test_a_comparison_outlives_its_processes(tmp_path: Path, seed: int, number: 
     assert all(row == processes[0] for row in processes), "who is compared was not in one process"
     assert all(len(process) == 1 for process in processes[0]), "a round was mended, not done again"
     assert len({pid for process in processes[0] for pid in process}) == 3
+
+
+class _Between(LocalExecutor):
+    """Loses the process that wrote into the diary last, once, while it has nothing to do.
+
+    Args:
+        book: the diary.
+        killed: whom; added to.
+        spec: as usual.
+        lock: as usual.
+    """
+
+    def __init__(self, book: Path, killed: list[int], spec: EvaluatorSpec, *, lock: Path) -> None:
+        super().__init__(spec, lock=lock)
+        self._book, self._killed = book, killed
+
+    def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
+        if not self._killed and (written := diary(self._book)):
+            pid, _ = written[-1]
+            os.kill(pid, signal.SIGKILL)
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # it is dead, and still to be buried
+            self._killed.append(pid)
+        super().submit(candidates, deadline)
+
+
+def test_a_process_that_is_lost_between_two_rounds_does_them_all_again(tmp_path: Path) -> None:
+    spec = Signed(tmp_path / "diary", 0.0)
+    base, other = (Variant(f"#{place}", act(), spec) for place in range(2))
+    killed = list[int]()
+    start = partial(_Between, tmp_path / "diary", killed, lock=tmp_path / "lock")
+    paired = remeasure(base, [other], COST, start, PLAN)
+    assert killed
+    for sampled in paired:
+        assert [len(row) for row in sampled.values] == [2, 2, 2]
+        assert all(len(set(sampled.samples[at : at + 2])) == 1 for at in (0, 2, 4))
 
 
 def test_who_is_lost_again_and_again_is_left_out_alone(tmp_path: Path) -> None:

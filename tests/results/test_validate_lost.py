@@ -24,7 +24,8 @@ class Striking(Here):
     """Loses its process whenever it is to measure the first variant."""
 
     def _answer(self, position: int, candidate: Candidate) -> Answer:
-        if candidate.steps[:1] == (Turn(1),):
+        turn, *_ = candidate.steps
+        if isinstance(turn, Turn) and turn.variant == 1:
             return Answer(position, Lost("run", "killed", "killed by SIGKILL"), {})
         return super()._answer(position, candidate)
 

@@ -140,7 +140,7 @@ def _process(turns: Turns, start: Start, losses: Losses) -> RoundsDone:
                     # Shuffled anew each round: else who follows whom would be part of what is measured.
                     shuffle = rng(turns.plan.seed, turns.process, len(found))
                     order = shuffle.permutation(len(everybody)).tolist()
-                    outcomes = _round(executor, everybody, order, losses)
+                    outcomes = _round(executor, everybody, order, losses, begun=bool(found))
                     took = time.monotonic() - began
             except CutShortError:
                 if not found:
@@ -184,15 +184,16 @@ def _first(
     """
     began = time.monotonic()
     if math.isinf(end):
-        return _round(executor, everybody, range(len(everybody)), losses), time.monotonic() - began
-    found: Round = []
+        found = _round(executor, everybody, range(len(everybody)), losses, begun=False)
+        return found, time.monotonic() - began
+    found = []
     # The seconds after so many variants, from none on.
     took = [0.0]
     for place in range(len(everybody)):
         if place >= _LEAST and time.monotonic() >= end:
             break
         try:
-            found += _round(executor, everybody, [place], losses)
+            found += _round(executor, everybody, [place], losses, begun=bool(found))
         except CutShortError:
             if place < _LEAST:
                 raise
@@ -204,8 +205,10 @@ def _first(
     return found, took[len(found)]
 
 
-def _round(executor: Executor, everybody: Sequence[Variant], order: Sequence[int], losses: Losses) -> Round:
-    """Measure some in an order; gives their outcomes by place.
+def _round(
+    executor: Executor, everybody: Sequence[Variant], order: Sequence[int], losses: Losses, *, begun: bool
+) -> Round:
+    """Measure some in an order, by a process that has begun or not; gives their outcomes by place.
 
     Raises:
         CutShortError: the executor ended the batch early.
@@ -214,7 +217,10 @@ def _round(executor: Executor, everybody: Sequence[Variant], order: Sequence[int
     given_up = losses.given_up
     places = [place for place in order if place not in given_up]
     # One batch for one worker: it is evaluated in this order, as rounds need.
-    batch = [Candidate((Turn(place), *everybody[place].candidate.steps)) for place in places]
+    batch = [
+        Candidate((Turn(place, later=begun or at > 0), *everybody[place].candidate.steps))
+        for at, place in enumerate(places)
+    ]
     answers: dict[int, Outcome] = {place: given_up[place] for place in order if place in given_up}
     lost: _ProcessLostError | None = None
     for evaluation in evaluate(executor, batch, deadline()):

@@ -3,16 +3,23 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from planish.core import Candidate, Evaluator, EvaluatorSpec, Outcome, StageClock, Step
+from planish.core import Candidate, Evaluator, EvaluatorSpec, Lost, Outcome, StageClock, Step
 from planish.isolation.cage import Cage
 from planish.isolation.limits import Limits
 
 
 @dataclass(frozen=True)
 class Turn(Step):
-    """Whose turn it is; the first step of a candidate on its way to the panel."""
+    """Whose turn it is; the first step of a candidate on its way to the panel.
+
+    Args:
+        variant: whose.
+        later: whether the same process must have had a turn before. A process that is killed while it has
+            nothing to do is replaced without a word; the new one tells by this that it is not the same.
+    """
 
     variant: int
+    later: bool
 
 
 @dataclass(frozen=True)
@@ -44,8 +51,12 @@ class Panel:
 class _Switch:
     def __init__(self, evaluators: Sequence[Evaluator]) -> None:
         self._evaluators = evaluators
+        self._begun = False
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         turn, *steps = candidate.steps
         assert isinstance(turn, Turn)
+        if turn.later and not self._begun:
+            return Lost("worker", "killed", "the process was lost between two of its turns")
+        self._begun = True
         return self._evaluators[turn.variant].evaluate(Candidate(tuple(steps)), clock)
