@@ -31,7 +31,7 @@ from planish.measure import Plan
 from planish.results.result import Result, read_result
 from planish.settings import Settings
 from planish.store import open_store
-from planish.tuning.api import task_of
+from planish.tuning.api import task_of, tune_program
 from planish.tuning.final import compare
 
 QUICK = Settings(objectives=("time", "error"), searcher="random", workers=1, finalists=1)
@@ -174,6 +174,20 @@ def test_spaces_are_all_edits_or_those_of_the_paper(tuned: Tuned) -> None:
     assert names == {"CopyOp", "DeleteOp"}
     with pytest.raises(PlanishError, match="Did you mean 'patches'"):
         level.space(task, "patch")
+
+
+def test_the_papers_space_is_searched_as_in_the_paper(tuned: Tuned, tmp_path: Path) -> None:
+    """Where nobody asks for another searcher; each of the first patches has one edit more than the last."""
+    small = {"population": 2, "elites": 1}
+    chosen = Settings(objectives=("time", "error"), space="paper", searcher_options=small, workers=1)
+    budget, program = Budget(trials=6), tuned.result.task.program
+    with open_store(tmp_path / "store.db") as store:
+        tune_program(HloLevel(), program, budget=budget, settings=chosen, store=store, compares=False)
+        (run,) = store.runs()
+        lengths = [len(trial.candidate.steps) for trial in store.run_trials(run.id, EDITS)]
+    assert run.searcher == "gevo"
+    assert sorted(lengths)[:3] == [0, 1, 1]
+    assert max(lengths) <= 3
 
 
 def test_the_machine_lists_the_back_ends() -> None:

@@ -11,6 +11,7 @@ from planish.search import (
     BeamDFS,
     Exhaustive,
     Genetic,
+    Gevo,
     Greedy1,
     Greedy2,
     Nsga2,
@@ -83,6 +84,16 @@ class TestPortfolio(SearcherConformance):
 class TestNsga2(SearcherConformance):
     def searcher(self, space: Lattice, objectives: Sequence[Objective], seed: int) -> Searcher:
         return Nsga2(space, objectives, seed, population=10, elite=4)
+
+
+class TestGevo(SearcherConformance):
+    """It changes no more than the paper's does, so that it is slow; the budget ends it where all fails."""
+
+    repeats = True
+    gap = 1.4
+
+    def searcher(self, space: Lattice, objectives: Sequence[Objective], seed: int) -> Searcher:
+        return Gevo(space, objectives, seed, population=20, elites=4, generations=4)
 
 
 class TestModelGuided(SearcherConformance):

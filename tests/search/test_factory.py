@@ -13,6 +13,7 @@ OURS = [
     "beam-dfs",
     "exhaustive",
     "genetic",
+    "gevo",
     "greedy1",
     "greedy2",
     "model-guided",

@@ -31,6 +31,7 @@ from planish.core.capabilities import (
     NamesPrograms,
     ShowsWinners,
     SuitsObjectives,
+    SuitsSpaces,
 )
 from planish.core.cores import caches, processor, usable_cores
 from planish.core.describing import describe
@@ -163,6 +164,7 @@ __all__ = [
     "Stops",
     "StoreError",
     "SuitsObjectives",
+    "SuitsSpaces",
     "Target",
     "TargetError",
     "Task",

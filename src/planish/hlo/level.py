@@ -43,7 +43,7 @@ class HloLevel:
         "loss": Objective("loss", exact=True),
     }
     spaces = ("patches", "paper", "exact")
-    searchers = ("nsga2", "genetic", "random")
+    searchers = ("nsga2", "gevo", "genetic", "random")
     telling = ("edits", "diff")
     """The parts of `describe` that a user sees at the end of a run."""
 
@@ -138,6 +138,10 @@ class HloLevel:
         # slower or less right.
         wants: Wants = "any" if name == "paper" else "other" if task.program.workload.training else "less"
         return PatchSpace(task.program.module, {"paper": PAPER, "exact": EXACT}.get(name, ()), wants)
+
+    def usual_searcher(self, space: str) -> str:
+        """Have the paper's space searched as in the paper."""
+        return "gevo" if space == "paper" else ""
 
     def evaluator(self, task: Task[ScoredProgram], *, final: bool = False) -> HloEvaluatorSpec:
         """Make the spec for the task's evaluator; both see the search's examples alone."""

@@ -6,6 +6,7 @@ from planish.search.ddmin import WillDo, ddmin, shrink
 from planish.search.exhaustive import Exhaustive
 from planish.search.factory import SearcherInfo, describe_searcher, fitting_searchers, make_searcher
 from planish.search.genetic import Genetic
+from planish.search.gevo import Gevo
 from planish.search.greedy import Greedy1, Greedy2
 from planish.search.nsga2 import Nsga2
 from planish.search.options import Option, OptionInfo, OptionValue, split_settings
@@ -22,6 +23,7 @@ __all__ = [
     "Costs",
     "Exhaustive",
     "Genetic",
+    "Gevo",
     "Greedy1",
     "Greedy2",
     "Nsga2",

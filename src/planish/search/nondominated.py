@@ -13,7 +13,7 @@ try:
     from deap.tools.emo import assignCrowdingDist, sortNondominated
 except ImportError as error:
     raise TargetError(
-        "the searcher 'nsga2' needs DEAP", "Install it with: pip install 'planish[hlo]'"
+        "the searchers 'nsga2' and 'gevo' need DEAP", "Install it with: pip install 'planish[hlo]'"
     ) from error
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Annotated, ClassVar
@@ -17,19 +17,17 @@ from planish.core import (
     Objective,
     SearchContext,
     bounds,
-    dominates,
     rng,
 )
 from planish.search.options import Option
 from planish.search.recall import Recall
 from planish.search.rounds import CostVectors, VectorRounds, VectorRoundSearcher, noted
 from planish.search.sampling import changed, new_from, new_sample
+from planish.search.tournament import Individual, Select, ranked, winner
 from planish.search.visited import Visited
 
 if TYPE_CHECKING:
     from numpy.random import Generator
-
-    from planish.search.nondominated import Selected
 
 
 TRIES = 4
@@ -120,19 +118,12 @@ class _Worst:
         return tuple(far + beyond * span for far, span in zip(worst, spans, strict=True)) if beyond else costs
 
 
-@dataclass(frozen=True)
-class _Parent:
-    candidate: Candidate
-    costs: tuple[float, ...]
-    crowding: float = 0.0
-
-
 def nsga2(
     space: CanEvolve,
     seed: int,
     rates: Rates,
     worst: _Worst,
-    select: Callable[[Sequence[Costs], int], Sequence[Selected]],
+    select: Select,
     recall: Recall,
     first: Sequence[Candidate] = (),
 ) -> VectorRounds:
@@ -158,12 +149,12 @@ def nsga2(
         recall: what was proposed before.
         first: what is known to be good; all of it, though the first generation is larger then.
     """
-    visited, parents, places = Visited(space, recall), list[_Parent](), count()
+    visited, parents, places = Visited(space, recall), list[Individual](), count()
     # With several objectives the unchanged program is measured beside what is asked for.
     sown = [each for each in first if each != space.start() and visited.add(each)]
     baseline: Costs | None = None
     for _ in range(rates.generations) if rates.generations else count():
-        children = list[_Parent]()
+        children = list[Individual]()
         for _ in range(TRIES):
             breeding, bred = _Breeding(space, visited, parents, rates), list[Candidate]()
             most = max(0, rates.population - len(children) - len(sown))
@@ -177,8 +168,7 @@ def nsga2(
                 break
         # Parents are in the order of `select`, the best first, so these are its best.
         pool = parents[: rates.elite] + children
-        chosen = select([parent.costs for parent in pool], rates.population)
-        parents = [replace(pool[one.place], crowding=one.crowding) for one in chosen]
+        parents = ranked(pool, rates.population, select)
 
 
 def _unasked(generation: Sequence[Candidate], costs: CostVectors) -> Costs | None:
@@ -189,10 +179,10 @@ def _unasked(generation: Sequence[Candidate], costs: CostVectors) -> Costs | Non
 
 def _measured(
     generation: Sequence[Candidate], costs: CostVectors, baseline: Costs | None, worst: _Worst
-) -> list[_Parent]:
+) -> list[Individual]:
     pairs = ((candidate, costs.get(candidate.hash)) for candidate in generation)
     known = ((candidate, vector) for candidate, vector in pairs if vector is not None)
-    return [_Parent(candidate, worst.bounded(vector, baseline)) for candidate, vector in known]
+    return [Individual(candidate, worst.bounded(vector, baseline)) for candidate, vector in known]
 
 
 @dataclass(frozen=True)
@@ -201,7 +191,7 @@ class _Breeding:
 
     space: CanEvolve
     visited: Visited
-    parents: Sequence[_Parent]
+    parents: Sequence[Individual]
     rates: Rates
 
     def breed(self, seed: int, places: Iterator[int], most: int) -> Iterator[Candidate]:
@@ -230,21 +220,9 @@ class _Breeding:
 
     def _couple(self, generator: Generator) -> tuple[Candidate, Candidate]:
         """Cross two parents, or give them as they are; the second is drawn from all but the first."""
-        one = _winner(self.parents, generator)
+        one = winner(self.parents, generator)
         # A parent that won twice would be crossed with itself, which gives two copies of it.
-        other = _winner([parent for parent in self.parents if parent is not one], generator)
+        other = winner([parent for parent in self.parents if parent is not one], generator)
         if generator.random() < self.rates.crossover:
             return self.space.crossover(one.candidate, other.candidate, generator)
         return one.candidate, other.candidate
-
-
-def _winner(parents: Sequence[_Parent], generator: Generator) -> _Parent:
-    """Hold a tournament of two: dominance decides, then the lesser crowding, then chance."""
-    # Where only one is left to draw from, it wins against itself.
-    places = generator.choice(len(parents), min(2, len(parents)), replace=False)
-    one, other = parents[places[0]], parents[places[-1]]
-    if dominates(one.costs, other.costs):
-        return one
-    if dominates(other.costs, one.costs) or other.crowding > one.crowding:
-        return other
-    return one

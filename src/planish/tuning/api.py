@@ -17,6 +17,7 @@ from planish.core import (
     Program,
     Start,
     SuitsObjectives,
+    SuitsSpaces,
     Task,
     unknown,
 )
@@ -149,7 +150,8 @@ def _begin(
     compares: bool = True,
 ) -> TuningRun:
     """Begin a run, or take up the one that began in the same way; its program began to be read at `began`."""
-    name, space_name = settings.searcher or level.searchers[0], settings.space or level.spaces[0]
+    space_name = settings.space or level.spaces[0]
+    name = settings.searcher or _usual_searcher(level, space_name)
     decides = {k: str(v) for k, v in settings.searcher_options.items()}
     old = None if settings.remeasure else _same_run(store, task, name, space_name, settings.seed, decides)
     started = time.time() if old is None else old.started
@@ -178,6 +180,11 @@ def _begin(
     journal = Journal(level, task, settings.seed, store, listener, progress, trials)
     journal.seconds["load"] = progress.loading_s
     return TuningRun(settings, budget, searcher, spec, start, journal)
+
+
+def _usual_searcher(level: Level, space: str) -> str:
+    own = level.usual_searcher(space) if isinstance(level, SuitsSpaces) else ""
+    return own or level.searchers[0]
 
 
 def _same_run(

@@ -13,6 +13,7 @@ from planish.core.capabilities.of_levels import (
     HasReview,
     KnowsPrograms,
     SuitsObjectives,
+    SuitsSpaces,
 )
 from planish.core.capabilities.of_policies import CanReconsider
 from planish.core.capabilities.of_results import CanCall, HasFiles, KnowsMachine, ShowsWinners
@@ -61,4 +62,5 @@ __all__ = [
     "NamesPrograms",
     "ShowsWinners",
     "SuitsObjectives",
+    "SuitsSpaces",
 ]

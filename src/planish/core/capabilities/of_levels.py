@@ -38,6 +38,19 @@ class SuitsObjectives(Protocol):
 
 
 @runtime_checkable
+class SuitsSpaces(Protocol):
+    """A level of which one space is searched in another way than the rest.
+
+    Offered by `hlo`, whose space of a paper is searched as the paper does; used by `tune`, where no searcher
+    is asked for.
+    """
+
+    def usual_searcher(self, space: str) -> str:
+        """Name the searcher of a space; an empty name is the level's default."""
+        ...
+
+
+@runtime_checkable
 class KnowsPrograms(Protocol):
     """A level that knows what kind of program it has, and what did well on others like it.
 

@@ -83,7 +83,7 @@ class CanEvolve(CanSample, Protocol):
     """A space whose candidates have neighbours and children.
 
     Offered by the template space of `loops`, and the spaces of `llvm`, `hlo` and `graph`; used by
-    `genetic`, `annealing`, `portfolio`, `nsga2`, `model-guided`.
+    `genetic`, `annealing`, `portfolio`, `nsga2`, `gevo`, `model-guided`.
     """
 
     def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
