@@ -110,7 +110,7 @@ def test_what_is_known_to_be_faster_is_kept(program: IRProgram, monkeypatch: pyt
     assert found.verdict == "better"
     (changed,) = (each for each in found.functions if each.passes)
     assert changed.name == "busy"
-    assert changed.passes in {pipeline(parts) for parts in first_lists()}
+    assert changed.passes != pipeline(USUAL)
     assert found.tried == 3
 
 
@@ -212,7 +212,7 @@ def test_what_was_found_before_an_interrupt_is_tried_first(
     search = hot_search.HotSearch.version
 
     def noted(self: hot_search.HotSearch, name: str, parts: Parts) -> HotBuild | None:
-        if len(tried) == 2:  # the second one was faster
+        if self.lists:  # one was faster
             raise KeyboardInterrupt
         tried.append(pipeline(parts))
         return search(self, name, parts)
