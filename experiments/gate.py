@@ -1,15 +1,16 @@
 """What the gate saves on functions of packages that it has not learnt from, beside lists in a fixed order.
 
-    python experiments/gate.py [--table experiments/labels/functions.npz] [--gate FILE]
+    python experiments/gate.py [--table FILE ...] [--learnt FILE ...] [--gate FILE] [--beside FILE]
 
-Costs are those of the table: nothing is run. A column spends so many evaluations on average, -Oz itself not
-counted; -Oz stands behind all of them. Intervals of the difference are bootstrapped over packages.
+Costs are those of the tables: nothing is run. A column spends so many evaluations on average, -Oz itself not
+counted; -Oz stands behind all of them. Intervals of the difference are bootstrapped over packages. No package
+and no function is judged by that `--learnt` has for training.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +18,13 @@ from numpy.typing import NDArray
 
 from planish.learn.cost import EvaluationShares, Gate, load_gate, shipped_gate
 from planish.learn.cost_table import CostTable, read_costs
+from planish.learn.joined_costs import join_tables
 from planish.llvm.passes import load_coreset
 
 EVALUATIONS = (1, 2, 3, 5, 10, 20)
 LABELS = Path(__file__).parent / "labels" / "functions.npz"
+MORE = LABELS.with_name("instructions.npz")
+OBJECTIVES = "instructions", "text_bytes"
 DRAWS = 2000
 Spent = Sequence[NDArray[np.floating]]
 """What is saved on each function, by how much was spent."""
@@ -28,22 +32,36 @@ Spent = Sequence[NDArray[np.floating]]
 
 def main() -> None:
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    given.add_argument("--table", type=Path, default=LABELS)
+    given.add_argument("--table", type=Path, nargs="+", default=[LABELS], help="what is judged by")
+    given.add_argument(
+        "--learnt", type=Path, nargs="+", default=[LABELS, MORE], help="what the gate learnt from"
+    )
     given.add_argument("--gate", type=Path, help="a file; else those that come with planish")
+    given.add_argument("--beside", type=Path, help="a gate to compare it with, for the same objective")
     asked = given.parse_args()
-    table = read_costs(asked.table)
-    kept = [name for name, split in table.splits.items() if split in ("validation", "test")]
-    held = table.take(np.isin(table.packages, kept))
-    gates = [load_gate(asked.gate)] if asked.gate else [shipped_gate(o) for o in table.columns.objectives]
-    for gate in gates:
-        show(gate, held, len(table.split("train")))
+    for gate in [load_gate(asked.gate)] if asked.gate else map(shipped_gate, OBJECTIVES):
+        learnt = joined(asked.learnt, gate.objective).split("train")
+        held = held_back(joined(asked.table, gate.objective), learnt)
+        show(gate, held, len(learnt), {str(asked.beside): load_gate(asked.beside)} if asked.beside else {})
 
 
-def show(gate: Gate, held: CostTable, learnt: int) -> None:
-    gate.require(held.columns.features, held.columns.version)
-    objective = gate.objective
-    baseline = held.baseline[:, held.columns.objectives.index(objective)]
-    gains = gate.gains(held.features, held.unoptimised, held.baseline)
+def joined(files: Sequence[Path], objective: str) -> CostTable:
+    """Join those of the tables that have the objective."""
+    tables = {str(file): read_costs(file) for file in files}
+    have = {name: table for name, table in tables.items() if objective in table.columns.objectives}
+    return join_tables(have or tables, objective, described=True)
+
+
+def held_back(table: CostTable, learnt: CostTable) -> CostTable:
+    """Give functions of packages for validation and test, less those that were learnt from elsewhere."""
+    kept = {name for name, split in table.splits.items() if split in ("validation", "test")}
+    assert not kept & set(learnt.packages.tolist())
+    return table.take(np.isin(table.packages, [*kept]) & ~np.isin(table.identities, learnt.identities))
+
+
+def show(gate: Gate, held: CostTable, learnt: int, others: Mapping[str, Gate]) -> None:
+    objective, baseline = gate.objective, held.baseline[:, 0]
+    gains = expected(gate, held)
     best = held.saved(objective).max(axis=1)
     packages = len(set(held.packages.tolist()))
     print(
@@ -59,16 +77,28 @@ def show(gate: Gate, held: CostTable, learnt: int) -> None:
     saved = matrix(held, objective, gate.lists)
     gated = spend(gains, saved)
     order = np.random.default_rng(0).permuted(held.saved(objective), axis=1)
-    for name, spent in (
-        ("lists in random order", static(order)),
-        ("coreset, in its order", coreset),
-        ("the gate's lists, in their order", static(saved)),
-        ("the gate", gated),
-    ):
+    beside = {
+        name: spend(expected(other, held), matrix(held, objective, other.lists))
+        for name, other in others.items()
+    }
+    shown = {
+        "lists in random order": static(order),
+        "coreset, in its order": coreset,
+        "the gate's lists, in their order": static(saved),
+        "the gate": gated,
+        **beside,
+    }
+    for name, spent in shown.items():
         row(name, [f"{each.sum() / baseline.sum():.2%}" for each in spent])
-    pairs = zip(gated, coreset, strict=True)
-    row("the gate less the coreset", [interval(a - b, baseline, held.packages) for a, b in pairs])
+    for name, other in {"the coreset": coreset, **beside}.items():
+        pairs = zip(gated, other, strict=True)
+        row(f"the gate less {name}", [interval(a - b, baseline, held.packages) for a, b in pairs])
     print()
+
+
+def expected(gate: Gate, held: CostTable) -> NDArray[np.float32]:
+    gate.require(held.columns.features, held.columns.version)
+    return gate.gains(held.features, held.unoptimised[:, 0], held.baseline[:, 0])
 
 
 def row(name: str, cells: Sequence[str]) -> None:

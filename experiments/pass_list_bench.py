@@ -15,7 +15,7 @@ from planish.core import rng
 from planish.corpus.labelling import lists_of_table
 from planish.corpus.policy_lessons import held_back, read_list_lessons
 from planish.learn.cost_table import CostTable, read_costs
-from planish.learn.joined_costs import join_tables
+from planish.learn.joined_costs import read_joined
 from planish.learn.language import Lessons
 
 OBJECTIVE = "instructions"
@@ -62,15 +62,14 @@ class Bench:
 
 
 def bench_of(corpus: Path, labels: Sequence[Path], folder: Path) -> Bench:
-    tables = [read_costs(file) for file in labels]
-    table = join_tables(tables, OBJECTIVE)
+    table = read_joined(labels, OBJECTIVE)
     lists = lists_of_table(table.split("train"), OBJECTIVE, MOST)
     learnt, *others = [
         read_list_lessons(corpus, [table], OBJECTIVE, lists, split)
         for split in ("train", "validation", "test")
     ]
     both, count = merged(others), len(others[0])
-    first = np.flatnonzero(np.isin(both.identities, tables[0].identities))
+    first = np.flatnonzero(np.isin(both.identities, read_costs(labels[0]).identities))
     every = np.arange(len(both))
     parts = {"validation": every[:count], "test": every[count:], "both": every, "first": first}
     return Bench(learnt, held_back(learnt.groups), both, parts, table, folder)

@@ -123,7 +123,7 @@ def trees(bench: Bench, what: Run) -> Run:
 
     def gains(asked: Lessons) -> Floats:
         table = bench.rows(asked)
-        return gate.gains(table.features, table.unoptimised, table.baseline)
+        return gate.gains(table.features, table.unoptimised[:, 0], table.baseline[:, 0])
 
     return {"functions": int((~held).sum()), **judge(bench, gains)}
 

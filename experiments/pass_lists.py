@@ -40,10 +40,11 @@ def show(policy: SavedPolicy, corpus: Path, table: CostTable) -> None:
     held = table.take(np.array([place[name] for name in names]))
     observed = np.concatenate([part.observed for part in parts])
     said = expected(policy.shape, policy.parameters, observed)
-    baseline = held.baseline[:, held.columns.objectives.index(objective)]
+    column = held.columns.objectives.index(objective)
+    unoptimised, baseline = held.unoptimised[:, column], held.baseline[:, column]
     saved, best = matrix(held, objective, lists), held.saved(objective).max(axis=1)
     gate, coreset = shipped_gate(objective), matrix(held, objective, load_coreset(objective))
-    trees = gate.gains(held.features, held.unoptimised, held.baseline)
+    trees = gate.gains(held.features, unoptimised, baseline)
     mine = (np.maximum(said[:, 0], 0) * GAIN * baseline[:, None]).astype(np.float32)
     packages, learnt = len(set(held.packages.tolist())), policy.programs
     told, gates = auc(mine.sum(axis=1), best > 0), auc(trees.sum(axis=1), best > 0)

@@ -22,8 +22,7 @@ from planish.corpus.judged_answers import Judged, answers_of, judge_answers, sum
 from planish.corpus.labelling import lists_of_table
 from planish.corpus.policy_lessons import held_back
 from planish.corpus.text_lessons import TextLesson, read_text_lessons, text_samples
-from planish.learn.cost_table import read_costs
-from planish.learn.joined_costs import join_tables
+from planish.learn.joined_costs import read_joined
 from planish.learn.language.code_quality import bleu, same_code
 from planish.learn.language.decoder import DecoderShape
 from planish.learn.language.prompts import Tasks
@@ -81,7 +80,7 @@ def main() -> None:
 
 
 def bench_of(asked: argparse.Namespace) -> Bench:
-    table = join_tables([read_costs(file) for file in asked.labels], "instructions")
+    table = read_joined(asked.labels, "instructions")
     lists = lists_of_table(table.split("train"), "instructions", LISTS)
     lessons = read_text_lessons(asked.corpus, [table], "instructions", lists, "train")
     back = held_back(np.array([one.package for one in lessons]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,7 +54,7 @@ def _table(seed: int = 0) -> CostTable:
 
 def _gains(table: CostTable, other: CostTable) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
     gate = train_gate(table, "instructions", LISTS)
-    return gate.gains(other.features, other.unoptimised, other.baseline)
+    return gate.gains(other.features, other.unoptimised[:, 0], other.baseline[:, 0])
 
 
 def test_trees_predict_what_they_did_not_see() -> None:
@@ -149,7 +149,7 @@ def test_a_gate_is_read_as_it_was_written(tmp_path: Path) -> None:
 
     assert replace(read, model=gate.model) == gate
     for asked in (_table(2), table.take(np.arange(0))):
-        given_ = asked.features, asked.unoptimised, asked.baseline
+        given_ = asked.features, asked.unoptimised[:, 0], asked.baseline[:, 0]
         assert np.array_equal(read.gains(*given_), gate.gains(*given_))
 
 
@@ -165,16 +165,23 @@ def test_a_gate_knows_what_its_features_meant(tmp_path: Path) -> None:
         read.require(("x", "y"), 2)
 
 
-def test_a_gate_of_before_versions_has_the_first(tmp_path: Path) -> None:
-    path = tmp_path / "gate.npz"
-    write_gate(train_gate(_table(), "instructions", LISTS), path)
-    with np.load(path) as held:
-        told = {name: held[name] for name in held.files}
-    about = json.loads(told["about"].tobytes())
-    del about["version"]
-    told["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
-    np.savez(path, allow_pickle=False, **told)
-    assert load_gate(path).version == 1
+def test_a_gate_learns_of_its_own_objective_alone() -> None:
+    table, columns = _table(), _table().columns
+    wide = replace(
+        table,
+        columns=replace(columns, objectives=("text_bytes", "instructions")),
+        **{
+            name: np.concatenate([7 + 3 * array, array], axis=-1)
+            for name, array in (
+                ("unoptimised", table.unoptimised),
+                ("baseline", table.baseline),
+                ("costs", table.costs),
+            )
+        },
+    )
+    alone, other = train_gate(wide, "instructions", LISTS), _table(1)
+    asked = other.features, other.unoptimised[:, 0], other.baseline[:, 0]
+    assert np.array_equal(alone.gains(*asked), _gains(table, other))
 
 
 def test_what_cannot_be_learnt_or_read_is_an_error_of_one_line(tmp_path: Path) -> None:
@@ -183,12 +190,41 @@ def test_what_cannot_be_learnt_or_read_is_an_error_of_one_line(tmp_path: Path) -
         train_gate(table, "instructions", [("d", "e")])
     with pytest.raises(PlanishError, match="lacks functions to learn from"):
         train_gate(table.split("test"), "instructions", LISTS)
+    bare = replace(table, columns=replace(table.columns, features=()), features=table.features[..., :0])
+    with pytest.raises(PlanishError, match="lacks features of functions"):
+        train_gate(bare, "instructions", LISTS)
     path.write_bytes(b"PK\x03\x04")
     with pytest.raises(PlanishError, match="cannot read a gate"):
         load_gate(path)
     with path.open("wb") as file:
-        np.savez(file, about=np.frombuffer(b'{"format": 2}', np.uint8))
-    with pytest.raises(PlanishError, match="has format 2, and this planish reads 1"):
+        np.savez(file, about=np.frombuffer(b'{"format": 1}', np.uint8))
+    with pytest.raises(PlanishError, match="has format 1, and this planish reads 2"):
+        load_gate(path)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("gate") / "gate.npz"
+    write_gate(train_gate(_table(), "instructions", LISTS), path)
+    return path
+
+
+@given(st.integers(0, 9999), st.integers(1, 255))
+@settings(max_examples=100)
+def test_a_gate_with_a_byte_changed_is_refused_or_whole(written: Path, place: int, change: int) -> None:
+    data, damaged = bytearray(written.read_bytes()), written.with_name("damaged.npz")
+    data[place % len(data)] ^= change
+    damaged.write_bytes(data)
+    other = _table(1)
+    with suppress(PlanishError):
+        gate = load_gate(damaged)
+        gate.gains(other.features, other.unoptimised[:, 0], other.baseline[:, 0])
+
+
+def test_a_gate_whose_trees_are_of_other_lists_is_refused(tmp_path: Path) -> None:
+    table, path = _table(), tmp_path / "gate.npz"
+    write_gate(replace(train_gate(table, "instructions", LISTS), lists=LISTS[:2]), path)
+    with pytest.raises(PlanishError, match="its trees do not fit its features and lists"):
         load_gate(path)
 
 

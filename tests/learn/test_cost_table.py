@@ -1,10 +1,11 @@
 """Tables of what lists cost."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -82,6 +83,23 @@ def test_the_same_table_is_the_same_file(tmp_path: Path) -> None:
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("costs") / "t.npz"
+    write_costs(empty_table(COLUMNS).with_rows([_row(n) for n in range(30)]), path)
+    return path
+
+
+@given(st.integers(0, 9999), st.integers(1, 255))
+@settings(max_examples=100)
+def test_a_table_with_a_byte_changed_is_refused_or_whole(written: Path, place: int, change: int) -> None:
+    data, damaged = bytearray(written.read_bytes()), written.with_name("damaged.npz")
+    data[place % len(data)] ^= change
+    damaged.write_bytes(data)
+    with suppress(PlanishError):
+        assert len(read_costs(damaged)) == 30
+
+
 def test_what_is_no_table_is_an_error_of_one_line(tmp_path: Path) -> None:
     path = tmp_path / "t.npz"
     with pytest.raises(PlanishError, match="cannot read a table of costs"):
@@ -91,6 +109,6 @@ def test_what_is_no_table_is_an_error_of_one_line(tmp_path: Path) -> None:
         with pytest.raises(PlanishError, match="cannot read a table of costs"):
             read_costs(path)
     with path.open("wb") as file:
-        np.savez(file, about=np.frombuffer(b'{"format": 2}', np.uint8))
+        np.savez(file, about=np.frombuffer(b'{"format": 2}', np.uint8), costs=[])
     with pytest.raises(PlanishError, match="has format 2, and this planish reads 1"):
         read_costs(path)

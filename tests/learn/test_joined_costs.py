@@ -1,17 +1,22 @@
 """Several tables of what lists cost, as one."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from planish.core import PlanishError
-from planish.learn.cost_table import FAILED, Columns, CostRow, CostTable, empty_table
-from planish.learn.joined_costs import join_tables
+from planish.learn.cost_table import FAILED, Columns, CostRow, CostTable, empty_table, write_costs
+from planish.learn.joined_costs import join_tables, read_joined
 
 FEATURES = np.zeros((2, 1), np.int64)
 WIDE = Columns("22.1.8", "x86_64", ("text_bytes", "instructions"), (("a",), ("b",), ("c",)), ("x",))
 NARROW = replace(WIDE, objectives=("instructions",), lists=(("c",), ("d",), ("b",)))
+
+
+def named(*tables: CostTable) -> dict[str, CostTable]:
+    return dict(zip(("a.npz", "b.npz"), tables, strict=True))
 
 
 def tables() -> list[CostTable]:
@@ -21,7 +26,7 @@ def tables() -> list[CostTable]:
 
 
 def test_functions_of_all_have_the_costs_of_the_lists_that_all_have() -> None:
-    joined = join_tables(tables(), "instructions")
+    joined = join_tables(named(*tables()), "instructions", described=True)
     assert joined.columns == replace(WIDE, objectives=("instructions",), lists=(("b",), ("c",)))
     assert joined.identities.tolist() == ["1" * 32, "2" * 32]
     assert joined.costs[..., 0].tolist() == [[FAILED, 6], [5, 3]]
@@ -34,18 +39,54 @@ def test_functions_of_all_have_the_costs_of_the_lists_that_all_have() -> None:
 def test_features_are_left_out_where_not_all_have_the_same() -> None:
     wide, narrow = tables()
     bare = replace(narrow, columns=replace(NARROW, features=()), features=narrow.features[..., :0])
-    joined = join_tables([wide, bare], "instructions")
+    joined = join_tables(named(wide, bare), "instructions")
     assert (joined.columns.features, joined.features.shape) == ((), (2, 2, 0))
-    assert joined.costs.tolist() == join_tables([wide, narrow], "instructions").costs.tolist()
+    assert joined.costs.tolist() == join_tables(named(wide, narrow), "instructions").costs.tolist()
+    with pytest.raises(PlanishError, match=r"b\.npz and a\.npz differ in features\. Leave one of them out"):
+        join_tables(named(wide, bare), "instructions", described=True)
+
+
+def test_a_function_of_two_tables_is_there_once_and_held_back_if_one_holds_it_back() -> None:
+    rows = [
+        CostRow(f"{one:032x}", package, split, [9], [8], [[cost]] * 3, FEATURES)
+        for one, package, split, cost in (
+            (1, "held", "test", 1),
+            (2, "learnt", "train", 2),
+            (2, "held", "test", 3),
+            (3, "learnt", "train", 4),
+            (3, "learnt", "train", 5),
+        )
+    ]
+    first, second = (
+        empty_table(NARROW).with_rows([rows[place] for place in places]) for places in ((1, 3), (0, 2, 4))
+    )
+    joined = join_tables(named(first, second), "instructions")
+    found = {int(one): row[0, 0] for one, row in zip(joined.identities, joined.costs, strict=True)}
+    assert found == {1: 1, 2: 3, 3: 4}
+    assert joined.split("train").identities.tolist() == [f"{3:032x}"]
+
+
+def test_the_same_file_twice_is_the_file_once(tmp_path: Path) -> None:
+    wide, narrow = tables()
+    paths = [tmp_path / name for name in ("a.npz", "b.npz", "a.npz")]
+    write_costs(wide, paths[0])
+    write_costs(narrow, paths[1])
+    assert read_joined(paths, "instructions").identities.tolist() == ["1" * 32, "2" * 32]
 
 
 def test_what_does_not_fit_together_is_told() -> None:
     wide, narrow = tables()
-    with pytest.raises(PlanishError, match="the labels lack text_bytes"):
-        join_tables([wide, narrow], "text_bytes")
+    with pytest.raises(PlanishError, match=r"b\.npz lacks the objective 'text_bytes'"):
+        join_tables(named(wide, narrow), "text_bytes")
     older = replace(narrow, columns=replace(NARROW, llvm="3.8.0"))
-    with pytest.raises(PlanishError, match="of two kinds, which differ in llvm"):
-        join_tables([wide, older], "instructions")
+    with pytest.raises(PlanishError, match=r"b\.npz and a\.npz differ in LLVM: 3\.8\.0 and 22\.1\.8"):
+        join_tables(named(wide, older), "instructions")
+    newer = replace(narrow, columns=replace(NARROW, version=2))
+    with pytest.raises(PlanishError, match="differ in version of features: 2 and 1"):
+        join_tables(named(wide, newer), "instructions", described=True)
     others = replace(narrow, columns=replace(NARROW, lists=(("d",), ("e",), ("f",))))
-    with pytest.raises(PlanishError, match="no list in common"):
-        join_tables([wide, others], "instructions")
+    with pytest.raises(PlanishError, match=r"a\.npz and b\.npz have no list in common"):
+        join_tables(named(wide, others), "instructions")
+    moved = replace(narrow, splits={"two": "test", "one": "validation"})
+    with pytest.raises(PlanishError, match=r"b\.npz has package one for validation, .* for train"):
+        join_tables(named(wide, moved), "instructions")

@@ -10,12 +10,14 @@ import typer
 from planish.cli import options as given
 from planish.cli.corpus_label import LabelObjective, Size
 
-Table = Annotated[Path, typer.Argument(metavar="TABLE", help="What `planish corpus costs` made.")]
+Tables = Annotated[
+    list[Path], typer.Argument(metavar="TABLE...", help="What `planish corpus costs` made; one or more.")
+]
 GateFile = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the gate goes.")]
 
 
 def gate(
-    table: Table,
+    tables: Tables,
     output: GateFile,
     objective: LabelObjective = "instructions",
     size: Size = 40,
@@ -23,19 +25,15 @@ def gate(
 ) -> None:
     """Train what tells how much each list would save on a function, before any is run.
 
-    It learns from the table's functions for training alone.
+    It learns from the tables' functions for training alone, by the lists that all tables have.
     """
     from planish.cli.errors import writing
     from planish.cli.output import say
-    from planish.core import unknown
     from planish.corpus.labelling import lists_of_table
     from planish.learn.cost import train_gate, write_gate
-    from planish.learn.cost_table import read_costs
+    from planish.learn.joined_costs import read_joined
 
-    held = read_costs(table)
-    if objective not in held.columns.objectives:
-        raise unknown("the table lacks the objective", objective, held.columns.objectives)
-    train = held.split("train")
+    train = read_joined(tables, objective, described=True).split("train")
     made = train_gate(train, objective, lists_of_table(train, objective, size), seed)
     with writing(output):
         write_gate(made, output)

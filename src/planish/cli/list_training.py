@@ -85,14 +85,10 @@ def learnt_lists(
     require_device(size.device)
     from planish.corpus.labelling import lists_of_table
     from planish.corpus.policy_lessons import held_back, read_list_lessons
-    from planish.learn.cost_table import read_costs
-    from planish.learn.joined_costs import join_tables
+    from planish.learn.joined_costs import read_joined
 
-    table = join_tables([read_costs(file) for file in labels], objective)
+    table = read_joined(labels, objective)
     lists = lists_of_table(table.split("train"), objective, MOST)
-    if not lists:
-        what = "no list of the labels makes a function for training smaller than -Oz does"
-        raise PlanishError(what, "There is nothing to learn: label more functions.")
     if network == "decoder":
         import numpy as np
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import PlanishError
+from planish.core.damaged_files import DAMAGED
 
 FORMAT = 1
 FAILED = -1
@@ -200,11 +200,13 @@ def read_costs(path: Path) -> CostTable:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
             about = json.loads(held[_ABOUT].tobytes())
+            if "costs" not in held:
+                raise ValueError("it holds no costs")
             if about["format"] != FORMAT:
                 what = f"{path} has format {about['format']}, and this planish reads {FORMAT}"
                 raise PlanishError(what, "Make the table anew: planish corpus costs CORPUS FILE.")
             return _table(about, held)
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except DAMAGED as error:
         hint = "Make one: planish corpus costs CORPUS FILE."
         raise PlanishError(f"cannot read a table of costs from {path}: {error}", hint) from error
 

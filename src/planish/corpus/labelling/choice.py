@@ -87,10 +87,17 @@ def lists_of_table(table: CostTable, objective: str, size: int) -> list[Passes]:
         table: of training functions.
         objective: what is made less.
         size: at most so many.
+
+    Raises:
+        PlanishError: none saves anything.
     """
     baseline = table.baseline[:, table.columns.objectives.index(objective)].astype(float)
     costs = baseline[:, None] - table.saved(objective).astype(float)
-    return [table.columns.lists[place] for place in greedy_cover(costs, baseline, size)]
+    chosen = greedy_cover(costs, baseline, size)
+    if not chosen:
+        what = "no list of the labels makes a function for training smaller than -Oz does"
+        raise PlanishError(what, "There is nothing to learn: label more functions.")
+    return [table.columns.lists[place] for place in chosen]
 
 
 def drawn(rows: Iterable[Row], size: int, seed: int) -> list[Row]:

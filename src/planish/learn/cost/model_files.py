@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import FeatureSchema, PlanishError
+from planish.core.damaged_files import DAMAGED
 from planish.learn.cost.saved import SavedModel
 from planish.learn.cost.tree_gru import TreeGru
 from planish.learn.cost.trees import BoostedTrees
@@ -70,9 +70,7 @@ def load_model(path: Path) -> SavedModel:
         return _read(path, *_trees(path), BoostedTrees.of)
     except KeyError as error:
         raise PlanishError(f"cannot read a model from {path}: it lacks {error}", HINT) from error
-    except (OSError, ValueError, TypeError, EOFError, IndexError) as error:
-        raise PlanishError(f"cannot read a model from {path}: {error}", HINT) from error
-    except (zipfile.BadZipFile, SafetensorError) as error:
+    except (*DAMAGED, IndexError, SafetensorError) as error:
         raise PlanishError(f"cannot read a model from {path}: {error}", HINT) from error
 
 

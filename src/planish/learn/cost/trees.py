@@ -102,12 +102,13 @@ class BoostedTrees:
         """Give what was learnt, for a file."""
         return {name: getattr(self, name) for name in _LEARNT}
 
-    def fits(self, width: int) -> bool:
-        """Whether its trees are complete, and ask for features that there are."""
+    def fits(self, width: int, outputs: int = 1) -> bool:
+        """Whether its trees are complete, ask for features that there are, and give so many outputs."""
         trees, inner = self.features.shape
-        shapes = self.thresholds.shape, self.leaves.shape
+        shapes = self.thresholds.shape, self.leaves.shape, self.start.shape
         asked = 0 <= self.features.min(initial=0) <= self.features.max(initial=0) < width
-        return shapes == ((trees, inner), (trees, inner + 1, 1)) and not inner & (inner + 1) and bool(asked)
+        whole = shapes == ((trees, inner), (trees, inner + 1, outputs), (outputs,))
+        return whole and not inner & (inner + 1) and bool(asked)
 
     @classmethod
     def of(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
