@@ -103,6 +103,22 @@ def test_what_is_worse_on_the_examples_of_the_search_alone_is_a_win() -> None:
     assert found.headline == "Validation error 0.03000 instead of 0.1200 at no more time (#1)"
 
 
+def test_where_noise_decides_it_is_told() -> None:
+    """By 1,000 examples half a point more is nothing, but the user is to see that it was measured."""
+    base = replace(front().baseline, scores={"error_validation": 0.12, "error_validation_within": 0.001})
+    scores = {"error_validation": 0.125, "error_validation_within": 0.009}
+    (member,) = front([replace(FRONT[1], unseen={"error_validation": 0.12})]).finalists
+    found = Comparison((replace(member, scores=scores),), base)
+    table, told = front_table(found), verdict_of_front(found)
+    assert table.rows[1][-1] == "faster, error within noise"
+    assert told.headline == f"2.00{X} faster at no more error beyond the noise (#1)"
+    assert (
+        told.grounds[0]
+        == "#1 at the end, against the baseline: error validation 0.1250 against 0.1200 (± 0.009)"
+    )
+    assert "same error" in front_table(front([FRONT[1]])).rows[2][-1]
+
+
 def test_a_disputed_module_is_no_win() -> None:
     found = verdict(FRONT[0], FRONT[3])
     assert found.kind == "same"

@@ -35,7 +35,17 @@ from planish.core.capabilities import (
 )
 from planish.core.cores import caches, processor, usable_cores
 from planish.core.describing import describe
-from planish.core.ending import HELD_BACK, Effect, Opinion, Reference, Review, held_back, is_within, within
+from planish.core.ending import (
+    HELD_BACK,
+    Effect,
+    Opinion,
+    Reference,
+    Review,
+    held_back,
+    held_back_within,
+    is_within,
+    within,
+)
 from planish.core.errors import (
     AllFailedError,
     MismatchError,
@@ -186,6 +196,7 @@ __all__ = [
     "front_of",
     "growth_of",
     "held_back",
+    "held_back_within",
     "hypervolume",
     "is_locked",
     "is_within",

@@ -98,6 +98,11 @@ def is_within(score: str) -> bool:
     return score.endswith(_WITHIN)
 
 
+def held_back_within(objective: str, scores: Mapping[str, float]) -> float:
+    """Tell up to where a difference to the baseline's held-back value is noise; 0 where that is not known."""
+    return scores.get(within(f"{objective}_{HELD_BACK}"), 0.0)
+
+
 def held_back(objective: str, scores: Mapping[str, float]) -> float | None:
     """Give an objective's value on the examples that were held back; None where it was not scored on any."""
     return scores.get(f"{objective}_{HELD_BACK}")

@@ -43,7 +43,7 @@ def front_table(front: Comparison) -> FrontTable:
         frozenset(numbers),
         frozenset(scores.values()),
         tuple(
-            _row("reference" if member is front.reference else member.name, member, objectives, scores)
+            _row("reference" if member is front.reference else member.name, member, scores, front.baseline)
             for member in everybody
         )
         + tuple(_unmeasured(member, len(numbers)) for member in front.unmeasured),
@@ -79,16 +79,21 @@ def _scores(everybody: Sequence[Compared], objectives: Sequence[Objective]) -> M
     return heads
 
 
-def _row(
-    name: str, member: Compared, objectives: Sequence[Objective], scores: Mapping[str, str]
-) -> tuple[str, ...]:
+def _row(name: str, member: Compared, scores: Mapping[str, str], baseline: Compared) -> tuple[str, ...]:
+    objectives = [each.objective for each in baseline.measured.values()]
     cells = [cell for o in objectives for cell in _cells(member, o)]
     found = [_score(member, score) for score in scores]
     if not isinstance(member, Finalist):
         return (name, *cells, *found, "", "", "")
     opinion = {True: "agrees", False: "differs", None: NONE}[member.opinion.agrees]
-    said = [outcome_words(o, member.measured[o.name].verdict) for o in objectives]
+    said = [_said(member, o, baseline) for o in objectives]
     return (name, *cells, *found, _edits(member), opinion, ", ".join(dict.fromkeys(said)))
+
+
+def _said(member: Finalist, objective: Objective, baseline: Compared) -> str:
+    if member.noise_decides(objective.name, baseline):
+        return f"{label(objective)} within noise"
+    return outcome_words(objective, member.measured[objective.name].verdict)
 
 
 def _score(member: Compared, score: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from planish.core import HELD_BACK, Objective
+from planish.core import HELD_BACK, Objective, is_within, within
 from planish.report.judgement import Verdict
 from planish.report.wording import amount, label, multiple, number, words
 from planish.results.comparison import Compared, Comparison, Finalist
@@ -39,7 +39,9 @@ def _telling(member: Compared, objective: Objective) -> float:
 def _bargain(front: Comparison, objective: Objective, member: Finalist) -> str:
     rest = [o for o in front.objectives if o != objective]
     worse = "no more" if all(o.direction == "down" for o in rest) else "no worse"
-    return f"{_change(front, objective, member)} at {worse} {' and '.join(map(label, rest))} ({member.name})"
+    noise = any(member.noise_decides(o.name, front.baseline) for o in rest)
+    at = f"{worse} {' and '.join(map(label, rest))}{' beyond the noise' if noise else ''}"
+    return f"{_change(front, objective, member)} at {at} ({member.name})"
 
 
 def _change(front: Comparison, objective: Objective, member: Finalist) -> str:
@@ -54,12 +56,17 @@ def _unseen(front: Comparison, member: Finalist) -> Iterator[str]:
     """Tell how a member did on data that the search did not see."""
     base = front.baseline.scores
     pairs = [
-        f"{name.replace('_', ' ')} {number(v)} against {number(base[name])}"
+        f"{name.replace('_', ' ')} {number(v)} against {number(base[name])}{_known(member, name)}"
         for name, v in member.scores.items()
-        if name in base
+        if name in base and not is_within(name)
     ]
     if pairs:
         yield f"{member.name} at the end, against the baseline: {', '.join(pairs)}"
+
+
+def _known(member: Finalist, score: str) -> str:
+    known = member.scores.get(within(score))
+    return "" if known is None else f" (± {known:.2g})"
 
 
 def _ends(front: Comparison) -> Iterator[str]:

@@ -6,7 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from planish.core import EQUAL, Candidate, Effect, Objective, Opinion, Ratio, Verdict, held_back
+from planish.core import (
+    EQUAL,
+    Candidate,
+    Effect,
+    Objective,
+    Opinion,
+    Ratio,
+    Verdict,
+    held_back,
+    held_back_within,
+)
 
 Rounds = tuple[tuple[float, ...], ...]
 """By process, then by round."""
@@ -84,6 +94,10 @@ class Compared:
         """Give an objective's value on the examples that were held back; None where there are none."""
         return held_back(objective, self.scores)
 
+    def held_back_within(self, objective: str) -> float:
+        """Tell within what that value differs from the baseline's by noise; 0 where that is not known."""
+        return held_back_within(objective, self.scores)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Finalist(Compared):
@@ -124,6 +138,11 @@ class Finalist(Compared):
     def told(self) -> str:
         """The verdict with its reason, of one that was not measured: `failed: verify: wrong answer`."""
         return f"{self.verdict}: {self.why}" if self.why else self.verdict
+
+    def noise_decides(self, objective: str, baseline: Compared) -> bool:
+        """Whether it counts as the baseline on held-back examples, although it did otherwise there."""
+        differs = self.held_back(objective) != baseline.held_back(objective)
+        return differs and self.measured[objective].verdict == "same"
 
     @property
     def unharmed(self) -> bool:

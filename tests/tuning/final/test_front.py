@@ -163,6 +163,26 @@ def test_what_the_search_alone_found_worse_is_better_by_what_was_held_back() -> 
     assert [each.measured["error"].verdict for each in state.finalists] == ["better", "same"]
 
 
+def test_a_difference_that_the_examples_cannot_tell_is_none() -> None:
+    """With 1,000 of them 0.9 points may be chance; by 0.3 more the difference is real."""
+
+    def scored(time: float, held_back: float) -> Finalist:
+        scores = {"error_validation": held_back, "error_validation_within": 0.009}
+        return replace(judged(time, held_back, ("better", "worse")), scores=scores)
+
+    base = baseline(1.0, 0.2, error_validation=0.2, error_validation_within=0.001)
+    less, little_less, equal, little_more, more = (
+        scored(0.9 - i / 10, e) for i, e in enumerate((0.188, 0.193, 0.2, 0.207, 0.212))
+    )
+    state = judge_by_held_back(FinalState((less, little_less, equal, little_more, more), base))
+
+    verdicts = [each.measured["error"].verdict for each in state.finalists]
+    assert verdicts == ["better", "same", "same", "same", "worse"]
+    by_error = ordered(state, (ERROR, TIME), BASE).finalists
+    wanted = [each.candidate for each in (less, little_more, equal, little_less, more)]
+    assert [each.candidate for each in by_error] == wanted, "where chance decides, the time does"
+
+
 def test_without_examples_held_back_the_comparison_judges() -> None:
     found = replace(judged(1.0, 0.1, ("same", "better")), scores={"error_final": 0.5})
     state = FinalState((found,), baseline(1.0, 0.2, error_final=0.2))

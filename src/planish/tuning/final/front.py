@@ -61,12 +61,12 @@ def _place_on_front(
 
 
 def _cost(finalist: Finalist, objective: Objective, baseline: Compared | None) -> float:
-    held, measured = finalist.held_back(objective.name), finalist.measured[objective.name]
     # Within the noise it counts as the baseline's: else chance would decide before the next objective is
     # asked.
-    if held is None and baseline is not None and measured.verdict == "same":
-        return objective.cost(baseline.measured[objective.name].median)
-    return objective.cost(measured.median if held is None else held)
+    same = finalist.measured[objective.name].verdict == "same"
+    whose = baseline if same and baseline is not None else finalist
+    held = whose.held_back(objective.name)
+    return objective.cost(whose.measured[objective.name].median if held is None else held)
 
 
 def dispute(finalist: Finalist) -> Finalist:
@@ -112,7 +112,8 @@ def _verdict(
 ) -> Verdict | None:
     """Judge by the examples that were held back; None where the baseline was not scored on any.
 
-    Where the finalist was not, it is the missing verdict.
+    Where the finalist was not, it is the missing verdict. A difference that is no larger than how well it is
+    known is none.
     """
     held, base = (each.held_back(objective.name) for each in (finalist, baseline))
     if base is None:
@@ -120,6 +121,8 @@ def _verdict(
     if held is None:
         return missing
     over = objective.cost(held) - objective.cost(base)
+    if abs(over) <= finalist.held_back_within(objective.name):
+        return "same"
     return "better" if over < 0 else "worse" if over > 0 else "same"
 
 
