@@ -104,7 +104,7 @@ def test_a_function_of_the_user(tmp_path: Path) -> None:
     for name in ("number", "missing"):
         with pytest.raises(ProgramError, match="has no function"):
             metric(name)
-    code.write_text("1 / 0\n")
+    code.write_text("worst = 1 / 0\n")
     with pytest.raises(ProgramError, match="fails: ZeroDivisionError"):
         metric("worst")
 

@@ -155,6 +155,41 @@ def test_metrics_that_do_not_fit_are_one_line(several: Path, metric: str, said: 
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def score(a, t): return 0\n", "has no function 'gone'"),
+        ("def score(gone, t): return gone.gone\n", "has no function 'gone'"),
+        ("def gone(:\n", "fails: SyntaxError"),
+        ("\0", "fails: SyntaxError|fails: ValueError"),
+    ],
+)
+def test_a_function_that_is_not_in_its_file_is_told_before_anything_runs(
+    several: Path, text: str, said: str
+) -> None:
+    code = several.parent / "mine.py"
+    code.write_text(text)
+    with pytest.raises(ProgramError, match=said) as caught:
+        load(several, workload="outputs", metric=f"{code}:gone")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def gone(a, t): return 0",
+        "from m import score as gone",
+        "import m\ngone = m.score",
+        "from m import *",
+    ],
+)
+def test_a_file_may_bind_its_function_in_any_way(several: Path, text: str) -> None:
+    """It is not executed yet: the module that it imports is not there."""
+    code = several.parent / "mine.py"
+    code.write_text(text + "\n")
+    assert load(several, workload="outputs", metric=f"{code}:gone").workload.metric == "gone"
+
+
 def test_code_runs_only_where_the_user_names_it(several: Path) -> None:
     toml = several.with_suffix(".toml")
     toml.write_text('metric = "mine"\n[inputs]\n[code]\npath = "mine.py"\n')

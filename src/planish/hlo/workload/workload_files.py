@@ -12,6 +12,7 @@ from pathlib import Path
 from planish.core import ProgramError, place_of, remember
 from planish.hlo.workload.data import digest_of
 from planish.hlo.workload.metric import OUTPUTS, check_metric
+from planish.hlo.workload.own_metric import check_defines
 from planish.hlo.workload.spec import Data, File, Inputs, Workload
 from planish.hlo.workload.tables import workload_from
 
@@ -75,6 +76,8 @@ def with_metric(workload: Workload, metric: str) -> Workload:
         code = _located_file(File(place), Path.cwd(), "metric")
     changed = replace(workload, metric=function if code else metric, code=code)
     check_metric(changed, "the workload")
+    if code:
+        check_defines(Path(code.path), function)
     return changed
 
 
