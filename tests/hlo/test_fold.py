@@ -104,3 +104,64 @@ def test_scales_are_found_in_any_form_of_a_network() -> None:
         draft = original(read_program(EXAMPLES / f"{name}.mlir"))
         assert len(foldable(draft)) == count
     assert not foldable(original(chain()))
+
+
+SUMS = """
+func.func public @main(%x: tensor<4x5x3xf32>, %v: tensor<6x3xf32>, %b: tensor<6xf32>, %m: tensor<6xf32>,
+                       %s: tensor<6xf32>, %t: tensor<6xf32>, %r: tensor<5xf32>) -> tensor<4x5x6xf32> {
+  %h = stablehlo.dot_general %x, %v, contracting_dims = [2] x [1]
+    : (tensor<4x5x3xf32>, tensor<6x3xf32>) -> tensor<4x5x6xf32>
+  %bias = stablehlo.broadcast_in_dim %b, dims = [2] : (tensor<6xf32>) -> tensor<4x5x6xf32>
+  %p = stablehlo.add %bias, %h : tensor<4x5x6xf32>
+  %mrow = stablehlo.broadcast_in_dim %m, dims = [2] : (tensor<6xf32>) -> tensor<1x1x6xf32>
+  %mean = stablehlo.broadcast_in_dim %mrow, dims = [0, 1, 2] : (tensor<1x1x6xf32>) -> tensor<4x5x6xf32>
+  %c = stablehlo.subtract %p, %mean : tensor<4x5x6xf32>
+  %srow = stablehlo.reshape %s : (tensor<6xf32>) -> tensor<1x1x6xf32>
+  %scale = stablehlo.broadcast_in_dim %srow, dims = [0, 1, 2] : (tensor<1x1x6xf32>) -> tensor<4x5x6xf32>
+  %y = stablehlo.multiply %c, %scale : tensor<4x5x6xf32>
+  %shift = stablehlo.broadcast_in_dim %t, dims = [2] : (tensor<6xf32>) -> tensor<4x5x6xf32>
+  %z = stablehlo.add %y, %shift : tensor<4x5x6xf32>
+  %rows = stablehlo.broadcast_in_dim %r, dims = [1] : (tensor<5xf32>) -> tensor<4x5x6xf32>
+  %o = stablehlo.add %z, %rows : tensor<4x5x6xf32>
+  return %o : tensor<4x5x6xf32>
+}
+"""
+"""A bias and a batch normalisation (2 the bias, 5 its mean, 8 its scale, 10 its shift); 12 is by rows."""
+
+
+@pytest.mark.parametrize(
+    ("edits", "left"),
+    [
+        ((("5",),), ("add", "multiply", "add", "add")),
+        ((("8",),), ("add", "subtract", "add", "add")),
+        ((("5", "8"), ("10",)), ("add", "add")),
+    ],
+)
+def test_scales_pass_sums_and_shifts_become_one(
+    edits: tuple[tuple[str, ...], ...], left: tuple[str, ...]
+) -> None:
+    """A batch normalisation behind a product and a bias is a product and a bias."""
+    draft = replay(program_from(SUMS), Candidate(tuple(map(Fold, edits))))
+    facts = [draft.mirror.facts[uid] for uid in draft.live()]
+    big = [fact.name for fact in facts if [*map(str, fact.results)] == ["tensor<4x5x6xf32>"]]
+    steps = [name.removeprefix("stablehlo.") for name in big]
+    assert sorted(name for name in steps if name in ("add", "subtract", "multiply")) == sorted(left)
+    shapes = [(4, 5, 3), (6, 3), *[(6,)] * 4, (5,)]
+    arrays = [rng(0, place).normal(size=shape).astype(np.float32) for place, shape in enumerate(shapes)]
+    x, v, b, m, s, t, r = arrays
+    (found,) = evaluate(draft.root, *arrays)
+    np.testing.assert_allclose(found, (x @ v.T + b - m) * s + t + r[:, None], rtol=1e-4, atol=1e-5)
+
+
+def test_what_can_be_folded_is_listed_in_the_order_of_the_module() -> None:
+    program = program_from(SUMS)
+    first = foldable(original(program))
+    assert first == ("5", "8")
+    assert foldable(replay(program, Candidate((Fold(first),)))) == ("10",)
+
+
+def test_a_sum_that_somebody_else_reads_is_not_scaled() -> None:
+    both = SUMS.replace("add %z, %rows", "add %z, %c")
+    assert foldable(original(program_from(both))) == ("5",)
+    turned = SUMS.replace("subtract %p, %mean", "subtract %mean, %p")
+    assert foldable(original(program_from(turned))) == ()

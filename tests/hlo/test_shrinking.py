@@ -76,6 +76,28 @@ def test_each_second_pixel_is_kept() -> None:
     np.testing.assert_allclose(results(8, Shrink("arg0", 4, 2)), wanted, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(("pixels", "factor"), [(4, 2), (3, 2), (2, 3), (2, 4)])
+def test_a_resize_computes_what_a_network_for_means_of_squares_does(pixels: int, factor: int) -> None:
+    """What is left over at the edges is as much at both sides, up to one pixel."""
+    pictures, *weights = given(8)
+    low, reach = (8 - pixels * factor) // 2, pixels * factor
+    middle = pictures[:, low : low + reach, low : low + reach]
+    means = middle.reshape(4, pixels, factor, pixels, factor, 2).mean(axis=(2, 4))
+    (wanted,) = evaluate(original(program_from(network(pixels))).root, means, *weights)
+    found = results(8, Shrink("arg0", pixels, factor, mean=True))
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+    tiled = results(8, TileBatch(3), Shrink("arg0", pixels, factor, mean=True))
+    np.testing.assert_allclose(tiled, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_what_a_product_reads_can_be_pooled_early() -> None:
+    """Means of squares, then of all: the product of the mean of all that it read before."""
+    names = [fact.name for fact in original(program_from(network(8))).mirror.facts.values()]
+    read = f"{names.index('stablehlo.dot_general') - 1}#0"
+    pooled = results(8, Shrink(read, 2, 2, mean=True))
+    np.testing.assert_allclose(pooled, results(8), rtol=1e-5, atol=1e-6)
+
+
 def test_pixels_can_be_left_out_further_on_and_the_batch_be_tiled() -> None:
     """Of the operations, 11 is the product; what it reads, 10, keeps each second of four pixels.
 
@@ -111,11 +133,24 @@ def test_of_several_for_a_value_the_last_counts_and_the_order_of_edits_does_not(
         Shrink("arg9", 4),
         Shrink("nothing", 4),
         Shrink("11#0", 1, 99),
+        Shrink("arg0", 5, 2, mean=True),
     ],
 )
 def test_what_cannot_be_shrunk_is_refused(edit: Shrink) -> None:
     with pytest.raises(ScheduleError):
         replay(program_from(network(8)), Candidate((edit,)))
+
+
+def test_whole_numbers_have_no_mean() -> None:
+    text = """func.func public @main(%x: tensor<2x8x8x1xi32>) -> tensor<2x1xi32> {
+      %zero = stablehlo.constant dense<0> : tensor<i32>
+      %y = stablehlo.reduce(%x init: %zero) applies stablehlo.maximum across dimensions = [1, 2]
+        : (tensor<2x8x8x1xi32>, tensor<i32>) -> tensor<2x1xi32>
+      return %y : tensor<2x1xi32>
+    }"""
+    replay(program_from(text), Candidate((Shrink("arg0", 4, 2),)))
+    with pytest.raises(ScheduleError, match="no mean"):
+        replay(program_from(text), Candidate((Shrink("arg0", 4, 2, mean=True),)))
 
 
 @pytest.mark.parametrize(
@@ -138,7 +173,7 @@ def test_where_each_pixel_is_needed_none_is_left_out(body: str) -> None:
 
 
 def test_it_is_read_back_from_its_json() -> None:
-    candidate = Candidate((Shrink("arg0", 6), Shrink("10#0", 2, 2)))
+    candidate = Candidate((Shrink("arg0", 6), Shrink("10#0", 2, 2), Shrink("arg0", 4, 2, mean=True)))
     assert candidate_from_json([step.to_json() for step in candidate.steps], EDITS) == candidate
 
 

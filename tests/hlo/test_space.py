@@ -208,7 +208,7 @@ def test_what_the_structure_of_a_network_suggests_is_measured_first() -> None:
     assert joints <= {edit.op for edit in bypasses}, "a block is kept"
     assert len(bypasses) == 19, "others are several blocks, or a product that keeps its type"
     crops = [edit for edit in others if isinstance(edit, Shrink)]
-    assert [edit.pixels for edit in crops] == [30, 28, 26, 24]
+    assert [edit.pixels for edit in crops] == [30, 28, 26, 24, 16]
     widths = [edit for edit in others if isinstance(edit, DropChannels)]
     assert widths[0] == DropChannels("1234", 208), "of the product with most FLOPs"
     assert len(widths) == 10

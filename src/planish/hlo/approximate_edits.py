@@ -45,8 +45,9 @@ def approximate(draft: Draft, kinds: Sequence[str] = ()) -> list[Edit]:
 
 
 def cropped(draft: Draft) -> list[Shrink]:
-    """List crops of the pictures that a function is given, those that cut least first."""
-    return [edit for edit in shrinks(draft) if edit.value.startswith("arg") and edit.stride == 1]
+    """List crops of the pictures that a function is given, those that cut least first, and half of a size."""
+    given = [edit for edit in shrinks(draft) if edit.value.startswith("arg")]
+    return [edit for edit in given if edit.stride == 1 or edit.mean]
 
 
 def _widths(draft: Draft) -> list[DropChannels]:

@@ -1,18 +1,20 @@
-"""An exact edit: what a product is multiplied by goes into its weights."""
+"""An exact edit: what a product is multiplied by goes into its weights, and what is added twice is one."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from planish.core import ScheduleError
 from planish.hlo.edits import exclusions
+from planish.hlo.edits.by_channel import SCALE, SHIFTS, ByChannel, by_channel, maker
 from planish.hlo.edits.edit import Edit
 from planish.hlo.edits.hoist import same_in_each_step
 from planish.hlo.edits.module_draft import Draft
 from planish.hlo.edits.writing import Writer
-from planish.hlo.ir import ir
-from planish.hlo.tiling.axes import integers, type_of
+from planish.hlo.ir import ir, uid_of
+from planish.hlo.tiling.axes import type_of
 from planish.hlo.width.ties import ties
 
 Value = ir.Value[Any]
@@ -23,97 +25,148 @@ _PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
 class Fold(Edit):
     """Multiply weights in place of what is computed with them, as the scale of a batch normalisation.
 
-    The weights have fewer numbers, and in a loop of tiles they are multiplied once; in a loop of the module
-    they are scaled only where `Hoist` may move that out of it. The answer stays, to
-    rounding. The paper has nothing like it.
+    A scale passes what is added to each channel before it, which it scales too; a shift goes into the shift
+    before it. The weights have fewer numbers, and in a loop of tiles they are multiplied once; in a loop of
+    the module they are scaled only where `Hoist` may move that out of it. The answer stays, to rounding. The
+    paper has nothing like it.
 
     ::
 
-        y = (x @ w) * broadcast(s)   -- Fold(("y",)) -->   y = x @ (w * broadcast(s))
+        y = (x @ w + broadcast(b)) * broadcast(s)   -- Fold(("y",)) -->   y = x @ (w * s) + broadcast(b * s)
+        z = (x @ w + broadcast(b)) - broadcast(t)   -- Fold(("z",)) -->   z = x @ w + broadcast(b - t)
 
     Args:
-        ops: multiplications of a product or a convolution by a number for each of its outputs.
+        ops: multiplications of a product or a convolution, or of its sum with a bias, by a number for each of
+            its outputs; and additions to such a sum. They are folded in this order.
     """
 
     ops: tuple[str, ...]
 
     def apply(self, draft: Draft) -> None:
         if not self.ops:
-            raise ScheduleError("no operation is named", "Name multiplications.")
+            raise ScheduleError("no operation is named", "Name multiplications, or additions to a sum.")
         for number, uid in enumerate(self.ops):
             exclusions.target(draft, uid)
-            found = _scaled(draft, uid)
+            found = _folding(draft, uid)
             if found is None:
-                raise ScheduleError(f"operation '{uid}' does not scale what a product gives")
+                raise ScheduleError(f"operation '{uid}' does not scale what a product gives, or shift a sum")
             _fold(draft, uid, f"{self.mark}.{number}", found)
 
 
 @dataclass(frozen=True)
-class _Scaled:
-    """A product by id, the numbers that its outputs are multiplied by, the outputs' axis in the weights."""
+class _Folding:
+    """What is folded, the shifts and scales between it and what it goes into, the nearest first, and that.
 
-    product: str
-    numbers: Value
-    axis: int
+    Args:
+        last: what is folded.
+        between: what a scale passes; of a shift the shift that it goes into, alone.
+        product: whose weights a scale goes into; empty for a shift.
+        axis: of the weights, along which they are multiplied.
+    """
+
+    last: ByChannel
+    between: Sequence[ByChannel]
+    product: str = ""
+    axis: int = 0
 
 
 def foldable(draft: Draft) -> tuple[str, ...]:
-    """List the multiplications that may be folded, of those that the results need."""
+    """List what may be folded, of what the results need, in the order of the module."""
     live = draft.live()
     return tuple(
         uid
-        for uid in draft.mirror.facts
-        if uid in live and exclusions.is_target(draft, uid) and _scaled(draft, uid) is not None
+        for order in draft.mirror.blocks.values()
+        for uid in order
+        if uid in live and exclusions.is_target(draft, uid) and _folding(draft, uid) is not None
     )
 
 
-def _scaled(draft: Draft, uid: str) -> _Scaled | None:
+def _folding(draft: Draft, uid: str) -> _Folding | None:
     facts = draft.mirror.facts
-    if facts[uid].name != "stablehlo.multiply":
+    if facts[uid].name not in (*SHIFTS, SCALE):
         return None
-    one, other = draft.op(uid).operands
-    found = _read(draft, one, other) or _read(draft, other, one)
-    # The copy of a product that stands before a loop would be computed in each of its steps.
-    if found is None or facts[found.product].block != facts[uid].block:
+    last = by_channel(draft.op(uid).results[0])
+    if last is None:
         return None
-    weights = draft.op(found.product).operands[1]
-    # Weights have more numbers than a step gives: in a loop it must be possible to scale them before it.
-    steady = all(same_in_each_step(draft, value, facts[uid].block) for value in (found.numbers, weights))
-    return found if steady else None
+    return _scaling(draft, uid, last) if facts[uid].name == SCALE else _shifting(draft, uid, last)
 
 
-def _read(draft: Draft, product: Value, scale: Value) -> _Scaled | None:
-    made, wide = _maker(product), _maker(scale)
-    if made is None or made.name not in _PRODUCTS:
+def _shifting(draft: Draft, uid: str, last: ByChannel) -> _Folding | None:
+    before = by_channel(last.value)
+    if before is None or before.op.name == SCALE or before.axis != last.axis:
         return None
-    if wide is None or wide.name != "stablehlo.broadcast_in_dim":
-        return None
-    numbers, weights, to = wide.operands[0], made.operands[1], integers(wide, "broadcast_dimensions")
-    if len(to) != 1 or type_of(numbers).element != type_of(weights).element:
-        return None
-    tie = next((tie for tie in ties(made) if (product, to[0]) in tie), ())
-    # The axis of the weights that becomes this axis of the result: only along that one may they be
-    # multiplied.
-    axes = [axis for value, axis in tie if value == weights]
-    if len(axes) != 1 or type_of(numbers).shape[0] != type_of(product).shape[to[0]]:
-        return None
-    return _Scaled(draft.name(product).partition("#")[0], numbers, axes[0])
+    facts = draft.mirror.facts
+    # The sum of both would be computed in each step of a loop that reads one from outside.
+    return _Folding(last, [before]) if facts[uid_of(before.op)].block == facts[uid].block else None
 
 
-def _maker(value: Value) -> ir.Operation | None:
-    return None if isinstance(value.owner, ir.Block) else value.owner.operation
+def _scaling(draft: Draft, uid: str, last: ByChannel) -> _Folding | None:
+    facts, between, value = draft.mirror.facts, list[ByChannel](), last.value
+    block = facts[uid].block
+    while (step := by_channel(value)) is not None and step.axis == last.axis:
+        # Somebody else would want it unscaled, and have it computed twice.
+        if facts[uid_of(step.op)].block != block or sum(1 for _ in value.uses) > 1:
+            return None
+        between.append(step)
+        value = step.value
+    product = maker(value)
+    if product is None or product.name not in _PRODUCTS or type_of(value).element != _element(last):
+        return None
+    axis, weights = _axis_of_weights(product, last.axis), product.operands[1]
+    # The copy of a product that stands before a loop would be computed in each of its steps; and weights have
+    # more numbers than a step gives: in a loop it must be possible to scale them before it.
+    steady = all(same_in_each_step(draft, each, block) for each in (last.numbers, weights))
+    if axis is None or type_of(weights).element != _element(last) or not steady:
+        return None
+    name = uid_of(product)
+    return _Folding(last, between, name, axis) if facts[name].block == block else None
 
 
-def _fold(draft: Draft, uid: str, mark: str, found: _Scaled) -> None:
-    weights = draft.op(found.product).operands[1]
-    type_ = type_of(weights)
+def _element(step: ByChannel) -> str:
+    return type_of(step.numbers).element
+
+
+def _axis_of_weights(product: ir.Operation, axis: int) -> int | None:
+    """Find the axis of weights that becomes an axis of the product: only along it may they be multiplied."""
+    tie = next((tie for tie in ties(product) if (product.results[0], axis) in tie), ())
+    axes = [place for value, place in tie if value == product.operands[1]]
+    return axes[0] if len(axes) == 1 else None
+
+
+def _fold(draft: Draft, uid: str, mark: str, found: _Folding) -> None:
     write = Writer(draft, uid, mark)
-    wide = write("broadcast_in_dim", type_, [found.numbers], {"broadcast_dimensions": [found.axis]})
+    result = _scaled(draft, uid, mark, write, found) if found.product else _shifted(write, found)
+    for user, index in draft.users(uid)[0]:
+        draft.set_operand(user, index, result)
+    draft.erase(uid)
+
+
+def _scaled(draft: Draft, uid: str, mark: str, write: Writer, found: _Folding) -> Value:
+    scale, weights = found.last.numbers, draft.op(found.product).operands[1]
+    type_ = type_of(weights)
+    wide = write("broadcast_in_dim", type_, [scale], {"broadcast_dimensions": [found.axis]})
     scaled = write("multiply", type_, [weights, wide])
     # A copy, for the product itself may have other users, who want it unscaled.
     draft.copy(found.product, f"{mark}.p", uid)
     draft.set_operand(f"{mark}.p", 1, scaled)
-    result = draft.op(f"{mark}.p").results[0]
-    for user, index in draft.users(uid)[0]:
-        draft.set_operand(user, index, result)
-    draft.erase(uid)
+    value: Value = draft.op(f"{mark}.p").results[0]
+    for step in reversed(found.between):
+        shifts = step.op.name != SCALE
+        numbers = write("multiply", type_of(scale), [step.numbers, scale]) if shifts else step.numbers
+        value = _again(write, step, value, numbers)
+    return value
+
+
+def _shifted(write: Writer, found: _Folding) -> Value:
+    (before,), last = found.between, found.last
+    name = "add" if before.op.name == last.op.name else "subtract"
+    numbers = write(name, type_of(last.numbers), [before.numbers, last.numbers])
+    return _again(write, before, before.value, numbers)
+
+
+def _again(write: Writer, step: ByChannel, value: Value, numbers: Value) -> Value:
+    """Do to another value, with other numbers, what was done to one."""
+    type_ = type_of(value)
+    wide = write("broadcast_in_dim", type_, [numbers], {"broadcast_dimensions": [step.axis]})
+    operands = [value, wide] if step.place == 0 else [wide, value]
+    return write(step.op.name.removeprefix("stablehlo."), type_, operands)

@@ -1,4 +1,4 @@
-"""An edit of the resolution: pictures keep a part of their pixels, from some value on."""
+"""An edit of the resolution: pictures have fewer pixels, from some value on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _READERS = ("stablehlo.convolution", "stablehlo.dot_general")
 
 @dataclass(frozen=True)
 class Shrink(Edit):
-    """Let a value keep the middle of its pictures, or each second pixel; all that follows fits that.
+    """Let a value keep the middle of its pictures, each second pixel, or means; all that follows fits that.
 
     It is done when all else is edited, before the batch is computed in tiles, wherever it stands in a patch;
     of several for a value the last counts. Weights stay as they are, and so do means over pixels. Where a
@@ -34,29 +34,31 @@ class Shrink(Edit):
         value: whose pictures they are.
         pixels: that are kept along each side.
         stride: how far they are apart; 1 crops, 2 takes each second one.
+        mean: whether each becomes the mean of the square from it to the next, so that pictures are resized.
     """
 
     value: str
     pixels: int
     stride: int = 1
+    mean: bool = False
 
     def apply(self, draft: Draft) -> None:
         # Only looked up: a value that is not there is told now, and not when all is edited.
         draft.value(self.value)
         if self.pixels < 1 or self.stride < 1:
             raise ScheduleError(f"{self.pixels} pixels, {self.stride} apart, are none", "Take 1 or more.")
-        draft.smaller[self.value] = Smaller(self.pixels, self.stride)
+        draft.smaller[self.value] = Smaller(self.pixels, self.stride, self.mean)
 
 
 def shrinks(draft: Draft) -> list[Shrink]:
-    """List crops and strides of what the function is given, and of what convolutions and products read.
+    """List crops, strides and means of what the function is given, and what convolutions and products read.
 
     Those that cut least come first. Not all of them are legal.
     """
     found: list[Shrink] = []
     for name, side in _pictures(draft).items():
         found += [Shrink(name, side - cut) for cut in CUTS if side - cut >= max(FEWEST, side // 2)]
-        found.append(Shrink(name, side // 2, 2))
+        found += [Shrink(name, side // 2, 2, mean) for mean in (False, True)]
     return found
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -15,6 +17,7 @@ from planish.hlo.shrinking.sizes import Shape, smaller_result
 from planish.hlo.tiling.axes import SAME_PLACE, integers, shape_of, type_of
 
 Value = ir.Value[Any]
+_FLOATS = ("f32", "f64", "f16", "bf16")
 
 
 @dataclass(frozen=True)
@@ -24,10 +27,22 @@ class Smaller:
     Args:
         pixels: that are kept along each side.
         stride: 1: those in the middle; 2: each second one.
+        mean: whether each is the mean of the square that begins with it and ends before the next.
     """
 
     pixels: int
     stride: int
+    mean: bool = False
+
+    @property
+    def side(self) -> int:
+        """Pixels along a side of what makes one."""
+        return self.stride if self.mean else 1
+
+    @property
+    def reach(self) -> int:
+        """Pixels along a side of what makes all."""
+        return (self.pixels - 1) * self.stride + self.side
 
 
 def pictured(shape: Shape) -> tuple[int, int] | None:
@@ -50,9 +65,11 @@ def shrunk(block: ir.Block, value: Value, smaller: Smaller) -> None:
     Raises:
         ScheduleError: the value has no pictures or not so many pixels, or something after it needs them all.
     """
-    slice_ = _part(block, value, smaller)
-    old: dict[Value, Shape] = {slice_.result: shape_of(value)}
-    value.replace_all_uses_except(slice_.result, slice_.operation)
+    users = [(use.owner, use.operand_number) for use in value.uses]
+    kept = _part(block, value, smaller)
+    old: dict[Value, Shape] = {kept: shape_of(value)}
+    for user, place in users:
+        user.operands[place] = kept
     for op in [view.operation for view in block.operations]:
         if not any(operand in old for operand in op.operands):
             continue
@@ -61,18 +78,16 @@ def shrunk(block: ir.Block, value: Value, smaller: Smaller) -> None:
         _follow(op, old)
 
 
-def _part(block: ir.Block, value: Value, smaller: Smaller) -> stablehlo.SliceOp:
+def _part(block: ir.Block, value: Value, smaller: Smaller) -> Value:
     shape = shape_of(value)
-    axes, reach = pictured(shape), (smaller.pixels - 1) * smaller.stride + 1
+    axes = pictured(shape)
     if axes is None:
         raise ScheduleError(f"a value of shape {shape} has no pictures", "Name one of four dimensions.")
-    if smaller.pixels < 1 or smaller.stride < 1 or not reach <= shape[axes[0]]:
+    if smaller.pixels < 1 or smaller.stride < 1 or not smaller.reach <= shape[axes[0]]:
         what = f"{smaller.pixels} pixels, each {smaller.stride} after the other, are not in {shape[axes[0]]}"
         raise ScheduleError(what, "Take fewer, at least 1.")
-    starts, limits, strides = [0] * 4, list(shape), [1] * 4
-    for axis in axes:
-        starts[axis] = (shape[axis] - reach) // 2
-        limits[axis], strides[axis] = starts[axis] + reach, smaller.stride
+    if smaller.mean and type_of(value).element not in _FLOATS:
+        raise ScheduleError("whole numbers have no mean of their type", "Take each second one as it is.")
     owner = value.owner
     place = (
         ir.InsertionPoint.at_block_begin(block)
@@ -80,7 +95,27 @@ def _part(block: ir.Block, value: Value, smaller: Smaller) -> stablehlo.SliceOp:
         else ir.InsertionPoint.after(owner.operation)
     )
     with place, ir.Location.unknown(block.owner.operation.context):
-        return stablehlo.SliceOp(value, starts, limits, strides)
+        parts = [_each(value, axes, smaller, at) for at in product(range(smaller.side), repeat=2)]
+        return parts[0] if len(parts) == 1 else _times(reduce(stablehlo.add, parts), 1 / len(parts))
+
+
+def _each(value: Value, axes: tuple[int, int], smaller: Smaller, at: tuple[int, ...]) -> Value:
+    """Take pixels as far apart as the stride, so many below and beside the first."""
+    shape = shape_of(value)
+    starts, limits, strides = [0] * 4, list(shape), [1] * 4
+    for axis, off in zip(axes, at, strict=True):
+        starts[axis] = (shape[axis] - smaller.reach) // 2 + off
+        limits[axis] = starts[axis] + (smaller.pixels - 1) * smaller.stride + 1
+        strides[axis] = smaller.stride
+    return stablehlo.SliceOp(value, starts, limits, strides).result
+
+
+def _times(value: Value, factor: float) -> ir.OpResult[Any]:
+    type_ = ir.RankedTensorType(value.type)
+    number = ir.FloatAttr.get(type_.element_type, factor)
+    constant = stablehlo.ConstantOp(ir.DenseElementsAttr.get_splat(type_, number))
+    made: Callable[..., ir.OpResult[Any]] = stablehlo.multiply
+    return made(value, constant.result)
 
 
 def _follow(op: ir.Operation, old: dict[Value, Shape]) -> None:
@@ -136,15 +171,11 @@ def _even(op: ir.Operation, changed: set[int]) -> bool:
 
 def _keep_sums(op: ir.Operation, pixels: int, left: int) -> None:
     """Make a sum as large as it was: of `left` parts in `pixels` it has what is left."""
-    made: Callable[..., Value] = stablehlo.multiply
     if pixels == left or op.regions[0].blocks[0].operations[0].operation.name != "stablehlo.add":
         return
     result = op.results[0]
-    type_ = ir.RankedTensorType(result.type)
-    if type_of(result).element not in ("f32", "f64", "f16", "bf16"):
+    if type_of(result).element not in _FLOATS:
         raise ScheduleError("a sum of whole numbers over pixels cannot be made larger", "Keep them all.")
     with ir.InsertionPoint.after(op), ir.Location.unknown(op.context):
-        factor = ir.FloatAttr.get(type_.element_type, pixels / left)
-        constant = stablehlo.ConstantOp(ir.DenseElementsAttr.get_splat(type_, factor))
-        product = made(result, constant.result)
-    result.replace_all_uses_except(product, product.owner.operation)
+        whole = _times(result, pixels / left)
+    result.replace_all_uses_except(whole, whole.owner.operation)
