@@ -7,9 +7,12 @@ import pytest
 
 from cli.conftest import PROGRAM, Kept, Planish
 from planish.cli.compare_output import marks
-from planish.core import Objective, PlanishError, StoreError
+from planish.core import Candidate, Failed, Lost, Measured, Objective, Outcome, PlanishError, StoreError
+from planish.isolation import Answer
+from planish.measure.multiplex import Turn
 from planish.settings import Settings
 from planish.tuning.compare import Contestant, Curves, compare_results, compare_searches
+from scripted import Scripted
 
 TIME = Objective("time_s", "s")
 BOTH = "--searcher", "random", "--searcher", "genetic:population=8,mutation=0.5"
@@ -93,6 +96,32 @@ def test_winners_are_measured_again_each_beside_its_own_baseline(kept: Kept, pla
     assert second.gain.value == pytest.approx(other["finalists"][0]["gain"])
     said = planish("compare", kept.run, other["run"]["id"])
     assert [line.split()[0] for line in said.out.splitlines()[3:]] == [kept.run, other["run"]["id"]]
+
+
+class SecondBaseline(Scripted):
+    """Measures all but the second baseline."""
+
+    def __init__(self, became: Outcome) -> None:
+        super().__init__()
+        self._became = became
+
+    def _answer(self, position: int, candidate: Candidate) -> Answer:
+        turn = candidate.steps[0]
+        assert isinstance(turn, Turn)
+        became = self._became if turn.variant == 1 else Measured({"time_s": 1.0 + turn.variant})
+        return Answer(position, became, {})
+
+
+def test_no_winner_is_told_beside_the_baseline_of_another_program(kept: Kept, planish: Planish) -> None:
+    tune = ["tune", "lattice 20x4x4", "--trials", 9, "--finalists", 1, "--format", "json"]
+    runs = [kept.run, json.loads(planish(*tune).out)["run"]["id"]]
+    lost = SecondBaseline(Lost("run", "killed", "its program was killed"))
+    first, second = compare_results(runs, start=lambda *_, **__: lost)
+    assert first.gain is not None
+    assert (second.gain, second.sampled.verdict) == (None, "left out")
+    failed = SecondBaseline(Failed("run", "timeout"))
+    with pytest.raises(PlanishError, match=f"the baseline of run {runs[1]} failed: run: timeout"):
+        compare_results(runs, start=lambda *_, **__: failed)
 
 
 def test_what_cannot_be_compared_is_an_error(kept: Kept, planish: Planish) -> None:

@@ -70,7 +70,7 @@ def test_models_with_such_outputs_are_measured_and_exported(
     tmp_path: Path, make: Callable[[], onnx.ModelProto]
 ) -> None:
     level = GraphLevel()
-    program = level.load(str(write(make(), tmp_path / "net.onnx")), {})
+    program = level.load(str(write(make(), tmp_path / 'a "net"\\0.onnx')), {})
     task = task_of(level, program, Settings(objectives=("latency",)))
     (answer,) = evaluate(InlineExecutor(level.evaluator(task)()), [Candidate()])
     assert isinstance(answer.outcome, Measured), answer.outcome

@@ -120,6 +120,17 @@ def test_a_run_of_a_living_process_is_refused_to_others(place: str, start: Start
         assert store.trials(make_task().key, STEPS)
 
 
+def test_a_run_is_refused_to_others_whatever_link_leads_to_the_store(tmp_path: Path) -> None:
+    link = tmp_path / "elsewhere" / "link.db"
+    link.parent.mkdir()
+    link.symlink_to(tmp_path / "planish.db")
+    with open_store(tmp_path / "planish.db") as store, open_store(link) as other:
+        run_id = begin(store)
+        assert other.run(run_id).status == "running"
+        with pytest.raises(StoreError, match="another process is writing"):
+            other.resume_run(run_id)
+
+
 def test_a_killed_process_leaves_no_file_for_long(tmp_path: Path, start: Start) -> None:
     place = tmp_path / "planish.db"
     writer = start(str(place), ENDLESS, 1)

@@ -23,7 +23,7 @@ _SCRIPT = '''"""Runs a model that planish optimised; needs onnxruntime alone."""
 import json, pathlib, numpy, onnxruntime
 
 here = pathlib.Path(__file__).parent
-chosen = json.loads((here / "{name}.planish.json").read_text())
+chosen = json.loads((here / {facts!r}).read_text())
 options = onnxruntime.SessionOptions()
 for name, value in chosen["session"].items():
     kind = type(getattr(options, name))
@@ -49,7 +49,7 @@ _BY_OPENVINO = '''"""Runs a model that planish optimised; needs openvino and num
 import json, pathlib, numpy, openvino
 
 here = pathlib.Path(__file__).parent
-chosen = json.loads((here / "{name}.planish.json").read_text())
+chosen = json.loads((here / {facts!r}).read_text())
 model = openvino.Core().compile_model(str(here / chosen["model"]), "CPU", chosen["openvino"])
 found = model({{name: numpy.ones(shape, dtype) for name, dtype, shape in chosen["inputs"]}})
 for port in model.outputs:
@@ -67,7 +67,7 @@ def export_model(task: Task[GraphProgram], candidate: Candidate, path: Path) -> 
     name = task.program.file.stem
     script = path / f"run_{name}.py"
     elsewhere = settings_of(task).having(selection_of(candidate).session).elsewhere
-    script.write_text((_BY_OPENVINO if elsewhere else _SCRIPT).format(name=name), encoding="utf-8")
+    script.write_text((_BY_OPENVINO if elsewhere else _SCRIPT).format(facts=files[-1].name), encoding="utf-8")
     return [*files, script]
 
 

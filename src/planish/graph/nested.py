@@ -15,6 +15,14 @@ def bodies(node: NodeProto) -> Iterator[GraphProto]:
         yield from [attribute.g] if attribute.HasField("g") else attribute.graphs
 
 
+def names_read(graph: GraphProto) -> set[str]:
+    """Give the names that a graph reads, its own values' too: what is around it may lend it any of them."""
+    found = {value.name for value in graph.output}
+    for node in graph.node:
+        found.update(node.input, *map(names_read, bodies(node)))
+    return found
+
+
 def all_nodes(model: ModelProto) -> Iterator[NodeProto]:
     """Give every node of a model; in no particular order."""
     todo = [*model.graph.node, *(node for function in model.functions for node in function.node)]

@@ -34,6 +34,8 @@ def open_sqlite(path: Path, *, read_only: bool, timeout: float) -> StoreSession:
         StoreError: the file cannot be opened.
     """
     label = str(path)
+    # The locks of runs and the log are beside the file itself, whatever links lead to it.
+    path = Path(os.path.realpath(path))
     if path.is_dir():
         raise StoreError(f"the store {label} is a folder", f"Name a file: {path / 'planish.db'}.")
     with explained(label):

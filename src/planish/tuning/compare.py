@@ -202,9 +202,18 @@ def compare_results(
     base = dict(zip(tasks, paired, strict=False))
     again = paired[len(tasks) :]
     return [
-        Rematch(r, judged(s, base[r.task.key], objective), base[r.task.key])
+        Rematch(r, _beside(base[r.task.key], s, r), base[r.task.key])
         for r, s in zip(results, again, strict=True)
     ]
+
+
+def _beside(base: PairedSamples, sampled: PairedSamples, result: Result) -> PairedSamples:
+    """Judge a winner beside the baseline of its own task; it was judged beside that of the first task."""
+    if base.failures:
+        raise PlanishError(f"the baseline of run {result.run.id} failed: {base.why}")
+    if not base.values:
+        return replace(sampled, ratio=None, evidence=None, verdict="left out", lost=sampled.lost or base.lost)
+    return judged(sampled, base, result.objective)
 
 
 def _common_objective(results: Sequence[Result]) -> Objective:

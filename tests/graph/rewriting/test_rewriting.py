@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 from graph.models import constant, convolutions, model, one_node, tokens, weight, write
 from planish.graph import rewrite_cache
@@ -93,6 +93,35 @@ def test_names_and_order_do_not_count_and_all_else_does() -> None:
     assert identity(heavier) != identity(one)
     assert identity(one_node("Relu")) != identity(one_node("Tanh"))
     assert identity(one_node("Elu", alpha=1.0)) != identity(one_node("Elu", alpha=2.0))
+
+
+def branching(one: str, other: str) -> onnx.ModelProto:
+    """Give a model whose branches read the values `one` and `other`, made by these operators."""
+    found = helper.make_tensor_value_info("z", TensorProto.FLOAT, None)
+    branches = {
+        f"{way}_branch": helper.make_graph([helper.make_node("Identity", [read], ["z"])], way, [], [found])
+        for way, read in (("then", "one"), ("else", "other"))
+    }
+    nodes = [
+        helper.make_node(one, ["x"], ["one"]),
+        helper.make_node(other, ["x"], ["other"]),
+        helper.make_node("If", ["yes"], ["y"], **branches),
+    ]
+    return model(nodes, [constant("yes", np.array(True))])
+
+
+def test_models_whose_branches_read_other_values_are_not_the_same() -> None:
+    assert identity(branching("Relu", "Tanh")) == identity(branching("Relu", "Tanh"))
+    assert identity(branching("Relu", "Tanh")) != identity(branching("Tanh", "Relu"))
+
+
+def test_models_with_the_same_texts_are_the_same() -> None:
+    def texts(*words: str) -> onnx.ModelProto:
+        held = helper.make_tensor("words", TensorProto.STRING, [2], [word.encode() for word in words])
+        return model([helper.make_node("Relu", ["x"], ["y"])], [held])
+
+    assert identity(texts("up", "down")) == identity(texts("up", "down"))
+    assert identity(texts("up", "down")) != identity(texts("upd", "own"))
 
 
 def test_a_workshop_makes_each_model_once_and_leaves_alone_what_does_not_change(
