@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto, helper
 
 from graph.models import convolutions, write
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Task, evaluate
@@ -122,6 +123,24 @@ def test_offline_work_is_kept_and_loaded_as_it_is(tmp_path: Path) -> None:
 
 def test_memory_is_measured_where_it_is_asked_for(tmp_path: Path) -> None:
     (found,) = outcomes_of(make(tmp_path, "peak_memory"), Candidate())
+    assert 0 < measured(found).values["peak_memory"] < 1000
+
+
+@pytest.mark.parametrize("dtype", [TensorProto.FLOAT, TensorProto.BFLOAT16])
+def test_memory_is_measured_whatever_inputs_are_called_and_made_of(tmp_path: Path, dtype: int) -> None:
+    nodes = [
+        helper.make_node("Cast", ["file"], ["f"], to=TensorProto.FLOAT),
+        helper.make_node("Relu", ["f"], ["y"]),
+    ]
+    given, told = (
+        helper.make_tensor_value_info(n, t, [4]) for n, t in (("file", dtype), ("y", TensorProto.FLOAT))
+    )
+    graph = helper.make_graph(nodes, "small", [given], [told])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    level = GraphLevel()
+    program = level.load(str(write(made, tmp_path / "net.onnx")), {})
+    task = task_of(level, program, Settings(objectives=("peak_memory",)))
+    (found,) = outcomes_of(task, Candidate())
     assert 0 < measured(found).values["peak_memory"] < 1000
 
 

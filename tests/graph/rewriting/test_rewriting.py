@@ -98,14 +98,14 @@ def test_names_and_order_do_not_count_and_all_else_does() -> None:
 def branching(one: str, other: str) -> onnx.ModelProto:
     """Give a model whose branches read the values `one` and `other`, made by these operators."""
     found = helper.make_tensor_value_info("z", TensorProto.FLOAT, None)
-    branches = {
-        f"{way}_branch": helper.make_graph([helper.make_node("Identity", [read], ["z"])], way, [], [found])
-        for way, read in (("then", "one"), ("else", "other"))
-    }
+    then, otherwise = (
+        helper.make_graph([helper.make_node("Identity", [read], ["z"])], read, [], [found])
+        for read in ("one", "other")
+    )
     nodes = [
         helper.make_node(one, ["x"], ["one"]),
         helper.make_node(other, ["x"], ["other"]),
-        helper.make_node("If", ["yes"], ["y"], **branches),
+        helper.make_node("If", ["yes"], ["y"], then_branch=then, else_branch=otherwise),
     ]
     return model(nodes, [constant("yes", np.array(True))])
 
