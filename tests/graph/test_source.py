@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,6 +38,19 @@ def test_a_model_is_named_by_path_content_and_inputs(tmp_path: Path) -> None:
     assert program.text.startswith("# net.onnx: 11 nodes")
     assert GraphLevel().load(program.text, {}) == program
     assert GraphLevel().accepts(program.text)
+
+
+def test_a_model_reads_back_whatever_its_file_is_called(tmp_path: Path) -> None:
+    program = read_model(write(convolutions(), tmp_path / 'two\nlines, "quoted".onnx'), {})
+    assert GraphLevel().load(program.text, {}) == program
+
+
+def test_a_path_that_is_no_text_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"no text \xff")
+    folder.mkdir()
+    (folder / "net.onnx").write_bytes(convolutions().SerializeToString())
+    with pytest.raises(ProgramError, match="has bytes that are no text"):
+        read_model(folder / "net.onnx", {})
 
 
 def external(folder: Path) -> Path:

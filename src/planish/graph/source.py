@@ -36,6 +36,7 @@ def read_model(path: Path, options: Mapping[str, str]) -> GraphProgram:
             are not there; an input's shape is open; an option is wrong.
     """
     content = _bytes(path)
+    _check_name(path.resolve())
     model = _parsed(path, content)
     _check_operators(path, model)
     inputs = read_inputs(path, model, options)
@@ -180,6 +181,14 @@ def _parsed(path: Path, content: bytes) -> ModelProto:
     return model
 
 
+def _check_name(path: Path) -> None:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        what = f"the path {str(path)!a} has bytes that are no text, which ONNX Runtime does not open"
+        raise ProgramError(what, "Give the file, or its folder, another name.") from error
+
+
 def _check_operators(path: Path, model: ModelProto) -> None:
     from onnx.defs import onnx_opset_version
 
@@ -222,4 +231,5 @@ def _searches_session(text: str) -> bool:
 
 
 def _title(path: Path, model: ModelProto, inputs: tuple[Port, ...]) -> str:
-    return f"{path.name}: {len(model.graph.node):,} nodes, {', '.join(map(str, inputs))}"
+    title = f"{path.name}: {len(model.graph.node):,} nodes, {', '.join(map(str, inputs))}"
+    return " ".join(title.splitlines())  # whatever the file and the model's inputs are called

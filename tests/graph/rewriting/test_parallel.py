@@ -151,11 +151,13 @@ def test_queries_keys_and_values_become_one_product_with_one_bias() -> None:
     assert_same(made, before, (2, 3, 4))
 
 
-def test_a_value_that_a_branch_reads_stays_one_to_it() -> None:
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_value_that_a_branch_reads_stays_one_to_it(deep: bool) -> None:
+    one, other = (_branch(name, deep=deep) for name in ("m0", "m1"))
     nodes = [
         helper.make_node("MatMul", ["x", "w0"], ["m0"]),
         helper.make_node("MatMul", ["x", "w1"], ["m1"]),
-        helper.make_node("If", ["flag"], ["i"], then_branch=_branch("m0"), else_branch=_branch("m1")),
+        helper.make_node("If", ["flag"], ["i"], then_branch=one, else_branch=other),
         helper.make_node("Relu", ["m0"], ["r0"]),
         helper.make_node("Relu", ["m1"], ["r1"]),
     ]
@@ -167,6 +169,11 @@ def test_a_value_that_a_branch_reads_stays_one_to_it() -> None:
     assert_same(made, before, (3, 4))
 
 
-def _branch(name: str) -> onnx.GraphProto:
-    out = helper.make_tensor_value_info("o", TensorProto.FLOAT, None)
-    return helper.make_graph([helper.make_node("Abs", [name], ["o"])], "branch", [], [out])
+def _branch(name: str, *, deep: bool = False, out: str = "o") -> onnx.GraphProto:
+    """Make a branch that reads a value, or one whose own branches do."""
+    found = helper.make_tensor_value_info(out, TensorProto.FLOAT, None)
+    node = helper.make_node("Abs", [name], [out])
+    if deep:
+        inner = _branch(name, out="p")
+        node = helper.make_node("If", ["flag"], [out], then_branch=inner, else_branch=inner)
+    return helper.make_graph([node], "branch", [], [found])

@@ -180,6 +180,17 @@ def test_whole_numbers_stay_in_the_table_that_they_look_up(tmp_path: Path) -> No
     assert 2 <= drawn.max() < 7
 
 
+@pytest.mark.parametrize(("dtype", "most"), [("uint8", 255), ("int8", 127), ("int64", 1)])
+def test_pixels_have_all_values_and_masks_two(tmp_path: Path, dtype: str, most: int) -> None:
+    from planish.graph.running import make_feeds
+
+    nodes = [helper.make_node("Cast", ["x"], ["y"], to=onnx.TensorProto.FLOAT)]
+    made = model(nodes, [], (3, 64, 64), helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+    program = read_model(write(made, tmp_path / "t.onnx"), {})
+    drawn = np.concatenate([feed["x"] for feed in make_feeds(program, made)])
+    assert (drawn.min(), drawn.max()) == (0, most)
+
+
 def test_a_column_of_whole_numbers_stays_in_the_table_that_it_looks_up(tmp_path: Path) -> None:
     from planish.graph.running import make_feeds
 

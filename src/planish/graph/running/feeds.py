@@ -28,6 +28,8 @@ _FOLLOWED = (
     *("Gather", "Slice", "Split", "Transpose"),
 )
 _SMALL = 2
+_OF_IMAGES = {"uint8": 1 << 8, "int8": 1 << 7}
+"""What whole numbers of 8 bits stay below: they are mostly pixels, or quantised."""
 
 
 def make_feeds(program: GraphProgram, model: ModelProto, *, further: bool = False) -> Sequence[Feed]:
@@ -43,7 +45,7 @@ def make_feeds(program: GraphProgram, model: ModelProto, *, further: bool = Fals
     """
     if program.data is not None:
         return _batches(program, arrays_in(program.data.file))
-    bounds = {port.name: _bound(model, port.name) for port in program.inputs}
+    bounds = {port.name: _bound(model, port) for port in program.inputs}
     return [
         {port.name: _random(port, bounds[port.name], rng(_SEED, number, place))
          for place, port in enumerate(program.inputs)}
@@ -102,7 +104,7 @@ def is_fraction(dtype: np.dtype[Any]) -> bool:
 
 
 def _random(port: Port, bound: int, generator: Generator) -> NDArray[np.generic]:
-    """Draw an input: normal numbers, token ids below their bound, or truth values."""
+    """Draw an input: normal numbers, truth values, or whole numbers below their bound."""
     import numpy as np
 
     dtype, shape = np.dtype(port.dtype), tuple(extent or 1 for extent in port.shape)
@@ -113,14 +115,17 @@ def _random(port: Port, bound: int, generator: Generator) -> NDArray[np.generic]
     return generator.integers(0, bound, shape).astype(dtype)
 
 
-def _bound(model: ModelProto, name: str) -> int:
-    """Find what whole numbers of an input must stay below: the rows of a table that they look up, else 2."""
+def _bound(model: ModelProto, port: Port) -> int:
+    """Find what whole numbers of an input must stay below: the rows of a table that they look up, if any.
+
+    Others are pixels where they have 8 bits, and else masks.
+    """
     tables = {tensor.name: tensor.dims[0] for tensor in model.graph.initializer if tensor.dims}
-    reached, found = {name}, list[int]()
+    reached, found = {port.name}, list[int]()
     # In topological order: one walk meets all that an input reaches.
     for node in model.graph.node:
         if node.op_type == "Gather" and node.input[1] in reached and node.input[0] in tables:
             found.append(tables[node.input[0]])
         elif node.op_type in _FOLLOWED and node.input[0] in reached:
             reached.update(node.output)
-    return min(found, default=_SMALL)
+    return min(found, default=_OF_IMAGES.get(port.dtype, _SMALL))

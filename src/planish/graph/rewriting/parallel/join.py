@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from planish.graph.nested import all_nodes, bodies
+from planish.graph.nested import all_nodes, bodies, names_read
 from planish.graph.rewriting.parallel.branch import Branch, Describe, is_standard
 
 if TYPE_CHECKING:
@@ -58,10 +58,9 @@ class _Joining:
         for node in model.graph.node:
             for name in node.input:
                 self._readers[name].append(node)
-        inner = (body for node in model.graph.node for body in bodies(node))
-        outside = {name for body in inner for node in body.node for name in node.input}
+        inner = [names_read(body) for node in model.graph.node for body in bodies(node)]
         # What a caller or a body of a loop reads by its name has to stay there.
-        self._seen = {value.name for value in model.graph.output} | outside
+        self._seen = {value.name for value in model.graph.output}.union(*inner)
         # Those within bodies too, for a body sees the names of the graph around it.
         self._names = Counter(
             name for node in all_nodes(model) for name in (*node.input, *node.output)
