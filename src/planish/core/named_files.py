@@ -30,7 +30,7 @@ def remember(digest: str, path: Path | str) -> None:
     new = entry.with_name(f"{digest}.{os.getpid()}")
     with suppress(OSError):  # where no folder can be written, the next process is to be told again
         entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        new.write_text(_named[digest], encoding="utf-8")
+        new.write_bytes(os.fsencode(_named[digest]))
         new.replace(entry)
 
 
@@ -44,8 +44,8 @@ def place_of(digest: object) -> str:
         return ""
     if digest in _named:
         return _named[digest]
-    with suppress(OSError, UnicodeDecodeError):
-        return (_folder() / digest).read_text(encoding="utf-8")
+    with suppress(OSError):
+        return os.fsdecode((_folder() / digest).read_bytes())
     return ""
 
 
