@@ -13,6 +13,7 @@ from loops.trees import ENTRY, Kind
 from planish.core import ProgramError
 from planish.loops.codegen.kernel import ALIGNMENT, Code, Entry, Layout, layout
 from planish.loops.codegen.llvm import compile_tree
+from planish.loops.compiled import CompiledKernel
 from planish.loops.ir.annotated import MEMORY, REGISTERS, STACK, AnnotatedTree, Vectors
 from planish.loops.ir.schedule import unscheduled
 from planish.loops.lang.parse import parse
@@ -91,6 +92,7 @@ def bad(name: str, array: NDArray[Any] | None, side: str = "inputs") -> tuple[Ar
 
 
 WHOLE = np.zeros((8, 9), np.float32)
+MISPLACED = np.zeros(81, np.uint8)[1:].view(np.float32).reshape(5, 4)
 BAD = {
     "input 'A' is missing": bad("A", None),
     "output 'C' is missing": bad("C", None, "outputs"),
@@ -98,6 +100,7 @@ BAD = {
     r"A has shape \(4, 5\), the program says \(5, 4\)": bad("A", np.zeros((4, 5), np.float32)),
     r"float64, the program says float32. Convert it: B.astype\('float32'\)": bad("B", np.zeros((4, 9))),
     "A is not contiguous": bad("A", np.zeros((4, 5), np.float32).T),
+    r"A does not begin at a multiple of 4 bytes.*A\.copy": bad("A", MISPLACED),
     "output C is read-only": bad("C", np.broadcast_to(np.float32(0), (5, 9)).copy(), "outputs"),
 }
 BAD["output C is read-only"][1]["C"].flags.writeable = False
@@ -107,6 +110,12 @@ BAD["output C is read-only"][1]["C"].flags.writeable = False
 def test_arrays_that_do_not_fit_are_refused(message: str) -> None:
     with pytest.raises(ProgramError, match=message):
         built(MATMUL).bind(*BAD[message])
+
+
+def test_an_operand_that_is_not_aligned_is_told_from_one_that_is() -> None:
+    call = CompiledKernel(built(MATMUL))
+    with pytest.raises(ProgramError, match=r"A is float32.*, not aligned; this was made for float32"):
+        call(MISPLACED, WHOLE[:4])
 
 
 def test_outputs_may_not_lie_on_inputs() -> None:

@@ -150,4 +150,5 @@ def _told(array: object) -> str:
         return f"of class {type(array).__name__}"
     kind: NDArray[Any] = array
     told = f"{kind.dtype}{list(kind.shape)} of strides {list(kind.strides)}"
+    told += "" if kind.flags.aligned else ", not aligned"
     return told if type(array) is np.ndarray else f"a {type(array).__name__} of {told}"

@@ -220,10 +220,13 @@ def _check(name: str, array: NDArray[Any], wanted: TensorType) -> None:
     if array.dtype != numpy_type(wanted.dtype):
         hint = f"Convert it: {name}.astype('{wanted.dtype}')."
         raise ProgramError(f"{name} is of type {array.dtype}, the program says {wanted.dtype}", hint)
-    if not array.flags.c_contiguous or not array.flags.aligned:
+    if not array.flags.c_contiguous:
         raise ProgramError(
             f"{name} is not contiguous in memory", f"Copy it: numpy.ascontiguousarray({name})."
         )
+    if not array.flags.aligned:
+        what = f"{name} does not begin at a multiple of {array.itemsize} bytes, as its elements should"
+        raise ProgramError(what, f"Copy it: {name}.copy().")
 
 
 def _check_outputs(inputs: Arrays, outputs: Arrays) -> None:
