@@ -103,7 +103,7 @@ def unpack(session: StoreSession, parcel: Parcel) -> bool:
                 raise StoreError(
                     f"another run has the id {new['id']} in {session.label}", "Delete one of them."
                 )
-            if old["checksum"] == new["checksum"] or _reached(old) > _reached(new):
+            if old["checksum"] == new["checksum"] or _reached(old) >= _reached(new):
                 return False
         _hold(session, new["id"])
         _delete(connection, new["id"])
@@ -116,9 +116,9 @@ def unpack(session: StoreSession, parcel: Parcel) -> bool:
     return written
 
 
-def _reached(run: _Row) -> tuple[int, float]:
-    """Give how far a run has come: of as many trials, by its end, for its result is stored before that."""
-    return run["stored"], run["ended"] or 0.0
+def _reached(run: _Row) -> tuple[int, bool, float]:
+    """Give how far a run has come: of as many trials, by whether there is a result, then by its end."""
+    return run["stored"], bool(run["results_sum"]), run["ended"] or 0.0
 
 
 def _hold(session: StoreSession, run_id: str) -> None:
