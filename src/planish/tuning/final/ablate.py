@@ -166,16 +166,26 @@ def _joined(
         parts = [alone.get(step, {}) for step in joined.steps]
         # Steps that are illegal or fail alone have no values, so nothing can be said of their sum.
         known = [o for o in task.objectives if all(o.name in values for values in (*parts, joined.values))]
-        return {o.name: _is_additive(o, joined.values, parts, state.noise_of(o)) for o in known}
+        return {o.name: is_additive(o, joined.values, parts, state.noise_of(o)) for o in known}
 
     return tuple(replace(joined, additive=additive(joined)) for joined in sets)
 
 
-def _is_additive(
+def is_additive(
     objective: Objective, together: Mapping[str, float], parts: Sequence[Mapping[str, float]], noise: float
 ) -> bool:
+    """Tell whether steps do together what each does alone, one after the other.
+
+    Args:
+        objective: by which.
+        together: values beside the baseline's: differences where the objective is exact, else ratios.
+        parts: the same of each step alone.
+        noise: the share by which ratios of equals differ.
+    """
+    # Differences add up, and ratios multiply.
     name = objective.name
-    # Effects that are differences add up, and ratios multiply.
     if objective.exact:
         return math.isclose(together[name], sum(part[name] for part in parts), abs_tol=1e-9)
-    return abs(together[name] / math.prod(part[name] for part in parts) - 1) <= noise
+    product = math.prod(part[name] for part in parts)
+    # No quotient: what takes no memory has a ratio of 0.
+    return together[name] == product or abs(together[name] - product) <= noise * product < math.inf
