@@ -24,6 +24,7 @@ WIDE, NARROW = Ratio(0.9, 0.5, 1.6), Ratio(0.7, 0.65, 0.75)
         (Ratio(0.6, 0.5, 0.8), Ratio(1.0, 0.99, 1.01), True, False),
         (Ratio(1.3, 1.1, 1.6), Ratio(0.9, 0.89, 0.91), False, True),
         (Ratio(1.0, 0.8, 1.1), Ratio(1.2, 1.19, 1.21), False, True),
+        (WIDE, Ratio(0.7, 0.7, 0.7), False, False),  # it ticks too seldom
         (WIDE, None, False, False),
     ],
 )
@@ -74,6 +75,26 @@ def test_a_small_gain_shows_on_a_busy_machine(
     found = compared(objective, gain)
     assert least <= [verdict for verdict, _, _ in found].count("better") <= most
     assert sum(covers for _, _, covers in found) >= 37
+
+
+class Ticking(Busy):
+    """Measures by a clock of processor time that ticks every 10 ms, as some sandboxes have it."""
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        outcome = super().evaluate(candidate, clock)
+        assert isinstance(outcome, Measured)
+        (took,) = outcome.samples[by_processor_time("time_s")]
+        return Measured(outcome.values, {**outcome.samples, by_processor_time("time_s"): (round(took, 1),)})
+
+
+def test_a_clock_that_ticks_seldom_decides_nothing() -> None:
+    ticking = Ticking(0)
+    base, other = (Variant(name, act(value=v), lambda: ticking) for name, v in (("", 1.0), (" ", 0.94)))
+    _, sampled = remeasure(base, [other], TIME, Here, Plan())
+    assert sampled.evidence is not None
+    assert sampled.evidence.processor == Ratio(0.9, 0.9, 0.9)
+    assert sampled.ratio == sampled.evidence.wall
+    assert sampled.verdict == "same"
 
 
 def test_who_sleeps_as_long_gains_nothing() -> None:
