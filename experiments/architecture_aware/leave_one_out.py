@@ -98,7 +98,7 @@ def _searched(task: Task[GraphProgram], asked: argparse.Namespace) -> Candidate:
 
 def _tried(level: GraphLevel, store: Reader, task: Task[GraphProgram]) -> Sequence[ModelTrials]:
     """Give what was tried on this task's model."""
-    known = past(store, "graph", task.target, task.objectives[0], level.baseline(task), level.steps)
+    known = past(store, level, task)
     return [
         ModelTrials(each.program, [(trial.candidate, each.ratio(trial)) for trial in each.trials])
         for each in known

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,15 @@ from planish.core import (
     Outcome,
     SearchContext,
     Searcher,
+    Step,
     Trial,
     Tried,
 )
-from planish.learn.transfer import Past
+from planish.learn.transfer import Past, tried_elsewhere
 from planish.search import make_searcher
 from planish.settings import Settings
 from planish.store import open_store
+from planish.testing.lattice import Set
 from planish.testing.stores import begin
 from planish.tuning import api
 from planish.tuning.api import task_of, tune_program
@@ -47,6 +50,29 @@ SIZE, RATE = Objective("size", exact=True), Objective("rate", direction="up")
 )
 def test_nothing_at_all_is_no_failure(objective: Objective, outcome: Outcome, ratio: float | None) -> None:
     assert Past("p", objective, 4.0, []).ratio(Trial(Candidate(), outcome)) == ratio
+
+
+@dataclass
+class Earlier(Plain):
+    """The level as it was, with a step that it has no more."""
+
+    version = "0"
+
+
+@dataclass(frozen=True)
+class Gone(Step):
+    """A step of the level as it was."""
+
+
+def test_what_an_earlier_version_of_a_level_measured_teaches_nothing(tmp_path: Path) -> None:
+    settings, known = Settings(objectives=("time",)), Measured({"time_s": 1.0, "error": 1.0})
+    with open_store(tmp_path / "a.db") as store:
+        for level, text, steps in ((Earlier(), "old", (Gone(),)), (Plain(), "new", (Set(0, 1),))):
+            run = begin(store, task_of(level, Text(text), settings))
+            store.add_trials(run, [Trial(Candidate(), known), Trial(Candidate(steps), known, 1)])
+        task = task_of(Plain(), Text(), settings)
+        expected = [(Candidate(), 1.0), (Candidate((Set(0, 1),)), 1.0)]
+        assert tried_elsewhere(store, Plain(), task) == {"new": expected}
 
 
 def test_a_resumed_run_knows_of_others_what_it_knew_when_it_began(

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
 from planish.core import (
-    Candidate,
     KnowsPrograms,
     Level,
     Objective,
     Outcomes,
     SearchContext,
-    Step,
-    Target,
     Task,
     Trial,
     Tried,
@@ -92,8 +89,7 @@ def tried_elsewhere(store: Reader, level: Level, task: Task, before: float = mat
     """
     found: dict[str, Outcomes] = {}
     left = MOST_TRIALS
-    aim = task.target, task.objectives[0], level.baseline(task)
-    for each in past(store, level.name, *aim, level.steps, before):
+    for each in past(store, level, task, before):
         if each.program != task.program.text:
             found[each.program] = [(trial.candidate, each.ratio(trial)) for trial in each.trials]
             left -= len(each.trials)
@@ -102,37 +98,33 @@ def tried_elsewhere(store: Reader, level: Level, task: Task, before: float = mat
     return found
 
 
-def past(
-    store: Reader,
-    level: str,
-    target: Target,
-    objective: Objective,
-    baseline: Candidate,
-    steps: Mapping[str, type[Step]],
-    before: float = math.inf,
-) -> Iterator[Past]:
-    """Give what was tried on each program of a level, on one target and with one leading objective.
+def past(store: Reader, level: Level, task: Task, before: float = math.inf) -> Iterator[Past]:
+    """Give what was tried on each program of a level, on a task's target and with its leading objective.
 
-    A program whose baseline was not measured is passed over: there is nothing to compare with.
+    A program whose baseline was not measured is passed over: there is nothing to compare with. So is what
+    another version of the level measured, which may have had other steps.
 
     Args:
         store: open for reading, at least.
-        level: the level's name.
-        target: where the programs ran.
-        objective: what led.
-        baseline: the level's.
-        steps: step name to class, as the level lists them.
+        level: the task's.
+        task: its program counts too.
         before: only what was there at that time, in seconds since the epoch.
     """
-    for task in _tasks(store, before):
-        if (task.level, task.target.text, task.objectives[0].name) != (level, target.text, objective.name):
+    objective, baseline = task.objectives[0], level.baseline(task)
+    for stored in _tasks(store, before):
+        if _aim(stored) != _aim(task):
             continue
-        trials = [trial for trial in store.trials(task.key, steps) if trial.time < before]
+        trials = [trial for trial in store.trials(stored.key, level.steps) if trial.time < before]
         values = [t.cost(objective) for t in trials if t.candidate.hash == baseline.hash]
         # Neither missing nor 0: ratios to it are what programs are compared by.
         known = next((value for value in values if value), None)
         if known is not None:
-            yield Past(task.program, objective, objective.cost(known), trials)
+            yield Past(stored.program, objective, objective.cost(known), trials)
+
+
+def _aim(task: Task | StoredTask) -> tuple[str, ...]:
+    """Give what is the same of tasks that teach each other."""
+    return task.level, task.level_version, task.target.text, task.objectives[0].name
 
 
 def _tasks(store: Reader, before: float) -> Iterator[StoredTask]:
