@@ -7,7 +7,18 @@ import pytest
 
 from cli.conftest import PROGRAM, Kept, Planish
 from planish.cli.compare_output import marks
-from planish.core import Candidate, Failed, Lost, Measured, Objective, Outcome, PlanishError, StoreError
+from planish.core import (
+    Candidate,
+    EvaluatorSpec,
+    Failed,
+    Lost,
+    Measured,
+    Objective,
+    Outcome,
+    PlanishError,
+    Start,
+    StoreError,
+)
 from planish.isolation import Answer
 from planish.measure.multiplex import Turn
 from planish.settings import Settings
@@ -112,16 +123,25 @@ class SecondBaseline(Scripted):
         return Answer(position, became, {})
 
 
+def measuring(became: Outcome) -> Start:
+    """Give what starts such executors."""
+
+    def start(spec: EvaluatorSpec, /, *, workers: int = 1) -> SecondBaseline:
+        del spec, workers
+        return SecondBaseline(became)
+
+    return start
+
+
 def test_no_winner_is_told_beside_the_baseline_of_another_program(kept: Kept, planish: Planish) -> None:
     tune = ["tune", "lattice 20x4x4", "--trials", 9, "--finalists", 1, "--format", "json"]
     runs = [kept.run, json.loads(planish(*tune).out)["run"]["id"]]
-    lost = SecondBaseline(Lost("run", "killed", "its program was killed"))
-    first, second = compare_results(runs, start=lambda *_, **__: lost)
+    lost = Lost("run", "killed", "its program was killed")
+    first, second = compare_results(runs, start=measuring(lost))
     assert first.gain is not None
     assert (second.gain, second.sampled.verdict) == (None, "left out")
-    failed = SecondBaseline(Failed("run", "timeout"))
     with pytest.raises(PlanishError, match=f"the baseline of run {runs[1]} failed: run: timeout"):
-        compare_results(runs, start=lambda *_, **__: failed)
+        compare_results(runs, start=measuring(Failed("run", "timeout")))
 
 
 def test_what_cannot_be_compared_is_an_error(kept: Kept, planish: Planish) -> None:
