@@ -11,7 +11,7 @@ from golden_text import Golden
 from planish.core import Candidate
 from planish.loops.lang.parse import parse
 from planish.loops.lower.lowering import lower
-from planish.loops.lower.place import Annotation, Place, Placement, Start, place
+from planish.loops.lower.place import NodeLoops, Place, Placement, Start, place
 from planish.loops.lower.pseudocode import loop_tree_text
 from planish.loops.space import resolve
 from planish.loops.steps import LoopStep, Reorder, Stage, Swap
@@ -60,31 +60,31 @@ def needs(node: str, axes: str) -> dict[str, frozenset[str]]:
 @pytest.mark.parametrize(
     ("a", "b", "expected"),
     [
-        (Annotation(order("xyz")), Annotation(order("xyz"), needs("a", "xyz")), "x(y(z(a b)))"),
-        (Annotation(order("xyz")), Annotation(order("xzy"), needs("a", "xyz")), "x(y(z(a)) z(y(b)))"),
-        (Annotation(order("xyz")), Annotation(order("xyz"), needs("a", "xz")), "x(y(z(a)) y(z(b)))"),
+        (NodeLoops(order("xyz")), NodeLoops(order("xyz"), needs("a", "xyz")), "x(y(z(a b)))"),
+        (NodeLoops(order("xyz")), NodeLoops(order("xzy"), needs("a", "xyz")), "x(y(z(a)) z(y(b)))"),
+        (NodeLoops(order("xyz")), NodeLoops(order("xyz"), needs("a", "xz")), "x(y(z(a)) y(z(b)))"),
         (
-            Annotation(order("xyz"), reduced=frozenset("z")),
-            Annotation(order("xyz"), needs("a", "xy")),
+            NodeLoops(order("xyz"), reduced=frozenset("z")),
+            NodeLoops(order("xyz"), needs("a", "xy")),
             "x(y(start a z(a) z(b)))",
         ),
         (
-            Annotation(order("xyz"), staged=frozenset(order("z"))),
-            Annotation(order("xyz"), needs("a", "xyz")),
+            NodeLoops(order("xyz"), staged=frozenset(order("z"))),
+            NodeLoops(order("xyz"), needs("a", "xyz")),
             "x(y(z(a) z(b)))",
         ),
-        (Annotation(order("xyz")), Annotation(order("yz")), "x(y(z(a))) y(z(b))"),
+        (NodeLoops(order("xyz")), NodeLoops(order("yz")), "x(y(z(a))) y(z(b))"),
         (
-            Annotation(order("z")),
-            Annotation(order("zx"), needs("a", "z"), reduced=frozenset("z")),
+            NodeLoops(order("z")),
+            NodeLoops(order("zx"), needs("a", "z"), reduced=frozenset("z")),
             "start b z(a x(b))",
         ),
     ],
 )
-def test_nodes_share_the_loops_that_they_may(a: Annotation, b: Annotation, expected: str) -> None:
+def test_nodes_share_the_loops_that_they_may(a: NodeLoops, b: NodeLoops, expected: str) -> None:
     assert shape(place({"a": a, "b": b})) == expected
 
 
 def test_a_node_joins_no_loop_that_one_before_it_has_closed() -> None:
-    notes = {"a": Annotation(order("xy")), "b": Annotation(order("z")), "c": Annotation(order("xy"))}
-    assert shape(place(notes)) == "x(y(a)) z(b) x(y(c))"
+    nodes = {"a": NodeLoops(order("xy")), "b": NodeLoops(order("z")), "c": NodeLoops(order("xy"))}
+    assert shape(place(nodes)) == "x(y(a)) z(b) x(y(c))"

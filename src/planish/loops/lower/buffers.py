@@ -32,7 +32,7 @@ class Memory:
         self.schedule = schedule
         self.graph = schedule.graph
         self.plan = plan(schedule)
-        self.placement = place(self.plan.notes, frozenset(loop for _, loop in schedule.parallel))
+        self.placement = place(self.plan.nodes, frozenset(loop for _, loop in schedule.parallel))
         self.inlined: set[str] = set()
         self.locations: dict[str, Location] = {}
         """Tensor, or buffer of a tile or a whole view, to where it lies."""

@@ -1,6 +1,6 @@
 """Placing the nodes of an annotated graph in loops that they share where that is right (thesis 3.5.3).
 
-Nodes are visited in the annotation's order. Each reuses the longest run of open loops that its own order
+Nodes are visited in the given order. Each reuses the longest run of open loops that its own order
 begins with, and opens the others inside. It may not reuse a loop that a node it depends on has to finish
 first: one that the other reduces (listing 4), one along which it reads more than the same iteration
 wrote, or one that is staged (listing 5).
@@ -16,11 +16,11 @@ from planish.loops.ir.tree import LoopId
 _NOTHING: Mapping[str, frozenset[str]] = {}
 
 
-class Annotation(NamedTuple):
-    """What the scheduler says of one node.
+class NodeLoops(NamedTuple):
+    """The loops that a node has around it, and who may share them: its annotation in the thesis.
 
     Args:
-        order: its loops, outermost first.
+        order: the loops, outermost first.
         needs: node that it depends on to the axes along which it needs only the same iteration's output.
         reduced: axes that it reduces.
         staged: loops of its order that its readers may not reuse.
@@ -57,7 +57,7 @@ class Start(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """Where every annotated node is executed.
+    """Where every node is executed.
 
     Args:
         root: the outermost place.
@@ -79,68 +79,68 @@ class Placement(NamedTuple):
         return count
 
 
-def place(annotations: Mapping[str, Annotation], parallel: frozenset[LoopId] = frozenset()) -> Placement:
+def place(nodes: Mapping[str, NodeLoops], parallel: frozenset[LoopId] = frozenset()) -> Placement:
     """Place nodes.
 
     Args:
-        annotations: node to annotation, each after those that it needs.
+        nodes: name to loops, each node after those that it needs.
         parallel: outermost loops whose iterations may run at once: a node that reduces such an axis does
             not share the loop with one that does not.
     """
-    placer = _Placer(annotations, parallel)
-    for name in annotations:
+    placer = _Placer(nodes, parallel)
+    for name in nodes:
         placer.visit(name)
     return Placement(placer.open[0], placer.path, placer.start)
 
 
 class _Placer:
-    def __init__(self, annotations: Mapping[str, Annotation], parallel: frozenset[LoopId]) -> None:
-        self.annotations = annotations
+    def __init__(self, nodes: Mapping[str, NodeLoops], parallel: frozenset[LoopId]) -> None:
+        self.nodes = nodes
         self.parallel = parallel
         self.open = [Place(("", 0), False)]
         self.path: dict[str, tuple[Place, ...]] = {}
         self.start: dict[str, int] = {}
 
     def visit(self, name: str) -> None:
-        note = self.annotations[name]
-        order = note.order
-        shared = self._shareable(note)
-        reduces = [] if note.copies else [i for i, loop in enumerate(order) if loop[0] in note.reduced]
+        node = self.nodes[name]
+        order = node.order
+        shared = self._shareable(node)
+        reduces = [] if node.copies else [i for i, loop in enumerate(order) if loop[0] in node.reduced]
         # Loops that are not shared have ended: whoever has the same ones later opens them anew.
         del self.open[shared + 1 :]
-        if note.filled and not reduces:
+        if node.filled and not reduces:
             reduces = [len(order)]
         if reduces:
             outer = self.start[name] = reduces[0]
-            self._open(note, order[shared:outer])
+            self._open(node, order[shared:outer])
             items = self.open[outer].items
             # Where loops inside are shared, the last item is the outermost of them, and the start goes before
             # it.
             items.insert(len(items) - (outer < shared), Start(name))
-        self._open(note, order[len(self.open) - 1 :])
+        self._open(node, order[len(self.open) - 1 :])
         self.open[-1].items.append(name)
         self.path[name] = tuple(self.open[1:])
 
-    def _open(self, note: Annotation, loops: Sequence[LoopId]) -> None:
+    def _open(self, node: NodeLoops, loops: Sequence[LoopId]) -> None:
         for loop in loops:
-            inner = Place(loop, loop[0] in note.reduced)
+            inner = Place(loop, loop[0] in node.reduced)
             self.open[-1].items.append(inner)
             self.open.append(inner)
 
-    def _shareable(self, note: Annotation) -> int:
+    def _shareable(self, node: NodeLoops) -> int:
         limit = 0
-        for loop, place in zip(note.order, self.open[1:], strict=False):
+        for loop, place in zip(node.order, self.open[1:], strict=False):
             if place.loop != loop:
                 break
             limit += 1
-        if limit and note.order[0] in self.parallel:
-            limit = 0 if self.open[1].reduces != (note.order[0][0] in note.reduced) else limit
-        for source, pointwise in note.needs.items():
+        if limit and node.order[0] in self.parallel:
+            limit = 0 if self.open[1].reduces != (node.order[0][0] in node.reduced) else limit
+        for source, pointwise in node.needs.items():
             limit = min(limit, self._shareable_with(source, pointwise, limit))
         return limit
 
     def _shareable_with(self, source: str, pointwise: frozenset[str], limit: int) -> int:
-        staged = self.annotations[source].staged
+        staged = self.nodes[source].staged
         path = self.path[source]
         for i, place in enumerate(self.open[1 : limit + 1]):
             if i == len(path) or path[i] is not place:

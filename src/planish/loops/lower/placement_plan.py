@@ -11,7 +11,7 @@ from planish.loops.ir.graph import Graph, Nest, Operand
 from planish.loops.ir.schedule import Order, Packing, Schedule
 from planish.loops.ir.tree import LoopId
 from planish.loops.lower.pack import Packed, leaving_dimensions, moved, same_view, tile_of, whole_view
-from planish.loops.lower.place import Annotation
+from planish.loops.lower.place import NodeLoops
 
 
 class Copy(NamedTuple):
@@ -31,23 +31,23 @@ class Copy(NamedTuple):
 
 
 @dataclass
-class Plan:
-    """The annotations in the order of visiting, and what they stand for.
+class PlacementPlan:
+    """Nodes with their loops, in the order of visiting, and what they stand for.
 
     Args:
-        notes: by name of nest, of copy (its buffer's name) or of write node.
+        nodes: by name of nest, of copy (its buffer's name) or of write node.
         copies: buffer to copy.
         reads: read or view node to the copy that serves it.
         writes: name of a nest to the write node that takes its tile to memory.
     """
 
-    notes: dict[str, Annotation] = field(default_factory=dict[str, Annotation])
+    nodes: dict[str, NodeLoops] = field(default_factory=dict[str, NodeLoops])
     copies: dict[str, Copy] = field(default_factory=dict[str, Copy])
     reads: dict[str, str] = field(default_factory=dict[str, str])
     writes: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def plan(schedule: Schedule) -> Plan:
+def plan(schedule: Schedule) -> PlacementPlan:
     """Annotate the graph of a scheduled program.
 
     Copies of inputs at the root go first; a nest's other copies go just before it, the outermost first.
@@ -64,7 +64,7 @@ class _Planner:
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
         self.graph: Graph = schedule.graph
-        self.plan = Plan()
+        self.plan = PlacementPlan()
         self.later: list[list[tuple[str, Mapping[str, frozenset[str]]]]] = [[] for _ in self.graph.nests]
 
     def copies_of(self, i: int) -> None:
@@ -118,7 +118,7 @@ class _Planner:
         if copy.packed.around or any(source in self.graph.nest for source in needs):
             self.later[i].append((name, needs))
         else:
-            self.plan.notes[name] = Annotation((), copies=True)
+            self.plan.nodes[name] = NodeLoops((), copies=True)
 
     def _later(self, i: int) -> None:
         """Annotate a nest's copies so that they share no loop that the nest itself cannot share."""
@@ -129,7 +129,7 @@ class _Planner:
             around = self.plan.copies[name].packed.around
             # A copy within loops stands where its nest stands, so it may share no loop that the nest may not.
             both = _meet(needs, self._links(nest)) if around else needs
-            self.plan.notes[name] = Annotation(around, both, nest.reduced, copies=True)
+            self.plan.nodes[name] = NodeLoops(around, both, nest.reduced, copies=True)
 
     def nest(self, i: int) -> None:
         """Annotate a nest, after the copies that it reads and before the one that takes its tile away."""
@@ -143,12 +143,12 @@ class _Planner:
             staged |= frozenset(order[depth_of(self.schedule, pack) :])
         filled = bool(nest.scattered)
         needs = self._needs(nest)
-        self.plan.notes[nest.name] = Annotation(order, needs, nest.reduced, staged, filled=filled)
+        self.plan.nodes[nest.name] = NodeLoops(order, needs, nest.reduced, staged, filled=filled)
         if pack:
             write = f"write {nest.name}"
             self.plan.writes[nest.name] = write
             loops = _write_order(nest, order, depth_of(self.schedule, pack))
-            self.plan.notes[write] = Annotation(loops, {nest.name: frozenset(nest.axes)}, copies=True)
+            self.plan.nodes[write] = NodeLoops(loops, {nest.name: frozenset(nest.axes)}, copies=True)
 
     def _links(self, nest: Nest) -> dict[str, frozenset[str]]:
         """What a nest needs of other nests, by itself or by copies."""
@@ -164,7 +164,7 @@ class _Planner:
             if copy is None:
                 links = {self.graph.nests[j].name: axes for j, axes in operand.links}
                 needs = _meet(needs, links)
-            elif copy in self.plan.notes:
+            elif copy in self.plan.nodes:
                 needs[copy] = frozenset(nest.axes)
         return needs
 

@@ -20,10 +20,10 @@ from planish.loops.ir.extent import iterations
 from planish.loops.ir.tree import Leaf, Loop, LoopId, LoopTree, Node, leaves
 from planish.loops.lower.memory_spaces import spaces_of
 from planish.loops.lower.roots import root_groups
-from planish.loops.lower.virtual.plan import Plan
 from planish.loops.lower.virtual.scope import Scope, Scopes
 from planish.loops.lower.virtual.state import Held, State, homes_of
 from planish.loops.lower.virtual.unrolling import Unrolling
+from planish.loops.lower.virtual.vector_analysis import VectorAnalysis
 
 OTHER_REGISTERS = 4
 """Registers that are left for operands, where others hold results."""
@@ -37,7 +37,7 @@ def annotate(tree: LoopTree, vectors: Vectors, dtype: str) -> AnnotatedTree:
         vectors: of the machine.
         dtype: the tree's element type.
     """
-    scopes = Scopes(Plan(tree, vectors, dtype), vectors.registers - OTHER_REGISTERS)
+    scopes = Scopes(VectorAnalysis(tree, vectors, dtype), vectors.registers - OTHER_REGISTERS)
     body, ahead = [
         tuple([_Annotator(scopes).function(nodes, len(groups) == 1) for nodes in groups])
         for groups in (root_groups(tree.body), root_groups(tree.ahead))
@@ -47,8 +47,8 @@ def annotate(tree: LoopTree, vectors: Vectors, dtype: str) -> AnnotatedTree:
 
 class _Annotator:
     def __init__(self, scopes: Scopes) -> None:
-        self.plan: Plan = scopes.plan
-        self.tree: LoopTree = scopes.plan.tree
+        self.analysis: VectorAnalysis = scopes.analysis
+        self.tree: LoopTree = scopes.analysis.tree
         self.scopes = scopes
         self.unrolling = Unrolling(scopes)
         self._apart: dict[int, frozenset[LoopId]] = {}
@@ -87,7 +87,7 @@ class _Annotator:
     def _node(self, node: Node, state: State) -> Item:
         if isinstance(node, Leaf):
             return Unrolled(node, state.inside)
-        if self.plan.vectorised(node, state.inside, len(state.at)):
+        if self.analysis.vectorised(node, state.inside, len(state.at)):
             return self._vector_loop(node, state)
         return self._loop(node, state)
 
@@ -145,7 +145,9 @@ class _Annotator:
 
     def _vector_loop(self, loop: Loop, state: State) -> Item:
         depth = len(state.at) + 1
-        summed = frozenset([x.target.buffer for x in leaves(loop.body) if self.plan.partial(x, loop, depth)])
+        summed = frozenset(
+            [x.target.buffer for x in leaves(loop.body) if self.analysis.partial(x, loop, depth)]
+        )
         if not summed or state.held:
             return self._vectors(loop, state, summed)
         scope = Scope(summed)
@@ -155,12 +157,12 @@ class _Annotator:
         return self._region((loop,), inner, self._vectors(loop, inner, summed), whole=False)
 
     def _vectors(self, loop: Loop, state: State, summed: frozenset[str]) -> Nest:
-        lanes, full, tail = self.plan.pieces(self.plan.trip(loop, state.inside), bool(summed))
+        lanes, full, tail = self.analysis.pieces(self.analysis.trip(loop, state.inside), bool(summed))
         chunk = self.unrolling.chunk(loop, full, state)
         main = full - full % chunk if full >= 2 * chunk else 0  # one iteration would be no loop
         depth = len(state.at) + 1
         used = dict.fromkeys([ref.buffer for leaf in leaves(loop.body) for ref in leaf.refs])
-        body = Lanes(loop, frozenset([b for b in used if self.plan.lane_private(b, depth)]), summed)
+        body = Lanes(loop, frozenset([b for b in used if self.analysis.lane_private(b, depth)]), summed)
         parts: list[Part] = []
         if main:
             carried = self.unrolling.carried(loop, state)

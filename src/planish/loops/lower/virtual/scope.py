@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from planish.loops.ir.cells import Cell, Piece, Positions, cell, position, summed
 from planish.loops.ir.extent import Remaining, iterations, remaining, within
 from planish.loops.ir.tree import Leaf, Loop, Node, leaves, refs
-from planish.loops.lower.virtual.plan import Plan
+from planish.loops.lower.virtual.vector_analysis import VectorAnalysis
 
 UNROLLED_MOST = 512
 """Vector operations that a part which must be unrolled may come to."""
@@ -35,12 +35,12 @@ class Scopes:
     """Plans the scopes of one tree.
 
     Args:
-        plan: of the tree.
+        analysis: of the tree.
         budget: how many registers may hold cells.
     """
 
-    def __init__(self, plan: Plan, budget: int) -> None:
-        self.plan = plan
+    def __init__(self, analysis: VectorAnalysis, budget: int) -> None:
+        self.analysis = analysis
         self.budget = budget
 
     def find(self, nodes: tuple[Node, ...], inside: Remaining, at: Positions, depth: int) -> Scope | None:
@@ -51,7 +51,7 @@ class Scopes:
         """
         shared, reduced = self._candidates(nodes, inside, depth)
         for held in dict.fromkeys((shared, reduced)):
-            moved = len(nodes) == 1 and self.plan.moves(nodes[0], held)
+            moved = len(nodes) == 1 and self.analysis.moves(nodes[0], held)
             if held and not moved and self._small(nodes, inside, depth, held):
                 scope = self._fitting(nodes, inside, at, depth, held)
                 if scope:
@@ -74,10 +74,10 @@ class Scopes:
     def _lane_privates(self, node: Node, inside: Remaining, depth: int) -> set[str]:
         if isinstance(node, Leaf):
             return set()
-        if self.plan.vectorised(node, inside, depth):
+        if self.analysis.vectorised(node, inside, depth):
             names = {leaf.target.buffer for leaf in leaves(node.body)}
-            return {n for n in names if self.plan.lane_private(n, depth + 1)}
-        step = min(node.step, remaining(self.plan.tree, inside, node.axis))
+            return {n for n in names if self.analysis.lane_private(n, depth + 1)}
+        step = min(node.step, remaining(self.analysis.tree, inside, node.axis))
         inner = within(inside, node.axis, step)
         return set().union(*(self._lane_privates(n, inner, depth + 1) for n in node.body))
 
@@ -86,11 +86,11 @@ class Scopes:
         for node in nodes:
             if isinstance(node, Leaf):
                 continue
-            if self.plan.moves(node, held):
-                if self.plan.volume((node,), inside, depth) > UNROLLED_MOST:
+            if self.analysis.moves(node, held):
+                if self.analysis.volume((node,), inside, depth) > UNROLLED_MOST:
                     return False
-            elif not self.plan.vectorised(node, inside, depth):
-                step = min(node.step, remaining(self.plan.tree, inside, node.axis))
+            elif not self.analysis.vectorised(node, inside, depth):
+                step = min(node.step, remaining(self.analysis.tree, inside, node.axis))
                 if not self._small(node.body, within(inside, node.axis, step), depth + 1, held):
                     return False
         return True
@@ -134,11 +134,11 @@ class Scopes:
                 for ref in (node.target, *refs(node.value)):
                     if ref.buffer in scope.held:
                         yield Cell(ref.buffer, position(ref, at))
-            elif self.plan.vectorised(node, inside, depth):
+            elif self.analysis.vectorised(node, inside, depth):
                 yield from self._vector_cells(node, inside, at, depth + 1, scope)
             else:
-                full, tail = iterations(self.plan.tree, inside, node)
-                moved = self.plan.moves(node, scope.held)
+                full, tail = iterations(self.analysis.tree, inside, node)
+                moved = self.analysis.moves(node, scope.held)
                 # Other loops touch the same cells in every iteration.
                 for i in range(full if moved else min(full, 1)):
                     inner = within(inside, node.axis, node.step)
@@ -151,14 +151,14 @@ class Scopes:
         self, loop: Loop, inside: Remaining, at: Positions, depth: int, scope: Scope
     ) -> Iterator[Cell]:
         body = tuple(leaves(loop.body))
-        whole = any(self.plan.partial(leaf, loop, depth) for leaf in body)
-        lanes, full, tail = self.plan.pieces(self.plan.trip(loop, inside), whole)
-        count = full if self.plan.moves(loop, scope.held) else min(full, scope.parts)
+        whole = any(self.analysis.partial(leaf, loop, depth) for leaf in body)
+        lanes, full, tail = self.analysis.pieces(self.analysis.trip(loop, inside), whole)
+        count = full if self.analysis.moves(loop, scope.held) else min(full, scope.parts)
         for i, piece in enumerate([*(Piece(j * lanes, lanes, lanes) for j in range(count)), *tail]):
             here = {**at, loop.id: piece.start}
             for leaf in body:
                 if leaf.target.buffer in scope.held:
-                    if self.plan.partial(leaf, loop, depth):
+                    if self.analysis.partial(leaf, loop, depth):
                         yield summed(leaf, here, piece, i % scope.parts)
                     else:
                         yield cell(leaf.target, here, loop, piece)

@@ -27,17 +27,17 @@ class Unrolling:
 
     def __init__(self, scopes: Scopes) -> None:
         self._scopes = scopes
-        self._plan = scopes.plan
+        self._analysis = scopes.analysis
 
     def moves_held(self, loop: Loop, state: State) -> bool:
-        return state.held is not None and self._plan.moves(loop, state.held.scope.held)
+        return state.held is not None and self._analysis.moves(loop, state.held.scope.held)
 
     def copies(self, loop: Loop, state: State, full: int) -> int:
         """How often to repeat a loop's body; `full` times, where it is to be no loop at all."""
         if full <= 1 or state.unrolling or self.moves_held(loop, state):
             return full
         inner = within(state.inside, loop.axis, loop.step)
-        volume = self._plan.volume(loop.body, inner, len(state.at) + 1)
+        volume = self._analysis.volume(loop.body, inner, len(state.at) + 1)
         asked = loop.kind == "unroll"
         most = UNROLLED_MOST if asked else SMALL_HELD if state.held else SMALL
         if volume * full <= most:
@@ -56,7 +56,7 @@ class Unrolling:
 
     def chunk(self, loop: Loop, full: int, state: State) -> int:
         """How many vectors to write in one iteration; more than `full`, where there is to be no loop."""
-        volume = sum(map(self._plan.weight, leaves(loop.body)))
+        volume = sum(map(self._analysis.weight, leaves(loop.body)))
         most = UNROLLED_MOST if loop.kind == "unroll" else SMALL_VECTORS
         if state.unrolling or self.moves_held(loop, state) or full * volume <= most:
             return full + 1

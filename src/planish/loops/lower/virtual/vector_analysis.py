@@ -9,7 +9,7 @@ from planish.loops.ir.tree import Call, Leaf, Loop, LoopId, LoopTree, Node, Ref,
 from planish.loops.lower.mathlib import EXPANDED, expansion
 
 
-class Plan:
+class VectorAnalysis:
     """Answers questions about one tree for one machine."""
 
     def __init__(self, tree: LoopTree, vectors: Vectors, dtype: str) -> None:
