@@ -367,7 +367,7 @@ def test_what_was_asked_before_changes_no_proposal(program: Program, monkeypatch
     used = TemplateSpace(program, AVX512)
     candidate = used.start()
     with monkeypatch.context() as patch:
-        patch.setattr("planish.loops.space.template.KNOWN_MAX", 0)
+        patch.setattr("planish.loops.space.knob_tree.KNOWN_MAX", 0)
         forgetful = TemplateSpace(program, AVX512)
     for place in range(40):
         sampled, new = used.sample(rng(1, place)), TemplateSpace(program, AVX512)

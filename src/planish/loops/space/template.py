@@ -2,69 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from math import prod
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from planish.core import UNTAUGHT, Candidate, FeatureSchema, ScheduleError, SearchContext, Step, Target
-from planish.loops.ir.schedule import Schedule, unscheduled
+from planish.core import UNTAUGHT, Candidate, FeatureSchema, SearchContext, Step, Target
 from planish.loops.lang.program import Program
-from planish.loops.space.estimate import RegisterTile
-from planish.loops.space.facts import Facts
-from planish.loops.space.fusing import FUSED, fusing
-from planish.loops.space.knob import Knob, KnobContext, KnobOption, Options
-from planish.loops.space.memory_costs import is_beyond_caches, is_memory_bound
-from planish.loops.space.nest_knobs import nest_knobs
-from planish.loops.space.placement_knobs import placing_knobs
-from planish.loops.space.resolve import resolve
-from planish.loops.space.tiling import Tiling
-from planish.loops.steps import LoopStep
+from planish.loops.space.knob import Knob, Options
+from planish.loops.space.knob_tree import KnobTree
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.random import Generator
     from numpy.typing import NDArray
 
+NO_BUILDS: Mapping[str, Step] = MappingProxyType({})
 Choices = Mapping[str, str]
 """Knob to the name of the alternative that is chosen."""
-
-KNOWN_MAX = 4096
-"""Places before a knob that are remembered: neighbours have most of their way in common."""
-
-NO_BUILDS: Mapping[str, Step] = MappingProxyType({})
-BUILD_WEIGHT, BEST_BUILD = 0.5, 2.0
-"""Of another code generator, where the target's own has 1; and where it is the first guess."""
-
-_Choose = Callable[[Knob, Options], str]
-_Names = tuple[str, ...]
-"""Alternatives of the first knobs."""
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where alternatives of the first knobs lead, and what the next knob offers there; at the end nothing."""
-
-    context: KnobContext
-    knob: Knob | None
-    options: Options
-
-    @cached_property
-    def by_first(self) -> Mapping[Step | None, Sequence[str]]:
-        """The first step of alternatives to their names; None for those that have no steps."""
-        found: dict[Step | None, list[str]] = {}
-        for name, option in self.options.items():
-            found.setdefault(option.steps[0] if option.steps else None, []).append(name)
-        return found
-
-    def chosen(self, steps: tuple[Step, ...]) -> str | None:
-        """Name the alternative that steps begin with; None where there is none."""
-        names = [*self.by_first.get(None, ()), *(self.by_first.get(steps[0], ()) if steps else ())]
-        fits = [n for n in names if steps[: len(self.options[n].steps)] == self.options[n].steps]
-        # "none" fits everywhere, and the steps of one alternative may begin those of another.
-        return max(fits, key=lambda n: len(self.options[n].steps), default=None)
 
 
 class TemplateSpace:
@@ -83,27 +37,16 @@ class TemplateSpace:
     """
 
     def __init__(self, program: Program, target: Target, builds: Mapping[str, Step] = NO_BUILDS) -> None:
-        self._facts = Facts.of(program, target)
-        last = (_build(builds, self._facts),) if builds and is_memory_bound(self._facts) else ()
-        self._first: tuple[Knob, ...] = ()
-        self._forms = {"none": (*_knobs_of(self._facts), *last)}
-        if fuse := fusing(self._facts):
-            self._first = (fuse[0],)
-            self._forms[FUSED] = (*_knobs_of(fuse[1]), *last)
-        self._place = lru_cache(maxsize=KNOWN_MAX)(self._find_place)
-        self._made = lru_cache(maxsize=KNOWN_MAX)(self._make)
-        self._read = lru_cache(maxsize=KNOWN_MAX)(self._read_back)
-        self._last: dict[Candidate, _Names] = {}  # candidates that were made lately, and of what
+        self._tree = KnobTree(program, target, builds)
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
         """All knobs, each once; those that stand for axes depend on whether axes are fused."""
-        every = (*self._first, *(knob for knobs in self._forms.values() for knob in knobs))
-        return tuple({knob.name: knob for knob in reversed(every)}.values())[::-1]
+        return self._tree.knobs
 
     def start(self) -> Candidate:
         """Give the first guess: the most plausible alternative of each knob."""
-        return self._candidate(lambda _, options: _first_guess(options))
+        return self._tree.made_by(lambda _, options: _first_guess(options))
 
     def seeds(self, context: SearchContext = UNTAUGHT) -> tuple[Candidate, ...]:  # noqa: ARG002
         """Give the first guess."""
@@ -116,11 +59,11 @@ class TemplateSpace:
 
     def sample(self, rng: Generator) -> Candidate:
         """Draw each knob's alternative by its weight."""
-        return self._candidate(lambda _, options: _draw(options, rng))
+        return self._tree.made_by(lambda _, options: _draw(options, rng))
 
     def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
         """Choose anew for one knob; the others keep their alternatives where these are still offered."""
-        read = self._read(candidate)
+        read = self._tree.read(candidate)
         old = {name: chosen for name, chosen, _ in read}
         free = [name for name, _, options in read if len(options) > 1]
         if not free:
@@ -133,7 +76,7 @@ class TemplateSpace:
             # Without the old one: a mutation that changes nothing would be drawn for nothing.
             return _draw({n: o for n, o in options.items() if n != old[knob.name]}, rng)
 
-        return self._candidate(choose)
+        return self._tree.made_by(choose)
 
     def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
         """Give two children: each knob's alternative comes from either parent, for one or the other."""
@@ -141,17 +84,17 @@ class TemplateSpace:
         sides = {knob.name: int(rng.integers(2)) for knob in self.knobs}
 
         def child(flip: int) -> Candidate:
-            return self._candidate(lambda k, o: _keep(o, parents[sides[k.name] ^ flip].get(k.name, "")))
+            return self._tree.made_by(lambda k, o: _keep(o, parents[sides[k.name] ^ flip].get(k.name, "")))
 
         return child(0), child(1)
 
     def size(self) -> int:
         """Bound the number of candidates from above."""
-        return sum(prod(knob.most for knob in knobs) for knobs in self._forms.values())
+        return self._tree.most
 
     def candidates(self) -> Iterator[Candidate]:
         """List every candidate, the last knob's alternatives fastest."""
-        return (Candidate(steps) for steps in self._all(self._begin(), ()))
+        return self._tree.every()
 
     def choices(self, candidate: Candidate) -> Choices:
         """Read a candidate back into the alternatives that it is made of.
@@ -159,11 +102,11 @@ class TemplateSpace:
         Raises:
             ScheduleError: it is not a candidate of this space.
         """
-        return {name: chosen for name, chosen, _ in self._read(candidate)}
+        return {name: chosen for name, chosen, _ in self._tree.read(candidate)}
 
     def candidate(self, choices: Choices) -> Candidate:
         """Make a candidate; a knob whose alternative is not named, or not offered, takes the first guess."""
-        return self._candidate(lambda knob, options: _keep(options, choices.get(knob.name, "")))
+        return self._tree.made_by(lambda knob, options: _keep(options, choices.get(knob.name, "")))
 
     @property
     def schema(self) -> FeatureSchema:
@@ -180,98 +123,9 @@ class TemplateSpace:
         """
         from planish.loops.features.of_schedules import features_of
 
-        return features_of([*map(self._schedule, candidates)], self._facts.lanes, self._facts.machine)
-
-    def _schedule(self, candidate: Candidate) -> Schedule:
-        """Give a candidate's schedule, which is known where it was made here."""
-        names = self._last.get(candidate)
-        if names is None:
-            try:
-                names = tuple([name for _, name, _ in self._read(candidate)])
-            except ScheduleError:  # of another space
-                return resolve(self._facts.program, candidate)
-        return self._place(names).context.schedule
-
-    def _begin(self) -> KnobContext:
-        return KnobContext(self._facts, unscheduled(self._facts.program), {}, "", RegisterTile((), "", 1))
-
-    def _candidate(self, choose: _Choose) -> Candidate:
-        names: _Names = ()
-        while knob := (place := self._place(names)).knob:
-            names = (*names, choose(knob, place.options))
-        return self._made(names)
-
-    def _make(self, names: _Names) -> Candidate:
-        """Make the candidate of these alternatives, one for each knob; it may be met again and again."""
-        options = (self._place(names[:i]).options[name] for i, name in enumerate(names))
-        made = Candidate(tuple(step for option in options for step in option.steps))
-        # It is only a short cut: what is forgotten is read back from its steps.
-        if len(self._last) == KNOWN_MAX:
-            self._last.clear()
-        self._last[made] = names
-        return made
-
-    def _find_place(self, names: _Names) -> _Place:
-        if names:
-            # From the place before it, which is mostly known: each knob costs its own steps alone.
-            before = self._place(names[:-1])
-            assert before.knob is not None
-            context = self._after(before.context, before.knob, names[-1], before.options[names[-1]])
-        else:
-            context = self._begin()
-        knob = self._next(context)
-        return _Place(context, knob, knob.options(context) if knob else {})
-
-    def _next(self, context: KnobContext) -> Knob | None:
-        """Give the knob to turn next; the first one says which form of the program the others are for."""
-        knobs = (*self._first, *self._forms[context.chosen.get("fuse", "none")])
-        return knobs[len(context.chosen)] if len(context.chosen) < len(knobs) else None
-
-    def _after(self, context: KnobContext, knob: Knob, name: str, option: KnobOption) -> KnobContext:
-        schedule = context.schedule
-        for step in option.steps:
-            if isinstance(step, LoopStep):
-                schedule = step.apply(schedule)
-        chosen = {**context.chosen, knob.name: name}
-        return knob.after(replace(context, schedule=schedule, chosen=chosen), name)
-
-    def _read_back(self, candidate: Candidate) -> tuple[tuple[str, str, Options], ...]:
-        """List each knob with what is chosen and what was offered."""
-        if made := self._last.get(candidate):
-            places = ((name, self._place(made[:i])) for i, name in enumerate(made))
-            return tuple([(place.knob.name, name, place.options) for name, place in places if place.knob])
-        read: list[tuple[str, str, Options]] = []
-        names, left = _Names(), candidate.steps
-        while knob := (place := self._place(names)).knob:
-            name = place.chosen(left)
-            if name is None:
-                break
-            read.append((knob.name, name, place.options))
-            names, left = (*names, name), left[len(place.options[name].steps) :]
-        if left:
-            raise ScheduleError(f"{left[0]} is no step of this template", "Use the space's own candidates.")
-        return tuple(read)
-
-    def _all(self, context: KnobContext, steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
-        knob = self._next(context)
-        if knob is None:
-            yield steps
-            return
-        for name, option in knob.options(context).items():
-            yield from self._all(self._after(context, knob, name, option), steps + option.steps)
-
-
-def _knobs_of(facts: Facts) -> tuple[Knob, ...]:
-    if not facts.nest.axes:
-        return ()
-    return (*Tiling(facts).knobs(), *placing_knobs(facts), *nest_knobs(facts))
-
-
-def _build(builds: Mapping[str, Step], facts: Facts) -> Knob:
-    weight = BEST_BUILD if is_beyond_caches(facts) else BUILD_WEIGHT
-    others = {name: KnobOption((step,), weight) for name, step in builds.items()}
-    options = {"own": KnobOption((), 1.0), **others}
-    return Knob("build", lambda _: options, len(options))
+        return features_of(
+            [*map(self._tree.schedule, candidates)], self._tree.facts.lanes, self._tree.facts.machine
+        )
 
 
 def _first_guess(options: Options) -> str:
