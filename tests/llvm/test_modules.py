@@ -269,7 +269,7 @@ def test_without_time_a_module_is_made_once(module: str) -> None:
 
 
 def test_a_crash_costs_one_evaluation(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("planish.llvm.modules.module_search.print_pipeline", _crashing)
+    monkeypatch.setattr("planish.llvm.modules.list_search.print_pipeline", _crashing)
     found = improve_module(module, seconds=20, evaluations=300)
     assert found.total < found.baseline
 

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 
 from planish.isolation import Done, End, Watchdog, in_child
 from planish.llvm.backend.capi.calls import Calls
 from planish.llvm.backend.capi.module import CModule
-from planish.llvm.modules.chunks import cut
 from planish.llvm.modules.evaluation_budget import LIMITS, EvaluationBudget
-from planish.llvm.modules.forked_work import Begun, begin_and_try, finish, single, whole_backend
-from planish.llvm.modules.function_lists import Passes, shipped_lists
+from planish.llvm.modules.forked_work import Begun, begin_and_try, single, whole_backend
+from planish.llvm.modules.function_lists import shipped_lists
 from planish.llvm.modules.inlining_search import Flip, InliningSearch
+from planish.llvm.modules.list_search import ListSearch, Whole
 from planish.llvm.modules.module_result import Inlining, ModuleRecipe
-from planish.llvm.modules.next_jobs import ListJob, jobs
 from planish.llvm.modules.start import LAST
-from planish.llvm.modules.trying import TriedLists, Trier
-from planish.llvm.passes import parse_pipeline, print_pipeline
+from planish.llvm.modules.trying import Trier
+from planish.llvm.passes import print_pipeline
 
 _ON_INLINING = 0.45
 """Share of the time that inlining may take."""
@@ -30,24 +29,6 @@ _MEASURING = 35.0
 """How often the time for reading a module there must be for it to be measured at all."""
 
 Trial = tuple[tuple[Flip, ...], Inlining]
-
-
-@dataclass(frozen=True)
-class Whole:
-    """A whole module that was made.
-
-    Args:
-        recipe: how.
-        made: what came of it.
-    """
-
-    recipe: ModuleRecipe
-    made: Begun
-
-    @property
-    def total(self) -> int:
-        """What its functions cost; 0 where that was not measured."""
-        return sum(self.made.tried.sizes.values())
 
 
 @dataclass
@@ -74,7 +55,6 @@ class ModuleSearch:
     told: Callable[[int], None]
     kept: Callable[[int, Callable[[], ModuleRecipe]], None]
     before: ModuleRecipe | None = None
-    best: dict[str, tuple[int, Passes]] = field(default_factory=dict[str, tuple[int, Passes]])
     _whole: Whole | None = None
     _took: float = 0.0
     _trier: Trier = field(init=False)
@@ -92,8 +72,9 @@ class ModuleSearch:
             if self._whole and self._whole.total and self.spending.left() > 0:
                 self._search_inlining(module)
         if self._whole and self._whole.total and self.spending.left() > 0:
-            self._search_lists(self._whole)
-            self._put_together(self._whole)
+            given = self.spending, self.told, self.kept, self.before
+            if found := ListSearch(self._whole, self._trier, *given).run():
+                self._keep(found)
         return self._whole
 
     def _begin_any(self, module: CModule, measured: bool) -> bool:
@@ -151,55 +132,3 @@ class ModuleSearch:
         self.spending.spend(work, found.next, hear, _ON_INLINING)
         if not found.is_confirmed:
             self._begin(module, found.inlining)
-
-    def _search_lists(self, whole: Whole) -> None:
-        """Try lists on the functions of the best module."""
-        usual = shipped_lists().first[0][0]
-        self.best = {name: (size, usual) for name, size in whole.made.tried.sizes.items()}
-        known = [parse_pipeline(pipeline) for pipeline, _ in self.before.lists] if self.before else []
-        with ExitStack() as held:
-            module = held.enter_context(closing(single(whole_backend().parse(whole.made.begun))))
-            counts = module.definitions().instructions()
-            wanted = {name: count for name, count in counts.items() if name in self.best}
-            items = jobs(cut(module, wanted, held), [passes for passes in known if passes != usual])
-
-            def work(item: ListJob, watchdog: Watchdog) -> TriedLists | None:
-                watchdog.enter("list")
-                return self._trier.try_list(item.chunk.module, print_pipeline(item.passes))
-
-            def hear(over: Done[ListJob, TriedLists | None]) -> None:
-                self.spending.done += len(over.item.chunk.names)
-                if over.answer:
-                    self._trier.known.update(over.answer.texts)
-                    self._take(over.item, over.answer)
-
-            self.spending.spend(work, lambda: next(items, None), hear)
-
-    def _take(self, job: ListJob, tried: TriedLists) -> None:
-        for name in job.chunk.names:
-            if name in tried.sizes and tried.sizes[name] < self.best[name][0]:
-                self.best[name] = tried.sizes[name], job.passes
-        total = sum(size for size, _ in self.best.values())
-        self.told(total)
-        self.kept(total, self._together)
-
-    def _put_together(self, whole: Whole) -> None:
-        recipe = self._together()
-        # One list for all is what the module was made with already.
-        if len(recipe.lists) < 2:
-            return
-        made = in_child(partial(finish, whole.made.begun, recipe, self._trier), LIMITS)
-        if made is not None and not isinstance(made, End):
-            self._keep(Whole(recipe, made))
-
-    def _together(self) -> ModuleRecipe:
-        assert self._whole
-        return ModuleRecipe(self.passes, tuple(self._groups()), LAST, self._whole.recipe.inlining)
-
-    def _groups(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Give each list that is run, as a pipeline, and on which functions."""
-        groups: dict[Passes, list[str]] = {}
-        for name, (_, passes) in self.best.items():
-            groups.setdefault(passes, []).append(name)
-        for passes, names in groups.items():
-            yield print_pipeline(passes), tuple(names)
