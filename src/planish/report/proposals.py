@@ -14,7 +14,9 @@ from planish.report.curve import value_of
 from planish.report.data import ReportData
 
 SEARCHERS = ("policy", "priority", "samples")
-"""Those that follow a policy."""
+"""Those that follow a policy. Not `feedback`: its candidates answer what came of those before, so how
+probable they are of the program alone, which is what can be asked again, is another thing.
+"""
 SHOWN = 30
 """Trials, from the first on."""
 
