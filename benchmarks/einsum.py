@@ -168,7 +168,7 @@ def alone(compiled: CompiledKernel, operands: list[Array]) -> Callable[[], objec
     inputs = {
         n: a.transpose(s.order) for n, a, s in zip(program.inputs, operands, compiled.operands, strict=True)
     }
-    result = compiled.result.empty().transpose(compiled.result.order)
+    result = np.empty(compiled.result.tensor.shape, compiled.result.dtype)
     return compiled.kernel.bind(inputs, {program.outputs[0]: result})
 
 

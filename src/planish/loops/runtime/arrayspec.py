@@ -74,9 +74,5 @@ class ArraySpec:
             and all(n == 1 or s == t for n, s, t in zip(self.shape, array.strides, self.strides, strict=True))
         )
 
-    def empty(self) -> Array:
-        """Allocate an array of this kind."""
-        return np.ndarray(self.shape, numpy_type(self.dtype), strides=self.strides)
-
     def __str__(self) -> str:
         return f"{self.dtype}{list(self.shape)} of strides {list(self.strides)}"
