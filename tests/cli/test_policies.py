@@ -161,7 +161,9 @@ def test_pass_lists_are_learnt_from_a_corpus_and_labels(planish: Planish, tmp_pa
     file = tmp_path / "lists.safetensors"
     error = planish("policy", "train", "--level", "llvm", "-o", file).error
     assert "a policy over pass lists learns from a corpus and labels" in error
-    assert not file.exists()
+    assert list(tmp_path.iterdir()) == []
+    error = planish("policy", "train", "--level", "llvm", "-o", tmp_path).error
+    assert error == f"cannot write {tmp_path}: it is a folder. Name another place, or make room there."
 
 
 def test_errors_are_one_line(planish: Planish, tmp_path: Path) -> None:

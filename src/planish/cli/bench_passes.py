@@ -45,7 +45,7 @@ def bench_passes(
     """Tune many modules and compare with results on record, for continuous integration.
 
     A file that cannot be read or measured is told, and the others are tuned and recorded. Ends with exit
-    code 5 where there was such a file, and with 8 where a result is worse than the recorded one.
+    code 6 where there was such a file, and with 8 where a result is worse than the recorded one.
     """
     from planish.cli.request import Request, budget_of, level_options, names
     from planish.search import split_settings

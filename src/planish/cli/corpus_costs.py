@@ -8,8 +8,12 @@ from typing import Annotated
 import typer
 
 from planish.cli import options as given
-from planish.cli.corpus_label import Corpus, Functions, Jobs, Splits
+from planish.cli.corpus_label import Corpus, Jobs, Splits
 
+Functions = Annotated[
+    int,
+    typer.Option("--functions", min=0, help="So many in all, those that the table has counted; 0: all."),
+]
 Table = Annotated[Path, typer.Argument(metavar="FILE", help="The table, an .npz file; made or added to.")]
 
 Without = Annotated[

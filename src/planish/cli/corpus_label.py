@@ -46,7 +46,10 @@ WithCoreset = Annotated[
     ),
 ]
 Splits = Annotated[
-    given.Names, typer.Option("--split", metavar="NAME", help="What is labelled; may be repeated.")
+    given.Names,
+    typer.Option(
+        "--split", metavar="NAME", help="train, validation, test or csmith; may be repeated. All by default."
+    ),
 ]
 Functions = Annotated[
     int, typer.Option("--functions", min=0, help="About so many functions, drawn evenly; 0: all.")

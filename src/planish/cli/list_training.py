@@ -79,7 +79,7 @@ def learnt_lists(
     if size.width % HEADS:
         raise PlanishError(f"--width {size.width} is no multiple of {HEADS}")
     try:
-        from planish.learn.language.checkpoints import require_device
+        from planish.learn.language.optimisation import require_device
     except ImportError as error:
         raise PlanishError("training a policy needs torch", "pip install planish[train].") from error
     require_device(size.device)

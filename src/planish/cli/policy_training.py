@@ -54,7 +54,9 @@ def train(
             "writing them pass by pass (writer), or a language model of IR (decoder).",
         ),
     ] = None,
-    epochs: Annotated[int, typer.Option("--epochs", min=1, help="imitation: how often all is read.")] = 10,
+    epochs: Annotated[
+        int, typer.Option("--epochs", min=1, help="How often all is read; not in reinforcement.")
+    ] = 10,
     programs: Annotated[
         str,
         typer.Option(
@@ -107,28 +109,41 @@ def train(
 
     Reinforcement goes on where the last training of the same file was interrupted.
     """
+    from planish.core import stoppable
     from planish.learn.policy import policies_folder, write_policy
 
     path = output or policies_folder() / f"{level}.safetensors"
-    with writing(path):  # told before hours are spent
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.with_name(path.name + ".part").touch()
-    if level == "llvm":
-        _kind(network, level, "reader", "writer", "decoder")
-        size, text = (
-            Size(epochs, seed, width, depth, device),
-            TextSize(context, tasks, feedback, first),
-        )
-        found = learnt_lists(corpus, labels or [], objective, path, size, network or "reader", text)
-    elif algorithm == "imitation":
-        _kind(network, level, "mlp", "attention")
-        found = _imitated(level, space, store, path, network or "mlp", epochs, seed)
-    else:
-        texts = _programs(level, programs)
-        found = _reinforced(level, space, store, path, algorithm, texts, hours, runners, seed)
+    _require_writable(path)
+    with stoppable() as stops:
+        if level == "llvm":
+            _kind(network, level, "reader", "writer", "decoder")
+            size, text = (
+                Size(epochs, seed, width, depth, device),
+                TextSize(context, tasks, feedback, first),
+            )
+            found = learnt_lists(corpus, labels or [], objective, path, size, network or "reader", text)
+        elif algorithm == "imitation":
+            _kind(network, level, "mlp", "attention")
+            found = _imitated(level, space, store, path, network or "mlp", epochs, seed)
+        else:
+            texts = _programs(level, programs)
+            found = _reinforced(level, space, store, path, algorithm, texts, hours, runners, seed)
+    if stops.count:
+        typer.echo("stopped: the best so far is kept", err=True)
     with writing(path):
         write_policy(found, path)
     _show(path, found, form)
+
+
+def _require_writable(path: Path) -> None:
+    """Make sure that a policy can be written, before hours are spent; nothing is left of it."""
+    part = path.with_name(path.name + ".part")
+    with writing(path):
+        if path.is_dir():
+            raise IsADirectoryError("it is a folder")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.touch()
+        part.unlink()
 
 
 def _kind(network: str | None, level: str, *legal: str) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +17,6 @@ from safetensors.torch import save
 from planish.core import PlanishError
 from planish.learn.language.lessons import Lessons
 
-BETAS, DECAY, WARM_UP = (0.9, 0.95), 0.05, 0.05
-"""Of AdamW, as the thesis has them (4.3.3); the share of steps in which the rate rises."""
 Tensors = dict[str, torch.Tensor]
 _STATE = ("step", "exp_avg", "exp_avg_sq")
 
@@ -96,52 +92,6 @@ class Checkpoint:
             kind, _, whose = name.partition(" ")
             others.setdefault(kind, {})[whose] = tensor
         return others, json.loads(told["about"])
-
-
-@contextmanager
-def exact(device: str) -> Generator[None]:
-    """Have a processor's threads add up gradients in one order, so that a resumed training is the same."""
-    before = torch.are_deterministic_algorithms_enabled()
-    torch.use_deterministic_algorithms(before or device == "cpu")
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(before)
-
-
-def require_device(device: str) -> None:
-    """Make sure that torch can compute there.
-
-    Raises:
-        PlanishError: it cannot.
-    """
-    if device == "cuda" and not torch.cuda.is_available():
-        raise PlanishError("there is no accelerator that torch can use", "Leave --device cuda out.")
-
-
-def share_of_rate(done: float) -> float:
-    """Give the share of the learning rate: it rises, and falls as a cosine.
-
-    Args:
-        done: the share of the training that is.
-    """
-    rest = max(0.0, done - WARM_UP) / (1 - WARM_UP)
-    # A hundredth more, so that the first step learns something.
-    return min(1.0, done / WARM_UP + 0.01) * (0.5 + 0.5 * math.cos(math.pi * rest))
-
-
-def first_weights(parameters: Mapping[str, tuple[int, ...]]) -> Tensors:
-    """Draw the weights that a training begins with.
-
-    Args:
-        parameters: names and shapes of arrays.
-    """
-    found: Tensors = {}
-    for name, size in parameters.items():
-        embedded = name in ("words", "places", "tokens", "steps")
-        spread = 0.0 if name.endswith("bias") else 0.1 if embedded else size[0] ** -0.5
-        found[name] = torch.randn(size) * (0.1 * spread if name in ("lists", "told") else spread)
-    return found
 
 
 def digest(lessons: Lessons, held: NDArray[np.bool_]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -15,8 +14,9 @@ from numpy.typing import NDArray
 from torch.nn.functional import cross_entropy
 
 from planish.core import PlanishError, rng
-from planish.learn.language.checkpoints import BETAS, DECAY, WARM_UP, Checkpoint, Tensors, exact
+from planish.learn.language.checkpoints import Checkpoint, Tensors
 from planish.learn.language.decoder import DecoderShape, hidden_rows
+from planish.learn.language.optimisation import BETAS, DECAY, WARM_UP, arrays_of, until_stopped
 from planish.learn.language.samples import Sample, digest_of, in_batches
 
 POOL = 4096
@@ -98,19 +98,19 @@ def train_text(
         The network's parameters, and what was found of it.
 
     Raises:
-        PlanishError: there is nothing to learn from; it was stopped before its first checkpoint; the
-            checkpoint is of another training.
+        StoppedError: it was stopped before its first checkpoint.
+        PlanishError: there is nothing to learn from; the checkpoint is of another training.
     """
     if not samples or not held:
         what = "learnt from" if held else "held back"
         raise PlanishError(f"no text to be {what} is short enough for the context of {shape.context} tokens")
     training = _Training(samples, held, shape, course)
-    with suppress(KeyboardInterrupt), exact(course.device):
+    with until_stopped(course.device):
         training.run(told, judge)
-    if not training.kept:
-        raise PlanishError("the training was stopped before its first checkpoint", "Nothing was written.")
-    kept = {name: tensor.cpu().numpy().copy() for name, tensor in training.kept.items()}
-    return kept, {"step": float(training.best[0]), "perplexity held back": math.exp(training.best[1])}
+    return arrays_of(training.kept), {
+        "step": float(training.best[0]),
+        "perplexity held back": math.exp(training.best[1]),
+    }
 
 
 def share_of_peak(done: float) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -14,24 +13,24 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from planish.core import PlanishError, rng
-from planish.learn.language.checkpoints import (
-    BETAS,
-    DECAY,
-    Checkpoint,
-    digest,
-    exact,
-    first_weights,
-    share_of_rate,
-)
+from planish.core import rng
+from planish.learn.language.checkpoints import Checkpoint, digest
 from planish.learn.language.lessons import GAIN, Lessons
 from planish.learn.language.network import ReaderShape, outputs, packed
+from planish.learn.language.optimisation import (
+    BATCH,
+    BETAS,
+    DECAY,
+    arrays_of,
+    batches_of,
+    first_weights,
+    share_of_rate,
+    until_stopped,
+)
 
-BATCH, RATE = 32, 1.5e-3
+RATE = 1.5e-3
 DROPPED = 0.1
 """So many instructions are left out of each reading: with few programs, it would learn them by heart."""
-POOL = 8
-"""Batches that are drawn together and sorted by length, so that little is padding."""
 
 
 @dataclass(frozen=True)
@@ -94,18 +93,16 @@ def train_reader(
         The network, its parameters, and what was found of it.
 
     Raises:
-        PlanishError: it was stopped before its first epoch was over; the checkpoint is of another training.
+        StoppedError: it was stopped before its first epoch was over.
+        PlanishError: the checkpoint is of another training.
     """
     sizes = lessons.sizes
     shape = ReaderShape(sizes, lessons.observed.shape[1], len(lessons.lists), course.width, course.depth)
     training = _Training(lessons, shape, course, held)
-    with suppress(KeyboardInterrupt), exact(course.device):
+    with until_stopped(course.device):
         while training.number < course.epochs:
             told(training.epoch())
-    if not training.kept:
-        raise PlanishError("the training was stopped before its first epoch was over", "Nothing was written.")
-    kept = {name: tensor.cpu().numpy().copy() for name, tensor in training.kept.items()}
-    return shape, kept, {"epoch": float(training.best[0]), "held back": training.best[1]}
+    return shape, arrays_of(training.kept), {"epoch": float(training.best[0]), "held back": training.best[1]}
 
 
 class _Training:
@@ -136,7 +133,7 @@ class _Training:
         """Read all once, judge what was learnt, and keep where it stands."""
         started, read, losses = time.monotonic(), 0, list[float]()
         random = rng(self._course.seed, self.number)
-        for place, rows in enumerate(self._drawn(random)):
+        for place, rows in enumerate(batches_of(self._mine, self._lengths, random)):
             losses.append(self._step(rows, random, self.number * self._batches + place))
             read += int(self._lengths[rows].sum())
         self.number += 1
@@ -148,14 +145,6 @@ class _Training:
         seconds = time.monotonic() - started
         left = seconds * (self._course.epochs - self.number)
         return Epoch(self.number, self._course.epochs, float(np.mean(losses)), held, read / seconds, left)
-
-    def _drawn(self, random: np.random.Generator) -> list[NDArray[np.intp]]:
-        """Give batches of like lengths, in any order."""
-        order = random.permutation(self._mine)
-        pools = [order[at : at + POOL * BATCH] for at in range(0, len(order), POOL * BATCH)]
-        whole = [pool[np.argsort(self._lengths[pool], kind="stable")] for pool in pools]
-        found = [pool[at : at + BATCH] for pool in whole for at in range(0, len(pool), BATCH)]
-        return [found[place] for place in random.permutation(len(found))]
 
     def _step(self, rows: NDArray[np.intp], random: np.random.Generator, step: int) -> float:
         for group in self._optimiser.param_groups:

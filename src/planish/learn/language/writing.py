@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -13,21 +12,23 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from planish.core import PlanishError, rng
-from planish.learn.language.checkpoints import (
-    BETAS,
-    DECAY,
-    Checkpoint,
-    digest,
-    exact,
-    first_weights,
-    share_of_rate,
-)
+from planish.core import rng
+from planish.learn.language.checkpoints import Checkpoint, digest
 from planish.learn.language.lessons import GAIN, Lessons
 from planish.learn.language.network import packed
+from planish.learn.language.optimisation import (
+    BATCH,
+    BETAS,
+    DECAY,
+    arrays_of,
+    batches_of,
+    first_weights,
+    share_of_rate,
+    until_stopped,
+)
 from planish.learn.language.writer import WriterShape, read_programs, said
 
-BATCH, RATE, DROPPED, POOL = 32, 1.5e-3, 0.1, 8
+RATE, DROPPED = 1.5e-3, 0.1
 """As the reader is trained."""
 Progress = Callable[["Stand"], None]
 
@@ -128,15 +129,13 @@ def train_writer(
         The network's parameters, and what was found of it.
 
     Raises:
-        PlanishError: it was stopped before its first checkpoint; the checkpoint is of another training.
+        StoppedError: it was stopped before its first checkpoint.
+        PlanishError: the checkpoint is of another training.
     """
     training = _Training(lessons, texts, shape, course, held)
-    with suppress(KeyboardInterrupt), exact(course.device):
+    with until_stopped(course.device):
         training.run(told)
-    if not training.kept:
-        raise PlanishError("the training was stopped before its first checkpoint", "Nothing was written.")
-    kept = {name: tensor.cpu().numpy().copy() for name, tensor in training.kept.items()}
-    return kept, {"step": float(training.best[0]), "bits held back": training.best[1]}
+    return arrays_of(training.kept), {"step": float(training.best[0]), "bits held back": training.best[1]}
 
 
 class _Training:
@@ -187,15 +186,7 @@ class _Training:
         """Give the batches that are left; which they are follows from the seed and the epoch."""
         while self.step < self._steps:
             epoch, done = divmod(self.step, self._batches)
-            yield from self._drawn(rng(self._course.seed, epoch))[done:]
-
-    def _drawn(self, random: np.random.Generator) -> list[NDArray[np.intp]]:
-        """Give batches of like lengths, in any order."""
-        order = random.permutation(self._mine)
-        pools = [order[at : at + POOL * BATCH] for at in range(0, len(order), POOL * BATCH)]
-        whole = [pool[np.argsort(self._lengths[pool], kind="stable")] for pool in pools]
-        found = [pool[at : at + BATCH] for pool in whole for at in range(0, len(pool), BATCH)]
-        return [found[place] for place in random.permutation(len(found))]
+            yield from batches_of(self._mine, self._lengths, rng(self._course.seed, epoch))[done:]
 
     def _learn(self, rows: NDArray[np.intp]) -> tuple[float, int]:
         """Take a step; give its loss, and how many tokens were read and written."""

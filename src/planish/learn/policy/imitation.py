@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from planish.core import PlanishError
+from planish.core import StoppedError
 from planish.learn.policy.continuations import SHARPNESS, STEPS, StateLessons
 from planish.learn.policy.network import Shape, scaled, scores
 from planish.learn.policy.saved import SavedPolicy
@@ -67,7 +67,7 @@ def imitate(
         told: is told of each epoch.
 
     Raises:
-        PlanishError: it was stopped before there was anything to keep.
+        StoppedError: it was stopped before its first epoch was over.
     """
     _, rows, columns = lessons.observed.shape
     width, depth = (64, 2) if kind == "attention" else (256, 3)
@@ -81,7 +81,7 @@ def imitate(
             if epoch.held_loss < found.held_loss:
                 kept, found = training.copied(), epoch
     if not found.number:
-        raise PlanishError("the training was stopped before its first epoch was over", "Nothing was written.")
+        raise StoppedError("the training was stopped before its first epoch was over", "Nothing was written.")
     metrics = {"epoch": float(found.number), "held back loss": found.held_loss, "regret": found.regret}
     return SavedPolicy(
         name, level, lessons.space.observed, tuple(map(str, lessons.space.actions)), STEPS, shape, kept,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from planish.core import PlanishError
+from planish.core import PlanishError, StoppedError
 from planish.learn.policy.network import Shape
 from planish.learn.policy.network_policy import NetworkPolicy
 from planish.learn.policy.saved import SavedPolicy, load_policy, write_policy
@@ -86,8 +86,8 @@ def reinforce(course: Course, told: Callable[[Look], None] = lambda _: None) -> 
         told: is told of each look.
 
     Raises:
-        PlanishError: RLlib is not installed, the checkpoint is of another training, or it was stopped before
-            there was anything to keep.
+        StoppedError: it was stopped before its first look.
+        PlanishError: RLlib is not installed, or the checkpoint is of another training.
     """
     looks = read_looks(course.folder)
     begun = time.monotonic() - (looks[-1].seconds if looks else 0.0)
@@ -111,7 +111,9 @@ def reinforce(course: Course, told: Callable[[Look], None] = lambda _: None) -> 
             algorithm.stop()
     best = course.folder / "best.safetensors"
     if not best.exists():
-        raise PlanishError("the training was stopped before there was anything to keep", "Give it more time.")
+        raise StoppedError(
+            "the training was stopped before there was anything to keep", "Nothing was written."
+        )
     return load_policy(best)
 
 
