@@ -102,6 +102,14 @@ WRONG: dict[tuple[str, ...], tuple[int, str]] = {
     ("--run=./prog < none",): (ProgramError.exit_code, "cannot read 'none'"),
     ("--link", "a.so"): (ProgramError.exit_code, "programs are not linked with 'a.so'"),
     ("--per-function", "--report", "out"): (PlanishError.exit_code, "out is for one run"),
+    ("--per-function", "--export", "out", "--searcher", "genetc", "--seed", "3"): (
+        PlanishError.exit_code,
+        "a search on a whole module does not read --searcher, --seed. Leave it out.",
+    ),
+    ("--per-function", "--objective", "time", "--store", "a.db", "--target-value", "0"): (
+        PlanishError.exit_code,
+        "a search on a whole module does not read --target-value, --store",
+    ),
     ("--space", "pases"): (PlanishError.exit_code, "Did you mean 'passes'?"),
     ("--size", "m=3"): (PlanishError.exit_code, "level 'llvm' has no option 'size'"),
 }

@@ -166,6 +166,31 @@ def test_pass_lists_are_learnt_from_a_corpus_and_labels(planish: Planish, tmp_pa
     assert error == f"cannot write {tmp_path}: it is a folder. Name another place, or make room there."
 
 
+UNREAD = {
+    (
+        "llvm",
+        "--algorithm",
+        "dqn",
+        "--store",
+        "a.db",
+    ): "training of the network 'reader' does not read --store, --algorithm.",
+    (
+        "llvm",
+        "--network",
+        "writer",
+        "--context",
+        "512",
+    ): "training of the network 'writer' does not read --context.",
+    ("loops", "--corpus", "corpus"): "training by imitation does not read --corpus.",
+    ("loops", "--algorithm", "ppo", "--epochs", "3"): "training by ppo does not read --epochs.",
+}
+
+
+@pytest.mark.parametrize("words", UNREAD, ids=" ".join)
+def test_options_that_nothing_would_read_are_refused(planish: Planish, words: tuple[str, ...]) -> None:
+    assert planish("policy", "train", "--level", *words).error == f"{UNREAD[words]} Leave it out."
+
+
 def test_errors_are_one_line(planish: Planish, tmp_path: Path) -> None:
     assert "judged by a corpus and labels" in planish("policy", "evaluate", "llvm").error
     assert planish("policy", "evaluate", "loops", "--store", tmp_path / "none.db").code == 4

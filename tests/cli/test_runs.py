@@ -1,7 +1,13 @@
 """`planish runs`."""
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 from cli.conftest import PROGRAM, Kept, Planish
 from planish.core import PlanishError, StoreError
@@ -43,6 +49,34 @@ def test_deleting_asks_first(kept: Kept, planish: Planish) -> None:
     assert (said.code, said.error) == (USAGE, "nobody can be asked whether to delete. Add --yes.")
     assert planish("runs", "delete", kept.run, "--yes").out == f"deleted 1 run: {kept.run}\n"
     assert ids(planish) == []
+
+
+def test_all_runs_are_found_before_the_first_is_deleted(kept: Kept, planish: Planish) -> None:
+    assert planish("runs", "delete", kept.run, "zzzz", "--yes").code == StoreError.exit_code
+    assert ids(planish) == [kept.run]
+    assert planish("runs", "delete", kept.run, kept.run[:6], "--yes").out == f"deleted 1 run: {kept.run}\n"
+
+
+@pytest.mark.parametrize("answer", [b"n\n", b"\x04"])
+def test_a_run_stays_where_the_user_does_not_agree(kept: Kept, answer: bytes) -> None:
+    terminal, window = pty.openpty()
+    command = [sys.executable, "-c", "from planish.cli import main; main()", "runs", "delete", kept.run]
+    with subprocess.Popen(command, stdin=window, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        os.write(terminal, answer)
+        out, err = process.communicate()
+    os.close(window)
+    os.close(terminal)
+    assert (process.returncode, out) == (0, b"deleted 0 runs\n"), err
+    with open_store(kept.place, read_only=True) as store:
+        assert [run.id for run in store.runs()] == [kept.run]
+
+
+@pytest.mark.parametrize("group", ["runs", "models", "policy"])
+def test_options_before_a_groups_command_are_refused(planish: Planish, group: str) -> None:
+    """`planish runs --store a.db delete ID` would delete from the user's own store."""
+    command = "delete" if group == "runs" else "remove"
+    error = planish(group, "--format", "json", command, "zzzz").error
+    assert error == f"'{command}' does not read --format. Write it after '{command}'."
 
 
 def test_what_cannot_be_exported_or_merged_is_one_line(kept: Kept, planish: Planish, tmp_path: Path) -> None:

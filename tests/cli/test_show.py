@@ -53,6 +53,8 @@ def test_a_store_without_runs_is_empty(place: Path, planish: Planish) -> None:
     open_store(place).close()
     assert planish("show").out == "no runs yet\n"
     assert planish("report").error == "there is no run to report yet. Tune something first."
+    error = planish("report", Path(__file__).parent, "-o", "out.html").error
+    assert error == "the report of a build does not read --output. Leave it out."
 
 
 def test_an_unknown_run_is_an_error(kept: Kept, planish: Planish) -> None:

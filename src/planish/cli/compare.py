@@ -13,6 +13,7 @@ _RUN = re.compile(r"[0-9a-fA-F]{1,8}")
 
 
 def compare(
+    command: typer.Context,
     what: Annotated[
         list[str],
         typer.Argument(metavar="PROGRAM|ID", help="Programs to search, or runs to try again."),
@@ -48,9 +49,11 @@ def compare(
     """
     from planish.cli.compare_output import compare_programs, compare_runs, contestants
     from planish.cli.request import level_options, names
+    from planish.cli.unread import refuse_unread
     from planish.settings import Settings
 
     if all(map(_RUN.fullmatch, what)):
+        refuse_unread(command, "a comparison of runs", {"what", "store", "form"})
         compare_runs(what, store, form)
         return
     settings = Settings(level, names(objective), seed=seed, cores=cores, workers=workers)

@@ -12,6 +12,7 @@ from planish.cli import options as given
 from planish.cli.complete import level_names
 from planish.cli.errors import writing
 from planish.cli.readable import readable
+from planish.cli.unread import refuse_before
 
 if TYPE_CHECKING:
     from planish.learn.cost import SavedModel
@@ -39,6 +40,8 @@ def front(context: typer.Context, form: given.Format = "text") -> None:
     """List, fit, evaluate, export and remove cost models; without a command, list them."""
     if context.invoked_subcommand is None:
         _list(form)
+    else:
+        refuse_before(context)
 
 
 @models.command()

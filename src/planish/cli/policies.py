@@ -11,6 +11,7 @@ import typer
 from planish.cli import options as given
 from planish.cli.errors import writing
 from planish.cli.readable import readable
+from planish.cli.unread import refuse_before
 
 if TYPE_CHECKING:
     from planish.learn.policy import SavedPolicy
@@ -27,6 +28,8 @@ def front(context: typer.Context, form: given.Format = "text") -> None:
     """List, train, evaluate, export and remove policies; without a command, list them."""
     if context.invoked_subcommand is None:
         _list(form)
+    else:
+        refuse_before(context)
 
 
 @policy.command()

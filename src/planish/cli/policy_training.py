@@ -14,6 +14,7 @@ from planish.cli.errors import writing
 from planish.cli.list_training import Size, learnt_lists
 from planish.cli.policies import told
 from planish.cli.text_training import Asked, Kind, TextSize
+from planish.cli.unread import refuse_unread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +32,13 @@ HELD, MOST_HELD = 10, 20
 """Every tenth program is held back in training by reinforcement, up to so many: judging takes time."""
 
 
+_ALWAYS = {"level", "output", "seed", "form"}
+_OF_LISTS = {"network", "epochs", "corpus", "labels", "objective", "device", "width", "depth"}
+_OF_DECODERS = {"context", "tasks", "feedback", "first"}
+
+
 def train(
+    command: typer.Context,
     level: LevelName,
     store: given.StorePlace = None,
     space: Annotated[
@@ -113,6 +120,7 @@ def train(
     from planish.learn.policy import policies_folder, write_policy
 
     path = output or policies_folder() / f"{level}.safetensors"
+    refuse_unread(command, *_what_counts(level, algorithm, network))
     _require_writable(path)
     with stoppable() as stops:
         if level == "llvm":
@@ -133,6 +141,18 @@ def train(
     with writing(path):
         write_policy(found, path)
     _show(path, found, form)
+
+
+def _what_counts(level: str, algorithm: str, network: str | None) -> tuple[str, set[str]]:
+    """Say what is trained, and which options count for that."""
+    if level == "llvm":
+        name, more = (network, _OF_DECODERS) if network == "decoder" else (network or "reader", set[str]())
+        usual = {"algorithm"} if algorithm == "imitation" else set[str]()
+        return f"training of the network '{name}'", _ALWAYS | _OF_LISTS | more | usual
+    if algorithm == "imitation":
+        return "training by imitation", _ALWAYS | {"algorithm", "store", "space", "network", "epochs"}
+    read = {"algorithm", "store", "space", "programs", "hours", "runners"}
+    return f"training by {algorithm}", _ALWAYS | read
 
 
 def _require_writable(path: Path) -> None:

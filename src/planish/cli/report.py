@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import typer
+
 from planish.cli import options as given
+from planish.cli.unread import refuse_unread
 
 
 def report(
+    command: typer.Context,
     run_id: given.RunOrBuild = None,
     output: given.OutputFile = None,
     file: given.Files = None,
@@ -22,6 +26,7 @@ def report(
     if run_id is not None and Path(run_id).is_dir():
         from planish.cli.builds import show_build
 
+        refuse_unread(command, "the report of a build", {"run_id", "form"})
         show_build(Path(run_id), form)
         return
     from planish.cli.output import document, say

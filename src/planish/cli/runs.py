@@ -13,6 +13,7 @@ from planish.cli import options as given
 from planish.cli.complete import run_ids
 from planish.cli.errors import writing
 from planish.cli.show import show
+from planish.cli.unread import refuse_before
 
 if TYPE_CHECKING:
     from planish.store import Reader, Store
@@ -41,6 +42,8 @@ def front(
     """List, delete, export and merge runs; without a command, list the newest."""
     if context.invoked_subcommand is None:
         show(limit=limit, store=store, form=form)
+    else:
+        refuse_before(context)
 
 
 @runs.command()
@@ -49,8 +52,10 @@ def delete(ids: Ids, yes: Yes = False, store: given.StorePlace = None, form: giv
     from planish.store import open_store
 
     with open_store(store) as opened:
-        _agree(len(ids), yes)
-        _tell("deleted", [opened.delete_run(run_id) for run_id in ids], form)
+        # All are found before the first one goes.
+        found = dict.fromkeys(opened.run(run_id).id for run_id in ids)
+        wanted = found if _agreed(len(found), yes) else {}
+        _tell("deleted", [opened.delete_run(run_id) for run_id in wanted], form)
 
 
 @runs.command()
@@ -91,15 +96,18 @@ def _copy(source: Reader, target: Store, ids: Sequence[str]) -> list[str]:
     return [run_id for run_id in ids if target.take_run(source, run_id)]
 
 
-def _agree(count: int, yes: bool) -> None:
+def _agreed(count: int, yes: bool) -> bool:
     from planish.core import PlanishError
 
     if yes:
-        return
+        return True
     if not sys.stdin.isatty():
         raise PlanishError("nobody can be asked whether to delete", "Add --yes.")
     what = "this run and its trials" if count == 1 else f"these {count} runs and their trials"
-    typer.confirm(f"Delete {what} for good?", abort=True, err=True)
+    try:
+        return typer.confirm(f"Delete {what} for good?", err=True)
+    except typer.Abort:  # the end of input is no answer
+        return False
 
 
 def _tell(done: str, ids: Sequence[str], form: given.Form) -> None:

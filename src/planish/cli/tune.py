@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 from planish.cli import options as given
 
 if TYPE_CHECKING:
@@ -13,7 +15,15 @@ if TYPE_CHECKING:
     from planish.store import Store
 
 
+_OF_WHOLE = {
+    *("program", "args", "stdin", "run", "link", "backend", "option", "level", "objective"),
+    *("trials", "seconds", "cores", "workers", "per_function", "report", "export", "form"),
+}
+"""What a search on a whole module reads; `--report` is refused by a message of its own."""
+
+
 def tune(
+    command: typer.Context,
     program: given.Source,
     size: given.Size = None,
     shape: given.Shape = None,
@@ -53,6 +63,7 @@ def tune(
     from planish.budget import Budget
     from planish.cli.hot import OF_WHOLE_S, leads_by_time
     from planish.cli.request import Request, budget_of, level_options, names
+    from planish.cli.unread import refuse_unread
     from planish.search import split_settings
     from planish.settings import Settings
     from planish.tuning.api import DEFAULT_BUDGET as OF_ONE
@@ -76,6 +87,11 @@ def tune(
     whole = export is not None or leads_by_time(settings.objectives)
     usual = (Budget(seconds=OF_WHOLE_S) if whole else OF_EACH) if per_function else OF_ONE
     request = Request(program, options, settings, budget_of(trials, seconds, target_value, usual))
+    if per_function and whole:
+        time = leads_by_time(settings.objectives)
+        refuse_unread(
+            command, "a search on a whole module", {*_OF_WHOLE, "report", *(["seed"] if time else [])}
+        )
     if per_function:
         _for_each_function(request, store, form, report, export)
     else:
