@@ -66,7 +66,7 @@ def test_a_run_stays_where_the_user_does_not_agree(kept: Kept, answer: bytes) ->
         out, err = process.communicate()
     os.close(window)
     os.close(terminal)
-    assert (process.returncode, out) == (0, b"deleted 0 runs\n"), err
+    assert (process.returncode, out.strip()) == (0, b"deleted 0 runs"), err
     with open_store(kept.place, read_only=True) as store:
         assert [run.id for run in store.runs()] == [kept.run]
 
