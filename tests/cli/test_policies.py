@@ -166,7 +166,7 @@ def test_pass_lists_are_learnt_from_a_corpus_and_labels(planish: Planish, tmp_pa
     assert error == f"cannot write {tmp_path}: it is a folder. Name another place, or make room there."
 
 
-UNREAD = {
+UNREAD: dict[tuple[str, ...], str] = {
     (
         "llvm",
         "--algorithm",

@@ -17,7 +17,7 @@ from loops.trees import matmul
 from planish.core import Cache, Candidate, Machine
 from planish.loops.build import schedule_of, tree_of
 from planish.loops.features.executions import Executions
-from planish.loops.features.fixed_width import CONTEXT, LOOPS, SCHEMA, features_of
+from planish.loops.features.fixed_width import LOOPS, SCHEMA, features_of
 from planish.loops.features.footprint import footprint, union
 from planish.loops.features.loop_rows import NAMES, TreeRows
 from planish.loops.features.touching import WORK, Visits
@@ -161,4 +161,3 @@ def test_the_table_of_names_has_a_version() -> None:
     """Who changes what a column means, or their order, raises the version and this digest."""
     digest = hashlib.sha256("\n".join(SCHEMA.names).encode()).hexdigest()[:12]
     assert (SCHEMA.name, SCHEMA.version, SCHEMA.width, digest) == ("loops/path", 1, 793, "3fce30e7ae0a")
-    assert CONTEXT.names == NAMES

@@ -30,8 +30,6 @@ TOTALS = (
     "bytes ahead",
     "bytes of temporaries",
 )
-CONTEXT = FeatureSchema("loops/context", 1, NAMES)
-"""The rows of single loops."""
 SCHEMA = FeatureSchema(
     "loops/path", 1, (*TOTALS, *[f"{name} of loop {i}" for i in range(LOOPS) for name in NAMES])
 )
