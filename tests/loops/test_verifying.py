@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,18 @@ from loops.mutants import mutants, some_mutants
 from planish.core import Candidate, Failed, Measured, PlanishError, ProgramError, Stage, Task
 from planish.levels import function_of
 from planish.loops import compiled, evaluator
-from planish.loops.build import kernel_of, schedule_of, tree_of
+from planish.loops.build import compile_with, kernel_of, schedule_of, tree_of
 from planish.loops.ir.interpret import interpret
 from planish.loops.ir.storage import TreeFault
-from planish.loops.ir.tree import LoopTree
+from planish.loops.ir.tree import Loop, LoopTree, Node
 from planish.loops.lang.parse import parse
-from planish.loops.lang.program import Program
+from planish.loops.lang.program import Const, Program
 from planish.loops.level import LoopsLevel
 from planish.loops.lower.lowering import lower
 from planish.loops.reference.cases import choose_cases
 from planish.loops.reference.numpy_baseline import numpy_callable
 from planish.loops.reference.probes import Probe, all_probes
+from planish.loops.runtime.kernels import Kernel
 from planish.loops.space import TemplateSpace
 from planish.loops.steps import Pack, Reorder, Split, Vectorize
 from planish.loops.target import this_machine
@@ -127,6 +129,37 @@ def test_the_sets_show_the_mistakes_that_they_are_chosen_by(text: str, sizes: di
     assert len(probes - shown) <= 1
 
 
+@pytest.mark.parametrize(
+    ("text", "number", "other"),
+    [
+        ("O[y] max= pad(I[y + r - 4], {})", "-inf", "0"),  # as some pooling does
+        ("O[y] min= pad(I[y + r - 4], {})", "inf", "0"),
+        ("O[y] max= relu(pad(I[y + r - 4], {}))", "0", "1"),
+    ],
+)
+def test_what_is_padded_with_another_number_is_refused(text: str, number: str, other: str) -> None:
+    sizes = {"y": 40, "r": 9}
+    verifier = search_verifier(parse(text.format(number), sizes))
+    for pad, right in ((number, True), (other, False)):
+        tree = tree_of(parse(text.format(pad), sizes), Candidate())
+        assert (verifier.wrong(Interpreted(tree, verifier)) is None) is right
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_keeps_exp_from_overflow_must_be_right(dtype: str) -> None:
+    text = "M[b] max= X[b,i]; E[b,i] = exp(X[b,i] - M[b]); S[b] += E[b,i]; O[b,i] = E[b,i] / S[b]"
+    verifier = search_verifier(parse(text, {"b": 9, "i": 11}, dtype=dtype))
+
+    def softmax(looked_at: int) -> None:
+        x = verifier.inputs["X"]
+        with np.errstate(all="ignore"):
+            e = np.exp(x - x[:, :looked_at].max(1, keepdims=True))
+            np.divide(e, e.sum(1, keepdims=True), out=verifier.outputs["O"])
+
+    assert verifier.wrong(Called(lambda: lambda: softmax(11))) is None
+    assert verifier.wrong(Called(lambda: lambda: softmax(10)))
+
+
 @pytest.mark.parametrize("reduce", ["max", "min", "+", "*"])
 def test_reductions_that_start_elsewhere_are_refused(reduce: str) -> None:
     program = parse(f"O[a] {reduce}= X[a,b] * abs(Y[b]); Z[a] = exp(O[a])", {"a": 2, "b": 9})
@@ -205,6 +238,24 @@ def test_elements_that_are_not_written_show() -> None:
         np.maximum(verifier.inputs["A"][:-1], 0, out=verifier.outputs["O"][:-1])
 
     assert "O[19] is nan, not" in (verifier.wrong(Called(lambda: all_but_one)) or "")
+
+
+def unwritten(node: Node, buffer: str) -> Node:
+    """Let numbers that are written to a buffer be what is there already."""
+    if isinstance(node, Loop):
+        return Loop(node.axis, node.step, tuple([unwritten(n, buffer) for n in node.body]), node.kind)
+    hit = node.target.buffer == buffer and isinstance(node.value, Const)
+    return replace(node, value=node.target) if hit else node
+
+
+def test_memory_that_is_not_written_shows_where_it_is_compared() -> None:
+    program = parse("O[y] += where(0 < pad(I[y + r - 30], 0), 1, 0) * W[r]", {"y": 100, "r": 61})
+    tree = tree_of(program, Candidate())
+    wrong = replace(tree, body=tuple([unwritten(node, "I.padded") for node in tree.body]))
+    assert wrong != tree
+    for each, right in ((tree, True), (wrong, False)):
+        kernel = Kernel(program, each, compile_with(this_machine(1).toolchain["backend"], each))
+        assert (verify_again(kernel) is None) is right
 
 
 def test_what_is_left_from_the_run_before_shows() -> None:

@@ -20,7 +20,7 @@ from planish.loops.lang.program import Apply, Expr, Program
 from planish.loops.reference.checking import Answer
 from planish.loops.reference.exactness import is_long, terms_of
 from planish.loops.reference.inputs import make_inputs
-from planish.loops.reference.probes import Probe, all_probes, mistaken
+from planish.loops.reference.probes import Probe, all_probes, misread_results, mistaken
 from planish.loops.reference.reference import reference
 from planish.loops.reference.styles import Styles, all_styles, usual_styles
 from planish.loops.reference.views import Arrays
@@ -114,7 +114,7 @@ def _case(program: Program, inputs: Arrays, probes: Iterable[Probe]) -> Case:
 
 def _is_shown(program: Program, inputs: Arrays, probe: Probe, answer: Answer) -> bool:
     """Whether a kernel with this mistake would be refused."""
-    wrong = reference(*mistaken(program, inputs, probe))
+    wrong = reference(*mistaken(program, inputs, probe), changes=misread_results(program, probe))
     with np.errstate(over="ignore", invalid="ignore"):
         return any(
             not np.all(expected.accepts(expected.stored(wrong[name])))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from math import isinf
 
 import numpy as np
 
 from planish.core.seeds import rng
-from planish.loops.lang.program import POSITIONS, Apply, Const, Expr, Program, Statement, accesses
-from planish.loops.reference.views import Array, Arrays
+from planish.loops.lang.program import POSITIONS, Access, Apply, Const, Expr, Program, Statement, accesses
+from planish.loops.lang.whole import WHOLE
+from planish.loops.reference.views import Array, Arrays, overhang
 
 MOST = 40
 
@@ -20,7 +22,8 @@ class Misread:
     """What belongs to one index is read as its neighbour's: a pointer that does not move, a step left out.
 
     Args:
-        places: (input, dimension) of what is misread; an input of one element is read as half as large again.
+        places: (tensor, dimension) of what is misread: inputs, or one that is computed and no output. An
+            input of one element is read as half as large again.
         index: the one that is not read.
     """
 
@@ -52,6 +55,19 @@ class OtherStart:
 
 
 @dataclass(frozen=True)
+class OtherPad:
+    """Around a tensor stands 0, or 1 where 0 is meant.
+
+    Args:
+        statement: which reads it.
+        access: how.
+    """
+
+    statement: int
+    access: Access
+
+
+@dataclass(frozen=True)
 class Last:
     """Of equals the last is taken, where the first is meant: the greatest position instead of the least.
 
@@ -62,13 +78,13 @@ class Last:
     statement: int
 
 
-Probe = Misread | Slip | OtherStart | Last
+Probe = Misread | Slip | OtherStart | OtherPad | Last
 _STARTS = {"max": 0.0, "min": 0.0, "add": 1.0, "mul": 2.0}
 _EXCHANGED = {"max": "min", "min": "max", "<": "<=", "<=": "<", "==": "!=", "!=": "=="}
 
 
 def all_probes(program: Program, seed: int) -> list[Probe]:
-    """List slips, starts, and what is misread along dimensions and axes: the last index, and a random one.
+    """List slips, starts, paddings, and what is misread along dimensions and axes: the last index, and any.
 
     Args:
         program: whose.
@@ -81,6 +97,7 @@ def all_probes(program: Program, seed: int) -> list[Probe]:
     generator = rng(seed, len(program.inputs), 1 << 20)
     found: list[Probe] = [Slip(i) for i in range(sum(_places(s.value) for s in program.statements))]
     found += [OtherStart(i) for i, s in enumerate(program.statements) if s.reduce]
+    found += [OtherPad(i, a) for i, s in enumerate(program.statements) for a in _padded(s, program)]
     found += [Last(i) for i, s in enumerate(program.statements) if _reduces_positions(s)]
     for places in dict.fromkeys((*_dimensions(program), *_along_axes(program))):
         n = min(program.type[tensor].shape[dimension] for tensor, dimension in places)
@@ -89,6 +106,7 @@ def all_probes(program: Program, seed: int) -> list[Probe]:
     for name in program.inputs:
         if program.type[name].size == 1:
             found.append(Misread(((name, -1),), 0))
+    found += [Misread(((t, d),), program.type[t].shape[d] - 1) for t, d in _computed(program)]
     return [found[i] for i in sorted(generator.permutation(len(found))[:MOST])]
 
 
@@ -98,6 +116,26 @@ def _dimensions(program: Program) -> Iterator[tuple[tuple[str, int], ...]]:
         for dimension, n in enumerate(program.type[name].shape):
             if n > 1:
                 yield ((name, dimension),)
+
+
+def _computed(program: Program) -> Iterator[tuple[str, int]]:
+    """List the dimensions of what is computed on the way to the outputs, where a mistake may not tell.
+
+    What is subtracted before `exp` and divided out again matters only where numbers overflow without it.
+    """
+    if program.arithmetic == WHOLE:
+        return
+    for name in dict.fromkeys(s.target.tensor for s in program.statements):
+        if name not in program.outputs:
+            yield from ((name, d) for d, n in enumerate(program.type[name].shape) if n > 1)
+
+
+def _padded(statement: Statement, program: Program) -> Iterator[Access]:
+    """List the reads of a statement that leave their tensors."""
+    for access in dict.fromkeys(accesses(statement.value)):
+        shape = program.type[access.tensor].shape
+        if access.pad is not None and any(map(any, overhang(access, shape, program.size))):
+            yield access
 
 
 def _along_axes(program: Program) -> Iterator[tuple[tuple[str, int], ...]]:
@@ -117,12 +155,26 @@ def mistaken(program: Program, inputs: Arrays, probe: Probe) -> tuple[Program, A
         return _slipped(program, probe.place), inputs
     if isinstance(probe, OtherStart):
         return _started_elsewhere(program, probe.statement), inputs
+    if isinstance(probe, OtherPad):
+        return _padded_otherwise(program, probe), inputs
     if isinstance(probe, Last):
         return _taking_the_last(program, probe.statement), inputs
     changed = dict(inputs)
     for tensor, dimension in probe.places:
-        changed[tensor] = _misread(changed[tensor], dimension, probe.index)
+        if tensor in inputs:
+            changed[tensor] = _misread(changed[tensor], dimension, probe.index)
     return program, changed
+
+
+def misread_results(program: Program, probe: Probe) -> Mapping[str, Callable[[Array], Array]]:
+    """Give what a mistake makes of tensors that are computed: name to change; see `reference`."""
+    if not isinstance(probe, Misread):
+        return {}
+    return {
+        tensor: partial(_misread, dimension=dimension, index=probe.index)
+        for tensor, dimension in probe.places
+        if tensor not in program.inputs
+    }
 
 
 def _misread(array: Array, dimension: int, index: int) -> Array:
@@ -145,6 +197,18 @@ def _started_elsewhere(program: Program, place: int) -> Program:
     types = *program.types, (inner.tensor, program.type[statement.target.tensor])
     statements = *program.statements[:place], *both, *program.statements[place + 1 :]
     return replace(program, statements=statements, types=types)
+
+
+def _padded_otherwise(program: Program, probe: OtherPad) -> Program:
+    def replaced(expr: Expr) -> Expr:
+        if expr == probe.access:
+            return replace(probe.access, pad=0.0 if probe.access.pad else 1.0)
+        return Apply(expr.function, tuple(map(replaced, expr.args))) if isinstance(expr, Apply) else expr
+
+    statements = list(program.statements)
+    old = statements[probe.statement]
+    statements[probe.statement] = replace(old, value=replaced(old.value))
+    return replace(program, statements=tuple(statements))
 
 
 def _reduces_positions(statement: Statement) -> bool:

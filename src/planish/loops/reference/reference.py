@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from math import prod
@@ -68,13 +68,20 @@ _UFUNC = {"add": np.add, "max": np.maximum, "min": np.minimum, "mul": np.multipl
 _Window = tuple[slice, ...]
 
 
-def reference(program: Program, inputs: Arrays, block: int = BLOCK) -> Answer:
+def reference(
+    program: Program,
+    inputs: Arrays,
+    block: int = BLOCK,
+    changes: Mapping[str, Callable[[Array], Array]] | None = None,
+) -> Answer:
     """Compute a program in float64, and how far a correct kernel's answer may be off; whole numbers exactly.
 
     Args:
         program: what is computed.
         inputs: every input, of the shape in the program.
         block: elements that may be held at once beyond the tensors themselves.
+        changes: of tensors of other numbers than whole ones, once they are computed: name to what makes
+            others of the same shape of them.
 
     Returns:
         Output to its elements, with their tolerances.
@@ -94,6 +101,8 @@ def reference(program: Program, inputs: Arrays, block: int = BLOCK) -> Answer:
                 tensors[target.tensor] = spread(statement, result, kind, program.size, precision)
             else:
                 tensors[target.tensor] = _written(target, result, tensors, program)
+            if changes and target.tensor in changes:
+                tensors[target.tensor] = tensors[target.tensor].map(changes[target.tensor])
     return Answer(
         {name: Expected.of(tensors[name], precision, program.type[name].dtype) for name in program.outputs}
     )

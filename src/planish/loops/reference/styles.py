@@ -46,6 +46,8 @@ POSITIVE = Style(signs="positive")
 NEAR_ONE = Style(0.875, 1.125)
 """Products of many of them neither vanish nor overflow."""
 _PEAKS = Style(0.5, 1.0, "positive", 2), Style(0.5, 1.0, "negative", 2), Style(0.5, 1.0, "positive", 0.5)
+_FAR, _FAR_IN_HALF = 1 << 20, 1 << 11
+"""So large are numbers that are far apart, in float16 too: `exp` of differences overflows in any type."""
 _TIES = 4
 """Levels with which many elements are equal."""
 _TURNS = POSITIVE, Style(signs="negative")
@@ -68,7 +70,8 @@ def all_styles(program: Program, seed: int) -> Iterator[Styles]:
     constant may be above all magnitudes or below: then larger and smaller ones. Of a `max=` one element
     counts: then it is the last one or the first, where loops begin and end. Differences have one sign where
     inputs are positive and negative in turns. At last each input has any style of its own. What is compared
-    must be equal now and then: to the other side, and to numbers in it.
+    must be equal now and then: to the other side, and to numbers in it. What is subtracted lest `exp`
+    overflow counts where it would.
 
     Args:
         program: whose inputs they are for.
@@ -92,6 +95,9 @@ def all_styles(program: Program, seed: int) -> Iterator[Styles]:
         yield {name: _TURNS[(i + turn) % 2] for i, name in enumerate(program.inputs)}
     for at, style in product(_ENDS, _PEAKS):
         yield dict.fromkeys(program.inputs, replace(style, at=at))
+    far = MIXED.scaled(_FAR_IN_HALF if "float16" in {kind.dtype for _, kind in program.types} else _FAR)
+    for style in (replace(far, peak=4), replace(far, peak=4, signs="negative")):
+        yield dict.fromkeys(program.inputs, style)
     for number in count():
         generator = rng(seed, len(program.inputs), number)
         yield {name: _any_style(generator) for name in program.inputs}

@@ -14,7 +14,7 @@ from planish.core import ProgramError, TargetError, did_you_mean
 from planish.loops.codegen.kernel import ALIGNMENT, Code, Entry
 from planish.loops.ir.tree import LoopTree
 from planish.loops.lang.numpy_types import numpy_type
-from planish.loops.lang.program import DTYPES, Program, TensorType
+from planish.loops.lang.program import COMPARISONS, DTYPES, Apply, Expr, Program, TensorType
 
 Arrays = Mapping[str, NDArray[Any]]
 Bytes = NDArray[np.uint8]
@@ -117,10 +117,17 @@ class Bound:
             Job(self.kernel.code.ahead_entries, self._lanes).run(1)
 
     def poison(self) -> None:
-        """Fill the kernel's own memory with NaN, and run the ahead part; for tests of kernels."""
+        """Fill the kernel's own memory with NaN, and run the ahead part; for tests of kernels.
+
+        Comparisons hide NaN, for which they fail: with some, every other cache line has large numbers.
+        """
+        compares = any(map(_compares, (s.value for s in self.kernel.program.statements)))
         for memory in self._owned:
             # All bits set is a NaN in every type of floats: whoever reads what was never written shows it.
             memory.fill(0xFF)
+            if compares:
+                lines = memory[: memory.size // (2 * ALIGNMENT) * 2 * ALIGNMENT].reshape(-1, 2 * ALIGNMENT)
+                lines[:, ALIGNMENT:] = 0x46
         self.prepare()
 
     def __call__(self) -> None:
@@ -182,6 +189,10 @@ class Job:
             from planish.loops.runtime.native import native
 
             native().repeat(self._record, times)
+
+
+def _compares(expr: Expr) -> bool:
+    return isinstance(expr, Apply) and (expr.function in COMPARISONS or any(map(_compares, expr.args)))
 
 
 def _bounds(entry: Entry, lanes: int) -> list[int]:
