@@ -12,7 +12,7 @@ import pytest
 
 from cli.conftest import PROGRAM, Kept, Planish
 from planish.cli.errors import guarded
-from planish.core import PlanishError, ProgramError, StoreError, TargetError
+from planish.core import PlanishError, ProgramError, StoreError, TargetError, did_you_mean
 from planish.store import open_store
 from store.mounts import write_protected
 
@@ -90,6 +90,15 @@ def test_names_that_a_level_does_not_have_are_usage_errors(planish: Planish, lev
         missing = "option 'backend'"
     assert said.code == USAGE
     assert said.error.startswith(f"level '{level}' has no {missing}. Known: ")
+
+
+def test_an_error_stays_one_line_of_some_length() -> None:
+    many = {f"name{number:03}" for number in range(500)}
+    assert did_you_mean("quux", many) == f"Known: {', '.join(sorted(many)[:30])} and others."
+    assert did_you_mean("name0999", many) == "Did you mean 'name099'?"
+    assert str(PlanishError(f"f: {PlanishError('no such file', 'Check the path.')}", "See it.")) == (
+        "f: no such file. Check the path. See it."
+    )
 
 
 def test_an_unknown_command_names_the_nearest(planish: Planish) -> None:

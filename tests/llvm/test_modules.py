@@ -386,11 +386,19 @@ def test_opt_alone_makes_it_again(module: str, improved: Improved, tmp_path: Pat
     export_improved(module, improved, tmp_path)
     expected = code_section(tmp_path / "optimised.o")
     (tmp_path / "optimised.o").unlink()
-    subprocess.run(
-        [tmp_path / "repeat.sh"], check=True, env={"OPT": opt, "LLC": llc, "PATH": "/usr/bin:/bin"}
-    )
+    tools = {"OPT": opt, "LLC": llc, "PATH": "/usr/bin:/bin"}
+    done = subprocess.run([tmp_path / "repeat.sh"], check=True, env=tools, capture_output=True)
+    assert done.stderr == b""
     # Names of values in the text may be other ones, and llc lists constructors in another section.
     assert code_section(tmp_path / "optimised.o") == expected
+
+
+def test_another_llvm_than_its_own_is_told(module: str, improved: Improved, tmp_path: Path) -> None:
+    export_improved(module, improved, tmp_path)
+    other = {"OPT": "true", "LLC": "true", "PATH": "/usr/bin:/bin"}
+    done = subprocess.run([tmp_path / "repeat.sh"], check=True, env=other, capture_output=True, text=True)
+    major = open_backend().version.partition(".")[0]
+    assert done.stderr.startswith(f"true is none of LLVM {major}; where it fails, name one: OPT=opt-{major}")
 
 
 def test_both_measures_of_each_function(improved: Improved) -> None:

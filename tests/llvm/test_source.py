@@ -37,6 +37,19 @@ def test_a_file_is_named_by_what_it_holds(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "shown"), [("ünï 1.ll", "ünï 1.ll"), ('a "b".ll', 'a "b".ll'), ("a\nb.ll", "a\\0Ab.ll")]
+)
+def test_a_module_without_a_source_is_named_by_its_file_as_people_write_it(
+    tmp_path: Path, name: str, shown: str
+) -> None:
+    """LLVM escapes what is not ASCII; a line break stays escaped, for the title is a line of the text."""
+    (tmp_path / name).write_text(re.sub("^source_filename.*\n", "", SUM, flags=re.MULTILINE))
+    program = load(tmp_path / name)
+    assert program.title == f"{shown}: 3 functions, 27 instructions"
+    assert load(program.text) == program
+
+
+@pytest.mark.parametrize(
     "options", [{}, {"function": "twice"}, {"args": "-n '4 5'", "stdin": "", "harness": ""}]
 )
 def test_the_canonical_text_reads_back(file: Path, tmp_path: Path, options: dict[str, str]) -> None:

@@ -60,18 +60,20 @@ def _by_store(policy: SavedPolicy, store: str | None) -> tuple[int, Mapping[str,
     from planish.levels import level_named
     from planish.store import open_store
 
-    level, why = level_named(policy.level), ""
+    level, hint = level_named(policy.level), "Search in its space first: --searcher beam-bfs."
+    problem: PlanishError | None = None
     with open_store(store, read_only=True) as opened:
         for space in level.spaces:
             try:
                 lessons = read_lessons(opened, level, space)
             except PlanishError as error:
-                why = why or str(error)
+                problem = problem or error
                 continue
             if not (why := policy.unfit(lessons.space)):
                 return len(lessons.programs), judge_steps(policy, lessons)
-            why = f"the policy {policy.name} {why}"
-    raise PlanishError(why, "Search in its space first: --searcher beam-bfs.")
+            problem = PlanishError(f"the policy {policy.name} {why}", hint)
+    assert problem is not None
+    raise problem
 
 
 def _by_labels(

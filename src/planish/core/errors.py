@@ -5,6 +5,9 @@ from collections.abc import Iterable
 
 from planish.core.stopping import stopped_by
 
+LISTED = 30
+"""Known names that an error lists at most: it is one line."""
+
 
 class PlanishError(Exception):
     """Something that the user asked for cannot be done.
@@ -24,7 +27,8 @@ class PlanishError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.message}. {self.hint}" if self.hint else self.message
+        # A message may end with another error's hint, which is a sentence already.
+        return f"{self.message.removesuffix('.')}. {self.hint}" if self.hint else self.message
 
 
 class ProgramError(PlanishError):
@@ -83,7 +87,9 @@ def unknown(what: str, name: str, known: Iterable[str]) -> PlanishError:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Make the hint for an unknown name: the nearest known one, else all of them."""
+    """Make the hint for an unknown name: the nearest known one, else all of them, or the first of many."""
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1)
-    return f"Did you mean '{close[0]}'?" if close else f"Known: {', '.join(names) or 'none'}."
+    if close := difflib.get_close_matches(name, names, n=1):
+        return f"Did you mean '{close[0]}'?"
+    listed = ", ".join(names[:LISTED]) or "none"
+    return f"Known: {listed}{' and others' if len(names) > LISTED else ''}."

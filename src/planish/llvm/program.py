@@ -10,6 +10,7 @@ from functools import cached_property
 from planish.core import ProgramError, canonical_json
 
 SOURCE = re.compile(r'^source_filename = "([^"]*)"', re.MULTILINE)
+_ESCAPED = re.compile(rb"\\([0-9A-Fa-f]{2})")
 _DEFINITION = re.compile(r'^define [^\n]*?@("[^"]*"|[-\w$.]+)\(', re.MULTILINE)
 _RUN = "; planish runs it with "
 # Stored programs bring theirs: other flags, and paths, could have the linker run or read anything.
@@ -117,7 +118,7 @@ class IRProgram:
     def title(self) -> str:
         """What it is, in a few words: `inflate.c: 10 functions, 2,345 instructions`."""
         source = SOURCE.search(self.ir)
-        name = source[1] if source else ""
+        name = _readable(source[1]) if source else ""
         defined = self.definitions
         what = f"@{defined[0]}" if len(defined) == 1 else f"{len(defined):,} functions"
         size = f"{self.instructions:,} instruction{'s' * (self.instructions != 1)}"
@@ -128,6 +129,13 @@ class IRProgram:
         """Whether it is a program with a `main`, here or in the harness."""
         running = self.running
         return running is not None and (running.harness is not None or "main" in self.definitions)
+
+
+def _readable(name: str) -> str:
+    """Undo LLVM's escapes in a name; where a line cannot hold what comes out, they stay."""
+    plain = _ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), name.encode())
+    text = plain.decode(errors="replace")
+    return text if text.isprintable() and "\ufffd" not in text else name
 
 
 def running_of(text: str) -> Running | None:

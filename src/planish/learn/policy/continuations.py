@@ -83,8 +83,9 @@ def read_lessons(
         space = mine
     if space is None:
         raise PlanishError(
-            f"the store has no runs of the level '{level.name}' in a space of numbered actions",
-            "Search there first: planish tune ... --space steps --searcher beam-bfs.",
+            f"the store knows {FEWEST} states of no program of the level '{level.name}' in a space of "
+            "numbered actions",
+            "Search there first: planish tune ... --space steps --searcher beam-bfs --trials 200.",
         )
     observed, left, short = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     groups = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])

@@ -25,6 +25,8 @@ _HEAD = """\
 set -e
 cd "$(dirname "$0")"
 opt=${{OPT:-opt}} llc=${{LLC:-llc}}
+"$opt" --version | grep -q 'LLVM version {major}\\.' ||
+    echo "$opt is none of LLVM {major}; where it fails, name one: OPT=opt-{major} LLC=llc-{major} $0" >&2
 cp {prepared} {step}
 """
 
@@ -74,7 +76,8 @@ def write_script(recipe: ModuleRecipe, begun: BegunNames, folder: Path) -> None:
         marks = begun.kept_out(names)
         script.add(pipeline, marks, marks)
     place, version = {"prepared": PREPARED, "optimised": OPTIMISED, "object": OBJECT}, whole_backend().version
-    lines = [_HEAD.format(version=version, step=_STEP, **place), *script.lines, *_ends(recipe)]
+    major = version.partition(".")[0]
+    lines = [_HEAD.format(version=version, major=major, step=_STEP, **place), *script.lines, *_ends(recipe)]
     (folder / REPEAT).write_text("\n".join(lines) + "\n")
     (folder / REPEAT).chmod(0o755)
 
