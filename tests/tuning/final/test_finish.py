@@ -265,7 +265,7 @@ def test_who_is_left_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     [
         ("second_opinion", "no second opinion: iree is not there. Install it"),
         ("scores", "no scores on unseen data: iree is not there. Install it"),
-        ("reference", "nothing to refer to: iree is not there. Install it"),
+        ("reference", "the reference was not measured: iree is not there. Install it"),
     ],
 )
 def test_what_cannot_be_done_is_said_once(tmp_path: Path, method: str, note: str) -> None:
@@ -371,7 +371,7 @@ def test_what_there_is_no_time_for_is_said_and_left_out(
     assert set(found.result.notes) >= {
         f"no second opinion: {late}",
         f"no scores on unseen data: {late}",
-        f"nothing to refer to: {late}",
+        f"the reference was not measured: {late}",
         f"no effects of single steps: {late}",
     }
     assert found.stored[0].data["run_notes"] == [*found.result.notes]

@@ -68,7 +68,7 @@ def stages(search: SearchOutcome) -> Iterator[FinalStage]:
         yield FinalStage("score", score, said, "no scores on unseen data")
         yield FinalStage("", order)
     if review.reference:
-        yield FinalStage("refer", refer, "", "nothing to refer to")
+        yield FinalStage("refer", refer, "", "the reference was not measured")
     if several:
         yield FinalStage("effects", ablate, "measuring what each step does", "no effects of single steps")
     if isinstance(level, HasFigures):
