@@ -56,6 +56,15 @@ Functions = Annotated[
 ]
 Jobs = Annotated[int, typer.Option("--jobs", min=0, help="Processes; 0: as many as there are cores.")]
 Size = Annotated[int, typer.Option("--size", min=1, help="At most so many lists.")]
+Joining = Annotated[
+    int,
+    typer.Option(
+        "--join",
+        min=0,
+        metavar="N",
+        help="Join the N lists chosen first two by two, and choose again among both; 0: none.",
+    ),
+]
 CoresetFile = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the coreset goes.")]
 
 
@@ -106,6 +115,7 @@ def coreset(
     labels: Labels,
     output: CoresetFile,
     size: Size = 20,
+    join: Joining = 0,
     candidates: Candidates = 200,
     sample: Sample = 1000,
     seed: given.Seed = 0,
@@ -113,7 +123,8 @@ def coreset(
 ) -> None:
     """Choose the few pass lists that together save most on the training functions of a labelled corpus.
 
-    Each choice is the list that saves most beside those before it and -Oz.
+    Each choice is the list that saves most beside those before it and -Oz. With --join, two lists that are
+    good for different functions may become one that is good for both; it takes as long as both.
     """
     import json
 
@@ -123,7 +134,7 @@ def coreset(
 
     card = read_label_card(labels)
     plan = LabelPlan(card["plan"]["objective"], candidates=candidates, sample=sample, seed=seed, jobs=jobs)
-    made = build_coreset(corpus, labels, plan, size)
+    made = build_coreset(corpus, labels, plan, size, join)
     with writing(output):
         output.write_text(json.dumps(made, indent=1) + "\n")
     say(f"wrote {output}: {len(made['lists'])} lists")

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -18,9 +18,11 @@ import pytest
 from planish.core import PlanishError
 from planish.corpus import SAMPLE, Row
 from planish.corpus.labelling import Label, LabelPlan, build_coreset, label_corpus, most_saving, read_labels
+from planish.corpus.labelling.choice import joined
 from planish.corpus.labelling.jobs import Broadcasting
-from planish.corpus.labelling.label_shards import LABELS, read_shard
+from planish.corpus.labelling.label_shards import LABELS, read_shard, write_labels
 from planish.corpus.labelling.labelling_run import LISTS, SEARCHED, Draw
+from planish.corpus.row import Split
 from planish.isolation import LostError
 from planish.llvm.backend import open_backend
 from planish.llvm.functions.attributes import for_size
@@ -51,39 +53,65 @@ d:
 declare void @g(ptr)
 declare void @h(i32)
 """
+HOISTED = """
+define i32 @f(i32 %x, ptr %p, ptr %q) {
+  %a = load i32, ptr %p
+  call void @g(ptr %q)
+  %b = load i32, ptr %p
+  %c = icmp eq i32 %a, %x
+  br i1 %c, label %l, label %r
+l:
+  %m = mul i32 %x, 7
+  call void @h(i32 %m)
+  br label %e
+r:
+  %n = mul i32 %x, 7
+  call void @g(ptr %p)
+  call void @h(i32 %n)
+  call void @h(i32 %b)
+  br label %e
+e:
+  %s = phi i32 [ 1, %l ], [ 2, %r ]
+  ret i32 %s
+}
+declare void @g(ptr)
+declare void @h(i32)
+"""
+_LANE = """
+  %a{lane} = getelementptr i32, ptr %a, i64 {lane}
+  %b{lane} = getelementptr i32, ptr %b, i64 {lane}
+  %x{lane} = load i32, ptr %a{lane}
+  %y{lane} = add i32 %x{lane}, 7
+  store i32 %y{lane}, ptr %b{lane}"""
+LANES = (
+    "define void @f(ptr noalias %a, ptr noalias %b) {"
+    + "".join(_LANE.format(lane=lane) for lane in range(4))
+    + "\n  ret void\n}\n"
+)
+HOIST, VECTORIZE = ("gvn-hoist", "default<Oz>"), ("default<Oz>", "slp-vectorizer")
 PLAN = LabelPlan(evaluations=60, give_up=0, lists=3, candidates=5, sample=5, jobs=2)
 
 
 def _rows(count: int) -> Iterator[Row]:
     for case in range(3, 3 + count):
-        ir = normalise(open_backend().parse(SWITCH.format(case=case)).text())
-        package = "one" if case % 2 else "other"
-        yield Row(
-            identity(ir),
-            package,
-            "1",
-            "f.c",
-            "f",
-            "MIT",
-            "folder",
-            "train" if case % 3 else "test",
-            ir,
-            17,
-            len(ir),
-            0,
-        )
+        yield _row(SWITCH.format(case=case), "one" if case % 2 else "other", "train" if case % 3 else "test")
 
 
-def _write(folder: Path, count: int) -> Path:
+def _row(text: str, package: str, split: Split) -> Row:
+    ir = normalise(open_backend().parse(text).text())
+    return Row(identity(ir), package, "1", "f.c", "f", "MIT", "folder", split, ir, 17, len(ir), 0)
+
+
+def _write(folder: Path, rows: Iterable[Row]) -> Path:
     file = folder / "rows.jsonl.gz"
     with gzip.open(file, "wt") as lines:
-        lines.writelines(f"{json.dumps(asdict(row))}\n" for row in _rows(count))
+        lines.writelines(f"{json.dumps(asdict(row))}\n" for row in rows)
     return file
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return _write(tmp_path_factory.mktemp("corpus"), 12)
+    return _write(tmp_path_factory.mktemp("corpus"), _rows(12))
 
 
 def _label(corpus: Path, folder: Path, plan: LabelPlan = PLAN) -> list[Label]:
@@ -157,10 +185,10 @@ def test_labels_made_otherwise_are_not_mixed(corpus: Path, tmp_path: Path) -> No
 
 def test_labels_of_a_corpus_that_has_grown_are_not_mixed(tmp_path: Path) -> None:
     plan = replace(PLAN, evaluations=4, lists=0)
-    _label(_write(tmp_path, 3), tmp_path / "labels", plan)
+    _label(_write(tmp_path, _rows(3)), tmp_path / "labels", plan)
 
     with pytest.raises(PlanishError, match="made with corpus_functions 3, and now it is 4"):
-        _label(_write(tmp_path, 4), tmp_path / "labels", plan)
+        _label(_write(tmp_path, _rows(4)), tmp_path / "labels", plan)
 
 
 def test_a_split_that_the_corpus_lacks_is_an_error(corpus: Path, tmp_path: Path) -> None:
@@ -303,3 +331,36 @@ def test_the_coreset_saves_what_it_says(corpus: Path, tmp_path: Path) -> None:
     rows = [row for row in _rows(12) if row.split == "train"]
     best = tuple(made["lists"][0])
     assert sum(_after(row, best) for row in rows) < sum(_after(row, ("default<Oz>",)) for row in rows)
+
+
+def test_lists_are_joined_two_by_two() -> None:
+    lists = [("gvn",), ("sroa", "dce")]
+
+    assert joined(lists, 4) == [first + second for first in lists for second in lists]
+    assert joined(lists, 3) == [("gvn", "gvn"), ("gvn", "sroa", "dce"), ("sroa", "dce", "gvn")]
+
+
+def test_two_lists_become_one_that_is_good_for_the_functions_of_both(tmp_path: Path) -> None:
+    rows = [_row(HOISTED, "one", "train"), _row(LANES, "other", "train")]
+    corpus = _write(tmp_path, rows)
+    labels = [_labelled(row, passes) for row, passes in zip(rows, (HOIST, VECTORIZE), strict=True)]
+    write_labels(labels, tmp_path / LABELS / "00000.parquet")
+
+    alone, both = (build_coreset(corpus, tmp_path, PLAN, 1, joining)["lists"] for joining in (0, 2))
+
+    assert alone == [list(VECTORIZE)]
+    assert both in ([[*HOIST, *VECTORIZE]], [[*VECTORIZE, *HOIST]])
+    assert all(_after(row, tuple(both[0])) < label.baseline for row, label in zip(rows, labels, strict=True))
+
+
+def test_labels_of_another_corpus_are_an_error(tmp_path: Path) -> None:
+    write_labels([_labelled(_row(LANES, "one", "train"), VECTORIZE)], tmp_path / LABELS / "00000.parquet")
+
+    with pytest.raises(PlanishError, match="has none of the functions that"):
+        build_coreset(_write(tmp_path, _rows(2)), tmp_path, PLAN, 1)
+
+
+def _labelled(row: Row, passes: tuple[str, ...]) -> Label:
+    baseline, best = _after(row, ("default<Oz>",)), _after(row, passes)
+    counts = row.instructions, baseline, best, best
+    return Label(row.identity, row.package, row.split, *counts, passes, "search", 2, ())

@@ -50,29 +50,48 @@ def choose(bench: LabelBench, rows: Iterable[Row], lists: Sequence[Passes], size
     return [lists[place] for place in greedy_cover(costs, baseline, size)]
 
 
-def build_coreset(corpus: Path, labels: Path, plan: LabelPlan, size: int) -> dict[str, Any]:
+def joined(lists: Sequence[Passes], longest: int) -> list[Passes]:
+    """Give each two lists as one, the second behind the first, each with itself too; none too long."""
+    both = [(*first, *second) for first in lists for second in lists]
+    return [passes for passes in dict.fromkeys(both) if len(passes) <= longest]
+
+
+def build_coreset(corpus: Path, labels: Path, plan: LabelPlan, size: int, joining: int = 0) -> dict[str, Any]:
     """Choose a coreset from a labelled corpus, on training functions alone.
+
+    Labels are the best lists of single functions. Two of them that are good for different functions are often
+    good for both as one list, which is one evaluation; no search on one function has a reason to find it.
 
     Args:
         corpus: what was labelled.
         labels: its labels.
-        plan: the objective, how many candidates, and on how many functions.
+        plan: the objective, how many candidates, and on how many functions: of those that their labels
+            improve, since the others hardly tell lists apart.
         size: at most so many lists.
+        joining: so many of the lists chosen first are joined two by two, and it is chosen again among
+            both; 0: none.
 
     Returns:
         What `load_coreset` of `planish.llvm.passes` reads: the LLVM, the objective, and the lists.
 
     Raises:
-        PlanishError: there is no corpus, it has no labels, or no training function has a list that is better
-            than -Oz.
+        PlanishError: there is no corpus, it has no labels, or those of another one; or no training function
+            has a list that is better than -Oz.
     """
-    made = bench(plan)
-    rows = drawn(read_corpus(corpus, "train"), plan.sample, plan.seed)
-    candidates = most_saving(read_labels(labels), plan.candidates)
+    made, known = bench(plan), list(read_labels(labels))
+    candidates = most_saving(known, plan.candidates)
     if not candidates:
         what = f"no training function in {labels} has a list that is better than -Oz"
         raise PlanishError(what, "Label more of the split 'train', with more evaluations.")
-    lists = choose(made, rows, candidates, size)
+    improved = {label.identity for label in known if label.saved}
+    some = (row for row in read_corpus(corpus, "train") if row.identity in improved)
+    rows = drawn(some, plan.sample, plan.seed)
+    if not rows:
+        raise PlanishError(f"{corpus} has none of the functions that {labels} improve", "Name their corpus.")
+    lists = choose(made, rows, candidates, max(size, joining))
+    if joining:
+        both = dict.fromkeys([*lists, *joined(lists[:joining], made.space.longest)])
+        lists = choose(made, rows, list(both), size)
     return {
         "llvm": made.backend.version,
         "objective": plan.objective,
