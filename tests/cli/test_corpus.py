@@ -81,6 +81,28 @@ def test_costs_are_shown_by_split(planish: Planish, tmp_path: Path) -> None:
     assert planish("corpus", "costs", table, tmp_path / "other").error.startswith(f"{table} is no corpus")
 
 
+def test_tables_are_widened_for_one_objective(planish: Planish, tmp_path: Path) -> None:
+    ask = [
+        "corpus",
+        "costs",
+        SAMPLE,
+        tmp_path / "t.npz",
+        "--split",
+        "test",
+        "--functions",
+        "2",
+        "--jobs",
+        "1",
+    ]
+    assert planish(*ask, "--objective", "instructions").code == 0
+    wider = [*ask[:3], tmp_path / "u.npz", *ask[4:], "--widen", tmp_path / "t.npz"]
+    assert planish(*wider).error == ("tables are widened for one objective. Name it: --objective NAME.")
+    assert planish(*wider, "--objective", "instructions").code == 0
+    made, known = (read_costs(tmp_path / name) for name in ("u.npz", "t.npz"))
+    assert made.identities.tolist() == known.identities.tolist()
+    assert set(made.columns.lists) == set(known.columns.lists)
+
+
 def test_a_gate_is_trained_from_costs(planish: Planish, tmp_path: Path) -> None:
     table, out = tmp_path / "t.npz", tmp_path / "gate.npz"
     asked = planish("corpus", "costs", SAMPLE, table, "--split", "train", "--functions", "30", "--jobs", "2")

@@ -31,6 +31,14 @@ Besides = Annotated[
     list[Path] | None,
     typer.Option("--besides", metavar="FILE", help="A table whose functions are left out; may be repeated."),
 ]
+Widen = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--widen",
+        metavar="FILE",
+        help="A table whose functions alone are run, by the lists that it lacks; its costs are kept.",
+    ),
+]
 
 
 def costs(
@@ -41,17 +49,19 @@ def costs(
     without: Without = None,
     objective: Objectives = None,
     besides: Besides = None,
+    widen: Widen = None,
     jobs: Jobs = 0,
     form: given.Format = "text",
 ) -> None:
     """Run every list of the coresets on functions, and keep what each costs by each objective.
 
     Functions that the table has are not run again, so the same command goes on where the last one ended, and
-    a table may be added to from another corpus. Of some objectives, only their own coresets are run.
+    a table may be added to from another corpus. Of some objectives, only their own coresets are run. With
+    --widen, of one objective, the table has the lists of others too, and these are not run again.
     """
     from planish.cli.label_watching import watching
     from planish.cli.output import document, table
-    from planish.core import StoppedError, stoppable, unknown
+    from planish.core import PlanishError, StoppedError, stoppable, unknown
     from planish.corpus.labelling import (
         OBJECTIVES,
         LabelPlan,
@@ -62,18 +72,22 @@ def costs(
     )
     from planish.corpus.row import SPLITS
     from planish.learn.cost_table import read_costs
+    from planish.learn.joined_costs import read_joined
 
     splits = tuple(dict.fromkeys(split or SPLITS))
     counted = tuple(dict.fromkeys(objective or OBJECTIVES))
     for name in counted:
         if name not in OBJECTIVES:
             raise unknown("unknown objective", name, OBJECTIVES)
+    if widen and len(counted) != 1:
+        raise PlanishError("tables are widened for one objective", "Name it: --objective NAME.")
+    narrow = read_joined(widen, counted[0]) if widen else None
     others = {one for table in besides or () for one in read_costs(table).identities.tolist()}
     made = bench(LabelPlan(splits=splits, functions=functions, jobs=jobs))
     try:
         with watching(form) as listener, stoppable():
             given_lists = corpus, file, made, coreset_lists(counted), listener, without or ()
-            held = table_corpus(*given_lists, objectives=counted, besides=others)
+            held = table_corpus(*given_lists, objectives=counted, besides=others, widened=narrow)
     except KeyboardInterrupt as stop:
         raise StoppedError(f"stopped; {file} keeps what is done", "The same command goes on.") from stop
     rows = describe_table(held)

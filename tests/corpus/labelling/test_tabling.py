@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from planish.core import PlanishError
-from planish.corpus import SAMPLE, read_corpus
+from planish.corpus import SAMPLE, Row, read_corpus
 from planish.corpus.labelling import LabelBench, LabelPlan, LabelProgress, bench, table_corpus
 from planish.corpus.labelling.cost_rows import CostRows
 from planish.corpus.labelling.drawing import draw_in_turns
-from planish.learn.cost_table import FAILED, read_costs
+from planish.isolation import Watchdog
+from planish.learn.cost_table import FAILED, CostRow, read_costs
 from planish.learn.language.lexer import lexemes
 from planish.llvm.backend import Module, PassError, open_backend
 from planish.llvm.features.autophase import autophase
@@ -120,6 +122,39 @@ def test_one_objective_is_counted_of_functions_that_another_table_lacks(
     assert table.columns.objectives == objectives
     assert table.identities.tolist() == whole.identities[4:].tolist()
     assert np.array_equal(table.costs, whole.costs[4:, :, :1])
+
+
+def test_a_table_with_more_lists_keeps_the_costs_of_those_that_it_had(
+    file: Path, made: LabelBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = read_costs(file)
+    narrow = replace(
+        whole, columns=replace(whole.columns, lists=tuple(LISTS[:2])), costs=whole.costs[:, :2]
+    ).take(np.arange(4))
+    rows = CostRows.__call__
+
+    def noting(self: CostRows, row: Row, watchdog: Watchdog) -> CostRow | None:
+        assert list(self.lists) == LISTS[2:]
+        return rows(self, row, watchdog)
+
+    monkeypatch.setattr(CostRows, "__call__", noting)
+    table = table_corpus(SAMPLE, tmp_path / "t.npz", made, LISTS, lambda _: None, widened=narrow)
+
+    assert table.columns == whole.columns
+    assert table.identities.tolist() == narrow.identities.tolist()
+    assert np.array_equal(table.costs, whole.costs[:4])
+    assert np.array_equal(table.features, whole.features[:4])
+
+
+def test_a_table_whose_oz_is_another_is_not_widened(file: Path, made: LabelBench, tmp_path: Path) -> None:
+    whole = read_costs(file)
+    other = replace(whole, baseline=whole.baseline + 1)
+    with pytest.raises(PlanishError, match="after -Oz in the table, and"):
+        table_corpus(SAMPLE, tmp_path / "t.npz", made, LISTS, lambda _: None, widened=other)
+
+    older = replace(whole, columns=replace(whole.columns, llvm="0"))
+    with pytest.raises(PlanishError, match="a table with llvm 0 cannot have more lists"):
+        table_corpus(SAMPLE, tmp_path / "t.npz", made, LISTS, lambda _: None, widened=older)
 
 
 def test_a_table_of_other_lists_is_not_added_to(file: Path, made: LabelBench) -> None:

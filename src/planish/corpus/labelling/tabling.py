@@ -15,6 +15,7 @@ from planish.corpus.labelling.drawing import draw_in_turns
 from planish.corpus.labelling.label_plan import OBJECTIVES, LabelBench, Listener
 from planish.corpus.labelling.ranking import Passes
 from planish.corpus.labelling.tally import Tally
+from planish.corpus.labelling.widening import Widened
 from planish.isolation import forked
 from planish.learn.cost_table import Columns, CostRow, CostTable, empty_table, read_costs, write_costs
 
@@ -51,6 +52,7 @@ def table_corpus(
     *,
     objectives: Sequence[str] = OBJECTIVES,
     besides: Set[str] = frozenset(),
+    widened: CostTable | None = None,
 ) -> CostTable:
     """Write what each list costs on functions of a corpus, or add functions to what is written.
 
@@ -66,26 +68,30 @@ def table_corpus(
         without: files that are left out, as `draw_in_turns` takes them.
         objectives: what is counted.
         besides: identities that are left out, as where another file has them; they count as drawn.
+        widened: a table of these objectives. Its functions alone are run, by the lists that it lacks, and the
+            file has its lists too, with its costs.
 
     Returns:
         The whole table.
 
     Raises:
         PlanishError: there is no corpus; the file cannot be written, is in use or damaged, or has other
-            columns.
+            columns; a function costs otherwise after -Oz than in the table that is widened.
     """
-    work, plan = CostRows(bench, lists, objectives), bench.plan
+    wide = Widened(widened) if widened else None
+    work, plan = CostRows(bench, wide.lacks(lists) if wide else lists, objectives), bench.plan
     with ours(path.parent):
-        file = _File(path, _known(path, work.columns))
+        file = _File(path, _known(path, wide.columns(work.columns) if wide else work.columns))
         held = set[str](file.table.identities.tolist())
         rows, known = draw_in_turns(corpus, plan.splits, plan.functions, held | besides, without)
+        rows = [row for row in rows if wide is None or row.identity in wide.places]
         tally = Tally("costing", known + len(rows), known, known)
         try:
             with closing(forked(rows, work, plan.processes, at_once=bench.at_once(len(lists)))) as over:
                 for one in over:
                     one.check()
                     if one.answer:
-                        file.add(one.answer)
+                        file.add(wide.row(one.answer) if wide else one.answer)
                     tally.add(*_gain(one.answer), len(one.refused))
                     listener(tally.progress)
         finally:
