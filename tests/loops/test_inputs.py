@@ -68,3 +68,16 @@ def test_sums_and_products_of_them_are_exact(program: Program) -> None:
 def test_they_are_as_fine_as_exact_sums_allow(text: str, sizes: dict[str, int], levels: int) -> None:
     program = parse(text, sizes)
     assert finest_levels(program, dict.fromkeys(program.inputs, 1.0)) == levels
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int8"])
+@pytest.mark.parametrize("rank", [1, 2, 3, 5])
+def test_numbers_of_every_style_are_finite(dtype: str, rank: int) -> None:
+    axes = "abcde"[:rank]
+    index = ",".join(axes)
+    # Products of products leave but few levels.
+    text = f"S[] += X[{index}] * Y[{index}]; T[] = S[] * S[]; O[] = T[] * T[]"
+    program = parse(text, dict.fromkeys(axes, 3), dtype=dtype)
+    for number, styles in enumerate(islice(all_styles(program, 0), 24)):
+        for array in make_inputs(program, number, styles).values():
+            assert np.isfinite(array.astype(np.float64)).all()

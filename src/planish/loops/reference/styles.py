@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from planish.core.seeds import rng
-from planish.loops.lang.program import COMPARISONS, Apply, Const, Expr, Program, accesses
+from planish.loops.lang.program import COMPARISONS, Apply, Const, Expr, Program, TensorType, accesses
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,10 @@ POSITIVE = Style(signs="positive")
 NEAR_ONE = Style(0.875, 1.125)
 """Products of many of them neither vanish nor overflow."""
 _PEAKS = Style(0.5, 1.0, "positive", 2), Style(0.5, 1.0, "negative", 2), Style(0.5, 1.0, "positive", 0.5)
-_FAR, _FAR_IN_HALF = 1 << 20, 1 << 11
-"""So large are numbers that are far apart, in float16 too: `exp` of differences overflows in any type."""
+_FAR, _FAR_PEAK = 2.0**20, 4
+"""Numbers that are far apart are so large, the last so many times so: `exp` of differences overflows."""
+_FAR_IN_HALF = 2.0**15
+"""The most that they are in float16, however coarse they have to be."""
 _TIES = 4
 """Levels with which many elements are equal."""
 _TURNS = POSITIVE, Style(signs="negative")
@@ -95,12 +97,18 @@ def all_styles(program: Program, seed: int) -> Iterator[Styles]:
         yield {name: _TURNS[(i + turn) % 2] for i, name in enumerate(program.inputs)}
     for at, style in product(_ENDS, _PEAKS):
         yield dict.fromkeys(program.inputs, replace(style, at=at))
-    far = MIXED.scaled(_FAR_IN_HALF if "float16" in {kind.dtype for _, kind in program.types} else _FAR)
-    for style in (replace(far, peak=4), replace(far, peak=4, signs="negative")):
-        yield dict.fromkeys(program.inputs, style)
+    far = {name: _far_apart(program.type[name]) for name in program.inputs}
+    yield far
+    yield {name: replace(style, signs="negative") for name, style in far.items()}
     for number in count():
         generator = rng(seed, len(program.inputs), number)
         yield {name: _any_style(generator) for name in program.inputs}
+
+
+def _far_apart(kind: TensorType) -> Style:
+    # One peak for the last ones, and one for magnitudes of a single level, which are as large as the peak.
+    size = _FAR_IN_HALF / _FAR_PEAK ** (2 * len(kind.shape)) if kind.dtype == "float16" else _FAR
+    return replace(MIXED.scaled(size), peak=_FAR_PEAK)
 
 
 def _compared(program: Program) -> set[str]:
