@@ -53,6 +53,24 @@ def test_a_product_with_the_nearest_weights(side: str, rank: int) -> None:
     np.testing.assert_allclose(found, wanted if side == "right" else wanted.T, rtol=1e-4, atol=1e-4)
 
 
+def test_weights_that_are_turned_and_reshaped_are_constant_too() -> None:
+    """As PyTorch writes a linear layer, and Keras a convolution of one pixel."""
+    turned = text(WEIGHTS.T.reshape(2, 5, 12))
+    program = program_from(f"""
+func.func public @main(%x: tensor<4x12xf32>) -> tensor<4x10xf32> {{
+  %w = stablehlo.constant dense<{turned}> : tensor<2x5x12xf32>
+  %v = stablehlo.transpose %w, dims = [2, 0, 1] : (tensor<2x5x12xf32>) -> tensor<12x2x5xf32>
+  %m = stablehlo.reshape %v : (tensor<12x2x5xf32>) -> tensor<12x10xf32>
+  %y = stablehlo.dot_general %x, %m, contracting_dims = [1] x [0]
+    : (tensor<4x12xf32>, tensor<12x10xf32>) -> tensor<4x10xf32>
+  return %y : tensor<4x10xf32>
+}}
+""")
+    assert factorable(original(program)) == {"3": 5}
+    (found,) = evaluate(replay(program, Candidate((Factor("3", 4),))).root, X)
+    np.testing.assert_allclose(found, X @ nearest(WEIGHTS, 4), rtol=1e-4, atol=1e-4)
+
+
 KERNEL = rng(0, 3).normal(size=(3, 2, 5, 8)).astype(np.float32)
 """3 x 2 elements in space, 5 inputs, 8 outputs."""
 

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 from planish.core import ScheduleError
 from planish.hlo.ir import ir
 from planish.hlo.ir.mlir_context import stablehlo
-from planish.hlo.tiling.axes import type_of
+from planish.hlo.tiling.axes import integers, type_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+Moves = tuple[tuple[str, tuple[int, ...]], ...]
+_RESHAPE, _TRANSPOSE = "stablehlo.reshape", "stablehlo.transpose"
 LARGEST = 4_194_304
 """Numbers of weights: the decomposition of more takes many seconds."""
 _FLOATS = ("f32", "f64")
@@ -31,6 +33,7 @@ class Weights:
         given: the other dimensions.
         shape: of the tensor.
         value: the constant.
+        moves: how the tensor comes of it: the shapes of reshapes, and permutations, each by its name.
     """
 
     place: int
@@ -38,6 +41,7 @@ class Weights:
     given: tuple[int, ...]
     shape: tuple[int, ...]
     value: ir.Attribute
+    moves: Moves = ()
 
     @property
     def inputs(self) -> int:
@@ -95,8 +99,8 @@ def _of_convolution(op: ir.Operation) -> Weights:
 
 
 def _checked(op: ir.Operation, place: int, summed: tuple[int, ...]) -> Weights:
-    value, type_ = _constant(op, place), type_of(op.operands[place])
-    if value is None:
+    found, type_ = _constant(op, place), type_of(op.operands[place])
+    if found is None:
         raise ScheduleError(
             f"the weights of this {op.name} are no constant",
             "Factors of others would be computed in each call.",
@@ -106,15 +110,25 @@ def _checked(op: ir.Operation, place: int, summed: tuple[int, ...]) -> Weights:
     if prod(type_.shape) > LARGEST:
         raise ScheduleError(f"weights of {type_} are too large to be factored", f"At most {LARGEST} numbers.")
     given = tuple(axis for axis in range(len(type_.shape)) if axis not in summed)
-    return Weights(place, summed, given, type_.shape, value)
+    return Weights(place, summed, given, type_.shape, *found)
 
 
-def _constant(op: ir.Operation, place: int) -> ir.Attribute | None:
-    owner = op.operands[place].owner
-    if isinstance(owner, ir.Block) or owner.operation.name != "stablehlo.constant":
-        return None
-    value = owner.operation.attributes["value"]
-    return value if isinstance(value, ir.DenseElementsAttr) else None
+def _constant(op: ir.Operation, place: int) -> tuple[ir.Attribute, Moves] | None:
+    """Find the constant that an operand is, or is another shape or order of, as frameworks write it."""
+    value, moves = op.operands[place], list[tuple[str, tuple[int, ...]]]()
+    while not isinstance(value.owner, ir.Block):
+        made = value.owner.operation
+        if made.name == "stablehlo.constant":
+            found = made.attributes["value"]
+            return (found, tuple(moves[::-1])) if isinstance(found, ir.DenseElementsAttr) else None
+        if made.name == _RESHAPE:
+            moves.append((_RESHAPE, type_of(value).shape))
+        elif made.name == _TRANSPOSE:
+            moves.append((_TRANSPOSE, tuple(integers(made, "permutation"))))
+        else:
+            return None
+        value = made.operands[0]
+    return None
 
 
 @lru_cache(maxsize=64)
@@ -123,6 +137,9 @@ def _decomposed(
 ) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
     import numpy as np  # here: to import it takes long
 
-    values = np.array(weights.value, np.float64).reshape(weights.shape)
+    values = np.array(weights.value, np.float64)
+    for name, sizes in weights.moves:
+        values = values.reshape(sizes) if name == _RESHAPE else values.transpose(sizes)
+    values = values.reshape(weights.shape)
     matrix = values.transpose(*weights.summed, *weights.given).reshape(weights.inputs, weights.outputs)
     return np.linalg.svd(matrix, full_matrices=False)
