@@ -41,8 +41,8 @@ class SuitsObjectives(Protocol):
 class SuitsSpaces(Protocol):
     """A level of which one space is searched in another way than the rest.
 
-    Offered by `hlo`, whose space of a paper is searched as the paper does; used by `tune`, where no searcher
-    is asked for.
+    One level alone has a space that repeats a paper, which is searched as the paper does. Offered by `hlo`;
+    used by `tune`, where no searcher is asked for.
     """
 
     def usual_searcher(self, space: str) -> str:
