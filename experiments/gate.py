@@ -23,8 +23,8 @@ from planish.llvm.passes import load_coreset
 
 EVALUATIONS = (1, 2, 3, 5, 10, 20)
 LABELS = Path(__file__).parent / "labels" / "functions.npz"
-MORE = LABELS.with_name("instructions.npz")
-OBJECTIVES = "instructions", "text_bytes"
+TABLES = {"instructions": LABELS.with_name("joined-lists.npz"), "text_bytes": LABELS}
+"""What the gates that come with planish learnt from and are judged by."""
 DRAWS = 2000
 Spent = Sequence[NDArray[np.floating]]
 """What is saved on each function, by how much was spent."""
@@ -32,16 +32,15 @@ Spent = Sequence[NDArray[np.floating]]
 
 def main() -> None:
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    given.add_argument("--table", type=Path, nargs="+", default=[LABELS], help="what is judged by")
-    given.add_argument(
-        "--learnt", type=Path, nargs="+", default=[LABELS, MORE], help="what the gate learnt from"
-    )
+    given.add_argument("--table", type=Path, nargs="+", help="what is judged by; else the shipped gate's")
+    given.add_argument("--learnt", type=Path, nargs="+", help="what it learnt from; else the shipped gate's")
     given.add_argument("--gate", type=Path, help="a file; else those that come with planish")
     given.add_argument("--beside", type=Path, help="a gate to compare it with, for the same objective")
     asked = given.parse_args()
-    for gate in [load_gate(asked.gate)] if asked.gate else map(shipped_gate, OBJECTIVES):
-        learnt = joined(asked.learnt, gate.objective).split("train")
-        held = held_back(joined(asked.table, gate.objective), learnt)
+    for gate in [load_gate(asked.gate)] if asked.gate else map(shipped_gate, TABLES):
+        usual = [TABLES[gate.objective]]
+        learnt = joined(asked.learnt or usual, gate.objective).split("train")
+        held = held_back(joined(asked.table or usual, gate.objective), learnt)
         show(gate, held, len(learnt), {str(asked.beside): load_gate(asked.beside)} if asked.beside else {})
 
 
@@ -73,7 +72,7 @@ def show(gate: Gate, held: CostTable, learnt: int, others: Mapping[str, Gate]) -
     )
     print(f"| % saved over -Oz, evaluations a function | {' | '.join(map(str, EVALUATIONS))} |")
     print("|---" * (len(EVALUATIONS) + 1) + "|")
-    coreset = static(matrix(held, objective, load_coreset(objective)))
+    coreset = static(matrix(held, objective, coreset_of(held, objective)))
     saved = matrix(held, objective, gate.lists)
     gated = spend(gains, saved)
     order = np.random.default_rng(0).permuted(held.saved(objective), axis=1)
@@ -103,6 +102,15 @@ def expected(gate: Gate, held: CostTable) -> NDArray[np.float32]:
 
 def row(name: str, cells: Sequence[str]) -> None:
     print(f"| {name} | {' | '.join(cells)} |")
+
+
+def coreset_of(held: CostTable, objective: str) -> Sequence[tuple[str, ...]]:
+    """Give the coreset that the table has the lists of: the shipped one, or the one before."""
+    lists = load_coreset(objective)
+    if set(lists) <= {*held.columns.lists}:
+        return lists
+    # Its columns are that coreset, in its order.
+    return read_costs(LABELS.with_name("instructions.npz")).columns.lists
 
 
 def matrix(held: CostTable, objective: str, lists: Sequence[tuple[str, ...]]) -> NDArray[np.int32]:

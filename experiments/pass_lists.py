@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gate import EVALUATIONS, LABELS, auc, interval, matrix, row, spend, static
+from gate import EVALUATIONS, LABELS, TABLES, auc, interval, matrix, row, spend, static
 from planish.corpus.policy_lessons import read_list_lessons
 from planish.learn.cost import shipped_gate
 from planish.learn.cost_table import CostTable, read_costs
@@ -36,14 +36,20 @@ def show(policy: SavedPolicy, corpus: Path, table: CostTable) -> None:
     objective, lists = policy.schema.name.rpartition("/")[2], [tuple(a.split(",")) for a in policy.actions]
     parts = [read_list_lessons(corpus, [table], objective, lists, split) for split in ("validation", "test")]
     names = [name for part in parts for name in part.identities]
-    place = {name: number for number, name in enumerate(table.identities.tolist())}
-    held = table.take(np.array([place[name] for name in names]))
-    observed = np.concatenate([part.observed for part in parts])
+    # The gate's lists need not be the policy's: each is judged by a table that has its lists.
+    theirs = read_costs(TABLES[objective])
+    here, there = (
+        {name: number for number, name in enumerate(one.identities.tolist())} for one in (table, theirs)
+    )
+    both = [number for number, name in enumerate(names) if name in there]
+    held = table.take(np.array([here[names[number]] for number in both]))
+    gated_by = theirs.take(np.array([there[names[number]] for number in both]))
+    observed = np.concatenate([part.observed for part in parts])[both]
     said = expected(policy.shape, policy.parameters, observed)
     column = held.columns.objectives.index(objective)
     unoptimised, baseline = held.unoptimised[:, column], held.baseline[:, column]
     saved, best = matrix(held, objective, lists), held.saved(objective).max(axis=1)
-    gate, coreset = shipped_gate(objective), matrix(held, objective, load_coreset(objective))
+    gate, coreset = shipped_gate(objective), matrix(gated_by, objective, load_coreset(objective))
     trees = gate.gains(held.features, unoptimised, baseline)
     mine = (np.maximum(said[:, 0], 0) * GAIN * baseline[:, None]).astype(np.float32)
     packages, learnt = len(set(held.packages.tolist())), policy.programs
@@ -57,7 +63,7 @@ def show(policy: SavedPolicy, corpus: Path, table: CostTable) -> None:
     print(f"| % saved over -Oz, evaluations a function | {' | '.join(map(str, EVALUATIONS))} |")
     print("|---" * (len(EVALUATIONS) + 1) + "|")
     probable = np.argsort(-said[:, HEADS.index("choice")], axis=1, kind="stable")
-    gated, read = spend(trees, matrix(held, objective, gate.lists)), spend(mine, saved)
+    gated, read = spend(trees, matrix(gated_by, objective, gate.lists)), spend(mine, saved)
     shown = {
         "each alike: coreset, in its order": static(coreset),
         "each alike: the policy's lists, the most probable first": static(

@@ -25,9 +25,9 @@ from planish.corpus.labelling.label_card import HEADS, cells
 from planish.learn.cost import BoostedTrees, Dataset
 from planish.learn.cost.gate import describe_functions
 from planish.learn.cost_table import FAILED, CostTable, read_costs
-from planish.llvm.passes import load_coreset
 
 LABELS = Path(__file__).parents[1] / "labels" / "functions.npz"
+ORDER = LABELS.with_name("instructions.npz")
 OBJECTIVE = "instructions"
 PASSES = 45
 """That Coreset-NVP and AutoPhase may run on a function."""
@@ -62,7 +62,8 @@ def main() -> None:
 def tabled(labels: CostTable, held: CostTable) -> Iterator[tuple[str, Places, NDArray[np.int_]]]:
     """Give ways of choosing lists of the table: a name, which lists in which order, and how many of them."""
     lists = held.columns.lists
-    coreset = np.array([lists.index(passes) for passes in load_coreset(OBJECTIVE)])
+    # The columns of this table are the coreset that all of them have, in its order.
+    coreset = np.array([lists.index(passes) for passes in read_costs(ORDER).columns.lists])
     for count in COMPILATIONS:
         order = np.tile(coreset, (len(held), 1))
         yield f"static coreset, {count}", order, np.full(len(held), count)

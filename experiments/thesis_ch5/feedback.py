@@ -20,8 +20,8 @@ from planish.corpus.compiled_lists import compile_lists
 from planish.corpus.feedback_lessons import feedback_on
 from planish.corpus.judged_answers import Judged, answers_of, judge_answers
 from planish.corpus.text_lessons import TextLesson, read_text_lessons
-from planish.learn.cost import shipped_gate
 from planish.learn.cost_table import read_costs
+from planish.learn.joined_costs import read_joined
 from planish.learn.language.decoder import DecoderShape
 from planish.learn.language.tokenizer import Tokenizer
 from planish.learn.policy import AnsweringPolicy, SavedPolicy, load_policy
@@ -43,7 +43,8 @@ def main() -> None:
     given.add_argument("--split", default="validation")
     given.add_argument("--functions", type=int, default=200)
     asked = given.parse_args()
-    lists, tables = shipped_gate("instructions").lists, [read_costs(file) for file in asked.labels]
+    lists = read_joined(asked.labels, "instructions").columns.lists
+    tables = [read_costs(file) for file in asked.labels]
     lessons = read_text_lessons(asked.corpus, tables, "instructions", lists, asked.split)[: asked.functions]
     model, fast = load_policy(asked.model), load_policy(asked.fast)
     correlations(answered(model, lessons))
