@@ -75,11 +75,11 @@ def main() -> int:
         print(*write_table(total), sep="\n")
         return 1 if total.unsound else 0
     for form in ("size", "typed", "plain"):
-        _try(samples(compiler, form), _cases(bench, options.lists, 0), bench, total)
+        _try(samples(compiler, form), _cases(bench, options, 0), bench, total)
     programs, tried = _random_programs(bench, FORMS), 0
     while tried < options.programs:
-        tried += _try(next(programs), _cases(bench, options.lists, tried + 1), bench, total)
-    if not options.no_lua:
+        tried += _try(next(programs), _cases(bench, options, tried + 1), bench, total)
+    if not (options.no_lua or options.coresets):
         _try_lua(bench, options, total)
     print(*write_table(total), sep="\n")
     return 1 if total.unsound else 0
@@ -93,6 +93,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--lists", type=int, default=200, help="random lists for each program")
     parser.add_argument("--lua-lists", type=int, default=50, help="random lists for Lua")
     parser.add_argument("--hot", action="store_true", help="only the lists of hot functions, on code of -O3")
+    parser.add_argument("--coresets", action="store_true", help="only the shipped coresets, without Lua")
     parser.add_argument("--no-lua", action="store_true", help="leave Lua out: it needs Debian's sources")
     parser.add_argument("--seed", type=int, default=0, help="of programs and lists")
     parser.add_argument("--backend", default="", help="libllvm or llvmlite")
@@ -100,10 +101,14 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _cases(bench: Bench, lists: int, place: int) -> Iterator[Case]:
+def _cases(bench: Bench, options: argparse.Namespace, place: int) -> Iterator[Case]:
+    if options.coresets:
+        return coreset_lists(bench.elements)
     contexts = chain.from_iterable(in_contexts(element, bench.small) for element in bench.elements)
     return chain(
-        contexts, coreset_lists(bench.elements), random_lists(bench.elements, lists, bench.seed, place)
+        contexts,
+        coreset_lists(bench.elements),
+        random_lists(bench.elements, options.lists, bench.seed, place),
     )
 
 
