@@ -61,10 +61,10 @@ def show(split: str, table: CostTable, before: Lists, after: Lists) -> None:
     print()
 
 
-def static(table: CostTable, lists: Lists) -> list[NDArray[np.int32]]:
+def static(table: CostTable, lists: Lists) -> list[NDArray[np.float64]]:
     """Give what the best of the first lists saves, for each number of them."""
     saved = table.saved(OBJECTIVE)[:, [table.columns.lists.index(passes) for passes in lists]]
-    best = np.maximum.accumulate(saved, axis=1)
+    best = np.maximum.accumulate(saved, axis=1).astype(float)
     return [best[:, min(count, len(lists)) - 1] for count in EVALUATIONS]
 
 
