@@ -27,6 +27,7 @@ from planish.graph.running import Feed, Tolerance, difference, make_feeds, toler
 from planish.measure import Timing, by_processor_time
 from planish.settings import Settings
 from planish.tuning.api import task_of
+from spoiling import spoil
 
 ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=3, most=3)
 
@@ -272,6 +273,10 @@ def test_inputs_that_do_not_fit_are_told(tmp_path: Path) -> None:
         outcomes_of(make(tmp_path, inputs=str(tmp_path / "in.npz")))
     np.savez(tmp_path / "in.npz", z=np.zeros((1, 3, 8, 8), np.float32))
     with pytest.raises(PlanishError, match="differ in input 'x'"):
+        outcomes_of(make(tmp_path, inputs=str(tmp_path / "in.npz")))
+    np.savez_compressed(tmp_path / "in.npz", x=np.zeros((1, 3, 8, 8), np.float32))
+    spoil(tmp_path / "in.npz")
+    with pytest.raises(PlanishError, match="cannot read arrays from "):
         outcomes_of(make(tmp_path, inputs=str(tmp_path / "in.npz")))
 
 

@@ -33,6 +33,7 @@ from planish.settings import Settings
 from planish.store import open_store
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.final import compare
+from spoiling import spoil
 
 QUICK = Settings(objectives=("time", "error"), searcher="random", workers=1, finalists=1)
 BRIEF = replace(LAST_TIMING, budget_s=0.01, fewest=1)
@@ -218,20 +219,25 @@ main()
     assert said.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("wrong", ["absent", "no array", "other shape"])
+@pytest.mark.parametrize("wrong", ["absent", "damaged", "no array", "other shape"])
 def test_a_missing_weight_is_told_before_a_run_is_stored(tmp_path: Path, wrong: str) -> None:
     module = write_all(tmp_path / "net", PREDICT, INFERENCE)
     weights = module.parent / "w.npz"
     match wrong:
         case "absent":
             weights.unlink()
+        case "damaged":
+            np.savez_compressed(weights, w=WEIGHTS)
+            spoil(weights)
         case "no array":
             np.savez(weights, v=WEIGHTS)
         case _:
             np.savez(weights, w=WEIGHTS[:2])
-    expected = {"absent": "cannot read the weights", "no array": "has no array 'w'"}.get(
-        wrong, "the module takes"
-    )
+    expected = {
+        "absent": "cannot read the weights",
+        "damaged": "cannot read the weights",
+        "no array": "has no array 'w'",
+    }.get(wrong, "the module takes")
     with open_store(tmp_path / "store.db") as store:
         with pytest.raises(ProgramError, match=expected):
             tune(str(module), budget=Budget(trials=1), settings=QUICK, store=store)

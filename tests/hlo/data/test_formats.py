@@ -18,6 +18,7 @@ import pytest
 
 from planish.core import ProgramError, TargetError
 from planish.hlo.workload.data import digest_of, digits, made, open_data
+from spoiling import spoil
 
 DRAW = np.random.default_rng(0)
 IMAGES = DRAW.integers(0, 256, (7, 4, 5), np.uint8)
@@ -136,6 +137,10 @@ def test_npz_files_by_either_names(tmp_path: Path) -> None:
     check(tmp_path, "test", IMAGES, LABELS)
     np.savez(tmp_path / "a.npz", pictures=floats)
     with pytest.raises(ProgramError, match="lacks the arrays"):
+        open_data(tmp_path, "train")
+    np.savez_compressed(tmp_path / "a.npz", images=floats, labels=LABELS)
+    spoil(tmp_path / "a.npz")
+    with pytest.raises(ProgramError, match="cannot read '"):
         open_data(tmp_path, "train")
 
 

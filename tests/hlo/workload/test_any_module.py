@@ -18,6 +18,7 @@ from planish.hlo.scored import ScoredProgram
 from planish.hlo.workload import WorkloadCalls
 from planish.settings import Settings
 from planish.tuning.api import task_of
+from spoiling import spoil
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "hlo"
 
@@ -118,6 +119,15 @@ def test_rows_are_shuffled_with_their_targets() -> None:
     rows, targets = np.concatenate([call[0] for call in calls.of("search")]), calls.targets("search")
     assert targets is not None
     assert [known[tuple(row)] for row in rows] == [*map(tuple, targets)]
+
+
+def test_arrays_of_a_damaged_file_are_one_line(several: Path) -> None:
+    path = several.parent / "in.npz"
+    np.savez_compressed(path, table=np.zeros((7, 2), "f"))
+    spoil(path)
+    with pytest.raises(ProgramError, match="cannot read the inputs '") as caught:
+        load(several, workload="outputs", data=str(path))
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planish.core import ProgramError, did_you_mean, rng
+from planish.core.damaged_files import DAMAGED
 from planish.graph.program import GraphProgram, Port
 
 if TYPE_CHECKING:
@@ -91,11 +92,11 @@ def arrays_in(path: Path) -> Mapping[str, NDArray[Any]]:
 
     try:
         loaded = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
+        return {name: loaded[name] for name in loaded.files} if hasattr(loaded, "files") else {"": loaded}
+    except DAMAGED as error:
         raise ProgramError(
             f"cannot read arrays from '{path}': {error}", "Write it by numpy.savez."
         ) from error
-    return {name: loaded[name] for name in loaded.files} if hasattr(loaded, "files") else {"": loaded}
 
 
 def is_fraction(dtype: np.dtype[Any]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import zipfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import ProgramError, did_you_mean, unnamed
+from planish.core.damaged_files import DAMAGED
 from planish.hlo.backend.element_types import numpy_type
 from planish.hlo.ir import TensorType
 from planish.hlo.workload.data import digest_of
@@ -42,7 +42,7 @@ def given_arrays(data: Data) -> Arrays:
             raise ProgramError(f"'{path}' has {len(files)} .npz files", "Name one file with --data.")
         with np.load(files[0], allow_pickle=False) as found:
             return dict(found)
-    except (OSError, ValueError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+    except (*DAMAGED, AttributeError) as error:
         raise ProgramError(f"cannot read the inputs '{path}': {error}", "Use numpy.savez.") from error
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import ProgramError, TargetError, did_you_mean, unnamed
+from planish.core.damaged_files import DAMAGED
 from planish.hlo.backend.element_types import numpy_type
 from planish.hlo.ir import TensorType
 from planish.hlo.workload.argument_roles import RoleCall
@@ -108,7 +109,7 @@ def read_weights(file: File) -> Mapping[str, NDArray[Any]]:
             with np.load(path, allow_pickle=False) as found:
                 return dict(found)
         return _safetensors(path)
-    except (OSError, ValueError) as error:
+    except DAMAGED as error:
         raise ProgramError(f"cannot read the weights '{path}': {error}", "Write them again.") from error
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 
 import numpy as np
 
 from planish.core import ProgramError
+from planish.core.damaged_files import DAMAGED
 from planish.hlo.workload.data.examples import Examples, Group, examples_of
 
 _NAMES = {
@@ -26,7 +26,7 @@ def open_group(path: Path, group: Group) -> Examples | None:
             for images, labels in _NAMES[group]:
                 if images in found and labels in found:
                     return examples_of(found[images], found[labels], f"'{file}' ({group})")
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+    except DAMAGED as error:
         raise ProgramError(f"cannot read '{file}': {error}", "Write it with numpy.savez.") from error
     if group == "train":
         raise ProgramError(f"'{file}' lacks the arrays 'images' and 'labels'", "Write it with numpy.savez.")
