@@ -69,11 +69,14 @@ class _Between(LocalExecutor):
         book: the diary.
         killed: whom; added to.
         spec: as usual.
+        workers: as usual.
         lock: as usual.
     """
 
-    def __init__(self, book: Path, killed: list[int], spec: EvaluatorSpec, *, lock: Path) -> None:
-        super().__init__(spec, lock=lock)
+    def __init__(
+        self, book: Path, killed: list[int], spec: EvaluatorSpec, *, workers: int = 1, lock: Path
+    ) -> None:
+        super().__init__(spec, workers=workers, lock=lock)
         self._book, self._killed = book, killed
 
     def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
