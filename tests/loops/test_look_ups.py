@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from planish.core import Target
@@ -234,3 +236,11 @@ def test_what_is_no_number_looks_up_the_first_in_the_baseline_too() -> None:
     with np.errstate(invalid="ignore"):
         numpy_callable(made, {**inputs, "O": output})()
     assert output[0].tolist() == [0, 1]
+
+
+@given(t=st.integers(16, 60), rows=st.integers(1, 200), seed=st.integers(0, 1000))
+def test_few_indices_too_lie_outside_in_every_way(t: int, rows: int, seed: int) -> None:
+    made = parse("O[t] = E[I[t]]", {"t": t}, {"E": (rows,)})
+    indices = make_inputs(made, seed)["I"]
+    assert {-1, -1000, rows, rows + 1000} <= set(indices.tolist())
+    assert any(0 <= i < rows for i in indices)
