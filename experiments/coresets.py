@@ -18,9 +18,8 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gate import interval, row
+from gate import interval, matrix, row, static
 from planish.corpus import read_corpus
 from planish.learn.cost_table import CostTable, read_costs
 from planish.llvm.backend import open_backend
@@ -53,19 +52,12 @@ def show(split: str, table: CostTable, before: Lists, after: Lists) -> None:
     print(f"## {split}: {len(table):,} functions of {len(set(table.packages.tolist()))} packages\n")
     print(f"| % saved over -Oz, evaluations a function | {' | '.join(map(str, EVALUATIONS))} |")
     print("|---" * (len(EVALUATIONS) + 1) + "|")
-    older, newer = static(table, before), static(table, after)
+    older, newer = (static(matrix(table, OBJECTIVE, lists), EVALUATIONS) for lists in (before, after))
     for name, spent in (("the coreset before", older), ("the coreset", newer)):
         row(name, [f"{each.sum() / baseline.sum():.2%}" for each in spent])
     pairs = zip(newer, older, strict=True)
     row("difference", [interval(a - b, baseline, table.packages) for a, b in pairs])
     print()
-
-
-def static(table: CostTable, lists: Lists) -> list[NDArray[np.float64]]:
-    """Give what the best of the first lists saves, for each number of them."""
-    saved = table.saved(OBJECTIVE)[:, [table.columns.lists.index(passes) for passes in lists]]
-    best = np.maximum.accumulate(saved, axis=1).astype(float)
-    return [best[:, min(count, len(lists)) - 1] for count in EVALUATIONS]
 
 
 def show_times(corpus: Path, functions: int, before: Lists, after: Lists) -> None:

@@ -117,9 +117,9 @@ def matrix(held: CostTable, objective: str, lists: Sequence[tuple[str, ...]]) ->
     return held.saved(objective)[:, [held.columns.lists.index(passes) for passes in lists]]
 
 
-def static(saved: NDArray[np.int32]) -> Spent:
+def static(saved: NDArray[np.int32], evaluations: Sequence[int] = EVALUATIONS) -> Spent:
     best = np.maximum.accumulate(saved, axis=1)
-    return [best[:, min(k, best.shape[1]) - 1] for k in EVALUATIONS]
+    return [best[:, min(k, best.shape[1]) - 1] for k in evaluations]
 
 
 def spend(gains: NDArray[np.float32], saved: NDArray[np.int32]) -> Spent:

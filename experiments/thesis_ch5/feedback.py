@@ -20,7 +20,6 @@ from planish.corpus.compiled_lists import compile_lists
 from planish.corpus.feedback_lessons import feedback_on
 from planish.corpus.judged_answers import Judged, answers_of, judge_answers
 from planish.corpus.text_lessons import TextLesson, read_text_lessons
-from planish.learn.cost_table import read_costs
 from planish.learn.joined_costs import read_joined
 from planish.learn.language.decoder import DecoderShape
 from planish.learn.language.tokenizer import Tokenizer
@@ -43,9 +42,9 @@ def main() -> None:
     given.add_argument("--split", default="validation")
     given.add_argument("--functions", type=int, default=200)
     asked = given.parse_args()
-    lists = read_joined(asked.labels, "instructions").columns.lists
-    tables = [read_costs(file) for file in asked.labels]
-    lessons = read_text_lessons(asked.corpus, tables, "instructions", lists, asked.split)[: asked.functions]
+    table = read_joined(asked.labels, "instructions")
+    lists = table.columns.lists
+    lessons = read_text_lessons(asked.corpus, [table], "instructions", lists, asked.split)[: asked.functions]
     model, fast = load_policy(asked.model), load_policy(asked.fast)
     correlations(answered(model, lessons))
     iterating(model, fast, lessons)

@@ -23,6 +23,7 @@ from planish.learn.cost import (
     write_gate,
 )
 from planish.learn.cost_table import FAILED, UNCOUNTED, Columns, CostTable
+from spoiling import changed
 
 LISTS = (("a",), ("b",), ("c",))
 COUNT = 400
@@ -212,12 +213,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @given(st.integers(0, 9999), st.integers(1, 255))
 @settings(max_examples=100)
 def test_a_gate_with_a_byte_changed_is_refused_or_whole(written: Path, place: int, change: int) -> None:
-    data, damaged = bytearray(written.read_bytes()), written.with_name("damaged.npz")
-    data[place % len(data)] ^= change
-    damaged.write_bytes(data)
     other = _table(1)
     with suppress(PlanishError):
-        gate = load_gate(damaged)
+        gate = load_gate(changed(written, place, change))
         gate.gains(other.features, other.unoptimised[:, 0], other.baseline[:, 0])
 
 

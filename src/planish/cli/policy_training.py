@@ -146,9 +146,10 @@ def train(
 def _what_counts(level: str, algorithm: str, network: str | None) -> tuple[str, set[str]]:
     """Say what is trained, and which options count for that."""
     if level == "llvm":
-        name, more = (network, _OF_DECODERS) if network == "decoder" else (network or "reader", set[str]())
+        read = _ALWAYS | _OF_LISTS | (_OF_DECODERS if network == "decoder" else set())
+        # It is learnt from labels: to name the default says nothing else.
         usual = {"algorithm"} if algorithm == "imitation" else set[str]()
-        return f"training of the network '{name}'", _ALWAYS | _OF_LISTS | more | usual
+        return f"training of the network '{network or 'reader'}'", read | usual
     if algorithm == "imitation":
         return "training by imitation", _ALWAYS | {"algorithm", "store", "space", "network", "epochs"}
     read = {"algorithm", "store", "space", "programs", "hours", "runners"}

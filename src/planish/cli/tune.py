@@ -84,14 +84,12 @@ def tune(
     settings = Settings(
         level, names(objective), searcher, space, set_options, seed, cores, workers, finalists, remeasure
     )
-    whole = export is not None or leads_by_time(settings.objectives)
+    timed = leads_by_time(settings.objectives)
+    whole = export is not None or timed
     usual = (Budget(seconds=OF_WHOLE_S) if whole else OF_EACH) if per_function else OF_ONE
     request = Request(program, options, settings, budget_of(trials, seconds, target_value, usual))
     if per_function and whole:
-        time = leads_by_time(settings.objectives)
-        refuse_unread(
-            command, "a search on a whole module", {*_OF_WHOLE, "report", *(["seed"] if time else [])}
-        )
+        refuse_unread(command, "a search on a whole module", _OF_WHOLE | ({"seed"} if timed else set()))
     if per_function:
         _for_each_function(request, store, form, report, export)
     else:

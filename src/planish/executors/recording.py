@@ -19,6 +19,7 @@ from planish.core import (
     outcome_from_json,
     outcome_to_json,
 )
+from planish.core.replacing import replacing
 
 FORMAT = "planish recording"
 VERSION = 1
@@ -67,11 +68,10 @@ def save_recording(recording: Recording, path: Path) -> None:
         ValueError: a value is not finite, which JSON cannot express.
     """
     text = "".join(f"{canonical_json(line)}\n" for line in _lines(recording))
-    part = path.with_name(path.name + ".part")
     try:
-        # No time of writing: equal recordings make equal files.
-        part.write_bytes(gzip.compress(text.encode(), mtime=0))
-        part.replace(path)
+        with replacing(path) as part:
+            # No time of writing: equal recordings make equal files.
+            part.write_bytes(gzip.compress(text.encode(), mtime=0))
     except OSError as error:
         raise StoreError(f"cannot write the recording {path}: {error.strerror}") from error
 

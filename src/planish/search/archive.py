@@ -1,10 +1,10 @@
 """What a search has measured, and the best few of it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from planish.core import Candidate, Space
 from planish.search.recall import Recall
-from planish.search.rounds import Rounds
+from planish.search.rounds import Rounds, noted
 from planish.search.visited import Visited
 
 
@@ -42,7 +42,7 @@ class Archive:
         """Make one round of candidates, each of which has just been added to `visited`."""
         asked: list[Candidate] = []
         # A round may be lazy, and the run may end within it: only what was drawn can have been told.
-        costs = yield _noted(candidates, asked)
+        costs = yield noted(candidates, asked)
         for candidate in asked:
             cost = self._costs[self.visited.name(candidate)] = costs.get(candidate.hash)
             if cost is not None:
@@ -56,9 +56,3 @@ class Archive:
             self._best = sorted(self._best, key=lambda pair: pair[0])[: self._few]
         elif len(candidate.steps) < len(self._best[twin][1].steps):
             self._best[twin] = (cost, candidate)
-
-
-def _noted(candidates: Iterable[Candidate], asked: list[Candidate]) -> Iterator[Candidate]:
-    for candidate in candidates:
-        asked.append(candidate)
-        yield candidate

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from planish.core import UNTAUGHT, Candidate, CanEvolve, Objective, PlanishError, SearchContext, rng
 from planish.search.options import Option
-from planish.search.rounds import CostVectors, VectorRounds, VectorRoundSearcher
+from planish.search.rounds import CostVectors, VectorRounds, VectorRoundSearcher, noted
 from planish.search.sampling import neighbour
 from planish.search.tournament import Individual, Select, ranked, winner
 
@@ -129,16 +129,9 @@ def _until_measured(
     found: dict[int, Sequence[Individual]] = {}
     while waiting := [place for place in range(len(drawn)) if place not in found]:
         given = list[Sequence[Candidate]]()
-        costs = yield _noted((drawn[place] for place in waiting), given)
+        costs = yield chain.from_iterable(noted((drawn[place]() for place in waiting), given))
         for place, each in zip(waiting, given, strict=True):
             measured = [Individual(one, known) for one in each if (known := costs.get(one.hash)) is not None]
             if len(measured) == len(each):
                 found[place] = measured
     return [found[place] for place in range(len(drawn))]
-
-
-def _noted(drawn: Iterable[_Draw], into: list[Sequence[Candidate]]) -> Iterator[Candidate]:
-    """Draw bit by bit, and note what was drawn."""
-    for draw in drawn:
-        into.append(draw())
-        yield from into[-1]

@@ -8,6 +8,7 @@ from planish.core import Candidate, Objective, Space, Trial
 from planish.search.recall import Proposed, Recall
 
 _Told = TypeVar("_Told")
+_Item = TypeVar("_Item")
 
 Costs = Mapping[str, float | None]
 """Candidate hash to its cost by the first objective (less is better); None where it failed."""
@@ -27,11 +28,11 @@ def once(candidates: Iterable[Candidate]) -> Rounds:
     yield candidates
 
 
-def noted(candidates: Iterable[Candidate], into: list[Candidate]) -> Iterator[Candidate]:
-    """Give a round bit by bit, and note what was asked for of it."""
-    for candidate in candidates:
-        into.append(candidate)
-        yield candidate
+def noted(items: Iterable[_Item], into: list[_Item]) -> Iterator[_Item]:
+    """Give a round bit by bit, candidates or groups of them, and note what was asked for of it."""
+    for item in items:
+        into.append(item)
+        yield item
 
 
 class _Asking(Generic[_Told]):

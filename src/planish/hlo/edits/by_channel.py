@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from planish.hlo.ir import ir
-from planish.hlo.tiling.axes import integers, shape_of
+from planish.hlo.tiling.axes import integers, maker, shape_of
 
 Value = ir.Value[Any]
 SHIFTS = ("stablehlo.add", "stablehlo.subtract")
@@ -70,8 +70,3 @@ def _row(given: Value) -> Value | None:
     made = maker(given)
     reshapes = made is not None and made.name in ("stablehlo.reshape", _BROADCAST)
     return made.operands[0] if made and reshapes and len(shape_of(made.operands[0])) == 1 else None
-
-
-def maker(value: Value) -> ir.Operation | None:
-    """Give the operation that makes a value; None of an argument."""
-    return None if isinstance(value.owner, ir.Block) else value.owner.operation

@@ -8,13 +8,13 @@ from typing import Any
 
 from planish.core import ScheduleError
 from planish.hlo.edits import exclusions
-from planish.hlo.edits.by_channel import SCALE, SHIFTS, ByChannel, by_channel, maker
+from planish.hlo.edits.by_channel import SCALE, SHIFTS, ByChannel, by_channel
 from planish.hlo.edits.edit import Edit
 from planish.hlo.edits.hoist import same_in_each_step
 from planish.hlo.edits.module_draft import Draft
 from planish.hlo.edits.writing import Writer
 from planish.hlo.ir import ir, uid_of
-from planish.hlo.tiling.axes import type_of
+from planish.hlo.tiling.axes import maker, type_of
 from planish.hlo.width.ties import ties
 
 Value = ir.Value[Any]

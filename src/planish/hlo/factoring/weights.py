@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from planish.core import ScheduleError
 from planish.hlo.ir import ir
 from planish.hlo.ir.mlir_context import stablehlo
-from planish.hlo.tiling.axes import integers, type_of
+from planish.hlo.tiling.axes import integers, maker, type_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -116,8 +116,7 @@ def _checked(op: ir.Operation, place: int, summed: tuple[int, ...]) -> Weights:
 def _constant(op: ir.Operation, place: int) -> tuple[ir.Attribute, Moves] | None:
     """Find the constant that an operand is, or is another shape or order of, as frameworks write it."""
     value, moves = op.operands[place], list[tuple[str, tuple[int, ...]]]()
-    while not isinstance(value.owner, ir.Block):
-        made = value.owner.operation
+    while (made := maker(value)) is not None:
         if made.name == "stablehlo.constant":
             found = made.attributes["value"]
             return (found, tuple(moves[::-1])) if isinstance(found, ir.DenseElementsAttr) else None

@@ -65,6 +65,11 @@ def type_of(value: ir.Value[Any]) -> TensorType:
     return found
 
 
+def maker(value: ir.Value[Any]) -> ir.Operation | None:
+    """Give the operation that makes a value; None of an argument."""
+    return None if isinstance(value.owner, ir.Block) else value.owner.operation
+
+
 def integers(op: ir.Operation, name: str) -> list[int]:
     """Read an attribute that lists integers."""
     return [int(number) for number in ir.DenseI64ArrayAttr(op.attributes[name])]

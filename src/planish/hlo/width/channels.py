@@ -8,7 +8,7 @@ from functools import partial
 from planish.core import ScheduleError
 from planish.hlo.ir import ir
 from planish.hlo.ir.mlir_context import stablehlo
-from planish.hlo.tiling.axes import shape_of
+from planish.hlo.tiling.axes import maker, shape_of
 from planish.hlo.width.ties import Axis, Tie, Value, ties
 
 READERS = ("stablehlo.dot_general", "stablehlo.convolution")
@@ -65,8 +65,8 @@ def _closed(start: Axis) -> frozenset[Axis]:
     while waiting:
         value, axis = waiting.pop()
         users = [use.owner.operation for use in value.uses]
-        maker = [] if isinstance(value.owner, ir.Block) else [value.owner.operation]
-        for op in (*users, *maker):
+        made = maker(value)
+        for op in (*users, made) if made is not None else users:
             if op.parent is None or op.parent.name != "func.func":
                 raise ScheduleError("these channels go into a loop, or a branch", "Keep them all.")
             for other in _tied(op, (value, axis)):

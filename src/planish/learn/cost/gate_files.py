@@ -12,6 +12,7 @@ import numpy as np
 
 from planish.core import PlanishError
 from planish.core.damaged_files import DAMAGED
+from planish.core.replacing import replacing
 from planish.learn.cost.gate import Gate, describe_functions
 from planish.learn.cost.trees import BoostedTrees
 
@@ -27,10 +28,8 @@ def write_gate(gate: Gate, path: Path) -> None:
     assert isinstance(gate.model, BoostedTrees)
     about = {"format": FORMAT, **{name: value for name, value in vars(gate).items() if name != "model"}}
     written = np.frombuffer(json.dumps(about).encode(), np.uint8)
-    part = path.with_name(path.name + ".part")  # a full disk leaves the old one as it was
-    with part.open("wb") as file:
+    with replacing(path) as part, part.open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, about=written, **gate.model.arrays())
-    part.replace(path)
 
 
 def load_gate(path: Path) -> Gate:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from planish.core import FeatureSchema, PlanishError
 from planish.core.damaged_files import DAMAGED
+from planish.core.replacing import replacing
 from planish.learn.cost.saved import SavedModel
 from planish.learn.cost.tree_gru import TreeGru
 from planish.learn.cost.trees import BoostedTrees
@@ -44,16 +45,15 @@ def write_model(model: SavedModel, path: Path) -> None:
         arrays["leaves"] = arrays["leaves"].astype(np.float16)
     about = {"format": FORMAT, **{name: value for name, value in vars(model).items() if name != "predicts"}}
     about["schema"], about["sums"] = asdict(model.schema), _sums(arrays)
-    part = path.with_name(path.name + ".part")  # a full disk leaves the old one as it was
     if isinstance(model.predicts, TreeGru):
         from safetensors.numpy import save
 
-        part.write_bytes(save(arrays, {"planish": json.dumps(about)}))
+        with replacing(path) as part:
+            part.write_bytes(save(arrays, {"planish": json.dumps(about)}))
     else:
-        with part.open("wb") as file:
+        with replacing(path) as part, part.open("wb") as file:
             written = np.frombuffer(json.dumps(about).encode(), np.uint8)
             np.savez_compressed(file, allow_pickle=False, about=written, **arrays)
-    part.replace(path)
 
 
 def load_model(path: Path) -> SavedModel:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from planish import __version__
 from planish.core import CanObserve, FeatureSchema, PlanishError
+from planish.core.replacing import replacing
 from planish.learn.language.decoder import DecoderShape
 from planish.learn.language.network import ReaderShape
 from planish.learn.language.writer import WriterShape
@@ -102,9 +103,8 @@ def write_policy(policy: SavedPolicy, path: Path) -> None:
         "vocabulary": policy.vocabulary,
     }
     arrays = {name: np.ascontiguousarray(a, np.float16) for name, a in policy.parameters.items()}
-    part = path.with_name(path.name + ".part")  # a full disk leaves the old one as it was
-    part.write_bytes(save(arrays, {"planish": json.dumps(about)}))
-    part.replace(path)
+    with replacing(path) as part:
+        part.write_bytes(save(arrays, {"planish": json.dumps(about)}))
 
 
 def load_policy(path: Path) -> SavedPolicy:

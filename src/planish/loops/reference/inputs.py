@@ -87,19 +87,19 @@ def _whole(kind: TensorType, style: Style, generator: np.random.Generator) -> Ar
     return array
 
 
-_OUTSIDE = 4
-"""Kinds of indices that lie outside; an array has one of each kind for so many elements of its own."""
+_ROOM = 4
+"""Of so many indices one lies outside for certain, until each kind of these is there."""
 
 
 def _fill_indices(array: Array, extent: int, generator: np.random.Generator) -> None:
     """Draw indices, of which some lie outside: by chance, and one of each kind where there is room."""
     array[...] = generator.integers(0, extent, array.shape)
     outside = (-1, -1000, extent, extent + 1000)
-    which = generator.integers(0, 16 * _OUTSIDE, array.shape)
+    which = generator.integers(0, 16 * len(outside), array.shape)
     for i, number in enumerate(outside):
         array[which == i] = number
     # By chance alone, an array of 40 lacks one of the kinds nearly always.
-    count = min(_OUTSIDE, array.size // _OUTSIDE)
+    count = min(len(outside), array.size // _ROOM)
     places = generator.choice(array.size, count, replace=False)
     array.reshape(-1)[places] = generator.permutation(outside)[:count]
 
