@@ -30,10 +30,9 @@ from numpy.typing import NDArray
 import planish
 from planish.core import ProgramError, usable_cores
 from planish.einsum.contraction import contraction_of
-from planish.einsum.decision import decided
+from planish.einsum.decision import decided, known_of
 from planish.einsum.planning import task_of
 from planish.loops.compiled import CompiledKernel
-from planish.loops.level import LoopsLevel
 from planish.store import open_store
 from side_by_side import rested
 
@@ -152,9 +151,9 @@ def way_of(subscripts: str, operands: list[Array], place: Path) -> tuple[str, Co
     for cores in {usable_cores(), 1}:
         task = task_of(contraction, cores)
         with open_store(place) as store:
-            found = store.best_result(task, LoopsLevel().steps)
-        if found is not None:
-            call = found.data["call"]
+            found = known_of(store, task)
+        if found.decision is not None:
+            call = found.call
             way = decided(found, contraction, task, [])
             kernel = way.call if way is not None else None
             text = f"{call['way']}, cores {call['cores']}, kernels {call['kernels']}"

@@ -18,10 +18,11 @@ from planish.core import Candidate
 from planish.einsum import call, contraction_of, decision, planning
 from planish.einsum.comparing import CallComparison
 from planish.einsum.deciding import Choice, decide, fastest
-from planish.einsum.decision import COMPARISONS, decided, record
+from planish.einsum.decision import COMPARISONS, decided, known_of, record
 from planish.einsum.ways import Way
 from planish.loops.level import LoopsLevel
-from planish.store import open_store
+from planish.loops.steps import Parallel
+from planish.store import ResultRow, open_store
 
 Array = NDArray[Any]
 A = np.arange(384, dtype=np.float64).reshape(24, 16)
@@ -173,11 +174,30 @@ def test_another_process_does_not_take_a_disturbed_decision(tmp_path: Path) -> N
         run = store.begin_run(task, searcher="random", space="template", seed=0)
         store.finish_run(run)
         for attempt in range(1, COMPARISONS + 1):
-            known = store.best_result(task, LoopsLevel().steps)
+            known = known_of(store, task)
             assert decided(known, contraction, task, ways) is None
             assert record(store, task, doubtful, 1, known) is (attempt == COMPARISONS)
-        known = store.best_result(task, LoopsLevel().steps)
-        assert decided(known, contraction, task, ways) is MATMUL
+        assert decided(known_of(store, task), contraction, task, ways) is MATMUL
+
+
+def test_a_decision_leaves_the_users_own_result_as_it_is_and_considers_it_once(tmp_path: Path) -> None:
+    contraction = contraction_of(SUBSCRIPTS, [A, B])
+    task = planning.task_of(contraction, 1)
+    steps = LoopsLevel().steps
+    with open_store(tmp_path / "a.db") as store:
+        run = store.begin_run(task, searcher="random", space="template", seed=0)
+        for kernel, gain in ((Candidate(), 3.0), (Candidate((Parallel("m"),)), 4.0)):
+            store.save_result(run, [ResultRow(kernel, gain, {"said": "by the user's run"})])
+            store.finish_run(run, seconds={"search": 1.0})
+            held = store.run(run), store.result_rows(run, steps)
+            known = known_of(store, task)
+            assert decided(known, contraction, task, [MATMUL]) is None
+            assert known.kernels == [kernel]
+            assert record(store, task, Choice(MATMUL, {MATMUL: [1.0]}), 1, known)
+            assert decided(known_of(store, task), contraction, task, [MATMUL]) is MATMUL
+            assert (store.run(run), store.result_rows(run, steps)) == held
+            store.resume_run(run)
+        assert len(store.runs()) == 2
 
 
 def test_until_then_machine_code_takes_the_calls(doubt: Any) -> None:

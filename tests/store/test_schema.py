@@ -72,7 +72,7 @@ def _holds_the_old_data(place: str | Path) -> None:
         assert store.run_trials(first.id, STEPS) == TRIALS
         assert store.result_rows(first.id, STEPS) == [replace(f, run_id=first.id) for f in FINALISTS]
         assert store.task(first.task_key).bind(TASK.program) == TASK
-        assert store.best_result(TASK, STEPS) == replace(FINALISTS[0], run_id=first.id)
+        assert store.best_results(TASK, STEPS)[0] == replace(FINALISTS[0], run_id=first.id)
         store.resume_run(second.id)
         store.add_trials(second.id, [make_trial(1)])
         assert len(store.run_trials(second.id, STEPS)) == 2

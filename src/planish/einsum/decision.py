@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from planish.core import Candidate, Task
@@ -12,34 +12,74 @@ from planish.einsum.contraction import Contraction
 from planish.einsum.deciding import Choice
 from planish.einsum.ways import Way, compile_kernel
 from planish.loops.level import LoopsLevel
-from planish.loops.library import Library
+from planish.loops.library import Library, library_of
 from planish.measure.interval import ratio
 from planish.results.codec import encode
 from planish.results.comparison import Compared, Comparison, Finalist, Measurement
-from planish.store import ResultRow, Store
+from planish.store import HeldError, Reader, ResultRow, Store
 
 NUMPY = Candidate((Library("numpy"),))
+OWN = {"decides": "einsum"}
+"""Options of the run that holds a decision: no search takes it up."""
+GUESSER = "model-guided"
+"""The searcher that has a model."""
 ATTEMPTS = 3
 """Where so often no kernel could be measured within the budget, what was the fastest is kept for good."""
 COMPARISONS = 10
 """Where so many comparisons were disturbed, what the last one said is kept."""
 
 
-def decided(known: ResultRow | None, contraction: Contraction, task: Task, ways: Sequence[Way]) -> Way | None:
+@dataclass(frozen=True)
+class Known:
+    """What the store knows of a task.
+
+    Args:
+        decision: what was chosen, with the `call`; None where nothing was.
+        tuned: the best finalist of the user's own runs; None where there is none.
+    """
+
+    decision: ResultRow | None = None
+    tuned: ResultRow | None = None
+
+    @property
+    def call(self) -> Mapping[str, Any]:
+        """What is kept of the decision; empty where there is none."""
+        return self.decision.data["call"] if self.decision else {}
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the decision holds: it is kept, and no run has found another best kernel since."""
+        return is_final(self.call) and (self.tuned is None or _named(self.tuned) == self.call.get("tuned"))
+
+    @property
+    def kernels(self) -> Sequence[Candidate]:
+        """What to compare with NumPy's ways: the kernel decided on, unless it was a guess, and that tuned."""
+        rows = [self.decision] if self.call.get("kernels") else []
+        found = (row.candidate for row in (*rows, *([] if self.is_final else [self.tuned])) if row)
+        return [*dict.fromkeys(candidate for candidate in found if library_of(candidate) is None)]
+
+
+def known_of(store: Reader, task: Task) -> Known:
+    """Look up what the store knows of a task: the newest decision, and the best that was tuned."""
+    rows, began = (
+        store.best_results(task, LoopsLevel().steps),
+        {r.id: r.started for r in store.runs(task.key)},
+    )
+    decisions = [row for row in rows if isinstance(row.data.get("call"), Mapping)]
+    newest = max(decisions, key=lambda row: began.get(row.run_id, 0.0), default=None)
+    return Known(newest, next((row for row in rows if "call" not in row.data), None))
+
+
+def decided(known: Known, contraction: Contraction, task: Task, ways: Sequence[Way]) -> Way | None:
     """Give the way that an earlier process chose; None where the store knows none that is possible here."""
-    call = known.data.get("call") if known else None
-    if known is None or not isinstance(call, Mapping) or not is_final(call):
+    call = known.call
+    if known.decision is None or not known.is_final:
         return None
     if call.get("way") != "kernel":
         return next((way for way in ways if way.name == call.get("way")), None)
-    cores = min(int(call.get("cores", 1)), task.target.cores)
-    compiled = compile_kernel(contraction, known.candidate, LoopsLevel().target(contraction.program, cores))
-    return Way("kernel", compiled, cores, known.candidate)
-
-
-def was_measured(known: ResultRow) -> bool:
-    """Whether the kernel that was chosen is one of those that were tuned, and not a guess."""
-    return bool(known.data.get("call", {"kernels": 1}).get("kernels", 1))
+    cores, chosen = min(int(call.get("cores", 1)), task.target.cores), known.decision.candidate
+    compiled = compile_kernel(contraction, chosen, LoopsLevel().target(contraction.program, cores))
+    return Way("kernel", compiled, cores, chosen)
 
 
 def is_final(call: Mapping[str, Any]) -> bool:
@@ -50,8 +90,10 @@ def is_final(call: Mapping[str, Any]) -> bool:
     return not call.get("disturbed") or attempts >= COMPARISONS
 
 
-def record(store: Store, task: Task, choice: Choice, kernels: int, known: ResultRow | None) -> bool:
-    """Store the decision as the result of the task's newest run, and tell whether it is kept.
+def record(store: Store, task: Task, choice: Choice, kernels: int, known: Known) -> bool:
+    """Store the decision as the result of a run of its own, and tell whether it is kept.
+
+    What the user's own runs found stays as it is.
 
     Args:
         store: open.
@@ -61,10 +103,6 @@ def record(store: Store, task: Task, choice: Choice, kernels: int, known: Result
         known: what the store had.
     """
     way, samples = choice.way, choice.samples
-    run = next(iter(store.runs(task.key, limit=1)), None)
-    if run is None or run.status == "running":
-        return False
-    attempts = 1 + (known.data.get("call", {}).get("attempts", 0) if known else 0)
     compared = [
         {"way": w.name, "cores": w.cores, "seconds": statistics.median(t)} for w, t in samples.items()
     ]
@@ -72,15 +110,27 @@ def record(store: Store, task: Task, choice: Choice, kernels: int, known: Result
         "way": way.name,
         "cores": way.cores,
         "kernels": kernels,
-        "attempts": attempts,
+        "attempts": 1 + known.call.get("attempts", 0),
+        "tuned": _named(known.tuned),
         "compared": compared,
         **({} if choice.sure else {"disturbed": True}),
     }
     row = _row(task, way, samples)
-    store.resume_run(run.id)
-    store.save_result(run.id, [replace(row, data={**row.data, "call": call})])
-    store.finish_run(run.id, "finished" if run.status == "interrupted" else run.status, run.seconds)
+    run = next((run.id for run in store.runs(task.key) if run.options == OWN), None)
+    try:
+        if run is None:
+            run = store.begin_run(task, searcher=GUESSER, space="template", seed=0, options=OWN)
+        else:
+            store.resume_run(run)
+    except HeldError:  # another process stores what it decided just now
+        return False
+    store.save_result(run, [replace(row, data={**row.data, "call": call})])
+    store.finish_run(run)
     return is_final(call)
+
+
+def _named(row: ResultRow | None) -> str | None:
+    return row.candidate.hash if row else None
 
 
 def _row(task: Task, way: Way, samples: Mapping[Way, Sequence[float]]) -> ResultRow:

@@ -21,7 +21,6 @@ from planish.executors import LocalExecutor
 from planish.loops.compiled import CompiledKernel
 from planish.loops.evaluator import LoopsEvaluatorSpec
 from planish.loops.level import LoopsLevel
-from planish.loops.library import library_of
 from planish.loops.space import TemplateSpace
 from planish.loops.steps import Parallel
 from planish.loops.verifying import verify_again
@@ -29,7 +28,8 @@ from planish.loops.workloads import matmul
 from planish.measure import exclusive
 
 if TYPE_CHECKING:
-    from planish.store import ResultRow, Store
+    from planish.einsum.decision import Known
+    from planish.store import Store
 
 Array = NDArray[Any]
 LOADING = 0.5
@@ -78,11 +78,11 @@ def plan(subscripts: str, operands: Sequence[Array], request: EinsumRequest, sta
     task = task_of(contraction, cores)
     with _workers(task, request) as executor:
         # Heavy libraries: they are imported while the workers start.
-        from planish.einsum.decision import decided, record
+        from planish.einsum.decision import decided, known_of, record
         from planish.store import store_at
 
         with store_at(request.store) as store:
-            known = store.best_result(task, LoopsLevel().steps)
+            known = known_of(store, task)
             stored = decided(known, contraction, task, ways)
             if stored is not None:
                 return Choice(stored, {})
@@ -110,7 +110,7 @@ def _workers(task: Task, request: EinsumRequest) -> Generator[LocalExecutor | No
 
 def _candidates(
     task: Task,
-    known: ResultRow | None,
+    known: Known,
     store: Store,
     executor: LocalExecutor | None,
     request: EinsumRequest,
@@ -120,19 +120,16 @@ def _candidates(
 
     Where none could be measured in time, these are guesses, and it knows none of them.
     """
-    from planish.einsum.decision import was_measured
-    from planish.einsum.tuning import GUESSER, best_known, guessed, tuned
+    from planish.einsum.tuning import best_known, guessed, tuned
 
-    if known is not None and library_of(known.candidate) is None and was_measured(known):
-        return [known.candidate], 1
+    if known.kernels:
+        return known.kernels, len(known.kernels)
     found = best_known(task, store)
     if found:
         return found, len(found)
     if request.budget_s <= 0:
         raise BudgetError("no kernel is known for it, and the budget allows no tuning", "Give budget_s.")
     if executor is None:
-        if not store.runs(task.key, limit=1):  # what is decided is the result of a run, if of an empty one
-            store.finish_run(store.begin_run(task, searcher=GUESSER, space="template", seed=0))
         return guessed(task), 0
     end = _end(request.budget_s, started)
     tuned(task, store, executor, end, end + GRACE * request.budget_s)

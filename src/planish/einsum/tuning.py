@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from planish.budget import Budget
 from planish.core import AllFailedError, Candidate, PlanishError, Task
+from planish.einsum.decision import GUESSER
 from planish.executors import LocalExecutor
 from planish.loops.lang.program import Program
 from planish.loops.level import LoopsLevel
@@ -23,8 +24,6 @@ FAR = 2.0
 KEPT = 2
 """Of the best kernels so many are compared by whole calls: the best of many was often lucky."""
 
-GUESSER = "model-guided"
-"""The searcher that has a model."""
 GUESSES = 3
 """So many are compared where none could be measured in time."""
 

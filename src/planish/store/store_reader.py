@@ -216,8 +216,8 @@ class Reader:
 
         return results_from_rows(self._session.read(read), steps, label)
 
-    def best_result(self, task: Task, steps: Steps) -> ResultRow | None:
-        """Find the best result of all runs for a program on a target.
+    def best_results(self, task: Task, steps: Steps) -> list[ResultRow]:
+        """List the finalists of all runs for a program on a target, the greatest ratio first.
 
         Runs with other objectives count too where the leading one is the same.
 
@@ -226,15 +226,15 @@ class Reader:
             steps: step name to class, as the level lists them.
 
         Returns:
-            The finalist with the greatest ratio, the newest of equals; None if there is none.
+            The finalists; of equal ones the newest first.
         """
         same = tasks.c.subject == subject(task), tasks.c.objective == task.objectives[0].name
         whole = results.join(tasks, results.c.task_key == tasks.c.key).join(
             runs, results.c.run_id == runs.c.id
         )
         query = _RESULTS.select_from(whole).where(*same)
-        best = query.order_by(results.c.ratio.desc(), runs.c.started.desc()).limit(1)
-        return next(iter(results_from_rows(self._rows(best), steps, self._session.label)), None)
+        best = query.order_by(results.c.ratio.desc(), runs.c.started.desc())
+        return results_from_rows(self._rows(best), steps, self._session.label)
 
     def parcel(self, run_id: str) -> Parcel:
         """Give all rows of a run, for another store.

@@ -210,7 +210,7 @@ class StoreConformance:
         assert [f.candidate for f in kept] == [make_candidate(1), make_candidate(0)]
         assert [(f.ratio, f.data, f.run_id) for f in kept] == [(1, data, run_id), (2, data, run_id)]
 
-    def test_the_best_result_is_of_all_runs_with_the_same_aim(self) -> None:
+    def test_the_best_results_are_of_all_runs_with_the_same_aim(self) -> None:
         same = (make_task(), 1.5), (make_task("flat", TIME, ERROR), 2.5), (make_task(), 2.0)
         others = (
             make_task("flat", ERROR, TIME),
@@ -219,10 +219,10 @@ class StoreConformance:
             make_task(version="2"),
         )
         with self.open() as store:
-            assert store.best_result(make_task(), STEPS) is None
+            assert store.best_results(make_task(), STEPS) == []
             for task, ratio in [*same, *((task, 9.0) for task in others)]:
                 store.save_result(begin(store, task), [self.result_row(make_candidate(0), ratio, {})])
-            assert store.best_result(make_task(), STEPS).ratio == 2.5
+            assert [row.ratio for row in store.best_results(make_task(), STEPS)] == [2.5, 2.0, 1.5]
 
     def test_a_reader_cannot_write(self) -> None:
         with self.open() as store:
