@@ -1,12 +1,14 @@
 """`planish models`: the shipped model, and one of the user's own."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from cli.conftest import Planish
 from planish.learn.cost import load_model, models_folder, places
+from planish.loops.level import LoopsLevel
 
 PROGRAM = ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=20,n=24,k=28")
 
@@ -52,6 +54,29 @@ def test_a_model_is_fitted_evaluated_exported_and_removed(planish: Planish, tmp_
         assert planish("models", "remove", "loops").code == 0
     assert not own.exists()
     assert places()["loops"] != own
+
+
+def test_what_an_older_version_of_the_level_measured_is_left_out(
+    planish: Planish, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store, model = tmp_path / "store.db", tmp_path / "m.npz"
+    fit = ("models", "fit", "--level", "loops", "--store", store, "--output", model)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LoopsLevel, "version", "0")
+        assert planish("tune", *PROGRAM, "--trials", "10", "--store", store).code == 0
+        old = planish(*fit)
+        assert old.code == 0
+        (trials,) = re.findall(r"trials +(\d+) of 1 programs", old.out)
+        assert not caplog.messages
+    told = f"left out are {trials} trials of 1 tasks, which other versions of the level 'loops' measured"
+    none = planish(*fit)
+    assert "the store has no trials of the level 'loops'" in none.error
+    assert caplog.messages == [told]
+    assert planish("tune", *PROGRAM, "--trials", "9", "--store", store).code == 0
+    some = planish(*fit, "--format", "json")
+    assert json.loads(some.out)["rows"] < 15
+    assert "knows 50 states of no program" in planish("policy", "evaluate", "loops", "--store", store).error
+    assert caplog.messages == 3 * [told]
 
 
 def test_a_guided_run_tells_of_its_model(planish: Planish, tmp_path: Path) -> None:

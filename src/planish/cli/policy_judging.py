@@ -55,6 +55,7 @@ def evaluate(
 
 def _by_store(policy: SavedPolicy, store: str | None) -> tuple[int, Mapping[str, float]]:
     from planish.core import PlanishError
+    from planish.learn.known_tasks import known_tasks
     from planish.learn.policy.continuations import read_lessons
     from planish.learn.policy.judging import judge_steps
     from planish.levels import level_named
@@ -63,9 +64,10 @@ def _by_store(policy: SavedPolicy, store: str | None) -> tuple[int, Mapping[str,
     level, hint = level_named(policy.level), "Search in its space first: --searcher beam-bfs."
     problem: PlanishError | None = None
     with open_store(store, read_only=True) as opened:
+        tasks = known_tasks(opened, level)
         for space in level.spaces:
             try:
-                lessons = read_lessons(opened, level, space)
+                lessons = read_lessons(opened, level, tasks, space)
             except PlanishError as error:
                 problem = problem or error
                 continue

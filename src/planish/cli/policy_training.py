@@ -180,6 +180,7 @@ def _imitated(
     level: str, space: str, store: str | None, path: Path, network: str, epochs: int, seed: int
 ) -> SavedPolicy:
     from planish.core import PlanishError
+    from planish.learn.known_tasks import known_tasks
     from planish.learn.policy.continuations import read_lessons
     from planish.levels import level_named
     from planish.store import open_store
@@ -189,7 +190,8 @@ def _imitated(
     except ImportError as error:
         raise PlanishError("training a policy needs torch", "pip install planish[train].") from error
     with open_store(store, read_only=True) as opened:
-        lessons = read_lessons(opened, level_named(level), space)
+        found = level_named(level)
+        lessons = read_lessons(opened, found, known_tasks(opened, found), space)
     return imitate(lessons, level, path.stem, kind=network, epochs=epochs, seed=seed, told=_epoch)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,7 @@ from planish.learn.cost.saved import SavedModel, made_model
 from planish.learn.cost.tree_gru import TreeGru
 from planish.learn.cost.trees import BoostedTrees
 from planish.learn.cost.xgboosted import XgboostTrees
+from planish.learn.known_tasks import known_tasks
 from planish.store import Reader, StoredTask
 
 FEWEST = 8
@@ -60,28 +61,26 @@ class Learnt:
         return np.array(chosen, bool)[self.data.groups]
 
 
-def read_trials(store: Reader, level: Level[Any], told: Callable[[str], None] = lambda _: None) -> Learnt:
+def read_trials(store: Reader, level: Level[Any]) -> Learnt:
     """Read what a store knows of a level's programs, by the leading objective of each task.
+
+    What another version of the level measured is left out, and a warning says so.
 
     Raises:
         PlanishError: it knows nothing of the level that can be learnt from.
     """
     schema: FeatureSchema | None = None
     features, costs, groups, programs = list[Floats](), list[float | None](), list[int](), list[str]()
-    for key in dict.fromkeys(run.task_key for run in reversed(store.runs())):
-        stored = store.task(key)
-        if stored.level != level.name:
-            continue
+    for stored in known_tasks(store, level):
         space = _space(level, stored)
         # Columns of another schema mean other things: they cannot stand in one table.
         if space is None or (schema is not None and space.schema != schema):
             continue
         schema = space.schema
-        trials, found = _described(space, store.trials(key, level.steps))
+        trials, found = _described(space, store.trials(stored.key, level.steps))
         mine = [trial.cost(stored.objectives[0]) for trial in trials]
         if len(trials) < FEWEST or not _differ(mine):
             continue
-        told(stored.program)
         features.append(found)
         costs += mine
         groups += [len(programs)] * len(trials)

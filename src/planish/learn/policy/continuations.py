@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,30 +54,28 @@ class StateLessons:
 
 
 def read_lessons(
-    store: Reader, level: Level[Any], space_name: str = "", told: Callable[[str], None] = lambda _: None
+    store: Reader, level: Level[Any], tasks: Sequence[StoredTask], space_name: str = ""
 ) -> StateLessons:
     """Read from a store what is known of a level's programs in a space of numbered actions.
 
     Args:
         store: is read.
         level: of the programs.
+        tasks: of the level, as `known_tasks` gives them.
         space_name: of a space of numbered actions; empty for the level's first one.
-        told: is told of each program.
 
     Raises:
         PlanishError: it knows nothing of that kind.
     """
     parts: list[tuple[NDArray[np.int64], Floats, Floats]] = []
     programs, space = list[str](), None
-    for key in dict.fromkeys(run.task_key for run in reversed(store.runs())):
-        stored = store.task(key)
-        mine = _space(level, stored, space_name) if stored.level == level.name else None
+    for stored in tasks:
+        mine = _space(level, stored, space_name)
         if mine is None:
             continue
-        known = _Known(mine, store.trials(key, level.steps), stored)
+        known = _Known(mine, store.trials(stored.key, level.steps), stored)
         if len(known.nodes) < FEWEST:
             continue
-        told(stored.program)
         parts.append(known.lessons())
         programs.append(stored.program)
         space = mine
