@@ -189,6 +189,17 @@ def test_results_are_recorded_and_compared(planish: Planish, module: Path, tmp_p
     assert worse.code == RegressionError.exit_code
     assert worse.error.startswith(f"worse than recorded: {module}")
     assert json.loads(worse.out)["changes"][0]["worse"]
+    kept = record.read_text()
+    assert planish(*bench, "--against", record, "--record", record).code == RegressionError.exit_code
+    assert planish(*bench, tmp_path / "absent.ll", "--record", record, "--against", record).code
+    assert record.read_text() == kept
+    data["results"][str(module)]["value"] += 2
+    record.write_text(json.dumps(data))
+    assert planish(*bench, "--against", record, "--record", record).code == 0
+    assert (
+        json.loads(record.read_text())["results"][str(module)]["value"]
+        == data["results"][str(module)]["value"] - 1
+    )
 
 
 def test_a_module_that_cannot_be_measured_is_an_error_and_the_others_are_shown(

@@ -109,7 +109,7 @@ def check_whole(out: Path, folders: list[Path], kept: int) -> None:
     assert names == {f"f{100 * i + j}" for i in range(len(folders)) for j in range(FILES)}
     same = [name for name, then in times.items() if (out / "raw" / name).stat().st_mtime_ns == then]
     assert len(same) >= kept
-    assert not list(out.rglob("*.tmp"))
+    assert not list(out.rglob("*.part"))
 
 
 def test_killed_and_gone_on(folders: list[Path], slow: Path, tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_no_room_and_gone_on(build: Build, tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert len(list(out.rglob("*.parquet"))) == 2  # raw and data of the first
-    assert not list(out.rglob("*.tmp"))
+    assert not list(out.rglob("*.part"))
     build(out, *sources)
     assert {row.function for row in read_corpus(out)} == {"f0", "f1"}
 

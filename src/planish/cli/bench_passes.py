@@ -45,7 +45,8 @@ def bench_passes(
     """Tune many modules and compare with results on record, for continuous integration.
 
     A file that cannot be read or measured is told, and the others are tuned and recorded. Ends with exit
-    code 6 where there was such a file, and with 8 where a result is worse than the recorded one.
+    code 6 where there was such a file, and with 8 where a result is worse than the recorded one. Where
+    --record names the file of --against, it is then left as it is.
     """
     from planish.cli.request import Request, budget_of, level_options, names
     from planish.search import split_settings
@@ -90,6 +91,10 @@ def _carry_out(
     parts = [part for part in found if isinstance(part, Part)]
     compared = changes(parts, before) if before else []
     _tell(found, compared if before else None, form)
+    if record and against and record.exists() and record.samefile(against):
+        # What is compared with is not given up for what is worse, or lacks a file.
+        require_all(found)
+        require_no_loss(compared)
     if record and parts:
         with writing(record):
             write_record(record, parts, level.target(next(iter(programs.values())), 1).toolchain)

@@ -130,11 +130,12 @@ def coreset(
 
     from planish.cli.errors import writing
     from planish.cli.output import say
+    from planish.core.replacing import replace_text
     from planish.corpus.labelling import LabelPlan, build_coreset, read_label_card
 
     card = read_label_card(labels)
     plan = LabelPlan(card["plan"]["objective"], candidates=candidates, sample=sample, seed=seed, jobs=jobs)
     made = build_coreset(corpus, labels, plan, size, join)
     with writing(output):
-        output.write_text(json.dumps(made, indent=1) + "\n")
+        replace_text(output, json.dumps(made, indent=1) + "\n")
     say(f"wrote {output}: {len(made['lists'])} lists")

@@ -99,12 +99,13 @@ def export(
 ) -> None:
     """Copy a model to a file, to be used elsewhere: --set model=FILE."""
     from planish.cli.output import say
+    from planish.core.replacing import replacing
     from planish.learn.cost import load_model
 
     path = _path(model)
     load_model(path)
-    with writing(file):
-        shutil.copyfile(path, file)
+    with writing(file), replacing(file) as part:
+        shutil.copyfile(path, part)
     say(f"wrote {file}")
 
 

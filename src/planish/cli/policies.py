@@ -38,12 +38,13 @@ def export(
 ) -> None:
     """Copy a policy to a file, to be used elsewhere: --set policy=FILE."""
     from planish.cli.output import say
+    from planish.core.replacing import replacing
     from planish.learn.policy import load_policy
 
     path = path_of(policy)
     load_policy(path)
-    with writing(file):
-        shutil.copyfile(path, file)
+    with writing(file), replacing(file) as part:
+        shutil.copyfile(path, part)
     say(f"wrote {file}")
 
 

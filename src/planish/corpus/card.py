@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import PlanishError
-from planish.corpus.manifest import MANIFEST, Manifest, PackageEntry, replace_text
+from planish.core.replacing import replace_text
+from planish.corpus.manifest import MANIFEST, Manifest, PackageEntry
 from planish.corpus.markdown import table
 from planish.corpus.row import SPLITS, split_of
 from planish.corpus.shards import DATA, read_table

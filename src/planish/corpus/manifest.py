@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from planish.core import PlanishError
+from planish.core.replacing import replace_text
 from planish.corpus.row import KINDS, Kind
 
 FORMAT = 1
@@ -107,13 +107,3 @@ def write_manifest(manifest: Manifest, folder: Path) -> None:
     packages = {key: asdict(entry) for key, entry in sorted(manifest.entries.items())}
     held = {"format": FORMAT, "recipe": manifest.recipe, "packages": packages}
     replace_text(folder / MANIFEST, json.dumps(held, indent=1))
-
-
-def replace_text(path: Path, text: str) -> None:
-    """Write a file such that it is there as a whole or as it was."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)

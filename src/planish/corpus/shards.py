@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from planish.core import PlanishError, TargetError
+from planish.core.replacing import replacing
 from planish.corpus.row import Row
 
 RAW = "raw"
@@ -50,15 +50,8 @@ def write_rows(rows: Sequence[Row], path: Path) -> None:
 def write_table(table: Table, path: Path) -> None:
     """Write a table as `write_rows` does."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            arrow().parquet.write_table(table, file, compression="zstd", row_group_size=_GROUP)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path) as part, part.open("wb") as file:
+        arrow().parquet.write_table(table, file, compression="zstd", row_group_size=_GROUP)
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None) -> Table:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from planish.core import PlanishError
 from planish.core.damaged_files import DAMAGED
+from planish.core.replacing import replacing
 
 FORMAT = 1
 FAILED = -1
@@ -179,16 +179,8 @@ def write_costs(table: CostTable, path: Path) -> None:
         "unoptimised": _planes(table.unoptimised - table.baseline),
         "costs": _planes(costs),
     }
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **arrays)
-            file.flush()
-            # On the disk before the name is: else a power cut could leave a new name with nothing behind it.
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path) as part, part.open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
 
 
 def read_costs(path: Path) -> CostTable:

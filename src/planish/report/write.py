@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planish.core import Level, PlanishError, growth_of
+from planish.core.replacing import replace_text
 from planish.report import wording
 from planish.report.captions import captions
 from planish.report.curve import by_number, by_time, curve, value_for
@@ -57,7 +58,7 @@ def write_report(store: Reader, run_id: str, level: Level, path: Path) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # What failed programs say may hold halves of characters.
-        path.write_text(page, encoding="utf-8", errors="backslashreplace")
+        replace_text(path, page, errors="backslashreplace")
     except OSError as error:
         raise PlanishError(
             f"the report cannot be written to {path}: {error.strerror}", "Name another file."

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import Level, PlanishError, Program
+from planish.core.replacing import replace_text
 from planish.levels import load_program
 from planish.tuning.batch import Part, Unmeasured
 
@@ -100,7 +101,7 @@ def write_record(path: Path, parts: Sequence[Part], about: Mapping[str, str]) ->
         for part in parts
     }
     record = {"form": FORM, "objective": parts[0].objective.name, "about": dict(about), "results": results}
-    path.write_text(json.dumps(record, indent=2) + "\n")
+    replace_text(path, json.dumps(record, indent=2) + "\n")
 
 
 def read_record(path: Path) -> Record:

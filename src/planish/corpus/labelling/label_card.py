@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import PlanishError
+from planish.core.replacing import replace_text
 from planish.corpus.card import CARD, PAGE, card_in
 from planish.corpus.labelling.label import Label
 from planish.corpus.labelling.label_plan import LabelBench
 from planish.corpus.labelling.label_shards import read_labels
 from planish.corpus.labelling.savings import Saving, Summary, summarise
-from planish.corpus.manifest import replace_text
 from planish.corpus.markdown import table
 
 _FREQUENT = 30

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from planish.core import PlanishError, canonical_json, content_hash
+from planish.core.replacing import replace_text
 from planish.corpus.card import read_card
 from planish.corpus.corpus_reader import read_corpus
 from planish.corpus.folder import ours
@@ -23,7 +24,7 @@ from planish.corpus.labelling.label_plan import LabelBench, LabelPlan, Listener,
 from planish.corpus.labelling.label_shards import LABELS, read_shard, write_labels
 from planish.corpus.labelling.ranking import Passes
 from planish.corpus.labelling.tally import Tally
-from planish.corpus.manifest import MANIFEST, replace_text
+from planish.corpus.manifest import MANIFEST
 from planish.corpus.row import SPLITS, Row
 from planish.isolation import Watchdog, forked
 

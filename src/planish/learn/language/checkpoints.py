@@ -15,6 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
 from planish.core import PlanishError
+from planish.core.replacing import replacing
 from planish.learn.language.lessons import Lessons
 
 Tensors = dict[str, torch.Tensor]
@@ -54,10 +55,8 @@ class Checkpoint:
         for name, tensor in weights.items():
             tensors |= {f"{key} {name}": value for key, value in optimiser.state[tensor].items()}
         told = {"training": self._training, "about": json.dumps(about)}
-        # Written beside and renamed: a kill in between leaves the old checkpoint.
-        part = self._path.with_suffix(".part")
-        part.write_bytes(save({name: t.detach().contiguous().cpu() for name, t in tensors.items()}, told))
-        part.replace(self._path)
+        with replacing(self._path) as part:
+            part.write_bytes(save({name: t.detach().contiguous().cpu() for name, t in tensors.items()}, told))
 
     def read(
         self, weights: Tensors, optimiser: torch.optim.Optimizer

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planish.core.replacing import replace_text
+
 if TYPE_CHECKING:
     from planish.learn.rl.training import Look
 
@@ -23,4 +25,4 @@ def draw_looks(looks: Sequence[Look], path: Path) -> None:
     figure.add_scatter(x=steps, y=[look.reward for look in looks], name="reward of an episode")
     figure.add_scatter(x=steps, y=[look.held for look in looks], name="held-back programs")
     figure.update_layout(xaxis_title="steps of the environment", yaxis_title="share of the peak")
-    path.write_text(figure.to_html(include_plotlyjs=True), encoding="utf-8")
+    replace_text(path, figure.to_html(include_plotlyjs=True))
