@@ -12,7 +12,17 @@ import pytest
 
 from llvm.modules import ASSEMBLY, COUNTED, ECHO, HARNESS, SUM, require_linker
 from llvm.unguarded import Unguarded
-from planish.core import Candidate, Failed, Lost, Measured, Outcome, Stage, TargetError, Task, evaluate
+from planish.core import (
+    Candidate,
+    Failed,
+    Lost,
+    Measured,
+    Outcome,
+    Stage,
+    TargetError,
+    Task,
+    evaluate,
+)
 from planish.executors import InlineExecutor, LocalExecutor
 from planish.llvm import execution
 from planish.llvm.backend import open_backend
@@ -20,7 +30,7 @@ from planish.llvm.backend.elf import code_bytes
 from planish.llvm.evaluator_spec import evaluator_spec_of, prepared
 from planish.llvm.execution import NotRunnableError, RunAnswer, Runner
 from planish.llvm.level import LlvmLevel
-from planish.llvm.passes import candidate_of
+from planish.llvm.passes import candidate_of, print_pipeline
 from planish.measure import Timing
 from planish.settings import Settings
 from planish.tuning.api import task_of
@@ -208,6 +218,27 @@ def test_a_list_whose_code_may_vary_counts_where_it_does_not(monkeypatch: pytest
     assert (failed.stage, failed.reason) == ("verify", "not reproducible")
     assert next(printed, None) is None
     assert kept == before[1]
+
+
+def test_a_list_whose_code_may_vary_is_run_again_where_it_may_be_the_best(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A search by counts runs others once; the comparison at the end runs each again."""
+    task, again = make(SUM), list[str]()
+
+    def reproduces(_: object, __: object, pipeline: str) -> bool:
+        again.append(pipeline)
+        return True
+
+    monkeypatch.setattr("planish.llvm.evaluator.reproduces", reproduces)
+    best, worse, equal = ["gvn-sink", "default<Oz>"], ["gvn-sink"], ["default<Oz>", "gvn-sink"]
+    lists = [candidate_of(passes) for passes in (best, worse, equal, ["default<Oz>"])]
+    for final, expected in ((False, [best]), (True, [best, worse, equal])):
+        again.clear()
+        executor = InlineExecutor(evaluator_spec_of(task, final=final)())
+        for each in lists:
+            assert [type(answer.outcome) for answer in evaluate(executor, [each])] == [Measured]
+        assert again == [*map(print_pipeline, expected)]
 
 
 @pytest.mark.parametrize(("place", "stage"), [(0, "verify"), (1, "run")])

@@ -36,3 +36,11 @@ def test_a_list_that_failed_everywhere_is_never_chosen() -> None:
     costs = np.array([[np.inf, 3.0], [np.inf, 9.0]])
 
     assert greedy_cover(costs, np.array([5.0, 5.0]), 2) == [1]
+
+
+def test_what_takes_longer_has_to_save_more_by_the_square_root() -> None:
+    costs, baseline = np.array([[0.0, 2.0]]), np.array([5.0])
+
+    assert greedy_cover(costs, baseline, 1, np.array([1.0, 1.0])) == [0]
+    assert greedy_cover(costs, baseline, 1, np.array([2.7, 1.0])) == [0]
+    assert greedy_cover(costs, baseline, 1, np.array([2.8, 1.0])) == [1]

@@ -19,6 +19,7 @@ from planish.corpus.labelling.ranking import Passes
 from planish.corpus.row import Row
 from planish.isolation import forked
 from planish.learn.cost_table import CostTable
+from planish.llvm.passes import effort
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +36,7 @@ def most_saving(labels: Iterable[Label], count: int) -> list[Passes]:
 
 
 def choose(bench: LabelBench, rows: Iterable[Row], lists: Sequence[Passes], size: int) -> list[Passes]:
-    """Choose by greedy cover.
+    """Choose by greedy cover; a list that takes longer has to save more.
 
     Args:
         bench: what with.
@@ -47,7 +48,7 @@ def choose(bench: LabelBench, rows: Iterable[Row], lists: Sequence[Passes], size
         The chosen ones, the most useful first.
     """
     baseline, costs = cost_table(bench, rows, lists)
-    return [lists[place] for place in greedy_cover(costs, baseline, size)]
+    return [lists[place] for place in greedy_cover(costs, baseline, size, efforts(lists))]
 
 
 def joined(lists: Sequence[Passes], longest: int) -> list[Passes]:
@@ -99,24 +100,32 @@ def build_coreset(corpus: Path, labels: Path, plan: LabelPlan, size: int, joinin
     }
 
 
-def lists_of_table(table: CostTable, objective: str, size: int) -> list[Passes]:
+def lists_of_table(table: CostTable, objective: str, size: int, *, by_effort: bool = False) -> list[Passes]:
     """Choose of a table's lists by greedy cover, the most useful first.
 
     Args:
         table: of training functions.
         objective: what is made less.
         size: at most so many.
+        by_effort: a list that takes longer has to save more, as in a coreset.
 
     Raises:
         PlanishError: none saves anything.
     """
     baseline = table.baseline[:, table.columns.objectives.index(objective)].astype(float)
     costs = baseline[:, None] - table.saved(objective).astype(float)
-    chosen = greedy_cover(costs, baseline, size)
+    chosen = greedy_cover(costs, baseline, size, efforts(table.columns.lists) if by_effort else None)
     if not chosen:
         what = "no list of the labels makes a function for training smaller than -Oz does"
         raise PlanishError(what, "There is nothing to learn: label more functions.")
     return [table.columns.lists[place] for place in chosen]
+
+
+def efforts(lists: Iterable[Passes]) -> NDArray[np.float64]:
+    """Give about what each list takes; see `planish.llvm.passes.effort`."""
+    import numpy as np
+
+    return np.array([effort(passes) for passes in lists])
 
 
 def drawn(rows: Iterable[Row], size: int, seed: int) -> list[Row]:

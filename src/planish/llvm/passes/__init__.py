@@ -9,6 +9,7 @@ from planish.llvm.passes.catalogue import (
     vary,
 )
 from planish.llvm.passes.coreset import load_coreset
+from planish.llvm.passes.effort import effort
 from planish.llvm.passes.named_spaces import SPACES, oz_of, pass_space
 from planish.llvm.passes.pipeline import available, parse_pipeline, print_pipeline
 from planish.llvm.passes.random_lists import ListShape
@@ -24,6 +25,7 @@ __all__ = [
     "PassSpace",
     "available",
     "candidate_of",
+    "effort",
     "elements",
     "exclusions",
     "find_element",

@@ -1,0 +1,11 @@
+"""What pass lists take."""
+
+from __future__ import annotations
+
+from planish.llvm.passes import effort
+
+
+def test_a_pipeline_of_llvms_takes_as_long_as_many_passes() -> None:
+    assert effort([]) == 0.0
+    assert effort(["gvn-sink", "instcombine<no-verify-fixpoint>"]) == 2.0
+    assert effort(["default<Oz>", "gvn-sink"]) == 41.0
