@@ -107,3 +107,28 @@ def test_finalists_come_in_that_order() -> None:
 
 def test_where_all_is_destroyed_the_baseline_is_left() -> None:
     assert chosen({0: (1.0, 0.1), 1: (0.1, 0.9), 2: (0.5, 0.3)}, 8) == [0]
+
+
+def test_who_is_slower_within_its_noise_is_measured_again_as_one_that_is_no_slower() -> None:
+    objectives = (TIME, ERROR)
+    task = Task(Text(), Target("abacus"), objectives, "1")
+    # Samples: of the unchanged one, the fastest, one of as much time and less error, and another one that is fast.
+    spread = (0.97, 1.0, 1.03, 0.96, 1.05)
+    figures = {0: (1.0, 0.1), 1: (0.6, 0.19), 2: (1.3, 0.02), 3: (1.02, 0.05), 4: (0.75, 0.11)}
+
+    def found(*, noisy: bool) -> list[int]:
+        trials = [
+            Trial(
+                Candidate((Set(0, knob),) if knob else ()),
+                Measured(
+                    {"time_s": time, "error": wrong},
+                    {"time_s": tuple(time * each for each in (spread if noisy else (1.0,) * 5))},
+                ),
+            )
+            for knob, (time, wrong) in figures.items()
+        ]
+        chosen_, _ = choose(Plain(), task, Tried(trials), 3, Candidate())
+        return [step.value for c in chosen_ for step in c.steps if isinstance(step, Set)]
+
+    assert found(noisy=True) == [1, 2, 3]
+    assert found(noisy=False) == [1, 2, 4]

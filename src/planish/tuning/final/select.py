@@ -23,6 +23,7 @@ from planish.results.comparison import Finalist
 from planish.tuning.final.final_state import FinalState
 from planish.tuning.final.search_outcome import SearchOutcome, SearchTrials
 from planish.tuning.final.telling import telling
+from planish.tuning.final.within_noise import least_costs
 
 FEW = 3
 FEW_OF_FRONT = 8
@@ -98,7 +99,9 @@ def _of_front(
     watch = _Watch(objectives, start)
     members = [t for t in pareto_front(watch.all(trials), objectives) if t.candidate.hash != baseline.hash]
     worst = None if start is None else bounds(start, objectives)
-    order = telling([trial.costs(objectives) or () for trial in members], worst, start)
+    costs = [trial.costs(objectives) or () for trial in members]
+    least = [least_costs(trial, known, objectives) for trial, known in zip(members, costs, strict=True)]
+    order = telling(costs, worst, start, least)
     chosen = [members[place].candidate for place in order]
     return (chosen[:count] if chosen else [baseline][:count]), watch.best
 

@@ -8,7 +8,12 @@ from operator import le
 from planish.core import Costs, hypervolume
 
 
-def telling(costs: Sequence[Costs], worst: Costs | None, baseline: Costs | None) -> list[int]:
+def telling(
+    costs: Sequence[Costs],
+    worst: Costs | None,
+    baseline: Costs | None,
+    least: Sequence[Costs] | None = None,
+) -> list[int]:
     """Put the members of a front in the order in which they tell the most, wherever the time ends.
 
     First come the best by each objective; then the knee, which is the one that adds most to what they
@@ -19,6 +24,8 @@ def telling(costs: Sequence[Costs], worst: Costs | None, baseline: Costs | None)
         costs: of the members, no two equal.
         worst: what is worse than this in any objective is of no use; None where the baseline is not known.
         baseline: its costs; None where they are not known.
+        least: how low the costs of each may be, since they are noisy: who may be no worse than the baseline
+            counts as such. None: as measured.
 
     Returns:
         The places of those that are of use.
@@ -31,7 +38,8 @@ def telling(costs: Sequence[Costs], worst: Costs | None, baseline: Costs | None)
     order = list(dict.fromkeys(_ends([costs[place] for place in useful], useful)))
     # Only one of these goes first: they alone may be called better, but the front is to be shown in its
     # breadth.
-    harmless = [place for place in useful if baseline is not None and _within(costs[place], baseline)]
+    lowest = costs if least is None else least
+    harmless = [place for place in useful if baseline is not None and _within(lowest[place], baseline)]
     order += _adding([place for place in harmless if place not in order], order, costs, reference)[:1]
     return order + _adding([place for place in useful if place not in order], order, costs, reference)
 
