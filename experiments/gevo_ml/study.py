@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from planish import tune
 from planish.budget import Budget
 from planish.core import Candidate, Measured, Trial, growth_of
 from planish.levels import level_named, load_program
 from planish.results.codec import medians
 from planish.results.comparison import Finalist
-from planish.results.result import Result
+from planish.results.result import Result, read_result
 from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program
@@ -57,10 +56,15 @@ def options(about: str | None, module: str) -> argparse.Namespace:
 
 
 def studies(asked: argparse.Namespace) -> Iterator[Study]:
-    """Run both searches by each seed; the same command goes on where it was stopped."""
+    """Run both searches by each seed; the same command goes on where it was stopped.
+
+    Each seed has a store of its own: what another one measured would be taken from the store, with its noise.
+    """
+    path = Path(asked.store)
     for seed in range(asked.seed, asked.seed + asked.seeds):
-        print(f"\n## Seed {seed}\n")
-        yield study(argparse.Namespace(**{**vars(asked), "seed": seed}))
+        print(f"\n## Seed {seed}\n", flush=True)
+        store = path.with_stem(f"{path.stem}-{Path(asked.module).stem}-{seed}")
+        yield study(argparse.Namespace(**{**vars(asked), "seed": seed, "store": str(store)}))
 
 
 def study(asked: argparse.Namespace) -> Study:
@@ -77,16 +81,24 @@ def study(asked: argparse.Namespace) -> Study:
     )
     named = {"data": asked.data} if asked.data else {}
     with open_store(asked.store) as store:
-        budget = Budget(seconds=asked.seconds)
-        evolved = tune(asked.module, budget=budget, settings=settings, store=store, **named)
+        level, program = load_program(asked.module, settings.level, named)
+        evolved = _ended(store, settings) or tune_program(
+            level, program, budget=Budget(seconds=asked.seconds), settings=settings, store=store
+        )
         trials, others = _trials(store, evolved), list[Trial]()
         if not asked.no_random:
             plain = replace(settings, searcher="random", searcher_options={})
             budget = Budget(trials=len(trials))
-            level, program = load_program(asked.module, plain.level, named)
             found = tune_program(level, program, budget=budget, settings=plain, store=store, compares=False)
             others = _trials(store, found)
     return Study(evolved, trials, others)
+
+
+def _ended(store: Store, settings: Settings) -> Result | None:
+    """Read the run that has ended and was compared, if there is one: a second time would search on."""
+    ended = [run for run in store.runs() if run.status == "finished" and run.searcher == settings.searcher]
+    found = read_result(store, ended[0].id) if ended else None
+    return found if found is not None and found.comparison is not None else None
 
 
 def _trials(store: Store, result: Result) -> list[Trial]:

@@ -112,7 +112,7 @@ def test_where_all_is_destroyed_the_baseline_is_left() -> None:
 def test_who_is_slower_within_its_noise_is_measured_again_as_one_that_is_no_slower() -> None:
     objectives = (TIME, ERROR)
     task = Task(Text(), Target("abacus"), objectives, "1")
-    # Samples: of the unchanged one, the fastest, one of as much time and less error, and another one that is fast.
+    # The unchanged one, the fastest, that of least error, one as slow as the unchanged one, another fast one.
     spread = (0.97, 1.0, 1.03, 0.96, 1.05)
     figures = {0: (1.0, 0.1), 1: (0.6, 0.19), 2: (1.3, 0.02), 3: (1.02, 0.05), 4: (0.75, 0.11)}
 
