@@ -83,7 +83,7 @@ class TestPortfolio(SearcherConformance):
 
 class TestNsga2(SearcherConformance):
     def searcher(self, space: Lattice, objectives: Sequence[Objective], seed: int) -> Searcher:
-        return Nsga2(space, objectives, seed, population=10, elite=4)
+        return Nsga2(space, objectives, seed, population=10)
 
 
 class TestGevo(SearcherConformance):

@@ -63,7 +63,7 @@ def test_the_defaults_are_better_than_random_search_in_short_and_long_runs(
 @pytest.mark.parametrize("batch", [1, 7, 64])
 def test_with_two_objectives_too_a_run_cut_short_is_the_beginning_of_the_longer_one(batch: int) -> None:
     def asked(budget: int, batch: int) -> list[Candidate]:
-        searcher = Nsga2(ROUGH, BOTH, 4, population=10, elite=3)
+        searcher = Nsga2(ROUGH, BOTH, 4, population=10)
         return [trial.candidate for trial in drive(searcher, ROUGH.outcome, budget, batch)]
 
     whole = asked(50, 8)
@@ -172,48 +172,68 @@ def test_what_a_space_knows_to_be_good_comes_first() -> None:
         assert len(asked) == len(set(asked)) == population
 
 
-def test_the_elite_outlives_its_children_and_the_others_do_not() -> None:
-    """Two dominate the others."""
+def test_what_does_not_fit_is_half_of_later_generations() -> None:
+    known = [ROUGH.at((3 * i, i, 9 - i, i, 9 - i, i)) for i in range(1, 10)]
+
+    class Seeded(Tradeoff):
+        def seeds(self, context: SearchContext = UNTAUGHT) -> list[Candidate]:
+            del context
+            return known
+
+    space = Seeded(0.5)
+    trials = drive(Nsga2(space, BOTH, 0, population=4), space.outcome, 20)
+    found = [[trial.candidate for trial in trials[first : first + 4]] for first in range(0, 20, 4)]
+    assert [each[:2] for each in found[:3]] == [known[:2], known[4:6], known[6:8]]
+    assert found[0] == known[:4]
+    assert [len(set(each) & set(known)) for each in found] == [4, 2, 2, 1, 0]
+
+
+def test_parents_compete_with_their_children() -> None:
+    """Of each generation one dominates all that are worse."""
     space = Recorder()
-    searcher = Nsga2(space, BOTH, 0, population=20, elite=2, crossover=1.0)
-    poor = [_values(5.0 + i, 25.0 - i) for i in range(18)]
-    first = _generation(searcher, [*poor, _values(1.0, 2.0), _values(2.0, 1.0)])
-    for _ in range(3):
-        space.parents.clear()
-        _generation(searcher, [CRASH] * 20)
-    assert set(space.parents) == set(first[-2:])
+    searcher = Nsga2(space, BOTH, 0, population=10, crossover=1.0)
+    first = _generation(searcher, [_values(3.0 + i, 13.0 - i) for i in range(5)] + [_values(30.0, 30.0)] * 5)
+    second = _generation(searcher, [_values(2.5 + i, 12.5 - i) for i in range(5)] + [_values(40.0, 40.0)] * 5)
+    space.parents.clear()
+    for _ in range(4):
+        _generation(searcher, [CRASH] * 10)
+    assert set(space.parents) <= {*first[:5], *second[:5]}
+    assert set(space.parents) & set(first[:5])
+    assert set(space.parents) & set(second[:5])
 
 
-@pytest.mark.parametrize(("bound", "alive"), [(2.0, 6), (0.0, 7)])
-def test_what_is_twice_as_bad_as_the_unchanged_program_gives_way(bound: float, alive: int) -> None:
+@pytest.mark.parametrize("bound", [2.0, 0.0])
+def test_what_is_twice_as_bad_as_the_unchanged_program_gives_way(bound: float) -> None:
     """The others are quick, and answer at random: without a bound they are on the front too."""
     space = Recorder()
-    searcher = Nsga2(space, BOTH, 0, population=16, elite=alive, crossover=1.0, bound=bound)
+    searcher = Nsga2(space, BOTH, 0, population=16, crossover=1.0, bound=bound)
     searcher.tell([Trial(space.start(), _values(10.0, 10.0))])
-    useful = [_values(9.0 - i, 14.0 + i) for i in range(6)]
+    useful = [_values(9.0 - i / 10, 14.0 + i / 10) for i in range(16)]
     useless = [_values(0.9 - i / 100, 81.0 + i) for i in range(10)]
-    first = _generation(searcher, [*useless, *useful])
-    _generation(searcher, [CRASH] * 16)
+    first = _generation(searcher, [*useless, *useful[:6]])
+    second = _generation(searcher, [*useful[6:], *[CRASH] * 6])
     space.parents.clear()
     for _ in range(3):
         _generation(searcher, [CRASH] * 16)
-    assert (set(space.parents) <= set(first[-6:])) == (bound > 1)
+    assert (set(space.parents) <= {*first[10:], *second[:10]}) == (bound > 1)
 
 
 def test_beyond_the_bound_the_nearest_to_it_wins() -> None:
     space = Recorder()
-    searcher = Nsga2(space, BOTH, 0, population=10, elite=3, crossover=1.0)
+    searcher = Nsga2(space, BOTH, 0, population=4, crossover=1.0)
     searcher.tell([Trial(space.start(), _values(1.0, 1.0))])
-    first = _generation(searcher, [_values(1.0 - i / 20, 9.0 - i / 2) for i in range(10)])
-    _generation(searcher, [CRASH] * 10)
+    first = _generation(searcher, [_values(1.0 - i / 20, 9.0 - i / 2) for i in range(4)])
+    second = _generation(searcher, [_values(1.0 - i / 20, 9.0 - i / 2) for i in range(4, 8)])
     space.parents.clear()
-    _generation(searcher, [CRASH] * 10)
-    assert set(space.parents) <= set(first[-3:])
+    for _ in range(8):
+        _generation(searcher, [CRASH] * 4)
+    assert set(space.parents) <= set(second)
+    assert not set(space.parents) & set(first)
 
 
 def test_without_parents_a_generation_is_sampled() -> None:
     space = Recorder()
-    searcher = Nsga2(space, BOTH, 0, population=20, elite=16)
+    searcher = Nsga2(space, BOTH, 0, population=20)
     for _ in range(3):
         assert len(_generation(searcher, [CRASH] * 20)) == 20
     _generation(searcher, [_values(1.0, 1.0)] + [CRASH] * 19)
