@@ -14,6 +14,7 @@ from planish.cli import options as given
 from planish.cli.corpus_costs import costs
 from planish.cli.corpus_gate import gate
 from planish.cli.corpus_label import coreset, label
+from planish.cli.unread import refuse
 
 if TYPE_CHECKING:
     from planish.llvm.clang import Compiler
@@ -49,6 +50,7 @@ KeepSources = Annotated[bool, typer.Option("--keep-sources", help="Keep the unpa
 
 @corpus.command()
 def build(
+    command: typer.Context,
     out: given.Folder,
     debian: Debian = None,
     debian_list: DebianList = None,
@@ -72,6 +74,10 @@ def build(
     from planish.core import AllFailedError, StoppedError, stoppable
     from planish.corpus import BuildPlan, CorpusRecipe, CorpusRequest, build_corpus, packages_of
 
+    if not csmith:
+        refuse(command, "a corpus without --csmith", {"seed"})
+    if not (debian or debian_list):
+        refuse(command, "a corpus without Debian packages", {"keep_sources"})
     request = CorpusRequest(debian or (), debian_list or (), folder or (), ir or (), csmith, seed)
     try:
         with watching(form) as listener, stoppable():

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from planish.cli import options as given
+from planish.cli.unread import refuse
 
 Corpus = Annotated[Path, typer.Argument(metavar="CORPUS", help="A corpus: its folder, or a .jsonl.gz file.")]
 Labels = Annotated[Path, typer.Argument(metavar="DIR", help="Where labels go, or are.")]
@@ -69,6 +70,7 @@ CoresetFile = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", hel
 
 
 def label(
+    command: typer.Context,
     corpus: Corpus,
     out: Labels,
     evaluations: Evaluations = 150,
@@ -96,6 +98,10 @@ def label(
     from planish.corpus.labelling import LabelPlan, label_corpus, label_page
     from planish.corpus.row import SPLITS
 
+    if not lists:
+        refuse(command, "labelling with --lists 0", {"candidates", "sample"})
+    if searcher != "portfolio":
+        refuse(command, f"labelling by {searcher}", {"with_coreset"})
     splits = tuple(dict.fromkeys(split or SPLITS))
     how = (objective, evaluations, give_up, lists, candidates, sample, searcher, with_coreset)
     plan = LabelPlan(*how, splits, functions, seed, jobs)

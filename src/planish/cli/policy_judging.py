@@ -9,6 +9,7 @@ import typer
 
 from planish.cli import options as given
 from planish.cli.policies import Name, path_of
+from planish.cli.unread import refuse_unread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ ANSWERED = 200
 
 
 def evaluate(
+    command: typer.Context,
     policy: Name,
     store: given.StorePlace = None,
     corpus: Annotated[
@@ -46,6 +48,9 @@ def evaluate(
 
     held = load_policy(path_of(policy))
     lists = held.shape.kind in ("reader", "writer", "decoder")
+    what = f"the evaluation of a policy of level '{held.level}'"
+    read = {"corpus", "labels", "split"} if lists else {"store"}
+    refuse_unread(command, what, {"policy", "form", *read})
     programs, metrics = _by_labels(held, corpus, labels or [], split) if lists else _by_store(held, store)
     if form == "json":
         document({"policy": policy, "programs": programs, "metrics": dict(metrics)})

@@ -14,7 +14,7 @@ from planish.cli.errors import writing
 from planish.cli.list_training import Size, learnt_lists
 from planish.cli.policies import told
 from planish.cli.text_training import Asked, Kind, TextSize
-from planish.cli.unread import refuse_unread
+from planish.cli.unread import refuse, refuse_unread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,6 +121,8 @@ def train(
 
     path = output or policies_folder() / f"{level}.safetensors"
     refuse_unread(command, *_what_counts(level, algorithm, network))
+    if first is not None:
+        refuse(command, "training of a network that there is", {"width", "depth"})
     _require_writable(path)
     with stoppable() as stops:
         if level == "llvm":

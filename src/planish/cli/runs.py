@@ -12,7 +12,7 @@ import typer
 from planish.cli import options as given
 from planish.cli.complete import run_ids
 from planish.cli.errors import writing
-from planish.cli.show import show
+from planish.cli.show import list_runs
 from planish.cli.unread import refuse_before
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def front(
 ) -> None:
     """List, delete, export and merge runs; without a command, list the newest."""
     if context.invoked_subcommand is None:
-        show(limit=limit, store=store, form=form)
+        list_runs(limit, store, form)
     else:
         refuse_before(context)
 

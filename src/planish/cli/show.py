@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planish.cli import options as given
+from planish.cli.unread import refuse_unread
 
 if TYPE_CHECKING:
     from planish.store import Reader
 
 
 def show(
+    command: typer.Context,
     run_id: given.SomeRunId = None,
     limit: Annotated[int, typer.Option(min=1, help="How many runs to list.")] = 20,
     file: given.Files = None,
@@ -24,23 +26,31 @@ def show(
     """Show a run with its result; without ID, list the runs."""
     from planish.core import uncollected
 
+    if run_id is None:
+        refuse_unread(command, "the list of runs", {"limit", "store", "form"}, "Name a run, or leave it out.")
+        list_runs(limit, store, form)
+        return
+    refuse_unread(command, "a run", {"run_id", "file", "store", "form"})
     with uncollected():
         from planish.store import open_store
 
         with open_store(store, read_only=True) as opened:
-            if run_id is None:
-                _list_runs(opened, limit, form)
-            else:
-                _show_run(opened, run_id, file or (), form)
+            _show_run(opened, run_id, file or (), form)
 
 
-def _list_runs(store: Reader, limit: int, form: given.Form) -> None:
+def list_runs(limit: int, store: str | None, form: given.Form) -> None:
+    """List the newest runs of a store."""
     from planish.cli.documents import run_document, task_document
     from planish.cli.output import document, one_line, say, table
+    from planish.core import uncollected
     from planish.report.wording import title, when
 
-    runs = store.runs(limit=limit)
-    tasks = {key: store.task(key) for key in {run.task_key for run in runs}}
+    with uncollected():
+        from planish.store import open_store
+
+        with open_store(store, read_only=True) as opened:
+            runs = opened.runs(limit=limit)
+            tasks = {key: opened.task(key) for key in {run.task_key for run in runs}}
     if form == "json":
         listed = [{**run_document(run), "task": task_document(tasks[run.task_key])} for run in runs]
         document({"runs": listed})

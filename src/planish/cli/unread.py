@@ -21,15 +21,31 @@ def refuse_unread(
     Raises:
         PlanishError: others were given.
     """
+    names = {parameter.name for parameter in command.command.params if parameter.name}
+    refuse(command, what, {name for name in names if name not in read}, hint)
+
+
+def refuse(command: typer.Context, what: str, unread: Container[str], hint: str = "Leave it out.") -> None:
+    """Refuse some options of the command line, which are not read.
+
+    Args:
+        command: that was called.
+        what: is done; begins the message.
+        unread: names of the parameters that do not count for that.
+        hint: mends it.
+
+    Raises:
+        PlanishError: one of them was given.
+    """
     from planish.core import PlanishError
 
-    unread = [
+    found = [
         max(parameter.opts, key=len)
         for parameter in command.command.params
-        if parameter.name and parameter.name not in read and _is_given(command, parameter.name)
+        if parameter.name and parameter.name in unread and _is_given(command, parameter.name)
     ]
-    if unread:
-        raise PlanishError(f"{what} does not read {', '.join(unread)}", hint)
+    if found:
+        raise PlanishError(f"{what} does not read {', '.join(found)}", hint)
 
 
 def refuse_before(group: typer.Context) -> None:

@@ -1,0 +1,69 @@
+"""Options that nothing would read are refused in one line, by every command."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from cli.conftest import Planish
+from planish.cli import app
+
+REFUSED: dict[tuple[str, ...], str] = {
+    ("show", "--file", "x"): "the list of runs does not read --file. Name a run, or leave it out.",
+    ("show", "abc", "--limit", "3"): "a run does not read --limit. Leave it out.",
+    (
+        *("policy", "evaluate", "loops", "--corpus", "x", "--split", "test"),
+    ): "the evaluation of a policy of level 'loops' does not read --corpus, --split. Leave it out.",
+    (
+        *("policy", "evaluate", "llvm", "--store", "x"),
+    ): "the evaluation of a policy of level 'llvm' does not read --store. Leave it out.",
+    (
+        *("policy", "train", "--level", "llvm", "--network", "decoder", "--first", "x", "--width", "32"),
+    ): "training of a network that there is does not read --width. Leave it out.",
+    (
+        *("corpus", "build", "out", "--ir", "x", "--seed", "2"),
+    ): "a corpus without --csmith does not read --seed. Leave it out.",
+    (
+        *("corpus", "build", "out", "--folder", "x", "--keep-sources"),
+    ): "a corpus without Debian packages does not read --keep-sources. Leave it out.",
+    (
+        *("corpus", "label", "in", "out", "--lists", "0", "--sample", "9"),
+    ): "labelling with --lists 0 does not read --sample. Leave it out.",
+    (
+        *("corpus", "label", "in", "out", "--searcher", "random-minimise", "--no-coreset"),
+    ): "labelling by random-minimise does not read --coreset. Leave it out.",
+}
+
+
+@pytest.mark.parametrize("words", REFUSED, ids=" ".join)
+def test_options_of_another_mode_are_refused(
+    planish: Planish, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert planish(*words).error == REFUSED[words]
+    assert not [*tmp_path.glob("out*")]
+
+
+def commands(command: Any, name: str = "planish") -> Iterator[tuple[str, Any]]:
+    yield name, command
+    for word, each in getattr(command, "commands", {}).items():
+        yield from commands(each, f"{name} {word}")
+
+
+def test_every_option_of_every_command_is_read_somewhere() -> None:
+    found = dict(commands(typer.main.get_command(app)))
+    assert len(found) > 25
+    for name, command in found.items():
+        if command.callback is None or name == "planish":
+            continue
+        (function,) = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(command.callback)))).body
+        names = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+        unread = [each.name for each in command.params if each.name not in (*names, "help")]
+        assert not unread, name
