@@ -13,6 +13,7 @@ from planish.core import (
     NO_FIGURES,
     Candidate,
     Executor,
+    Identity,
     Objective,
     Space,
     Step,
@@ -141,7 +142,7 @@ class LlvmLevel:
         del candidate
         return (self.baseline(task),) if task.objectives[0].exact else ()
 
-    def identities(self, task: Task[IRProgram]) -> AbstractContextManager[Callable[[Candidate], str]]:
+    def identities(self, task: Task[IRProgram]) -> AbstractContextManager[Callable[[Candidate], Identity]]:
         """Tell which pass lists make the same code, where the time leads; see `llvm.list_identity`."""
         from planish.llvm.list_identity import identities
 

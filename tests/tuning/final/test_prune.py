@@ -53,3 +53,28 @@ def test_finalists_stay_in_their_order_and_of_equals_the_first(tmp_path: Path) -
     assert [each.candidate.steps for each in late.finalists] == found
     assert "the time for it was over" in late.notes[0]
     assert [each.candidate.steps for each in left] == [(other,), (one,), (last,)]
+
+
+@dataclass
+class Counting(Plain):
+    """The level of `trading`, of which a count tells: knob 0 costs two, knob 1 saves one, others nothing."""
+
+    @contextmanager
+    def identities(self, task: Task) -> Generator[Callable[[Candidate], int]]:
+        del task
+        worth = {"Set(knob=0": 2, "Set(knob=1": -1}
+        yield lambda candidate: 9 + sum(worth.get(str(step)[:10], 0) for step in candidate.steps)
+
+
+def test_where_a_count_tells_less_will_do_too(tmp_path: Path) -> None:
+    level, settings = Counting(), Settings(objectives=("time",))
+    task = task_of(level, Text(), settings)
+    found = Candidate((Set(3, 1), Set(0, 1), Set(1, 2), Set(2, 1)))
+    with open_store(tmp_path / "a.db") as store:
+        tried = Trials(store, "run", level.steps)
+        search = SearchOutcome(
+            level, task, settings, store, Progress(task, "run"), tried, {}, 9.0, stopped=False, start=Here
+        )
+        done = prune(search, FinalState((Finalist(candidate=found),)), math.inf)
+    assert [each.candidate.steps for each in done.finalists] == [(Set(1, 2),)]
+    assert done.notes == ()

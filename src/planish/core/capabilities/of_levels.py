@@ -79,6 +79,10 @@ class KnowsPrograms(Protocol):
         ...
 
 
+Identity = str | int
+"""What a candidate makes: a name, or a count where the task asks for that alone and less of it is better."""
+
+
 @runtime_checkable
 class CanIdentify(Protocol):
     """A level that can tell, without measuring, whether two candidates make the same.
@@ -87,7 +91,7 @@ class CanIdentify(Protocol):
     nothing.
     """
 
-    def identities(self, task: Task) -> AbstractContextManager[Callable[[Candidate], str]]:
+    def identities(self, task: Task) -> AbstractContextManager[Callable[[Candidate], Identity]]:
         """Give what names a candidate by what it makes of a task's program; it is used within the block.
 
         Equal names mean that the task's objectives cannot tell the two apart.

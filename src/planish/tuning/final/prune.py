@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
-from planish.core import Candidate, CanIdentify, CanShrink
+from planish.core import Candidate, CanIdentify, CanShrink, Identity
 from planish.results.comparison import Finalist
-from planish.search import WillDo, shrink
 from planish.tuning.final.final_state import FinalState
 from planish.tuning.final.search_outcome import SearchOutcome
 
@@ -23,35 +22,57 @@ def prune(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
 
     Args:
         search: its level can identify what candidates make.
-        state: with finalists.
+        state: with finalists, the best first.
         end: when it is over, by the monotonic clock.
     """
     space, level = search.space(), search.level
     if not isinstance(space, CanShrink) or not isinstance(level, CanIdentify):
         return state
-    late = list[bool]()
     with level.identities(search.task) as name:
-        left = [
-            replace(each, candidate=shrink(space, each.candidate, _same_as(each.candidate, name, end, late)))
-            for each in state.finalists
-        ]
+        pruning = _Pruning(space, name, end)
+        left = [replace(each, candidate=pruning.pruned(each.candidate)) for each in state.finalists]
     distinct: dict[Candidate, Finalist] = {}
     for each in left:
         distinct.setdefault(each.candidate, each)
     kept = replace(state, finalists=tuple(distinct.values()))
-    return kept.noted(_LATE) if late else kept
+    return kept.noted(_LATE) if pruning.late else kept
 
 
-def _same_as(whole: Candidate, name: Callable[[Candidate], str], end: float, late: list[bool]) -> WillDo:
-    """Tell which of some shorter candidates make what the whole one makes; `late` is told of an early end."""
+@dataclass
+class _Pruning:
+    """Shortens candidates.
 
-    def is_over() -> bool:
-        over = time.monotonic() >= end
-        if over and not late:
-            late.append(True)
-        return over
+    Attributes:
+        late: whether the time was over before the end.
+    """
 
-    def will_do(shorter: Sequence[Candidate]) -> list[bool] | None:
-        return None if is_over() else [not is_over() and name(each) == name(whole) for each in shorter]
+    space: CanShrink
+    name: Callable[[Candidate], Identity]
+    end: float
+    late: bool = field(default=False, init=False)
 
-    return will_do
+    def pruned(self, candidate: Candidate) -> Candidate:
+        """Try to leave out one step after another, from the last to the first, until none can go.
+
+        Not by delta debugging: most steps of a candidate that was searched for are needed, and it would look
+        at halves and quarters first, in vain. Here each look may shorten it, however early the time ends.
+        """
+        place, needed = 0, 0
+        while needed < len(candidate.steps):
+            if time.monotonic() >= self.end:
+                self.late = True
+                break
+            place = (place or len(candidate.steps)) - 1
+            others = [*range(place), *range(place + 1, len(candidate.steps))]
+            shorter = self.space.selected(candidate, others)
+            if shorter is not None and self._will_do(shorter, candidate):
+                candidate, needed = shorter, 0
+            else:
+                needed += 1
+        return candidate
+
+    def _will_do(self, shorter: Candidate, whole: Candidate) -> bool:
+        made, wanted = self.name(shorter), self.name(whole)
+        if isinstance(made, int) and isinstance(wanted, int):
+            return made <= wanted
+        return made == wanted
