@@ -12,17 +12,19 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
+from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from graph.models import weight, write
 from planish.core import Candidate, Measured, evaluate
 from planish.executors import InlineExecutor
 from planish.graph.level import GraphLevel
-from planish.graph.running.answers import Tolerance, difference, not_finite
+from planish.graph.running.answers import Tolerance, difference, not_finite, tolerance
 from planish.settings import Settings
 from planish.tuning.api import task_of
 
 ROWS = [4, 6]
+Array = NDArray[Any]
 
 
 def _ending(
@@ -112,3 +114,54 @@ def test_what_is_equal_is_not(same: Any) -> None:
 )
 def test_numbers_that_are_not_finite_are_found_inside(output: Any, told: bool) -> None:
     assert not_finite([output]) is told
+
+
+def _joined(axis: int, dtype: str = "f4") -> tuple[Array, Array, Array]:
+    """Give boxes in pixels and scores beside them, and the index of the scores."""
+    random = np.random.default_rng(3)
+    boxes, scores = random.uniform(10, 640, (1, 4, 200)), random.uniform(0, 1, (1, 3, 200))
+    whole = np.concatenate([boxes, scores], axis=1)
+    marks = np.zeros(whole.shape, bool)
+    marks[:, 4:] = True
+    return (
+        np.moveaxis(whole, 1, axis).astype(dtype),
+        np.moveaxis(marks, 1, axis),
+        np.moveaxis(random.choice([-1, 1], whole.shape), 1, axis).astype(dtype),
+    )
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+def test_scores_that_stand_beside_boxes_count_by_themselves(axis: int) -> None:
+    expected, scores, signs = _joined(axis)
+    wrong = np.where(scores, expected + 0.05 * signs, expected)
+    assert "off by 0.05 where the largest number is 0.99" in difference([wrong], [expected], Tolerance())
+    rounded = expected + 2e-6 * 640 * signs
+    assert difference([rounded], [expected], Tolerance()) == ""
+    boxes = np.where(scores, expected, expected + 0.3 * signs)
+    assert difference([boxes], [expected], Tolerance()) == ""
+    assert "where the largest number is 63" in difference(
+        [np.where(scores, expected, expected + signs)], [expected], Tolerance()
+    )
+
+
+def test_half_precision_and_what_is_intended_are_rounded_by_the_largest() -> None:
+    expected, scores, signs = _joined(1, "f2")
+    rounded = expected + np.float16(0.5) * signs
+    assert difference([rounded], [expected], Tolerance()) == ""
+    whole = expected.astype("f4")
+    for name, off in (("intent.fp16", 3e-2), ("intent.int8", 0.4)):
+        shifted = np.where(scores, whole + off * 640, whole).astype("f4")
+        assert difference([shifted], [whole], tolerance([name])) == ""
+        assert difference([shifted], [whole], tolerance([name], judged=True)) == ""
+
+
+def test_few_numbers_tell_no_scale() -> None:
+    logits = np.array([[5.0, -3.0, 1e-6, 2.0]], "f4")
+    assert difference([logits + np.float32(1e-3)], [logits], Tolerance()) == ""
+    many = np.repeat(logits, 6, axis=0)  # six examples are too few to tell how large a class's are
+    assert difference([many + np.float32(1e-3)], [many], Tolerance()) == ""
+    silent = np.zeros((2, 4, 100), "f4")
+    silent[:, 0] = 3.0
+    assert difference([silent + np.float32(1e-6)], [silent], Tolerance()) == ""
+    nothing = np.zeros((4, 100), "f4")
+    assert difference([nothing + np.float32(9e-10)], [nothing], Tolerance()) == ""

@@ -24,14 +24,24 @@ class Tolerance:
         of_largest: as a share of the largest number of the expected output.
         narrow: the same where the output is of half precision.
         of_whole: the share of whole numbers and truth values that may differ.
+        by_part: the share is of the largest number of the part of the output that a number is in (see
+            `scales`), so that scores count by themselves where boxes stand beside them. It is not where a
+            user intends that results change: what is rounded more coarsely is so by the largest of all.
     """
 
     of_largest: float = 1e-3
     narrow: float = 1e-2
     of_whole: float = 0.0
+    by_part: bool = True
 
 
-ANY = Tolerance(math.inf, math.inf, 1.0)
+FEWEST = 8
+"""Numbers of a part that tell how large such numbers are."""
+_NOISE, _NARROW_NOISE = 1e-5, 1e-3
+"""What rounding alone may come to, as a share of an output's largest number; that in half precision."""
+_ZERO = 1e-6
+"""Where all that is expected is as small, differences count by themselves."""
+ANY = Tolerance(math.inf, math.inf, 1.0, by_part=False)
 """Shapes and types alone have to be right, and what is finite has to stay so."""
 _INTENDED = {
     **dict.fromkeys(("intent.fp16", "intent.mixed", OPENVINO_BFLOAT16), 0.05),
@@ -52,8 +62,8 @@ def tolerance(changes: Collection[str], wanted: float | None = None, *, judged: 
     if not widest:
         return Tolerance()
     if wanted is not None:
-        return Tolerance(wanted, wanted, wanted)
-    return ANY if judged else Tolerance(widest, widest)
+        return Tolerance(wanted, wanted, wanted, by_part=False)
+    return ANY if judged else Tolerance(widest, widest, by_part=False)
 
 
 def similarity(found: Sequence[Any], expected: Sequence[Any]) -> float:
@@ -148,9 +158,38 @@ def _of_arrays(found: Any, expected: Any, allowed: Tolerance) -> str:
     fine = np.isfinite(other)
     if not np.array_equal(np.isfinite(one), fine) or not other.size:
         return "numbers that are not finite" if other.size else ""
-    largest = float(np.abs(other[fine]).max(initial=0.0))
-    furthest = float(np.abs(one[fine].astype("f8") - other[fine].astype("f8")).max(initial=0.0))
-    share = allowed.narrow if other.dtype.itemsize <= 2 else allowed.of_largest
-    # Where all that is expected is nearly zero, differences count by themselves.
-    limit = share * max(largest, 1e-6)
-    return f"off by {furthest:.3g} where the largest number is {largest:.3g}" if furthest > limit else ""
+    is_narrow = other.dtype.itemsize <= 2
+    share, noise = (allowed.narrow, _NARROW_NOISE) if is_narrow else (allowed.of_largest, _NOISE)
+    wanted, given = (np.where(fine, each.astype("f8"), 0) for each in (other, one))
+    size, off = np.abs(wanted), np.abs(given - wanted)
+    largest = max(float(size.max()), _ZERO)
+    floor = (noise if allowed.by_part else share) * largest
+    if off.max() <= floor:
+        return ""
+    part = scales(size) if allowed.by_part else np.full((1,) * size.ndim, size.max())
+    beyond = off - np.maximum(share * np.maximum(part, _ZERO), floor)
+    if not (beyond > 0).any():
+        return ""
+    place = np.unravel_index(int(np.argmax(beyond)), off.shape)
+    around = float(np.broadcast_to(part, off.shape)[place])
+    return f"off by {float(off[place]):.3g} where the largest number is {around:.3g}"
+
+
+def scales(size: NDArray[Any]) -> NDArray[Any]:
+    """Give how large the numbers are beside which each one stands, to be broadcast.
+
+    A part of an output is what has one index along one axis, as a channel, a row or an example; those of
+    fewer than `FEWEST` numbers count not. Of the parts that a number is in, it is the largest number of the
+    part where that is least: detectors join boxes in pixels and scores below 1, along whichever axis.
+
+    Args:
+        size: magnitudes; at least one.
+    """
+    import numpy as np
+
+    found = np.full((1,) * size.ndim, size.max())
+    for axis, extent in enumerate(size.shape):
+        if extent > 1 and size.size // extent >= FEWEST:
+            others = tuple(each for each in range(size.ndim) if each != axis)
+            found = np.minimum(found, size.max(axis=others, keepdims=True))
+    return found
