@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from planish.core import PlanishError
 from planish.learn.cost import EvaluationShares, Gate, load_gate, shipped_gate
 from planish.learn.cost_table import CostTable, read_costs
 from planish.learn.joined_costs import join_tables
@@ -40,22 +41,34 @@ def main() -> None:
     for gate in [load_gate(asked.gate)] if asked.gate else map(shipped_gate, TABLES):
         usual = [TABLES[gate.objective]]
         learnt = joined(asked.learnt or usual, gate.objective).split("train")
-        held = held_back(joined(asked.table or usual, gate.objective), learnt)
-        show(gate, held, len(learnt), {str(asked.beside): load_gate(asked.beside)} if asked.beside else {})
+        beside = {str(asked.beside): load_gate(asked.beside)} if asked.beside else {}
+        wanted = [passes for each in (gate, *beside.values()) for passes in each.lists]
+        held = held_back(joined(asked.table or usual, gate.objective, wanted), learnt)
+        show(gate, held, len(learnt), beside)
 
 
-def joined(files: Sequence[Path], objective: str) -> CostTable:
-    """Join those of the tables that have the objective."""
+def joined(files: Sequence[Path], objective: str, wanted: Sequence[tuple[str, ...]] = ()) -> CostTable:
+    """Join those of the tables that have the objective, by the lists that all have.
+
+    Where these lack one that is wanted, by those that are wanted and the coreset's: functions of which the
+    costs of all are known count then.
+    """
     tables = {str(file): read_costs(file) for file in files}
-    have = {name: table for name, table in tables.items() if objective in table.columns.objectives}
-    return join_tables(have or tables, objective, described=True)
+    have = {name: table for name, table in tables.items() if objective in table.columns.objectives} or tables
+    common = set.intersection(*({*table.columns.lists} for table in have.values()))
+    lists = None if {*wanted} <= common else [*dict.fromkeys((*wanted, *load_coreset(objective)))]
+    return join_tables(have, objective, lists, described=True)
 
 
 def held_back(table: CostTable, learnt: CostTable) -> CostTable:
     """Give functions of packages for validation and test, less those that were learnt from elsewhere."""
     kept = {name for name, split in table.splits.items() if split in ("validation", "test")}
-    assert not kept & set(learnt.packages.tolist())
-    return table.take(np.isin(table.packages, [*kept]) & ~np.isin(table.identities, learnt.identities))
+    if both := kept & set(learnt.packages.tolist()):
+        raise PlanishError(f"{', '.join(sorted(both))} was learnt from", "Leave it out of one of the tables.")
+    held = table.take(np.isin(table.packages, [*kept]) & ~np.isin(table.identities, learnt.identities))
+    if not len(held):
+        raise PlanishError("the tables hold no function back", "Name others: --table FILE.")
+    return held
 
 
 def show(gate: Gate, held: CostTable, learnt: int, others: Mapping[str, Gate]) -> None:
@@ -114,6 +127,10 @@ def coreset_of(held: CostTable, objective: str) -> Sequence[tuple[str, ...]]:
 
 
 def matrix(held: CostTable, objective: str, lists: Sequence[tuple[str, ...]]) -> NDArray[np.int32]:
+    if lacks := {*lists} - {*held.columns.lists}:
+        raise PlanishError(
+            f"the tables lack {len(lacks)} of {len(lists)} lists", "Name others: --table FILE."
+        )
     return held.saved(objective)[:, [held.columns.lists.index(passes) for passes in lists]]
 
 
@@ -151,4 +168,7 @@ def interval(more: NDArray[np.floating], baseline: NDArray[np.int32], packages: 
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except PlanishError as error:
+        raise SystemExit(f"gate.py: error: {error}") from error

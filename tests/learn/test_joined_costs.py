@@ -36,6 +36,27 @@ def test_functions_of_all_have_the_costs_of_the_lists_that_all_have() -> None:
     assert joined.features.shape == (2, 2, 1)
 
 
+def test_lists_that_are_asked_for_come_from_whichever_table_has_them() -> None:
+    lists = [("a",), ("d",), ("b",)]
+    wide, narrow = tables()
+    rows = [
+        CostRow("1" * 32, "one", "train", [9], [8], [[30], [40], [50]], FEATURES),
+        CostRow("2" * 32, "two", "test", [7], [6], [[3], [4], [5]], FEATURES),
+    ]
+    more = empty_table(NARROW).with_rows(rows)
+    joined = join_tables(named(wide, more), "instructions", lists, described=True)
+    # Of the second function nobody knows what list a costs; the first table tells list b of the first.
+    assert (joined.columns.lists, joined.identities.tolist()) == (tuple(lists), ["1" * 32])
+    assert joined.costs[..., 0].tolist() == [[2, 40, FAILED]]
+    with pytest.raises(
+        PlanishError, match=r"no function has the costs of all 3 wanted lists in a\.npz and b\.npz"
+    ):
+        join_tables(named(wide, narrow), "instructions", lists)
+    other = replace(more, baseline=more.baseline + 1)
+    with pytest.raises(PlanishError, match="costs 8 after -Oz in one table, and 9 in another"):
+        join_tables(named(wide, other), "instructions", lists)
+
+
 def test_features_are_left_out_where_not_all_have_the_same() -> None:
     wide, narrow = tables()
     bare = replace(narrow, columns=replace(NARROW, features=()), features=narrow.features[..., :0])

@@ -89,7 +89,7 @@ def _by_labels(
     from planish.core import PlanishError
     from planish.corpus.policy_lessons import read_list_lessons
     from planish.corpus.text_lessons import read_text_lessons
-    from planish.learn.cost_table import read_costs
+    from planish.learn.joined_costs import read_joined
     from planish.learn.policy.judging import judge_lists
 
     if corpus is None or not labels:
@@ -97,15 +97,17 @@ def _by_labels(
             "a policy over pass lists is judged by a corpus and labels",
             "Give --corpus and --labels: planish corpus build, planish corpus costs.",
         )
-    objective, tables = policy.schema.name.rpartition("/")[2], [read_costs(file) for file in labels]
-    lists = [tuple(text.split(",")) for text in policy.actions]
-    if policy.shape.kind == "writer":  # lists that it can write, of those whose costs are known
-        lists = [each for each in tables[0].columns.lists if {*each} <= {*policy.actions}]
+    objective = policy.schema.name.rpartition("/")[2]
+    if policy.shape.kind == "reader":  # it chooses among these alone
+        chosen = [tuple(text.split(",")) for text in policy.actions]
+        table = read_joined(labels, objective, chosen)
+    else:
+        table = read_joined(labels, objective)
+        # A writer's are lists that it can write, of those whose costs are known.
+        chosen = [each for each in table.columns.lists if {*each} <= {*policy.actions}]
     if policy.shape.kind == "decoder":
-        return _by_answers(
-            policy, read_text_lessons(corpus, tables, objective, tables[0].columns.lists, split)
-        )
-    lessons = read_list_lessons(corpus, tables, objective, lists, split)
+        return _by_answers(policy, read_text_lessons(corpus, [table], objective, table.columns.lists, split))
+    lessons = read_list_lessons(corpus, [table], objective, chosen, split)
     return len(lessons), judge_lists(policy, lessons)
 
 

@@ -8,7 +8,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from planish.core import PlanishError
 from planish.corpus.folder import ours
 from planish.corpus.labelling.cost_rows import CostRows
 from planish.corpus.labelling.drawing import draw_in_turns
@@ -17,6 +16,7 @@ from planish.corpus.labelling.ranking import Passes
 from planish.corpus.labelling.tally import Tally
 from planish.corpus.labelling.widening import Widened
 from planish.isolation import forked
+from planish.learn.alike_tables import EVERYTHING, require_alike
 from planish.learn.cost_table import Columns, CostRow, CostTable, empty_table, read_costs, write_costs
 
 _SAVED_EVERY_S = 60.0
@@ -103,9 +103,8 @@ def _known(path: Path, columns: Columns) -> CostTable:
     if not path.exists():
         return empty_table(columns)
     table = read_costs(path)
-    for name, value in vars(columns).items():
-        if getattr(table.columns, name) != value:
-            raise PlanishError(f"{path} was made with other {name}", "Write into another file.")
+    now = ("what is run now", columns)
+    require_alike((str(path), table.columns), now, EVERYTHING, "Write into another file.")
     return table
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from planish.core import PlanishError
 from planish.corpus.labelling.ranking import Passes
+from planish.learn.alike_tables import COUNTED, require_alike, require_same_baseline
 from planish.learn.cost_table import FAILED, Columns, CostRow, CostTable
 
 
@@ -36,11 +36,9 @@ class Widened:
         Raises:
             PlanishError: the table is of another LLVM or machine, or counts other things.
         """
-        held = self.table.columns
-        for name in ("llvm", "machine", "objectives"):
-            if getattr(held, name) != getattr(more, name):
-                what = f"a table with {name} {getattr(held, name)} cannot have more lists beside"
-                raise PlanishError(f"{what} {getattr(more, name)}", "Make another: planish corpus costs.")
+        held, hint = self.table.columns, "Make another: planish corpus costs."
+        kinds = (*COUNTED, "objectives")
+        require_alike(("the table that is widened", held), ("what is run now", more), kinds, hint)
         return replace(more, lists=(*held.lists, *more.lists))
 
     def row(self, more: CostRow) -> CostRow:
@@ -50,9 +48,6 @@ class Widened:
             PlanishError: it does not cost after -Oz what the table says: the two are of different tools.
         """
         place = self.places[more.identity]
-        baseline = self.table.baseline[place].tolist()
-        if baseline != list(more.baseline):
-            what = f"{more.identity} costs {baseline} after -Oz in the table, and {list(more.baseline)} here"
-            raise PlanishError(what, "Make another table.")
+        require_same_baseline(more.identity, self.table.baseline[place].tolist(), more.baseline)
         known = [None if costs[0] == FAILED else costs for costs in self.table.costs[place].tolist()]
         return replace(more, costs=[*known, *more.costs])
