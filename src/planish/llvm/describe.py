@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -31,7 +32,6 @@ from planish.measure import deadline, seconds_left
 
 PATIENCE_S = 10.0
 """Seconds after which passes that are not yet left out one by one stay unmeasured."""
-_ENDS = 3  # unoptimised, the baseline, the candidate
 
 _SIZES = (_COUNT, _BYTES) = ("instructions", "text_bytes")
 _TIME = "time_s"
@@ -42,6 +42,8 @@ _NOISY = "(Each was timed for a moment: differences of some percent are noise.)"
 _IDLE = "(Without those of +0.000 ms the code is the same: there was no time to leave them out.)"
 _MISSING = "not measured"
 _WHY = "(There was no time for it at the end of the run, or an older planish did not store it.)"
+
+_UNKNOWN = "(There was no time to measure what each of them does.)"
 
 Passes = tuple[str, ...]
 Found = Mapping[str, Outcome]
@@ -81,16 +83,22 @@ def measured(task: Task[IRProgram], candidate: Candidate, executor: Executor) ->
     passes, base, leads = passes_of(candidate), baseline_passes(task), _leading(task)
     whole = evaluator_spec_of(task)
     found: dict[str, Any] = {}
-    for what in _asked(leads):
-        # What was measured so far is kept: the leading objective came first.
+    shorter = [candidate_of(each) for each in _shorter(passes)]
+    ends = [candidate_of(each) for each in ((), base, passes)]
+    # The sizes first: they take three measurements each, and the time may end.
+    wanted = [*((each, ends, math.inf) for each in _asked(leads)), (leads, shorter, PATIENCE_S)]
+    for what, lists, patience_s in wanted:
+        # What was measured so far is kept.
         if seconds_left() == 0:
             break
-        running = whole.running if what == _TIME else None
-        executor.serve(replace(whole, running=running, objectives=frozenset({what})))
-        lists = [(), base, passes, *(_shorter(passes) if what == leads else ())]
         # Each once: the baseline may be the candidate, and leaving out one of two equal passes gives equal
         # lists.
-        found[what] = _measured(executor, [candidate_of(each) for each in dict.fromkeys(lists)])
+        known = found.setdefault(what, {})
+        new = [each for each in dict.fromkeys(lists) if each.hash not in known]
+        if new:
+            running = whole.running if what == _TIME else None
+            executor.serve(replace(whole, running=running, objectives=frozenset({what})))
+            known |= _measured(executor, new, patience_s)
     if whole.running is not None and seconds_left() > 0:
         executor.serve(replace(whole, objectives=frozenset({_COUNT})))
         outcomes = [answer.outcome for answer in evaluate(executor, [candidate], deadline())]
@@ -112,15 +120,14 @@ def _shorter(passes: Passes) -> list[Passes]:
     return [passes[:i] + passes[i + 1 :] for i in range(len(passes))]
 
 
-def _measured(executor: Executor, lists: Sequence[Candidate]) -> Mapping[str, Any]:
+def _measured(executor: Executor, lists: Sequence[Candidate], patience_s: float) -> Mapping[str, Any]:
     """Measure what each list leaves, as long as there is patience, and by the deadline in any case."""
-    end = time.monotonic() + seconds_left(PATIENCE_S)
+    end = time.monotonic() + patience_s
     found: dict[str, Any] = {}
     for answer in evaluate(executor, lists, deadline()):
         if not isinstance(answer.outcome, Lost):
             found[lists[answer.position].hash] = outcome_to_json(answer.outcome)
-        # The ends first, in any case: without them the other sizes have nothing to be compared with.
-        if time.monotonic() > end and len(found) >= _ENDS:
+        if time.monotonic() > end:
             break
     return found
 
@@ -149,6 +156,8 @@ def _contributions(found: Found, passes: Passes, what: str) -> str:
     if not passes:
         return "none: the module stays as it is"
     whole = _value(_of(found, passes), what)
+    if not any(_of(found, rest) for rest in _shorter(passes)):
+        return "\n".join([*passes, _UNKNOWN])
     rows = [[f"{_TITLES[what].removeprefix('.')} without it", "", ""]]
     for name, rest in zip(passes, _shorter(passes), strict=True):
         value = _value(_of(found, rest), what)
