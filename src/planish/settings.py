@@ -27,7 +27,7 @@ class Settings:
         remeasure: measure candidates again that the store knows, in a run of its own.
 
     Raises:
-        PlanishError: there are to be no finalists.
+        PlanishError: there are to be no finalists, or fewer than no workers.
     """
 
     level: str = ""
@@ -46,3 +46,5 @@ class Settings:
     def __post_init__(self) -> None:
         if self.finalists is not None and self.finalists < 1:
             raise PlanishError(f"{self.finalists} finalists leave nothing to compare", "Ask for 1 at least.")
+        if self.workers < 0:
+            raise PlanishError(f"{self.workers} workers cannot evaluate anything", "Ask for 1 at least.")

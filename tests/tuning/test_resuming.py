@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planish.budget import Budget
-from planish.core import Candidate, Executor, Outcome, Searcher, Trial
+from planish.core import Candidate, Executor, Outcome, PlanishError, Searcher, Trial
 from planish.levels import load_program
 from planish.results.result import Result
 from planish.settings import Settings
@@ -218,3 +218,21 @@ def test_a_run_of_an_older_planish_is_taught_what_the_store_had_when_it_began(
     with open_store(tmp_path / "b.db") as store:
         _, found = tuned(store, "resnet50-small-torchscript", 50, by_name)
     assert found == straight
+
+
+def test_a_session_that_fails_leaves_a_result_that_there_was(tmp_path: Path) -> None:
+    place, numbers = tmp_path / "a.db", list(range(6))
+    session(place, numbers, 4, Mortal(random.Random(0), 50))
+    with open_store(place) as store:
+        (before,) = store.runs()
+        held = store.result_rows(before.id, Plain().steps)
+    session(place, numbers, 6, Mortal(random.Random(0), 0))
+    with open_store(place) as store:
+        (after,) = store.runs()
+        assert (before.status, after.status) == ("finished", "stopped")
+        assert store.result_rows(after.id, Plain().steps) == held
+
+
+def test_fewer_than_no_workers_are_refused_before_a_run_begins() -> None:
+    with pytest.raises(PlanishError, match="-2 workers cannot evaluate anything"):
+        Settings(workers=-2)

@@ -15,3 +15,16 @@ DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,
 )
+
+
+def why(error: Exception) -> str:
+    """Say of an error that is one of `DAMAGED` what is wrong, for people."""
+    match error:
+        case OSError() if error.strerror:
+            return error.strerror
+        case KeyError():
+            return f"it lacks {error}"
+        case ValueError() if "pickled" in str(error):  # NumPy's name for whatever it does not know
+            return "it is no file of arrays"
+        case _:
+            return str(error)

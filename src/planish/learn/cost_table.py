@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import PlanishError
-from planish.core.damaged_files import DAMAGED
+from planish.core.damaged_files import DAMAGED, why
 from planish.core.replacing import replacing
 
 FORMAT = 1
@@ -200,7 +200,7 @@ def read_costs(path: Path) -> CostTable:
             return _table(about, held)
     except DAMAGED as error:
         hint = "Make one: planish corpus costs CORPUS FILE."
-        raise PlanishError(f"cannot read a table of costs from {path}: {error}", hint) from error
+        raise PlanishError(f"cannot read a table of costs from {path}: {why(error)}", hint) from error
 
 
 def _table(about: Mapping[str, Any], held: Mapping[str, NDArray[Any]]) -> CostTable:

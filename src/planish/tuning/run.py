@@ -90,7 +90,9 @@ class TuningRun:
             self.stopped = True
         except BaseException:
             with suppress(StoreError):  # it may be why the search failed, and the first error tells more
-                journal.store.finish_run(journal.run_id, "failed", journal.seconds)
+                # What an earlier session measured, and its result, is there all the same.
+                status = "failed" if journal.progress.best is None else "stopped"
+                journal.store.finish_run(journal.run_id, status, journal.seconds)
             raise
         self.started = spending.started
         self.stopped |= self.stops.count > 0  # what is interrupted may have swallowed the exception

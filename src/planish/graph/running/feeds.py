@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planish.core import ProgramError, did_you_mean, rng
-from planish.core.damaged_files import DAMAGED
+from planish.core.damaged_files import DAMAGED, why
 from planish.graph.program import GraphProgram, Port
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def arrays_in(path: Path) -> Mapping[str, NDArray[Any]]:
         return {name: loaded[name] for name in loaded.files} if hasattr(loaded, "files") else {"": loaded}
     except DAMAGED as error:
         raise ProgramError(
-            f"cannot read arrays from '{path}': {error}", "Write it by numpy.savez."
+            f"cannot read arrays from '{path}': {why(error)}", "Write it by numpy.savez."
         ) from error
 
 

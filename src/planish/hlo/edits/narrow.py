@@ -10,10 +10,9 @@ from planish.hlo.edits.edit import Edit
 from planish.hlo.edits.module_draft import Draft
 from planish.hlo.edits.resize import Resize
 from planish.hlo.ir import TensorType
+from planish.hlo.ir.types import FLOAT_BITS
 
 PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
-WIDTHS = {"f64": 64, "f32": 32, "bf16": 16, "f16": 16}
-"""Element types of floats, with their bits."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +25,15 @@ class Narrow(Edit):
 
     Args:
         ops: the products and convolutions.
-        element: the type of what they read, one of `WIDTHS`, of fewer bits than they read now.
+        element: the type of what they read, one of `FLOAT_BITS`, of fewer bits than they read now.
     """
 
     ops: tuple[str, ...]
     element: str = "bf16"
 
     def apply(self, draft: Draft) -> None:
-        if self.element not in WIDTHS:
-            raise ScheduleError(f"'{self.element}' is no type of floats", f"Known: {', '.join(WIDTHS)}.")
+        if self.element not in FLOAT_BITS:
+            raise ScheduleError(f"'{self.element}' is no type of floats", f"Known: {', '.join(FLOAT_BITS)}.")
         if not self.ops:
             raise ScheduleError("no operation is named", "Name products or convolutions.")
         for number, uid in enumerate(self.ops):
@@ -52,12 +51,14 @@ def can_narrow(draft: Draft, uid: str, element: str = "bf16") -> bool:
     fact = draft.mirror.facts[uid]
     wider = all(_is_wider(type_, element) for type_ in fact.operands)
     return (
-        fact.name in PRODUCTS and wider and all(t is not None and t.element in WIDTHS for t in fact.results)
+        fact.name in PRODUCTS
+        and wider
+        and all(t is not None and t.element in FLOAT_BITS for t in fact.results)
     )
 
 
 def _is_wider(type_: TensorType | None, element: str) -> bool:
-    return type_ is not None and WIDTHS.get(type_.element, 0) > WIDTHS[element]
+    return type_ is not None and FLOAT_BITS.get(type_.element, 0) > FLOAT_BITS[element]
 
 
 def narrowable(draft: Draft) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ from functools import cache
 
 from planish.hlo.ir.mlir_context import context, ir
 
+FLOAT_BITS = {"f64": 64, "f32": 32, "bf16": 16, "f16": 16}
+"""How wide the element types with fractions are that modules compute with."""
 _PLAIN = re.compile(r"(bf|f|u?i)\d+")
 
 

@@ -12,12 +12,12 @@ from typing import Any
 from planish.core import ScheduleError
 from planish.hlo.ir import TensorType, ir, mlir_type
 from planish.hlo.ir.mlir_context import stablehlo
+from planish.hlo.ir.types import FLOAT_BITS
 from planish.hlo.ir.uids import UID
 from planish.hlo.shrinking.sizes import Shape, smaller_result
 from planish.hlo.tiling.axes import SAME_PLACE, integers, shape_of, type_of
 
 Value = ir.Value[Any]
-_FLOATS = ("f32", "f64", "f16", "bf16")
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def _part(block: ir.Block, value: Value, smaller: Smaller) -> Value:
     if smaller.pixels < 1 or smaller.stride < 1 or not smaller.reach <= shape[axes[0]]:
         what = f"{smaller.pixels} pixels, each {smaller.stride} after the other, are not in {shape[axes[0]]}"
         raise ScheduleError(what, "Take fewer, at least 1.")
-    if smaller.mean and type_of(value).element not in _FLOATS:
+    if smaller.mean and type_of(value).element not in FLOAT_BITS:
         raise ScheduleError("whole numbers have no mean of their type", "Take each second one as it is.")
     owner = value.owner
     place = (
@@ -174,7 +174,7 @@ def _keep_sums(op: ir.Operation, pixels: int, left: int) -> None:
     if pixels == left or op.regions[0].blocks[0].operations[0].operation.name != "stablehlo.add":
         return
     result = op.results[0]
-    if type_of(result).element not in _FLOATS:
+    if type_of(result).element not in FLOAT_BITS:
         raise ScheduleError("a sum of whole numbers over pixels cannot be made larger", "Keep them all.")
     with ir.InsertionPoint.after(op), ir.Location.unknown(op.context):
         whole = _times(result, pixels / left)

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from planish.core import ScheduleError
 from planish.hlo.ir import TensorType, ir, mlir_type
 from planish.hlo.ir.mlir_context import context
+from planish.hlo.ir.types import FLOAT_BITS
 from planish.hlo.tiling.axes import integers, type_of
 from planish.hlo.width.channels import Channels
 from planish.hlo.width.ties import Value
 
 MADE = "planish.width"
 """Marks what is made here, while it is made."""
-
-_FLOATS = ("f32", "f64", "bf16", "f16")
 
 
 def kept_channels(block: ir.Block, kept: Sequence[tuple[Channels, int]]) -> None:
@@ -44,7 +43,7 @@ def _check(channels: Channels, keep: int) -> None:
     if not 0 < keep < channels.size:
         what = f"{keep} of {channels.size} channels cannot be kept"
         raise ScheduleError(what, f"Keep 1 to {channels.size - 1}.")
-    if type_of(channels.weights[0]).element not in _FLOATS:
+    if type_of(channels.weights[0]).element not in FLOAT_BITS:
         raise ScheduleError("the weights of these channels are no floats", "Keep them all.")
 
 

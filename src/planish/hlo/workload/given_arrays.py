@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import ProgramError, did_you_mean, unnamed
-from planish.core.damaged_files import DAMAGED
+from planish.core.damaged_files import DAMAGED, why
 from planish.hlo.backend.element_types import numpy_type
 from planish.hlo.ir import TensorType
 from planish.hlo.workload.data import digest_of
@@ -43,7 +43,7 @@ def given_arrays(data: Data) -> Arrays:
         with np.load(files[0], allow_pickle=False) as found:
             return dict(found)
     except (*DAMAGED, AttributeError) as error:
-        raise ProgramError(f"cannot read the inputs '{path}': {error}", "Use numpy.savez.") from error
+        raise ProgramError(f"cannot read the inputs '{path}': {why(error)}", "Use numpy.savez.") from error
 
 
 def check_names(arguments: Collection[str], given: Arrays, others: Collection[str]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import ProgramError, TargetError, did_you_mean, unnamed
-from planish.core.damaged_files import DAMAGED
+from planish.core.damaged_files import DAMAGED, why
 from planish.hlo.backend.element_types import numpy_type
 from planish.hlo.ir import TensorType
 from planish.hlo.workload.argument_roles import RoleCall
@@ -110,7 +110,7 @@ def read_weights(file: File) -> Mapping[str, NDArray[Any]]:
                 return dict(found)
         return _safetensors(path)
     except DAMAGED as error:
-        raise ProgramError(f"cannot read the weights '{path}': {error}", "Write them again.") from error
+        raise ProgramError(f"cannot read the weights '{path}': {why(error)}", "Write them again.") from error
 
 
 def _safetensors(path: Path) -> Mapping[str, NDArray[Any]]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from planish.core import PlanishError
-from planish.core.damaged_files import DAMAGED
+from planish.core.damaged_files import DAMAGED, why
 from planish.core.replacing import replacing
 from planish.learn.cost.gate import Gate, describe_functions
 from planish.learn.cost.trees import BoostedTrees
@@ -47,7 +47,7 @@ def load_gate(path: Path) -> Gate:
             return _gate(about, BoostedTrees.of(held))
     except DAMAGED as error:
         hint = "Train one: planish corpus gate TABLE -o FILE."
-        raise PlanishError(f"cannot read a gate from {path}: {error}", hint) from error
+        raise PlanishError(f"cannot read a gate from {path}: {why(error)}", hint) from error
 
 
 def _gate(about: Mapping[str, Any], model: BoostedTrees) -> Gate:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import FeatureSchema, PlanishError
-from planish.core.damaged_files import DAMAGED
+from planish.core.damaged_files import DAMAGED, why
 from planish.core.replacing import replacing
 from planish.learn.cost.saved import SavedModel
 from planish.learn.cost.tree_gru import TreeGru
@@ -68,10 +68,8 @@ def load_model(path: Path) -> SavedModel:
         if path.suffix == OF_NETWORKS:
             return _read(path, *_network(path), TreeGru.of)
         return _read(path, *_trees(path), BoostedTrees.of)
-    except KeyError as error:
-        raise PlanishError(f"cannot read a model from {path}: it lacks {error}", HINT) from error
     except (*DAMAGED, IndexError, SafetensorError) as error:
-        raise PlanishError(f"cannot read a model from {path}: {error}", HINT) from error
+        raise PlanishError(f"cannot read a model from {path}: {why(error)}", HINT) from error
 
 
 def _trees(path: Path) -> tuple[dict[str, Any], Arrays]:

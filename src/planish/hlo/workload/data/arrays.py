@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from planish.core import ProgramError
-from planish.core.damaged_files import DAMAGED
+from planish.core.damaged_files import DAMAGED, why
 from planish.hlo.workload.data.examples import Examples, Group, examples_of
 
 _NAMES = {
@@ -27,7 +27,7 @@ def open_group(path: Path, group: Group) -> Examples | None:
                 if images in found and labels in found:
                     return examples_of(found[images], found[labels], f"'{file}' ({group})")
     except DAMAGED as error:
-        raise ProgramError(f"cannot read '{file}': {error}", "Write it with numpy.savez.") from error
+        raise ProgramError(f"cannot read '{file}': {why(error)}", "Write it with numpy.savez.") from error
     if group == "train":
         raise ProgramError(f"'{file}' lacks the arrays 'images' and 'labels'", "Write it with numpy.savez.")
     return None
