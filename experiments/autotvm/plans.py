@@ -23,6 +23,8 @@ def settings(*names: str, cores: int = 1, backend: str = "") -> tuple[Setting, .
 SOME = settings("C3", "C5", "C8", "C9")
 TARGETS = settings("C7", "C8", "C9")
 SOURCES = settings("C1", "C2", "C3", "C4", "C5", "C6")
+CHOOSING = settings(*[f"drawn-{n}" for n in (302, 303, 305, 306, 308, 309, 317, 318, 322, 323, 329, 331)])
+"""By these the constants of the search were chosen: programs that no other figure has."""
 NARROW = settings("C1", "C2", "C3", "C4", "C5", "C6", backend=AVX2)
 
 

@@ -7,6 +7,10 @@ import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
+from itertools import islice
+
+from collect import programs
 
 from planish.core import Candidate, Failed, Measured, Task, Trial
 from planish.executors import LocalExecutor
@@ -28,6 +32,8 @@ PRODUCTS = (
     "128x768x3072",
 )
 """The ten of the experiments."""
+DRAWN = "drawn-"
+"""And a number: a program of `collect.py`. The shipped model knows those below 240, and figures have none."""
 
 Curve = Sequence[tuple[float, float]]
 Options = Mapping[str, str | int | float | bool]
@@ -40,7 +46,8 @@ class Setting:
     """A program, and where it runs.
 
     Args:
-        name: of one of ResNet-18's convolutions, C1 to C12, or of a product, as 64x64x64.
+        name: of one of ResNet-18's convolutions, C1 to C12, or of a product, as 64x64x64, or of a drawn
+            program, as drawn-302.
         cores: that it may use.
         backend: that makes its code; empty for the widest vectors.
     """
@@ -60,10 +67,17 @@ class Setting:
         """Make the program."""
         if self.name in RESNET18:
             made = convolution(*RESNET18[self.name])
+        elif self.name.startswith(DRAWN):
+            made = _drawn(int(self.name.removeprefix(DRAWN)))
         else:
             m, n, k = map(int, self.name.split("x"))
             made = matmul(m, n, k)
         return replace(made, backend=self.backend)
+
+
+@cache
+def _drawn(number: int) -> Program:
+    return next(islice(programs(), number, None))
 
 
 class Machine:

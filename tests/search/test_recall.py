@@ -134,5 +134,5 @@ def test_a_guided_search_asks_its_model_for_the_last_batches_alone(
     monkeypatch.setattr(Learner, "score", noted)
     whole = searched({})
     often = len(asked)
-    assert searched(dict(enumerate(whole[:140]))) == whole
+    assert searched(dict(enumerate(whole[:150]))) == whole
     assert len(asked) < often / 2

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from planish.learn.cost import CostModel, LocalModel, SavedModel
+    from planish.learn.cost import CostModel, GaussianProcess, LocalModel, SavedModel
 
 _log = logging.getLogger("planish")
 
@@ -25,6 +25,8 @@ MEMBERS = 5
 LOCAL_EPOCHS = 40
 LOCAL_ROWS = 32
 """Of a local TreeGRU: for a few hundred rows, which it learns anew after each batch."""
+FEW = 48
+"""Trials below which a Gaussian process is asked."""
 
 
 class Learner:
@@ -33,9 +35,12 @@ class Learner:
     Args:
         space: describes candidates.
         model: predicts what they cost.
+        few: predicts it in place of the model while there are few trials; None where there is none.
+        below: that many are few.
         knows: whether it predicts before it has learnt anything.
         learns: whether the library is there by which it learns.
-        acquisition: what is asked of the model: "mean", "ei" or "ucb".
+        acquisition: what is asked of the model: "mean", "ei" or "ucb"; the Gaussian process knows how sure it
+            is, and is always asked for the expected improvement.
         bound: deviations of the confidence bound.
 
     Attributes:
@@ -49,12 +54,15 @@ class Learner:
         acquisition: str,
         bound: float,
         *,
+        few: GaussianProcess | None,
+        below: int,
         knows: bool,
         learns: bool,
     ) -> None:
         self._asked_first, self._learns = knows, learns
         self.seconds = 0.0
         self._space, self._model, self._acquisition, self._bound = space, model, acquisition, bound
+        self._few, self._below = few, below
         self._new: list[Candidate] = []
         self._features: list[NDArray[np.float32]] = []
         self._costs: list[float | None] = []
@@ -92,12 +100,24 @@ class Learner:
         self._new = []
         known = np.concatenate(self._features)
         self._features = [known]
-        chosen = self._model.decisive(self._ends) if isinstance(self._model, Decides) else None
-        for end in dict.fromkeys(end for end in (chosen, self._ends[-1]) if end):
+        ends = [end for end in self._ends if end >= self._below]
+        chosen = self._model.decisive(ends) if isinstance(self._model, Decides) else None
+        for end in dict.fromkeys(end for end in (chosen, *ends[-1:]) if end):
             self._model.fit(dataset_of(known[:end], self._costs[:end]))
+        if (few := self._process) is not None:
+            few.fit(dataset_of(known, self._costs))
         self._ends = []
-        if self._acquisition == "ei":
-            self._best = float(self._model.predict(known).mean.min())
+        if few is not None or self._acquisition == "ei":
+            self._best = float(self._asked.predict(known).mean.min())
+
+    @property
+    def _process(self) -> GaussianProcess | None:
+        """Give the Gaussian process, as long as there are few trials."""
+        return self._few if len(self._costs) < self._below else None
+
+    @property
+    def _asked(self) -> CostModel:
+        return self._process or self._model
 
     def score(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
         """Predict what candidates cost, or what it is worth to measure them; less is better."""
@@ -105,14 +125,15 @@ class Learner:
 
         with self._timed():
             self._fit()
-            found = self._model.predict(self._space.features(candidates))
-            return acquire(self._acquisition, found, self._best, self._bound)
+            found = self._asked.predict(self._space.features(candidates))
+            acquisition = self._acquisition if self._process is None else "ei"
+            return acquire(acquisition, found, self._best, self._bound)
 
     def predict(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
         """Predict what candidates cost that are described by (n, width) features; less is better."""
         with self._timed():
             self._fit()
-            return self._model.predict(features).mean[:, 0]
+            return self._asked.predict(features).mean[:, 0]
 
     @contextmanager
     def _timed(self) -> Generator[None]:
@@ -131,6 +152,7 @@ def make_learner(
     acquisition: str,
     bound: float,
     local: str = "trees",
+    few: int = FEW,
 ) -> Learner:
     """Make the model of a search.
 
@@ -143,12 +165,13 @@ def make_learner(
         acquisition: what is asked of the model.
         bound: deviations of the confidence bound.
         local: what learns from the search's own trials.
+        few: trials below which a Gaussian process learns from them in its place; 0 for none.
 
     Raises:
         PlanishError: an option is unknown; the file is no model of these features; or there is neither a
             global model nor the library by which local ones are learnt.
     """
-    from planish.learn.cost import ACQUISITIONS, Bootstrap, Combined
+    from planish.learn.cost import ACQUISITIONS, Bootstrap, Combined, GaussianProcess
 
     for name, given, legal in (
         ("objective", objective, OBJECTIVES),
@@ -163,9 +186,13 @@ def make_learner(
     learns = locals_[0].can_learn
     if not learns:
         _lacks(space, local, known)
-    members = [Combined(each, None if known is None else known.predicts) for each in locals_]
+    base = None if known is None else known.predicts
+    members = [Combined(each, base) for each in locals_]
     predicts = members[0] if count == 1 else Bootstrap(members, seed)
-    return Learner(space, predicts, acquisition, bound, knows=known is not None, learns=learns)
+    process = GaussianProcess(base) if few else None
+    return Learner(
+        space, predicts, acquisition, bound, few=process, below=few, knows=known is not None, learns=learns
+    )
 
 
 def _local(space: CanFeaturise, kind: str, objective: str, seed: int) -> LocalModel:

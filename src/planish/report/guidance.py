@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planish.core import Candidate, CanFeaturise, Level, PlanishError, ScheduleError, Trial
-from planish.learn.learner import Learner, make_learner
+from planish.learn.batches import FIRST, GROWTH, MOST, batch_sizes
+from planish.learn.learner import FEW, Learner, make_learner
 from planish.report.curve import value_of
 from planish.report.data import ReportData
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SEARCHER = "model-guided"
-FIRST, BATCH = 8, 64
-"""The searcher's own, where the run names no others."""
 BESIDE = 64
 """Trials, evenly chosen, whose features the winner is given one by one."""
 SHOWN = 12
@@ -87,20 +86,22 @@ def _space(story: ReportData, level: Level) -> CanFeaturise | None:
 def _learner(story: ReportData, space: CanFeaturise) -> Learner:
     options = story.run.options
     model, objective = str(options.get("model", "auto")), str(options.get("objective", "rank"))
-    local = str(options.get("local", "trees"))
-    return make_learner(space, story.run.seed, model, objective, "mean", 0.0, local)
+    local, few = str(options.get("local", "trees")), int(options.get("few", FEW))
+    return make_learner(space, story.run.seed, model, objective, "mean", 0.0, local, few)
 
 
 def _batches(story: ReportData, learner: Learner) -> Iterator[GuidedBatch]:
     """Predict and learn batch after batch; batches have the sizes that the search wants."""
-    size, most = int(story.run.options.get("first", FIRST)), int(story.run.options.get("batch", BATCH))
-    start = 0
-    while batch := story.trials[start : start + size]:
+    options, start = story.run.options, 0
+    first, most = int(options.get("first", FIRST)), int(options.get("batch", MOST))
+    for size in batch_sizes(first, most, float(options.get("growth", GROWTH))):
+        if not (batch := story.trials[start : start + size]):
+            return
         if learner.knows:
             yield _batch(story, learner, start, batch)
         costs = [trial.cost(story.objective) for trial in batch]
         learner.learn([trial.candidate for trial in batch], costs)
-        start, size = start + size, min(2 * size, most)
+        start += size
 
 
 def _batch(story: ReportData, learner: Learner, before: int, trials: Sequence[Trial]) -> GuidedBatch:

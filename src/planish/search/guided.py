@@ -17,7 +17,8 @@ from planish.core import (
     SearchContext,
     rng,
 )
-from planish.learn.learner import Learner, make_learner
+from planish.learn.batches import FIRST, GROWTH, MOST, batch_sizes
+from planish.learn.learner import FEW, Learner, make_learner
 from planish.search.diverse import choose_diverse
 from planish.search.model_annealing import Chains
 from planish.search.options import Option
@@ -45,6 +46,7 @@ class GuidedPlan:
 
     batch: int
     first: int
+    growth: float
     chains: int
     steps: int
     temperature: float
@@ -66,8 +68,11 @@ class ModelGuided(RoundSearcher):
         seed: int,
         context: SearchContext = UNTAUGHT,
         *,
-        batch: Annotated[int, Option("candidates measured before the model learns again", least=2)] = 64,
-        first: Annotated[int, Option("candidates of the first batch; they double up to batch", least=2)] = 8,
+        batch: Annotated[int, Option("candidates measured at most before it learns again", least=2)] = MOST,
+        first: Annotated[int, Option("candidates of the first batch, and of each at least", least=2)] = FIRST,
+        growth: Annotated[
+            float, Option("a batch is so many times what was measured before it", least=0)
+        ] = GROWTH,
         chains: Annotated[
             int, Option("parallel chains of annealing, at most 4 for each of a batch", least=1)
         ] = 128,
@@ -86,9 +91,12 @@ class ModelGuided(RoundSearcher):
         objective: Annotated[str, Option("what local models learn: rank or regression")] = "rank",
         model: Annotated[str, Option("global model: auto, none, or a name or file")] = "auto",
         local: Annotated[str, Option("what learns from the trials: trees or tree-gru")] = "trees",
+        few: Annotated[
+            int, Option("trials below which a Gaussian process learns from them; 0: none", least=0)
+        ] = FEW,
     ) -> None:
-        plan = GuidedPlan(batch, first, chains, steps, temperature, restarts, epsilon, top, alpha)
-        self._learner = learner = make_learner(space, seed, model, objective, acquisition, bound, local)
+        plan = GuidedPlan(batch, first, growth, chains, steps, temperature, restarts, epsilon, top, alpha)
+        self._learner = learner = make_learner(space, seed, model, objective, acquisition, bound, local, few)
         seeds = space.seeds(context) if isinstance(space, CanSeed) else ()
         recall = Recall()
         super().__init__(objectives, guided(space, seed, plan, learner, seeds, recall), recall)
@@ -143,6 +151,8 @@ class _Search:
         self._visited = Visited(space, recall)
         self._seeds = list({self._visited.name(each): each for each in seeds}.values())
         self._chains = Chains(space, plan.temperature)
+        self._sizes = batch_sizes(plan.first, plan.batch, plan.growth)
+        self._size_of: list[int] = []
         self._best: list[tuple[float, Candidate]] = []
         self._recalled: list[Candidate] = []
 
@@ -178,9 +188,9 @@ class _Search:
         self._best = sorted(self._best, key=lambda pair: pair[0])[: self._plan.restarts]
 
     def _size(self, number: int) -> int:
-        # A model learns most from its first few candidates, so batches begin small. The shift is bounded:
-        # beyond 30 it is larger than any batch, and numbers of so many bits would be made for nothing.
-        size = min(self._plan.batch, self._plan.first << min(number, 30))
+        while len(self._size_of) <= number:
+            self._size_of.append(next(self._sizes))
+        size = self._size_of[number]
         # All seeds fit into the first batch: they are known to be good, and the model begins with them.
         return size if number else max(size, len(self._seeds))
 

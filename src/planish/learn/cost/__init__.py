@@ -6,6 +6,7 @@ from planish.learn.cost.ensemble import ACQUISITIONS, Bootstrap, acquire
 from planish.learn.cost.evaluation_shares import EvaluationShares
 from planish.learn.cost.gate import Gate, train_gate
 from planish.learn.cost.gate_files import load_gate, shipped_gate, write_gate
+from planish.learn.cost.gaussian import GaussianProcess
 from planish.learn.cost.model import CostModel, Dataset, Decides, LocalModel, Prediction
 from planish.learn.cost.model_files import load_model, suffix_of, write_model
 from planish.learn.cost.model_folder import model_for, model_named, models_folder, places, required
@@ -24,6 +25,7 @@ __all__ = [
     "Decides",
     "EvaluationShares",
     "Gate",
+    "GaussianProcess",
     "LocalModel",
     "Prediction",
     "SavedModel",
