@@ -153,5 +153,9 @@ def test_what_cannot_be_compared_is_an_error(kept: Kept, planish: Planish) -> No
     error = planish("compare", kept.run, "--searcher", "genetc", "--trials", 9).error
     assert error == "a comparison of runs does not read --searcher, --trials. Leave it out."
     assert planish("compare", PROGRAM, "--searcher", "genetic:population").code == PlanishError.exit_code
+    before = planish("show").out
+    unfit = planish("compare", PROGRAM, "--searcher", "random", "--searcher", "genetc", "--trials", 9)
+    assert "genetc" in unfit.error  # before the first one searches
+    assert planish("show").out == before
     with pytest.raises(PlanishError, match="nothing to compare"):
         compare_searches([])

@@ -148,6 +148,8 @@ def test_output_that_cannot_be_written_is_an_error(environment: dict[str, str], 
     assert done.returncode == UNEXPECTED
     assert done.stderr.startswith("planish: error: the system refuses: [Errno 28] No space left on device")
     assert done.stderr.count("\n") == 1
+    missing = run(environment, *REAL, "show", "absent", shell="2> /dev/full")
+    assert missing.returncode == StoreError.exit_code  # where the error cannot be written either
 
 
 def test_a_full_disk_loses_nothing_that_is_stored(environment: dict[str, str], tmp_path: Path) -> None:

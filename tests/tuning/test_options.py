@@ -96,3 +96,20 @@ def test_a_stored_run_is_validated_by_the_back_end_that_it_was_tuned_for(tmp_pat
     with open_store(place) as store:
         stored = read_result(store, result.run_id)
     assert stored.level.target(stored.task.program, 1) == result.task.target
+
+
+def test_a_program_and_its_options_may_be_paths(tmp_path: Path) -> None:
+    (tmp_path / "f.ll").write_text(IR)
+    store, budget = tmp_path / "a.db", Budget(trials=2)
+    result = tune(tmp_path / "f.ll", budget=budget, settings=QUICK, store=store, function=Named("f"))
+    assert "@f" in result.task.program.text
+
+
+class Named:
+    """What is no text, and has one."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __str__(self) -> str:
+        return self._text

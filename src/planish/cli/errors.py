@@ -40,7 +40,7 @@ def guarded(action: Callable[[], None], *, debug: bool) -> int:
         return READER_GONE
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (told to the user)
         if debug:
-            with suppress(BrokenPipeError):
+            with suppress(OSError):
                 traceback.print_exc()
         code = _told(error)
         _give_up_unwritable_output()
@@ -65,7 +65,7 @@ def _warning_plainly() -> Generator[None]:
     """Write warnings as one line, without the line of code that gave them."""
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
-        with suppress(BrokenPipeError):
+        with suppress(OSError):
             typer.echo(f"planish: warning: {' '.join(str(message).split())}", err=True)
 
     with warnings.catch_warnings():
@@ -75,7 +75,7 @@ def _warning_plainly() -> Generator[None]:
 
 def _told(error: BaseException) -> int:
     code, line = _described(error)
-    with suppress(BrokenPipeError):
+    with suppress(OSError):  # nobody reads it, or the disk is full that it goes to: the code tells the same
         typer.echo(f"planish: error: {' '.join(line.split())}", err=True)
     return code
 
@@ -115,9 +115,13 @@ def _help_hint(error: TyperException) -> str:
 
 def _give_up_unwritable_output() -> None:
     """Where output that is left cannot be written either, Python would end with a code of its own."""
-    try:
-        sys.stdout.flush()
-    except OSError:
+    lost = False
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            lost = True
+    if lost:
         _forget_output()
 
 

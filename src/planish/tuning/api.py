@@ -38,7 +38,7 @@ DEFAULT_BUDGET = Budget(seconds=10)
 
 
 def tune(
-    program: str | Program,
+    program: str | Path | Program,
     *,
     budget: Budget = DEFAULT_BUDGET,
     settings: Settings | None = None,
@@ -46,7 +46,7 @@ def tune(
     listener: Listener | None = None,
     executor: Executor | None = None,
     start: Start = LocalExecutor,
-    **options: str,
+    **options: object,
 ) -> Result:
     """Make a program faster (or smaller, or whatever the objective is) by search.
 
@@ -61,7 +61,8 @@ def tune(
         listener: is told how it goes.
         executor: live workers to search with, which saves their start; None starts some and ends them.
         start: starts the workers that search, and those that compare what was found.
-        options: how to read the program, as on the command line (`size="m=192,n=192,k=192"`).
+        options: how to read the program, as on the command line (`size="m=192,n=192,k=192"`); what is no
+            text, as a path, is taken as its text.
 
     Returns:
         The best candidates, measured again beside the baseline.
@@ -107,9 +108,18 @@ def tune_program(
         return run.execute(executor)
 
 
-def _read(program: str | Program, settings: Settings, options: Mapping[str, str]) -> tuple[Level, Program]:
-    if isinstance(program, str):
-        return load_program(program, settings.level, options)
+def require_fit(level: Level, program: Program, settings: Settings) -> None:
+    """Raise PlanishError where settings do not fit a program, before anything is measured for others."""
+    task, space = task_of(level, program, settings), settings.space or level.spaces[0]
+    name, options = settings.searcher or _usual_searcher(level, space), settings.searcher_options
+    make_searcher(name, level.space(task, space), task.objectives, settings.seed, options)
+
+
+def _read(
+    program: str | Path | Program, settings: Settings, options: Mapping[str, object]
+) -> tuple[Level, Program]:
+    if isinstance(program, str | Path):
+        return load_program(str(program), settings.level, {name: str(each) for name, each in options.items()})
     return level_named(program.level), program
 
 

@@ -10,14 +10,14 @@ from itertools import accumulate
 from pathlib import Path
 
 from planish.budget import Budget
-from planish.core import Objective, PlanishError, Ratio, Start, Trial
+from planish.core import Level, Objective, PlanishError, Program, Ratio, Start, Trial
 from planish.executors import LocalExecutor
 from planish.levels import level_named, load_program
 from planish.measure import PairedSamples, Plan, Variant, judged, remeasure
 from planish.results.result import Result, read_result
 from planish.settings import Settings
 from planish.store import Reader, Store, open_store
-from planish.tuning.api import tune_program
+from planish.tuning.api import require_fit, tune_program
 from planish.tuning.progress import Listener
 
 
@@ -103,11 +103,19 @@ def compare_searches(
                 contestants, trials=trials, seeds=seeds, store=opened, listener=listener, start=start
             )
     budget = Budget(trials=trials)
-    return [_curves(each, budget, seeds, store, listener, start) for each in contestants]
+    programs = [load_program(each.program, each.settings.level, each.options) for each in contestants]
+    for each, (level, program) in zip(contestants, programs, strict=True):
+        require_fit(level, program, each.settings)  # or the others would have searched in vain
+    return [
+        _curves(each, *loaded, budget, seeds, store, listener, start)
+        for each, loaded in zip(contestants, programs, strict=True)
+    ]
 
 
 def _curves(
     contestant: Contestant,
+    level: Level,
+    program: Program,
     budget: Budget,
     seeds: int,
     store: Store,
@@ -117,7 +125,6 @@ def _curves(
     results: list[Result] = []
     for number in range(seeds):
         settings = replace(contestant.settings, seed=contestant.settings.seed + number)
-        level, program = load_program(contestant.program, settings.level, contestant.options)
         results.append(
             tune_program(
                 level,
