@@ -11,6 +11,7 @@ from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Sch
 from planish.hlo.backend import Backend, BackendError, Executable, open_backend
 from planish.hlo.ir import entry_text
 from planish.hlo.patch import original, replay
+from planish.hlo.same_work import work_of
 from planish.hlo.scored import ScoredProgram
 from planish.hlo.scoring import (
     Calling,
@@ -56,8 +57,9 @@ class HloEvaluatorSpec:
         at_the_end: whether the search is over: the final part may be seen, and training is whole.
         timing: how long each candidate is timed; None: not at all.
         yardstick: what the unchanged module takes, beside which each is timed; None: each is timed alone.
-        remember: whether a module that was measured already is not measured again, whatever patch made it;
-            else it is timed again, and what it was compiled to and its error are kept.
+        remember: whether a module that was measured already is not measured again, whatever patch made it,
+            and one that does the unchanged module's work with other numbers is not timed; else each is timed
+            again, and what it was compiled to and its error are kept.
         limits: of one evaluation.
     """
 
@@ -104,6 +106,7 @@ class _Evaluator:
         baseline = _compiled(spec, self._backend) if beside else None
         self._scorer = _scorer(spec, self._backend, baseline if spec.remember else None)
         self._timer = self._timed_by(spec, baseline)
+        self._work = work_of(_text(spec)) if beside and spec.remember else ""
         self._known: dict[str, Outcome] = {}
         self._scored: OrderedDict[str, tuple[Executable, Scores]] = OrderedDict()
         self.notes = _notes(spec.program.workload)
@@ -131,7 +134,7 @@ class _Evaluator:
         except BackendError as error:
             return Failed("build", "refused by the compiler", error.message)
         try:
-            return self._measured(name, executable, scores, clock)
+            return self._measured(name, text, executable, scores, clock)
         except NotFiniteError as error:
             return Failed("verify", "not finite", str(error))
         except MetricError as error:
@@ -152,9 +155,10 @@ class _Evaluator:
         return lambda run: beside.time(run, self._scorer.runs(baseline))
 
     def _measured(
-        self, name: str, executable: Executable, scores: Scores | None, clock: StageClock
+        self, name: str, text: str, executable: Executable, scores: Scores | None, clock: StageClock
     ) -> Outcome:
-        timer = self._timer
+        known_s = self._known_s(text)
+        timer = self._timer if known_s is None else None
         if scores is None:
             scores, timed = self._scorer.score(executable, clock, timer)
             self._keep(name, executable, scores)
@@ -163,11 +167,18 @@ class _Evaluator:
         name = measured_as(self._spec.program.workload)
         values = {error_name(name, part): score.error for part, score in scores.items()}
         values |= {within(error_name(name, p)): s.within for p, s in scores.items() if s.within is not None}
+        if known_s is not None:
+            return Measured({"time_s": known_s, **values})
         if timed is None:
             return Measured(values)
         # What is timed alone is not in the baseline's seconds; the clock tells enough of it.
         samples = timed.named({"time_s": float}, one_core=self._spec.cores == 1 and timed.paired)
         return Measured({"time_s": timed.median, **values}, samples)
+
+    def _known_s(self, text: str) -> float | None:
+        """Give the unchanged module's seconds for one that does the same work; None: it is to be timed."""
+        yardstick = self._spec.yardstick
+        return yardstick.known if yardstick and self._work and work_of(text) == self._work else None
 
     def _keep(self, name: str, executable: Executable, scores: Scores) -> None:
         if not self._spec.remember:
@@ -214,10 +225,15 @@ def _scorer(
 
 def _compiled(spec: HloEvaluatorSpec, backend: Backend, function: str = "") -> Executable:
     """Compile a function of the unchanged module, else the one that is evolved."""
-    draft = original(spec.program.module)
-    function = function or draft.function
     try:
-        return backend.compile(entry_text(draft.root, function))
+        return backend.compile(_text(spec, function))
     except BackendError as error:
-        what = f"the compiler '{spec.backend}' refuses function '{function}': {error.message}"
+        named = function or original(spec.program.module).function
+        what = f"the compiler '{spec.backend}' refuses function '{named}': {error.message}"
         raise PlanishError(what, "Choose another with --backend.") from error
+
+
+def _text(spec: HloEvaluatorSpec, function: str = "") -> str:
+    """Give the text of a function of the unchanged module, else of the one that is evolved."""
+    draft = original(spec.program.module)
+    return entry_text(draft.root, function or draft.function)

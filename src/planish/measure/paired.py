@@ -27,9 +27,14 @@ class Yardstick:
 
     def seconds(self, found: float) -> float:
         """Give the seconds: those found now, where nobody has found any. Hold the machine meanwhile."""
-        if not self._file.exists():
+        if self.known is None:
             self.set(found)
         return float(self._file.read_text(encoding="ascii"))
+
+    @property
+    def known(self) -> float | None:
+        """The seconds, where somebody has found or said them."""
+        return float(self._file.read_text(encoding="ascii")) if self._file.exists() else None
 
     def set(self, seconds: float) -> None:
         """Say what the baseline takes, whatever was found; while nobody measures."""

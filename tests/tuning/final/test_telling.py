@@ -47,10 +47,11 @@ def test_little_time_goes_to_the_best_and_none_to_destroyed_networks(
     order = telling(front, bounds(baseline, BOTH), baseline)
     assert sorted(order) == list(range(len(front) - of_use, len(front)))
     fastest, least = min(useful), min(useful, key=lambda costs: costs[1])
-    assert [front[place] for place in order[:2]] == [fastest, least]
-    time, error = front[order[2]]
-    assert (time, error) <= baseline
-    assert error <= baseline[1], "the third is what may be called better"
+    time, error = front[order[0]]
+    assert time <= baseline[0]
+    assert error <= baseline[1], "the first is what may be called better"
+    ends = [front[place] for place in order[1:3]]
+    assert ends == [fastest, least] or (front[order[0]] in (fastest, least) and {*ends} & {fastest, least})
 
 
 @given(FRONT, st.tuples(st.integers(1, 40), st.integers(0, 40), st.integers(0, 40)))
@@ -64,12 +65,12 @@ def test_however_few_fit_they_are_the_most_telling(
     assert sorted(order) == useful
     for axis in range(3):
         least = min((front[place][axis] for place in useful), default=math.inf)
-        assert not useful or least in [front[place][axis] for place in order[:3]]
+        assert not useful or least in [front[place][axis] for place in order[:4]]
 
 
-def test_what_is_worse_in_nothing_comes_right_after_the_ends() -> None:
+def test_what_is_worse_in_nothing_comes_first() -> None:
     front = [(1, 19), (3, 12), (4, 11), (9, 9), (19, 1)]
-    assert [front[place] for place in telling(front, (20, 20), (10, 10))][:3] == [(1, 19), (19, 1), (9, 9)]
+    assert [front[place] for place in telling(front, (20, 20), (10, 10))][:3] == [(9, 9), (1, 19), (19, 1)]
     assert [front[place] for place in telling(front, (20, 20), (2, 2))][:3] == [(1, 19), (19, 1), (4, 11)]
 
 
@@ -102,7 +103,7 @@ def chosen(values: dict[int, Costs], count: int) -> list[int]:
 
 def test_finalists_come_in_that_order() -> None:
     values = {0: (1.0, 0.1), 1: (0.1, 0.9), 2: (0.9, 0.15), 3: (0.5, 0.18), 4: (0.99, 0.05)}
-    assert [chosen(values, count) for count in (1, 2, 3, 8)] == [[3], [3, 4], [3, 4, 2], [3, 4, 2]]
+    assert [chosen(values, count) for count in (1, 2, 3, 8)] == [[4], [4, 3], [4, 3, 2], [4, 3, 2]]
 
 
 def test_where_all_is_destroyed_the_baseline_is_left() -> None:
@@ -130,5 +131,5 @@ def test_who_is_slower_within_its_noise_is_measured_again_as_one_that_is_no_slow
         chosen_, _ = choose(Plain(), task, Tried(trials), 3, Candidate())
         return [step.value for c in chosen_ for step in c.steps if isinstance(step, Set)]
 
-    assert found(noisy=True) == [1, 2, 3]
+    assert found(noisy=True) == [3, 1, 2]
     assert found(noisy=False) == [1, 2, 4]

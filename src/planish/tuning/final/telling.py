@@ -16,9 +16,10 @@ def telling(
 ) -> list[int]:
     """Put the members of a front in the order in which they tell the most, wherever the time ends.
 
-    First come the best by each objective; then the knee, which is the one that adds most to what they
-    dominate, of those that are worse than the baseline in nothing, if there are any: they alone may be called
-    better. Then always the one that adds most.
+    First comes the knee, which is the one that dominates most, of those that are worse than the baseline in
+    nothing, if there are any: they alone may be called better, so on a busy machine, where one or two can be
+    measured, it is one of them. Then come the best by each objective; then always the one that adds most to
+    what those before it dominate.
 
     Args:
         costs: of the members, no two equal.
@@ -35,12 +36,11 @@ def telling(
         return []
     # Without a baseline: the worst of all, beside which the ends of the front add nothing.
     reference = worst or tuple(map(max, zip(*costs, strict=True)))
-    order = list(dict.fromkeys(_ends([costs[place] for place in useful], useful)))
-    # Only one of these goes first: they alone may be called better, but the front is to be shown in its
-    # breadth.
+    # Only one of these goes first: the front is to be shown in its breadth.
     lowest = costs if least is None else least
     harmless = [place for place in useful if baseline is not None and _within(lowest[place], baseline)]
-    order += _adding([place for place in harmless if place not in order], order, costs, reference)[:1]
+    first = _adding(harmless, [], costs, reference)[:1]
+    order = list(dict.fromkeys([*first, *_ends([costs[place] for place in useful], useful)]))
     return order + _adding([place for place in useful if place not in order], order, costs, reference)
 
 
