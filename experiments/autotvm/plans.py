@@ -10,7 +10,10 @@ from searching import Options, Setting
 from planish.learn.cost import can_train
 
 ALONE: Options = {"model": "none"}
-GRU: Options = {"local": "tree-gru", "model": "none"}
+DOUBLING: Options = {**ALONE, "few": 0, "first": 8, "growth": 1.0}
+"""As the paper has it: nothing but trees, after batches that double."""
+GRU: Options = {**ALONE, "local": "tree-gru"}
+GRU_DOUBLING: Options = {**DOUBLING, "local": "tree-gru"}
 RANDOM_TRIALS = 512
 AVX2 = "x86-avx2"
 
@@ -25,6 +28,8 @@ TARGETS = settings("C7", "C8", "C9")
 SOURCES = settings("C1", "C2", "C3", "C4", "C5", "C6")
 CHOOSING = settings(*[f"drawn-{n}" for n in (302, 303, 305, 306, 308, 309, 317, 318, 322, 323, 329, 331)])
 """By these the constants of the search were chosen: programs that no other figure has."""
+FRESH = settings(*[f"drawn-{n}" for n in range(332, 341)])
+"""Recorded when the constants were chosen, so that these tell what they are worth."""
 NARROW = settings("C1", "C2", "C3", "C4", "C5", "C6", backend=AVX2)
 
 
@@ -78,8 +83,18 @@ _REPRESENTATIONS = ("configuration", "flattened", "relations", "all", "all and r
 
 
 def _by_representation(sources: tuple[Setting, ...]) -> Mapping[str, Variant]:
-    return {name: Variant(representation=name, sources=sources) for name in _REPRESENTATIONS}
+    return {
+        name: Variant(options=DOUBLING, representation=name, sources=sources) for name in _REPRESENTATIONS
+    }
 
+
+_WAYS = {
+    "random": RANDOM,
+    "genetic": Variant("genetic", {}, trials=256),
+    "trees alone, doubling": Variant(options=DOUBLING),
+    "no history": Variant(),
+    "shipped": Variant(options={}),
+}
 
 FIGURES: Mapping[str, Figure] = {
     "4": Figure(
@@ -94,32 +109,34 @@ FIGURES: Mapping[str, Figure] = {
         },
         128,
     ),
+    "4 chosen": Figure("Programs by which constants were chosen", CHOOSING, _WAYS, 128),
+    "4 fresh": Figure("Programs recorded after that", FRESH, _WAYS, 128),
     "5": Figure(
         "Rank or regression",
         SOME,
         {
-            "trees, rank": Variant(),
-            "trees, regression": Variant(options={**ALONE, "objective": "regression"}),
-            "tree-gru, rank": Variant(options=GRU, seeds=3),
-            "tree-gru, regression": Variant(options={**GRU, "objective": "regression"}, seeds=3),
+            "trees, rank": Variant(options=DOUBLING),
+            "trees, regression": Variant(options={**DOUBLING, "objective": "regression"}),
+            "tree-gru, rank": Variant(options=GRU_DOUBLING, seeds=3),
+            "tree-gru, regression": Variant(options={**GRU_DOUBLING, "objective": "regression"}, seeds=3),
         },
     ),
     "6": Figure(
         "Diversity",
         SOME,
         {
-            "no diversity": Variant(options={**ALONE, "alpha": 0.0}),
-            "lambda 1": Variant(options={**ALONE, "top": 1.0}),
-            "lambda 2": Variant(options={**ALONE, "top": 2.0}),
-            "lambda 4": Variant(options={**ALONE, "top": 4.0}),
-            "lambda 4, alpha 0.2": Variant(options={**ALONE, "top": 4.0, "alpha": 0.2}),
+            "no diversity": Variant(options={**DOUBLING, "alpha": 0.0}),
+            "lambda 1": Variant(options={**DOUBLING, "top": 1.0}),
+            "lambda 2": Variant(options={**DOUBLING, "top": 2.0}),
+            "lambda 4": Variant(options={**DOUBLING, "top": 4.0}),
+            "lambda 4, alpha 0.2": Variant(options={**DOUBLING, "top": 4.0, "alpha": 0.2}),
         },
     ),
     "7": Figure(
         "Acquisition",
         SOME,
         {
-            name: Variant(options={**ALONE, "objective": "regression", "acquisition": name})
+            name: Variant(options={**DOUBLING, "objective": "regression", "acquisition": name})
             for name in ("mean", "ei", "ucb")
         },
     ),
@@ -141,16 +158,16 @@ FIGURES: Mapping[str, Figure] = {
     "9c": Figure(
         "Representations, C1 to C6 to a product of 1024",
         settings("1024x1024x1024"),
-        {"no history": Variant(), "random": RANDOM, **_by_representation(SOURCES)},
+        {"no history": Variant(options=DOUBLING), "random": RANDOM, **_by_representation(SOURCES)},
     ),
     "9d": Figure(
         "Representations, C1 to C6 with AVX2 to C7, C8 and C9 with AVX-512",
         TARGETS,
-        {"no history": Variant(), "random": RANDOM, **_by_representation(NARROW)},
+        {"no history": Variant(options=DOUBLING), "random": RANDOM, **_by_representation(NARROW)},
     ),
     "9e": Figure(
         "Representations, C1 to C6 on one core to C7, C8 and C9 on two",
         settings("C7", "C8", "C9", cores=2),
-        {"no history": Variant(), "random": RANDOM, **_by_representation(SOURCES)},
+        {"no history": Variant(options=DOUBLING), "random": RANDOM, **_by_representation(SOURCES)},
     ),
 }

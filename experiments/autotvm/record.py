@@ -16,7 +16,7 @@ import statistics
 import time
 from collections.abc import Sequence
 
-from plans import CHOOSING
+from plans import CHOOSING, FRESH
 from recorded import Row, path_of, rows_at, save
 from searching import LEVEL, PRODUCTS, Setting, machine
 
@@ -31,6 +31,7 @@ SETTINGS = (
     *[Setting(name, 2) for name in ("C7", "C8", "C9")],
     *[Setting(name, 1, "x86-avx2") for name in ("C1", "C2", "C3", "C4", "C5", "C6")],
     *CHOOSING,
+    *FRESH,
 )
 SEARCHERS = ("random", "genetic", "model-guided")
 SEED = 1000
