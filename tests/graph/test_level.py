@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from graph.models import convolutions, write
@@ -92,3 +93,18 @@ def test_unknown_spaces_and_options_are_told(tuned: Tuned) -> None:
         level.load(str(tuned.model), {"execution": "paralel"})
     with pytest.raises(PlanishError, match=r"cannot allow 'fp8'. Known: fp16, int8, int8_static, mixed"):
         level.load(str(tuned.model), {"allow": "fp8"})
+
+
+@pytest.mark.parametrize("name", ["inputs", "labels"])
+def test_inputs_and_labels_that_cannot_be_read_are_told_before_a_run_begins(
+    name: str, tmp_path: Path
+) -> None:
+    model, store = tmp_path / "m.onnx", tmp_path / "a.db"
+    write(convolutions(), model)
+    (tmp_path / "bad.npz").write_text("no arrays\n")
+    np.savez(tmp_path / "in.npz", x=np.zeros((1, 3, 8, 8), "f4"))
+    options = {"inputs": tmp_path / "in.npz", name: tmp_path / "bad.npz"}
+    with pytest.raises(PlanishError, match=r"bad\.npz': it is no file of arrays"):
+        tune(model, budget=Budget(trials=1), settings=QUICK, store=store, **options)
+    with open_store(store) as opened:
+        assert opened.runs() == []

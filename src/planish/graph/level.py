@@ -86,6 +86,7 @@ class GraphLevel:
         """
         from planish.graph.installed import SEARCH, SETTINGS, session_settings, versions
         from planish.graph.program import is_canonical
+        from planish.graph.running.labels import check_given
         from planish.graph.source import read_model, read_text
 
         known = (*MODEL_OPTIONS, *SETTINGS)
@@ -95,7 +96,10 @@ class GraphLevel:
         versions()
         given = {k: v for k, v in options.items() if k in SETTINGS and (k, v) != ("provider", SEARCH)}
         settings = session_settings(given)
-        program = read_text(source) if is_canonical(source) else read_model(Path(source), options)
+        if is_canonical(source):
+            return replace(read_text(source), settings=settings)
+        program = read_model(Path(source), options)
+        check_given(program)
         return replace(program, settings=settings)
 
     def read(self, text: str, target: Target) -> GraphProgram:

@@ -45,7 +45,7 @@ def make_feeds(program: GraphProgram, model: ModelProto, *, further: bool = Fals
         ProgramError: the data does not fit the model.
     """
     if program.data is not None:
-        return _batches(program, arrays_in(program.data.file))
+        return batches(program, arrays_in(program.data.file))
     bounds = {port.name: _bound(model, port) for port in program.inputs}
     return [
         {port.name: _random(port, bounds[port.name], rng(_SEED, number, place))
@@ -54,7 +54,7 @@ def make_feeds(program: GraphProgram, model: ModelProto, *, further: bool = Fals
     ]  # fmt: skip
 
 
-def _batches(program: GraphProgram, arrays: Mapping[str, NDArray[Any]]) -> list[Feed]:
+def batches(program: GraphProgram, arrays: Mapping[str, NDArray[Any]]) -> list[Feed]:
     """Cut the user's arrays into as many batches as they hold."""
     import numpy as np
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from planish.core import ProgramError
 from planish.graph.program import GraphProgram
-from planish.graph.running.feeds import arrays_in
+from planish.graph.running.feeds import arrays_in, batches
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,6 +15,17 @@ if TYPE_CHECKING:
 
 Answers = Sequence[Sequence[Any]]
 """The outputs of a model for each batch."""
+
+
+def check_given(program: GraphProgram) -> None:
+    """Look whether the user's inputs and labels can be read and fit the model's inputs, before a run begins.
+
+    Raises:
+        ProgramError: they do not.
+    """
+    if program.data is not None:
+        batches(program, arrays_in(program.data.file))
+    labelled(program)
 
 
 def labelled(program: GraphProgram) -> NDArray[np.int64] | None:
