@@ -103,10 +103,33 @@ def test_a_slow_start_is_not_held_against_a_small_candidate() -> None:
     assert not Machine(9e5, 1_000).measure(best_s=1e-6).cut
 
 
+def test_no_candidate_is_slow_by_one_block() -> None:
+    """After a wait the caches are cold, which is processor time."""
+    assert not Machine(24_000, 200_000, 24_000).measure(best_s=24e-6).cut
+
+
 @pytest.mark.parametrize("call", [0, 1, 2, 20])
 def test_a_wait_for_the_processor_makes_no_candidate_slow(call: int) -> None:
     """On a busy machine a process waits for its turn, some milliseconds at once."""
     assert not Machine(50_000, interruptions={call: 1e7}, others=True).measure(best_s=40e-6).cut
+
+
+@pytest.mark.parametrize("nanoseconds", [50_000, 900_000, 3_000_000])
+@pytest.mark.parametrize("call", range(6))
+def test_a_wait_for_the_processor_moves_the_median_little(nanoseconds: float, call: int) -> None:
+    """By the clock it uses the budget up, so that it would be one of two samples."""
+    samples = Machine(nanoseconds, interruptions={call: 2e7}, others=True).measure()
+    assert samples.median == pytest.approx(nanoseconds * 1e-9, rel=1e-3)
+
+
+@pytest.mark.parametrize("call", range(1, 40))
+def test_blocks_do_not_stay_short_after_a_wait(call: int) -> None:
+    assert Machine(500, interruptions={call: 2e7}, others=True).measure().calls >= 200
+
+
+def test_a_machine_where_every_block_waits_is_not_waited_for_without_end() -> None:
+    every = Machine(50_000, interruptions=dict.fromkeys(range(10_000), 2e7), others=True)
+    assert len(every.measure().seconds) <= 5
 
 
 def test_the_real_clock_is_the_default() -> None:

@@ -5,7 +5,8 @@ samples: a block during which the system did something else moves it little. All
 
 Beside the time by the clock each block has its processor time. On a machine that others keep busy, a call
 that lasts for longer than the system lets a process run (some 3 ms) takes now once, now three times as long
-by the clock; its processor time varies by some percent.
+by the clock; its processor time varies by some percent. So what is to be spent on a candidate is counted
+without what others did on its core, and where a block waited more are taken, until most did not.
 """
 
 import math
@@ -16,6 +17,8 @@ from planish.measure.samples import Samples
 from planish.measure.timed_blocks import CLOCKS, Clocks, Runs, Took, filled, timed
 
 _LONG = 10  # a first call of so many blocks is as telling as a later one
+_WAITED = 1.5  # a block that lasted so many times as long as the processor worked on it had to wait
+_PATIENCE = 20  # budgets by the clock, after which even blocks that waited must do
 
 
 @dataclass(frozen=True)
@@ -26,8 +29,8 @@ class Timing:
     100 microseconds that is under half a percent.
 
     Args:
-        budget_s: seconds to spend on one candidate, the warm-up too; a candidate with slow calls may
-            take more, to have the fewest samples.
+        budget_s: seconds of its own to spend on one candidate, the warm-up too; a candidate with slow calls
+            may take more, to have the fewest samples.
         block_s: seconds that a block lasts at least.
         fewest: samples to take at least.
         most: samples to take at most; blocks grow longer where the budget allows more.
@@ -71,28 +74,41 @@ def time_call(
     """
 
     block, taken = timed(run, clocks), list[Took]()
+    spent = 0.0
 
-    def wall(calls: int) -> float:
+    def own(calls: int) -> float:
+        nonlocal spent
         taken.append(block(calls))
-        return taken[-1].wall
+        spent += _own(taken[-1])
+        return _own(taken[-1])
 
-    end = clocks.wall() + timing.budget_s * 1e9
+    def over() -> bool:
+        if len(taken) >= timing.most or clocks.wall() >= end:
+            return True
+        # One of two that waited would move their median by half of its wait.
+        return spent >= timing.budget_s and 2 * sum(map(_waited, taken)) < len(taken)
+
+    end = clocks.wall() + _PATIENCE * timing.budget_s * 1e9
     # Longer blocks where the budget would buy more samples than are of use.
     length = max(timing.block_s, timing.budget_s / timing.most)
     slow = timing.slow_factor * best_s
-    wall(1)
+    own(1)
     # A slow candidate costs one call: to warm it up would take most of a search's time where most are slow.
     if _own(taken[-1]) > max(slow, _LONG * timing.block_s):
         return _samples(taken, 1, cut=True)
-    calls = filled(length, wall)
+    calls = filled(length, own)
     del taken[:-1]  # of shorter blocks than the others
-    # By the quickest block, for noise only adds time.
-    while min(map(_own, taken)) <= slow * calls:
+    # By the quickest block, for noise only adds time; by one alone it may: after a wait the caches are cold.
+    while len(taken) < timing.fewest or min(map(_own, taken)) <= slow * calls:
         # The fewest even beyond the budget: of one sample nobody knows whether it was disturbed.
-        if len(taken) >= timing.fewest and (clocks.wall() >= end or len(taken) >= timing.most):
+        if len(taken) >= timing.fewest and over():
             return _samples(taken, calls)
-        wall(calls)
+        own(calls)
     return _samples(taken, calls, cut=True)
+
+
+def _waited(took: Took) -> bool:
+    return took.wall > _WAITED * _own(took)
 
 
 def _own(took: Took) -> float:
