@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from dataclasses import replace
 from functools import cache
 
@@ -91,13 +93,31 @@ def test_tokens_are_read_back_and_are_few() -> None:
     learnt = tokenizer()
     for row in functions():
         assert learnt.decode(learnt.encode(row.ir)) == canonical(row.ir)
-    strange = '@"x\\C3 ?~" = constant double -1.5e+10\n%300 = add i64 %255, 123456'
+    strange = '@"x\\C3 ?~##a" = constant double -1.5e+10\n%300 = add i64 %255, 123456'
     assert learnt.decode(learnt.encode(strange)) == canonical(strange)
     for part in ("%12", ", align 8", "sroa<modify-cfg>", "getelementptr", "ptr"):
         assert len(learnt.encode_parts([part])) == 1
     assert Tokenizer.read(learnt.to_json()) == learnt
     with pytest.raises(PlanishError, match="the model's vocabulary cannot be read"):
         Tokenizer.read("[]")
+
+
+LEARNING = """
+import sys
+from planish.corpus import read_corpus
+from planish.learn.language.tokenizer import Tokenizer
+print(Tokenizer.learnt([row.ir for row in read_corpus()][:: int(sys.argv[1])], ["gvn"]).digest)
+"""
+
+
+def test_the_same_texts_give_the_same_tokens_in_another_process() -> None:
+    pytest.importorskip("tokenizers")
+    learnt = [
+        subprocess.run([sys.executable, "-c", LEARNING, "12"], capture_output=True, text=True, check=True)
+        for _ in range(3)
+    ]
+    (digest,) = {one.stdout for one in learnt}
+    assert len(digest.strip()) == 64
 
 
 @pytest.mark.parametrize("tasks", [Tasks(), Tasks(code=False), Tasks(counts=False), Tasks(False, False)])

@@ -62,13 +62,18 @@ class Tokenizer:
         # Sorted, so that the same texts in another order give the same tokens.
         rest = [part for part, count in sorted(seen.items()) for _ in range(count)]
         model = library.Tokenizer(library.models.BPE(unk_token=_UNKNOWN, continuing_subword_prefix=_MORE))
+        every = "".join(map(chr, range(32, 127)))
+        # Every character, as a first piece and as a later one. They are named, as special ones are, since
+        # their numbers decide between pairs that are as frequent. The library numbers others in an order that
+        # varies from process to process, and a killed training would not know its vocabulary again.
+        pieces = [*every, *(_MORE + character for character in every)]
         trainer = library.trainers.BpeTrainer(
-            vocab_size=max(size - len(_words(passes)), 1), special_tokens=[_UNKNOWN], show_progress=False,
-            continuing_subword_prefix=_MORE,
+            vocab_size=max(size - len(_words(passes)), 1), special_tokens=[_UNKNOWN, *pieces],
+            show_progress=False, continuing_subword_prefix=_MORE,
         )  # fmt: skip
-        every = "".join(map(chr, range(32, 127)))  # every character, as the first piece and as a later one
-        model.train_from_iterator([*rest, every[0] + every, *every], trainer)
-        return cls(tuple(passes), model.to_str())
+        model.train_from_iterator(rest, trainer)
+        # What is special is found within words, too, which pieces are not to be.
+        return cls(tuple(passes), json.dumps({**json.loads(model.to_str()), "added_tokens": []}))
 
     @property
     def size(self) -> int:
