@@ -58,6 +58,30 @@ def test_batches_have_all_texts_once_and_are_full() -> None:
     assert len(in_batches(given, 1)) == 50
 
 
+def test_little_of_a_batch_is_padding() -> None:
+    lengths = np.random.default_rng(0).lognormal(5.5, 0.8, 4096).clip(20, 1024).astype(int)
+    given = [Sample(np.zeros(length, np.int32), 1) for length in lengths]
+    batches = in_batches(given, 8192)
+    read = sum(len(batch) * max(len(one.tokens) for one in batch) for batch in batches)
+    assert 1 - lengths.sum() / read < 0.03, "in the order of drawing it is more than half"
+
+
+def test_texts_surprise_alike_in_any_batch() -> None:
+    torch = pytest.importorskip("torch")
+    from planish.learn.language.surprise import surprise
+    from planish.learn.language.text_training import first_weights_of
+
+    torch.manual_seed(0)
+    weights = {name: each.requires_grad_() for name, each in first_weights_of(SHAPE).items()}
+    given, found = texts(30), list[tuple[float, list[object]]]()
+    for batches in ([given], in_batches(given, 60), [[one] for one in given]):
+        loss = torch.stack([surprise(SHAPE, weights, batch, "cpu") for batch in batches]).sum()
+        found.append((loss.item(), list(torch.autograd.grad(loss, [*weights.values()]))))
+    for loss, gradients in found[1:]:
+        assert loss == pytest.approx(found[0][0], rel=1e-5)
+        torch.testing.assert_close(gradients, found[0][1], rtol=1e-3, atol=1e-4)
+
+
 def test_the_rate_rises_and_falls_to_a_tenth() -> None:
     pytest.importorskip("torch")
     from planish.learn.language.text_training import share_of_peak

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.nn.functional import cross_entropy
 
 from planish.core import PlanishError, rng
 from planish.learn.language.checkpoints import Checkpoint, Tensors
-from planish.learn.language.decoder import DecoderShape, hidden_rows
+from planish.learn.language.decoder import DecoderShape
 from planish.learn.language.optimisation import BETAS, DECAY, WARM_UP, arrays_of, until_stopped
 from planish.learn.language.samples import Sample, digest_of, in_batches
+from planish.learn.language.surprise import surprise
 
 POOL = 4096
 """Texts that are drawn together and sorted by length, so that little of a batch is padding."""
@@ -201,20 +201,7 @@ class _Training:
         return whole, sum(len(one.tokens) for batch in batches for one in batch)
 
     def _surprise(self, batch: Sequence[Sample]) -> torch.Tensor:
-        """Give the surprise of what is learnt of some texts, in nats, all together."""
-        tokens = np.zeros((len(batch), max(len(one.tokens) for one in batch)), np.int64)
-        learnt = np.zeros(tokens.shape, bool)
-        for place, one in enumerate(batch):
-            tokens[place, : len(one.tokens)] = one.tokens
-            learnt[place, one.begin : len(one.tokens)] = True
-        device = self._course.device
-        given, wanted = torch.from_numpy(tokens).to(device), torch.from_numpy(learnt[:, 1:]).to(device)
-        with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
-            rows = hidden_rows(torch, self._shape, self._weights, given[:, :-1])
-            # Only where something is learnt: scores of the whole vocabulary take the most memory by far.
-            scores = rows[wanted] @ self._weights["tokens"].T
-        # Sums over a vocabulary take more digits than bfloat16 has.
-        return cross_entropy(scores.float(), given[:, 1:][wanted], reduction="sum")
+        return surprise(self._shape, self._weights, batch, self._course.device)
 
     def _look(self, judge: Callable[[Arrays], Mapping[str, float]]) -> tuple[float, Mapping[str, float]]:
         """Judge by what is held back, keep what is best, and where it stands."""
