@@ -44,9 +44,16 @@ Parameters = Mapping[str, NDArray[np.float32]]
 
 @dataclass(frozen=True)
 class Bench:
-    """What all variants share."""
+    """What all variants share.
+
+    Args:
+        learnt: functions that are learnt from.
+        others: those that are not.
+        held: some of the others, which answer.
+    """
 
     learnt: Sequence[TextLesson]
+    others: Sequence[TextLesson]
     held: Sequence[TextLesson]
     tokenizer: Tokenizer
     shape: DecoderShape
@@ -79,9 +86,13 @@ def main() -> None:
         written(rows["all tasks"][0])
 
 
-def bench_of(asked: argparse.Namespace) -> Bench:
+def bench_of(asked: argparse.Namespace, *, short: bool = False) -> Bench:
+    """Read what is learnt from; where short, only functions that may fit into the context."""
     table = read_joined(asked.labels, "instructions")
     lists = lists_of_table(table.split("train"), "instructions", LISTS)
+    if short:
+        # A tokenizer makes at least as many tokens as there are lexemes.
+        table = table.take(table.lexemes.sum(axis=1) <= asked.context)
     lessons = read_text_lessons(asked.corpus, [table], "instructions", lists, "train")
     back = held_back(np.array([one.package for one in lessons]))
     learnt, held = (
@@ -90,7 +101,7 @@ def bench_of(asked: argparse.Namespace) -> Bench:
     tokenizer = Tokenizer.learnt((one.ir for one in learnt), [*elements()])
     some = [held[place] for place in rng(0).permutation(len(held))[: asked.judged].tolist()]
     shape = DecoderShape(tokenizer.size, asked.context, asked.width, asked.depth)
-    return Bench(learnt, some, tokenizer, shape, asked.epochs, asked.folder)
+    return Bench(learnt, held, some, tokenizer, shape, asked.epochs, asked.folder)
 
 
 def trained(bench: Bench, name: str) -> tuple[Parameters, float]:
