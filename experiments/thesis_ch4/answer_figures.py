@@ -9,14 +9,16 @@ from pathlib import Path
 from statistics import fmean
 
 import numpy as np
-from baselines import LABELS, run, tabled
+from baselines import OBJECTIVE, run, tabled
 
-from planish.corpus.labelling import Saving, summarise
+from planish.corpus.labelling import Saving, lists_of_table, summarise
 from planish.corpus.labelling.label_card import HEADS, cells
-from planish.learn.cost_table import read_costs
+from planish.learn.joined_costs import read_joined
 from planish.llvm.passes import elements, oz_of
 from planish.llvm.passes.catalogue import base_name
 
+LABELS, LISTS = Path(__file__).parents[1] / "labels" / "joined-lists.npz", 40
+"""What the model and the baselines learn from, and so many lists of it at most."""
 SIZES = (128, 256, 512, 1024, 2048)
 """Tokens of functions, where figure 4.9 divides them."""
 OURS, LABELLED = "the language model", "the labels"
@@ -59,13 +61,15 @@ def with_backup(answered: Sequence[Answered], held: Path) -> None:
 
 def compare(answered: Sequence[Answered], held: Path, *, backup: bool) -> None:
     """Print rows of figure 4.5 or 4.6."""
-    table = read_costs(held)
-    table = table.take(np.isin(table.identities, [one.identity for one in answered]))
+    joined = read_joined([LABELS, held], OBJECTIVE, described=True)
+    table = joined.take(np.isin(joined.identities, [one.identity for one in answered]))
+    labels = joined.split("train")
+    coreset = lists_of_table(labels, OBJECTIVE, LISTS)
     print(f"{len(answered):,} functions\n\n| | additional compilations | {' | '.join(HEADS)} |")
     print("|---" * (len(HEADS) + 2) + "|")
     others = sum(tuple(one.passes) != oz() for one in answered)
     row(LABELLED, "", [Saving(one.package, one.oz, one.best) for one in answered], backup=backup)
-    for name, order, counts in tabled(read_costs(LABELS).split("train"), table):
+    for name, order, counts in tabled(labels, table, coreset):
         effects, ran, backups = run(table, order, counts)
         row(name, f"{ran + (backups if backup else 0):,}", effects, backup=backup)
     mine = [Saving(one.package, one.oz, one.cost) for one in answered]

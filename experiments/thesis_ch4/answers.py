@@ -16,7 +16,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 import answer_figures
-from answer_figures import Answered
+from answer_figures import LABELS, LISTS, Answered
+from baselines import OBJECTIVE
 
 from planish.corpus.judged_answers import Judged, answers_of, judge_answers
 from planish.corpus.labelling import lists_of_table
@@ -26,8 +27,7 @@ from planish.learn.language.decoder import DecoderShape
 from planish.learn.language.tokenizer import Tokenizer
 from planish.learn.policy import load_policy
 
-LABELS = Path(__file__).parents[1] / "labels" / "joined-lists.npz"
-OBJECTIVE, LISTS, AT_ONCE = "instructions", 40, 32
+AT_ONCE = 32
 FIGURES: Mapping[str, Callable[[Sequence[Answered], Path], None]] = {
     "4.5": answer_figures.baselines,
     "4.6": answer_figures.with_backup,

@@ -51,7 +51,8 @@ def main() -> None:
     print(f"{len(labels):,} of others to learn from\n")
     print(f"| | -Oz backup | additional compilations | {' | '.join(HEADS)} |")
     print("|---" * (len(HEADS) + 3) + "|")
-    for name, order, counts in tabled(labels, held):
+    # The columns of this table are the coreset that all of them have, in its order.
+    for name, order, counts in tabled(labels, held, read_costs(ORDER).columns.lists):
         show(name, *run(held, order, counts))
     for path in filter(None, (asked.collected, asked.agent)):
         wanted = {*held.identities.tolist()}
@@ -59,11 +60,19 @@ def main() -> None:
         collected([row for row in rows if row["identity"] in wanted])
 
 
-def tabled(labels: CostTable, held: CostTable) -> Iterator[tuple[str, Places, NDArray[np.int_]]]:
-    """Give ways of choosing lists of the table: a name, which lists in which order, and how many of them."""
+def tabled(
+    labels: CostTable, held: CostTable, chosen: Sequence[tuple[str, ...]]
+) -> Iterator[tuple[str, Places, NDArray[np.int_]]]:
+    """Give ways of choosing lists of the table: a name, which lists in which order, and how many of them.
+
+    Args:
+        labels: what is learnt from.
+        held: what is judged by; it has the same lists.
+        chosen: the coreset, in its order.
+    """
     lists = held.columns.lists
-    # The columns of this table are the coreset that all of them have, in its order.
-    coreset = np.array([lists.index(passes) for passes in read_costs(ORDER).columns.lists])
+    assert lists == labels.columns.lists
+    coreset = np.array([lists.index(passes) for passes in chosen])
     for count in COMPILATIONS:
         order = np.tile(coreset, (len(held), 1))
         yield f"static coreset, {count}", order, np.full(len(held), count)

@@ -1,6 +1,6 @@
 """Figure 4.19: a small decoder learns what each of 60 passes makes of code, beside copying the input.
 
-    python experiments/thesis_ch4/single_passes.py CORPUS [--steps 900] [--folder DIR] [--plot page.html]
+    python experiments/thesis_ch4/single_passes.py CORPUS [--steps 800] [--folder DIR] [--plot page.html]
 
 The data set is made first: training packages are learnt from, those for validation tell which weights are
 kept, those for the test are answered. It lies in the folder, with the checkpoint of the training and the
@@ -61,7 +61,7 @@ def main() -> None:
     given.add_argument("--context", type=int, default=512)
     given.add_argument("--width", type=int, default=96)
     given.add_argument("--depth", type=int, default=3)
-    given.add_argument("--steps", type=int, default=900)
+    given.add_argument("--steps", type=int, default=800)
     given.add_argument("--folder", type=Path, default=Path("build/single-passes"))
     given.add_argument("--plot", type=Path, help="where figure 4.19 goes")
     asked = given.parse_args()
