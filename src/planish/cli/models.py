@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,6 +10,7 @@ import typer
 from planish.cli import options as given
 from planish.cli.complete import level_names
 from planish.cli.errors import writing
+from planish.cli.own_files import copy, place_of, remove_own
 from planish.cli.readable import readable
 from planish.cli.unread import refuse_before
 
@@ -98,29 +98,19 @@ def export(
     model: Name, file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the copy goes.")]
 ) -> None:
     """Copy a model to a file, to be used elsewhere: --set model=FILE."""
-    from planish.cli.output import say
-    from planish.core.replacing import replacing
     from planish.learn.cost import load_model
 
     path = _path(model)
     load_model(path)
-    with writing(file), replacing(file) as part:
-        shutil.copyfile(path, part)
-    say(f"wrote {file}")
+    copy(path, file)
 
 
 @models.command()
 def remove(model: Annotated[str, typer.Argument(metavar="MODEL", help="One of your own.")]) -> None:
     """Remove a model of your own; one that comes with planish takes its place again."""
-    from planish.cli.output import say
-    from planish.core import PlanishError
     from planish.learn.cost import models_folder
 
-    path = _path(model)
-    if path.parent != models_folder():
-        raise PlanishError(f"the model {model} is none of your own", "planish models lists them.")
-    path.unlink()
-    say(f"removed {path}")
+    remove_own(f"the model {model}", _path(model), models_folder(), "planish models lists them.")
 
 
 def _list(form: str) -> None:
@@ -174,13 +164,7 @@ def _show(path: Path, model: SavedModel, form: str) -> None:
 
 
 def _path(model: str) -> Path:
-    from planish.core import unknown
     from planish.learn.cost import places
     from planish.learn.cost.model_files import SUFFIXES
 
-    found = places()
-    if model in found:
-        return found[model]
-    if Path(model).suffix in SUFFIXES:
-        return Path(model)
-    raise unknown("unknown model", model, found)
+    return place_of("model", model, places(), SUFFIXES)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from planish.cli import options as given
-from planish.cli.errors import writing
+from planish.cli.own_files import copy, place_of, remove_own
 from planish.cli.readable import readable
 from planish.cli.unread import refuse_before
 
@@ -37,29 +36,19 @@ def export(
     policy: Name, file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the copy goes.")]
 ) -> None:
     """Copy a policy to a file, to be used elsewhere: --set policy=FILE."""
-    from planish.cli.output import say
-    from planish.core.replacing import replacing
     from planish.learn.policy import load_policy
 
     path = path_of(policy)
     load_policy(path)
-    with writing(file), replacing(file) as part:
-        shutil.copyfile(path, part)
-    say(f"wrote {file}")
+    copy(path, file)
 
 
 @policy.command()
 def remove(policy: Annotated[str, typer.Argument(metavar="POLICY", help="One of your own.")]) -> None:
     """Remove a policy of your own; one that comes with planish takes its place again."""
-    from planish.cli.output import say
-    from planish.core import PlanishError
     from planish.learn.policy import policies_folder
 
-    path = path_of(policy)
-    if path.parent != policies_folder():
-        raise PlanishError(f"the policy {policy} is none of your own", "planish policy lists them.")
-    path.unlink()
-    say(f"removed {path}")
+    remove_own(f"the policy {policy}", path_of(policy), policies_folder(), "planish policy lists them.")
 
 
 def _list(form: str) -> None:
@@ -104,12 +93,7 @@ def path_of(policy: str) -> Path:
     Raises:
         PlanishError: there is none of that name.
     """
-    from planish.core import unknown
     from planish.learn.policy import places
+    from planish.learn.policy.saved import SUFFIX
 
-    found = places()
-    if policy in found:
-        return found[policy]
-    if Path(policy).suffix == ".safetensors":
-        return Path(policy)
-    raise unknown("unknown policy", policy, found)
+    return place_of("policy", policy, places(), [SUFFIX])

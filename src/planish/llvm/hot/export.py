@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict
@@ -14,11 +13,10 @@ from planish.core import PlanishError
 from planish.isolation import End, in_child
 from planish.llvm.functions.attributes import without_optnone
 from planish.llvm.hot.faster import Faster
-from planish.llvm.modules.export import BITCODE, MANIFEST
+from planish.llvm.modules.export import write_module
 from planish.llvm.modules.forked_work import whole_backend
-from planish.llvm.modules.script import REPEAT, STEPS, begun_names, write_script
+from planish.llvm.modules.script import begun_names, write_script
 from planish.llvm.program import IRProgram
-from planish.llvm.repeat_commands import OBJECT, OPTIMISED, PREPARED
 
 Answer = TypeVar("Answer")
 
@@ -42,12 +40,7 @@ def export_faster(program: IRProgram, faster: Faster, folder: Path) -> Sequence[
     ir = without_optnone(program.ir)
     text, names = _survived(partial(_text, faster.made.bitcode)), partial(begun_names, ir, faster.recipe)
     write_script(faster.recipe, _survived(names), folder)
-    (folder / PREPARED).write_text(ir, encoding="utf-8", errors="surrogateescape")
-    (folder / OPTIMISED).write_text(text, encoding="utf-8", errors="surrogateescape")
-    (folder / BITCODE).write_bytes(faster.made.bitcode)
-    (folder / OBJECT).write_bytes(faster.made.code)
-    (folder / MANIFEST).write_text(json.dumps(manifest(faster), indent=1) + "\n")
-    return [folder / name for name in (PREPARED, OPTIMISED, BITCODE, OBJECT, MANIFEST, REPEAT, STEPS)]
+    return write_module(folder, ir, text, faster.made.bitcode, faster.made.code, manifest(faster))
 
 
 def manifest(faster: Faster) -> dict[str, object]:

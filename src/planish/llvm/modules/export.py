@@ -74,13 +74,26 @@ def export_improved(code: str, improved: Improved, folder: Path) -> Sequence[Pat
     works = partial(_printed, improved.bitcode), partial(begun_names, code, improved.recipe)
     (text, made), names = _survived_pair(*works)
     write_script(improved.recipe, names, folder)
-    (folder / PREPARED).write_text(code, encoding="utf-8", errors="surrogateescape")
-    (folder / OPTIMISED).write_text(text, encoding="utf-8", errors="surrogateescape")
-    (folder / BITCODE).write_bytes(improved.bitcode)
-    (folder / OBJECT).write_bytes(made)
-    (folder / MANIFEST).write_text(json.dumps(_manifest(improved), indent=1) + "\n")
-    names = PREPARED, OPTIMISED, BITCODE, OBJECT, MANIFEST, REPEAT, STEPS
-    return [folder / name for name in names]
+    return write_module(folder, code, text, improved.bitcode, made, _manifest(improved))
+
+
+def write_module(
+    folder: Path, before: str, after: str, bitcode: bytes, code: bytes, manifest: Mapping[str, object]
+) -> Sequence[Path]:
+    """Write what is made of a module into a folder that has the script.
+
+    Returns:
+        The files, those of the script too.
+
+    Raises:
+        OSError: one cannot be written.
+    """
+    (folder / PREPARED).write_text(before, encoding="utf-8", errors="surrogateescape")
+    (folder / OPTIMISED).write_text(after, encoding="utf-8", errors="surrogateescape")
+    (folder / BITCODE).write_bytes(bitcode)
+    (folder / OBJECT).write_bytes(code)
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
+    return [folder / name for name in (PREPARED, OPTIMISED, BITCODE, OBJECT, MANIFEST, REPEAT, STEPS)]
 
 
 def _manifest(improved: Improved) -> Mapping[str, object]:
