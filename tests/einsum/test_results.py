@@ -85,7 +85,8 @@ def test_what_einsum_decided_is_shown(chosen: str, tmp_path: Path) -> None:
         record(store, task, Choice(ways[chosen], samples), 1, Known())
         run = store.runs()[0].id
         assert read_result(store, run).gain == pytest.approx(1.9 if chosen == "kernel" else 1.0, abs=0.1)
-    for command in (["show", run], ["report", run, "--output", str(tmp_path / "page.html")]):
+    page = str(tmp_path / "page.html")
+    for command in (["show", run], ["report", run, "--output", page], ["validate", run]):
         done = CliRunner().invoke(app, [*command, "--store", str(place)])
         assert done.exit_code == 0, done.output
 

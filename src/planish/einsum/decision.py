@@ -16,11 +16,10 @@ from planish.loops.library import Library, library_of
 from planish.measure.interval import ratio
 from planish.results.codec import encode
 from planish.results.comparison import Compared, Comparison, Finalist, Measurement
+from planish.results.stored_run import OF_CALLS
 from planish.store import HeldError, Reader, ResultRow, Store
 
 NUMPY = Candidate((Library("numpy"),))
-OWN = {"decides": "einsum"}
-"""Options of the run that holds a decision: no search takes it up."""
 GUESSER = "model-guided"
 """The searcher that has a model."""
 ATTEMPTS = 3
@@ -116,10 +115,10 @@ def record(store: Store, task: Task, choice: Choice, kernels: int, known: Known)
         **({} if choice.sure else {"disturbed": True}),
     }
     row = _row(task, way, samples)
-    run = next((run.id for run in store.runs(task.key) if run.options == OWN), None)
+    run = next((run.id for run in store.runs(task.key) if run.options == OF_CALLS), None)
     try:
         if run is None:
-            run = store.begin_run(task, searcher=GUESSER, space="template", seed=0, options=OWN)
+            run = store.begin_run(task, searcher=GUESSER, space="template", seed=0, options=OF_CALLS)
         else:
             store.resume_run(run)
     except HeldError:  # another process stores what it decided just now

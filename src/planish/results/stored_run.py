@@ -13,6 +13,9 @@ from planish.results.decoding import decode
 from planish.store import Reader, Run
 from planish.store.records import StoredTask
 
+OF_CALLS = {"decides": "einsum"}
+"""Options of a run that holds how an einsum is computed, by whole calls; no search takes it up."""
+
 
 @dataclass(frozen=True)
 class StoredRun:
