@@ -47,12 +47,12 @@ class Known:
 
     @property
     def is_final(self) -> bool:
-        """Whether the decision holds: it is kept, and no run has found another best kernel since."""
+        """Whether the decision is kept, and no run has found another best kernel since."""
         return is_final(self.call) and (self.tuned is None or _named(self.tuned) == self.call.get("tuned"))
 
     @property
     def kernels(self) -> Sequence[Candidate]:
-        """What to compare with NumPy's ways: the kernel decided on, unless it was a guess, and that tuned."""
+        """The kernels to compare with NumPy's ways, which were decided on (not guessed) or tuned since."""
         rows = [self.decision] if self.call.get("kernels") else []
         found = (row.candidate for row in (*rows, *([] if self.is_final else [self.tuned])) if row)
         return [*dict.fromkeys(candidate for candidate in found if library_of(candidate) is None)]
