@@ -3,27 +3,38 @@
 `PYTHONPATH=src:tests python3 -m fuzz --pairs 20000 --jobs 2` needs NumPy and iced-x86, and llvmlite for the
 portable back end. It prints a table, and ends with 1 if a kernel was wrong or crashed; what failed is made as
 small as possible and written into `tests/fuzz/cases`, which the tests try again.
+
+`--mutants 3000` makes mistakes in kernels on purpose instead, one in each, and tells how many of those that
+are really wrong verification accepts. Each of these is written into `tests/fuzz/mutants`; it ends with 1 if
+there are any, or if a right kernel is refused.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+import time
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import closing
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
 from fuzz.candidates import KINDS
 from fuzz.case import Case, judge
+from fuzz.confronting import ACCEPTED, Confronted, Confronting
 from fuzz.crew import try_cases, words_of
 from fuzz.draw import PROGRAMS
+from fuzz.mutant import NONE, Mutant
+from fuzz.mutation_run import shrunk, table, try_mutants
 from fuzz.shrink import fails, shrink
 from fuzz.worker import Plan, Tried, work
 from planish.loops.codegen.x86 import cpu
 
 CASES = Path(__file__).parent / "cases"
+MUTANTS = Path(__file__).parent / "mutants"
 MOST_SHRUNK = 10
 """Failures that are made smaller; more are most likely the same ones."""
 INPUTS = ("both", "plain", "special")
@@ -38,6 +49,8 @@ def main() -> int:
     if options.replay:
         return _replay(options.replay)
     backends = options.backend or _backends()
+    if options.mutants:
+        return _mutants(options, Plan(options.seed, options.jobs, backends, programs=options.programs))
     counts: Counter[tuple[str, str, str]] = Counter()
     failures: list[Tried] = []
     seconds = options.minutes * 60
@@ -62,6 +75,7 @@ def _options() -> argparse.Namespace:
         "--first", type=int, default=0, help="number of the first program; later ones go on from a run"
     )
     parser.add_argument("--pairs", type=int, default=20_000, help="programs with candidates to try")
+    parser.add_argument("--mutants", type=int, default=0, help="so many wrong kernels instead, or fewer")
     parser.add_argument("--minutes", type=float, default=1e6, help="when to end in any case")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--inputs", choices=INPUTS, default="both", help="special ones hold NaN, inf and 0")
@@ -71,6 +85,28 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--replay", type=Path, nargs="+", help="try cases of these files, nothing else")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     return parser.parse_args()
+
+
+def _mutants(options: argparse.Namespace, plan: Plan) -> int:
+    """Try mutants, and write down those that verification accepts."""
+    folder = MUTANTS if options.cases == CASES else options.cases
+    end, tried = time.monotonic() + options.minutes * 60, list[Confronted]()
+    with closing(try_mutants(plan, options.first, options.mutants)) as found:
+        for one in found:
+            if time.monotonic() > end:
+                break
+            tried.append(one)
+            if one.verdict in ACCEPTED:
+                _say(f"{one.verdict}: {one.message}\n{one.mutant.to_json('')}")
+    _say(table(tried))
+    passed = [one for one in tried if one.verdict in ACCEPTED]
+    for number, one in enumerate(passed):
+        small = shrunk(one.mutant, plan.seed) if number < MOST_SHRUNK else one
+        _write(folder, (small or one).mutant.to_json((small or one).message))
+    alarms = [one for one in tried if one.mutant.mistake == NONE and one.verdict == "doubted"]
+    for one in alarms:
+        _say(f"a right kernel was refused:\n{one.mutant.to_json('')}")
+    return int(bool(passed or alarms) or not tried)
 
 
 def _backends() -> list[str]:
@@ -101,8 +137,10 @@ def _keep(tried: Tried, folder: Path) -> None:
     if not fails(tried.case):
         _say(f"once only: {tried.message}\n{tried.case.to_json('')}")
         return
-    small = shrink(tried.case)
-    text = small.to_json(tried.message)
+    _write(folder, shrink(tried.case).to_json(tried.message))
+
+
+def _write(folder: Path, text: str) -> None:
     path = folder / f"{sha256(text.encode()).hexdigest()[:12]}.json"
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
@@ -112,6 +150,12 @@ def _keep(tried: Tried, folder: Path) -> None:
 def _replay(paths: list[Path]) -> int:
     wrong = 0
     for path in paths:
+        if "mistake" in json.loads(path.read_text()):
+            mutant = Mutant.of_json(path.read_text())
+            found = Confronting(mutant, 0).confront(mutant)
+            wrong += found.verdict in ACCEPTED
+            _say(f"{path.name}: {found.verdict} {found.message}")
+            continue
         case = Case.of_json(path.read_text())
         verdict, message = ("crashed", "") if fails(case) else judge(case)
         wrong += verdict in ("wrong", "crashed")

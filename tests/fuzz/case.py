@@ -124,7 +124,7 @@ def judge(case: Case) -> tuple[Verdict, str]:
         return "refused", str(error)
     except Exception as error:  # noqa: BLE001 - whatever a generator raises is a failure of the pair
         return "crashed", f"{type(error).__name__}: {error}"
-    if code.annotated is not None and _points(program) <= EMULATED_MAX:
+    if code.annotated is not None and points(program) <= EMULATED_MAX:
         message = _decided(code.annotated, inputs, expected)
         if message:
             return "wrong", message
@@ -133,13 +133,13 @@ def judge(case: Case) -> tuple[Verdict, str]:
             outputs = execute(tree, code, inputs, case.cores, again=again)
         except Fault as fault:
             return "wrong", str(fault)
-        message = _differences(outputs, expected)
+        message = differences(outputs, expected)
         if message:
             return "wrong", message
     return "right", ""
 
 
-def _points(program: Program) -> int:
+def points(program: Program) -> int:
     """Count the points of all statements."""
     return sum(prod(program.size[axis] for axis in s.axes) for s in program.statements)
 
@@ -147,13 +147,14 @@ def _points(program: Program) -> int:
 def _decided(annotated: AnnotatedTree, inputs: Mapping[str, Array], expected: Mapping[str, Inexact]) -> str:
     """Tell what is wrong with the decisions that a kernel carries out, whatever it makes of them."""
     try:
-        message = _differences(emulate(annotated, inputs), expected)
+        message = differences(emulate(annotated, inputs), expected)
     except TreeFault as fault:
         message = str(fault)
     return message and f"in the annotated tree: {message}"
 
 
-def _differences(outputs: Mapping[str, Array], expected: Mapping[str, Inexact]) -> str:
+def differences(outputs: Mapping[str, Array], expected: Mapping[str, Inexact]) -> str:
+    """Tell what is wrong with outputs, which may be flat; nothing where they are right."""
     for name, result in expected.items():
         message = _difference(name, outputs[name].astype(np.float64).reshape(result.value.shape), result)
         if message:

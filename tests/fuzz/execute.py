@@ -64,7 +64,7 @@ def execute(
     everything = [*blocks.values(), *work]
     before = [b.around() for b in everything]
     for entry in (*code.ahead_entries, *code.entries, *(code.entries if again else ())):
-        _run(entry, lanes)
+        run_entry(entry, lanes)
     _check(tree, inputs, blocks)
     if before != [b.around() for b in everything]:
         raise Fault("what is beside an array was written")
@@ -85,7 +85,8 @@ def _threads(count: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count)
 
 
-def _run(entry: Entry, lanes: list[Any]) -> None:
+def run_entry(entry: Entry, lanes: list[Any]) -> None:
+    """Run a function of a kernel, a parallel one on as many threads as there are lanes."""
     function, n = _ENTRY(entry.address), len(lanes)
     if not entry.parallel:
         function(lanes[0], 0, 0)

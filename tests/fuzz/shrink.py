@@ -40,17 +40,18 @@ def shrink(case: Case) -> Case:
     better = True
     while better:
         better = False
-        for smaller in _smaller(case):
+        for smaller in smaller_ones(case):
             tries += 1
             if tries > MOST_TRIES:
                 return case
-            if _legal(smaller) and fails(smaller):
+            if legal(smaller) and fails(smaller):
                 case, better = smaller, True
                 break
     return case
 
 
-def _legal(case: Case) -> bool:
+def legal(case: Case) -> bool:
+    """Whether a case's steps fit its program."""
     try:
         schedule_of(parse_canonical(case.program), case.candidate)
     except PlanishError:
@@ -58,7 +59,7 @@ def _legal(case: Case) -> bool:
     return True
 
 
-def _smaller(case: Case) -> Iterator[Case]:
+def smaller_ones(case: Case) -> Iterator[Case]:
     """List simpler cases, those that take most away first."""
     program, steps = parse_canonical(case.program), case.candidate.steps
     if case.special:

@@ -38,6 +38,9 @@ class Summed:
     def prepare(self) -> None:
         pass
 
+    def poison(self, byte: int) -> None:
+        pass
+
     def repeat(self, times: int) -> None:
         assert times == 1
         x, y = self._verifier.inputs["X"], self._verifier.inputs["Y"]

@@ -33,8 +33,11 @@ class Bound(Protocol):
         """Take in what the constants hold now."""
         ...
 
-    def poison(self) -> None:
-        """Fill the kernel's own memory with what no result may depend on, and prepare; for tests."""
+    def poison(self, byte: int = 0xFF) -> None:
+        """Fill the kernel's own memory with a byte, on which no result may depend, and prepare.
+
+        Verification fills it with several in turn; by default with NaN.
+        """
         ...
 
     def repeat(self, times: int) -> object:

@@ -61,8 +61,9 @@ class Run:
     def prepare(self) -> None:
         """Take in nothing: what is packed ahead of time is packed in each run."""
 
-    def poison(self) -> None:
+    def poison(self, byte: int = 0xFF) -> None:
         """Fill nothing: the interpreter refuses to read what was not written."""
+        del byte
 
     def repeat(self, times: int) -> None:
         """Execute the tree so many times."""

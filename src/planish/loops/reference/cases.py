@@ -3,7 +3,8 @@
 An error hides where `relu` gives 0, where `min` or `tanh` saturates, in an element that does not win a
 `max=`, behind a tolerance, behind a NaN. So inputs of several styles are tried. A few small mistakes are made
 on purpose, in the reference: which sets show them tells good sets from bad ones, as mutation testing tells
-good tests (DeMillo, Lipton and Sayward 1978). Sets are taken until no mistake hides, two at least.
+good tests (DeMillo, Lipton and Sayward 1978). Sets are taken until no mistake hides, two at least, and more
+where they have few elements.
 """
 
 from __future__ import annotations
@@ -20,15 +21,20 @@ from planish.loops.lang.program import Apply, Expr, Program
 from planish.loops.reference.checking import Answer
 from planish.loops.reference.exactness import is_long, terms_of
 from planish.loops.reference.inputs import make_inputs
-from planish.loops.reference.probes import Probe, all_probes, misread_results, mistaken
+from planish.loops.reference.mistakes import changes_of, mistaken
+from planish.loops.reference.probes import Probe, all_probes
 from planish.loops.reference.reference import reference
 from planish.loops.reference.styles import Styles, all_styles, usual_styles
 from planish.loops.reference.views import Arrays
 
-LEAST, MOST = 2, 8
-TRIES = 24
+LEAST, MOST = 2, 16
+TRIES = 64
 WORK = 3e7
 """Points of iteration spaces that may be computed to choose inputs: about a third of a second."""
+SOME, SOME_WORK = 8, 1 << 18
+"""Sets of inputs that small programs have, and the points that are computed for them."""
+_CALLS = 10_000
+"""Points that take as long as to call NumPy for a statement."""
 _BY_BLAS = 50
 """Points of a contraction that take as long as one of another statement."""
 _BY_C = 8
@@ -64,20 +70,22 @@ def choose_cases(program: Program, seed: int, least: int = LEAST) -> list[Case]:
     Raises:
         ProgramError: an output is NaN or infinite on all inputs that were tried.
     """
-    probes, tries = _affordable(program, seed)
+    probes, evaluations = _affordable(program, seed)
     tried: list[Case] = []
-    usable, hidden = 0, frozenset(probes)
-    for number, styles in enumerate(islice(_styles(program, seed), tries)):
-        looked_for = probes if usable < least else hidden
+    wanted, usable, hidden = max(least, _enough(program)), 0, frozenset(probes)
+    for number, styles in enumerate(islice(_styles(program, seed), TRIES)):
+        looked_for = probes if usable < LEAST else hidden
         # Fewer than 1000 are tried for each seed.
         case = _case(program, make_inputs(program, seed * 1000 + number, styles), looked_for)
         tried.append(case)
         # A set in which some element tells nothing does not count, for a mistake may hide there.
         if case.testable == 1:
             usable, hidden = usable + 1, hidden - case.shown
-        if usable >= least and not hidden:
+        # A set takes one evaluation for the answer, and one for each mistake.
+        evaluations -= 1 + len(looked_for)
+        if (usable >= wanted and not hidden) or (number + 1 >= LEAST and evaluations <= 0):
             break
-    kept = _chosen(tried, frozenset(probes), least)
+    kept = _chosen(tried, frozenset(probes), least, wanted)
     _refuse_untestable(program, kept)
     return kept
 
@@ -89,14 +97,18 @@ def _styles(program: Program, seed: int) -> Iterator[Styles]:
     yield from all_styles(program, seed)
 
 
-def _chosen(tried: list[Case], hidden: frozenset[Probe], least: int) -> list[Case]:
-    """Take again and again the set that shows the most mistakes that are still hidden."""
+def _chosen(tried: list[Case], hidden: frozenset[Probe], least: int, wanted: int) -> list[Case]:
+    """Take again and again the set that shows the most mistakes that are still hidden.
+
+    There are `least` at least; up to `wanted` those are taken, too, of which every element tells something.
+    """
     kept: list[Case] = []
     left = list(tried)
     while left and len(kept) < MOST:
         # The greedy approximation of a set cover.
         best = max(left, key=lambda c: (c.testable, len(c.shown & hidden), len(c.shown)))
-        if len(kept) >= least and not best.shown & hidden:
+        more = len(kept) < least or (len(kept) < wanted and best.testable == 1)
+        if not more and not best.shown & hidden:
             break
         kept.append(best)
         left = [case for case in left if case is not best]
@@ -114,7 +126,7 @@ def _case(program: Program, inputs: Arrays, probes: Iterable[Probe]) -> Case:
 
 def _is_shown(program: Program, inputs: Arrays, probe: Probe, answer: Answer) -> bool:
     """Whether a kernel with this mistake would be refused."""
-    wrong = reference(*mistaken(program, inputs, probe), changes=misread_results(program, probe))
+    wrong = reference(*mistaken(program, inputs, probe), changes=changes_of(program, probe))
     with np.errstate(over="ignore", invalid="ignore"):
         return any(
             not np.all(expected.accepts(expected.stored(wrong[name])))
@@ -123,13 +135,22 @@ def _is_shown(program: Program, inputs: Arrays, probe: Probe, answer: Answer) ->
 
 
 def _affordable(program: Program, seed: int) -> tuple[list[Probe], int]:
-    """Give the mistakes to be made, and how many sets may be tried; none where every mistake shows anyway."""
-    if all(s.reduce in (None, "add") and _is_linear(s.value) for s in program.statements):
+    """Give the mistakes to be made, none where every mistake shows anyway, and how often to evaluate."""
+    if shows_all(program):
         return [], LEAST
     evaluations = int(WORK / _work(program))
-    # A set takes one evaluation for the answer, and one for each mistake.
     probes = all_probes(program, seed)[: evaluations // LEAST - 1] if evaluations >= 2 * LEAST else []
-    return probes, min(TRIES, max(LEAST, evaluations // (len(probes) + 1)))
+    return probes, evaluations
+
+
+def _enough(program: Program) -> int:
+    """Give how many sets are taken though fewer hide nothing: in few elements not every mistake shows."""
+    return 0 if shows_all(program) else min(SOME, int(SOME_WORK / _work(program)))
+
+
+def shows_all(program: Program) -> bool:
+    """Whether every mistake in what is computed shows in the outputs: nothing but sums and products is."""
+    return all(s.reduce in (None, "add") and _is_linear(s.value) for s in program.statements)
 
 
 def _is_linear(expr: Expr) -> bool:
@@ -142,7 +163,7 @@ def _has_erf(expr: Expr) -> bool:
 
 def _work(program: Program) -> float:
     """Estimate what the reference takes."""
-    total = 0.0
+    total = float(_CALLS * len(program.statements))
     for statement in program.statements:
         points = prod(program.size[axis] for axis in statement.axes)
         by_blas = statement.reduce == "add" and _is_linear(statement.value)

@@ -74,7 +74,8 @@ def _whole(kind: TensorType, style: Style, generator: np.random.Generator) -> Ar
     # Of no dimension, NumPy gives a number that cannot be written into.
     drawn = np.asarray(generator.integers(low, high, kind.shape, endpoint=True))
     for dimension in range(array.ndim if style.peak != 1 else 0):
-        drawn[(*[slice(None)] * dimension, style.at)] *= 2
+        place = (*[slice(None)] * dimension, style.at)
+        drawn[place] = np.maximum(drawn[place] * style.peak, 1)
     np.minimum(drawn, most, out=drawn)
     if style.signs != "positive":
         negative = generator.random(kind.shape) < 0.5 if style.signs == "mixed" else True
@@ -87,6 +88,8 @@ def _whole(kind: TensorType, style: Style, generator: np.random.Generator) -> Ar
     return array
 
 
+_FEW = 16
+"""Of no more indices one in two lies outside by chance, of others one in sixteen."""
 _ROOM = 4
 """Of so many indices one lies outside for certain, until each kind of these is there."""
 
@@ -95,7 +98,8 @@ def _fill_indices(array: Array, extent: int, generator: np.random.Generator) -> 
     """Draw indices, of which some lie outside: by chance, and one of each kind where there is room."""
     array[...] = generator.integers(0, extent, array.shape)
     outside = (-1, -1000, extent, extent + 1000)
-    which = generator.integers(0, 16 * len(outside), array.shape)
+    rare = 16 if array.size > _FEW else 2
+    which = generator.integers(0, rare * len(outside), array.shape)
     for i, number in enumerate(outside):
         array[which == i] = number
     # By chance alone, an array of 40 lacks one of the kinds nearly always.

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import dataclass
 from math import isinf
 
-import numpy as np
-
 from planish.core.seeds import rng
+from planish.loops.lang.gathering import index_ranges
 from planish.loops.lang.program import POSITIONS, Access, Apply, Const, Expr, Program, Statement, accesses
-from planish.loops.lang.whole import WHOLE
-from planish.loops.reference.views import Array, Arrays, overhang
+from planish.loops.reference.views import overhang
 
-MOST = 40
+MOST = 64
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,20 @@ class Slip:
 
 @dataclass(frozen=True)
 class OtherStart:
-    """A reduction starts from another number: `max=` and `min=` from 0, `+=` from 1, `*=` from 2.
+    """A reduction starts from another number, such as `+=` from 1.
+
+    Args:
+        statement: which.
+        number: from which.
+    """
+
+    statement: int
+    number: float
+
+
+@dataclass(frozen=True)
+class OtherReduction:
+    """A reduction is another one, such as `max=` instead of `+=`.
 
     Args:
         statement: which.
@@ -56,15 +66,48 @@ class OtherStart:
 
 @dataclass(frozen=True)
 class OtherPad:
-    """Around a tensor stands 0, or 1 where 0 is meant.
+    """Around a tensor stands another number.
 
     Args:
         statement: which reads it.
         access: how.
+        number: which.
+        side: a dimension and whether the mistake is behind its end, or before its start; None for all sides.
+            Only an input has one.
     """
 
     statement: int
     access: Access
+    number: float
+    side: tuple[int, bool] | None = None
+
+
+@dataclass(frozen=True)
+class Unclipped:
+    """An index that lies outside looks up what is one further inside than it should.
+
+    Args:
+        tensor: an input of indices.
+        at_end: whether that is so behind the end, or before the start.
+    """
+
+    tensor: str
+    at_end: bool
+
+
+@dataclass(frozen=True)
+class Garbled:
+    """Of a tensor on the way to the outputs all elements are wrong, as memory is that nothing has written.
+
+    Args:
+        tensor: which.
+        factor: what they are multiplied by.
+        term: what is added then.
+    """
+
+    tensor: str
+    factor: float
+    term: float
 
 
 @dataclass(frozen=True)
@@ -78,9 +121,12 @@ class Last:
     statement: int
 
 
-Probe = Misread | Slip | OtherStart | OtherPad | Last
-_STARTS = {"max": 0.0, "min": 0.0, "add": 1.0, "mul": 2.0}
-_EXCHANGED = {"max": "min", "min": "max", "<": "<=", "<=": "<", "==": "!=", "!=": "=="}
+Probe = Misread | Slip | OtherStart | OtherReduction | OtherPad | Unclipped | Garbled | Last
+_STARTS = {"max": (0.0, 1.0, -1.0), "min": (0.0, 1.0, -1.0), "add": (1.0, -1.0), "mul": (2.0, -1.0)}
+_GARBLED = (1.125, 0.0), (0.875, 0.0), (0.0, 2.0**30), (0.0, -(2.0**30)), (0.0, 0.0)
+"""A little larger or smaller, above or below all others, and 0."""
+EXCHANGED = {"max": "min", "min": "max", "<": "<=", "<=": "<", "==": "!=", "!=": "=="}
+"""What is taken for what."""
 
 
 def all_probes(program: Program, seed: int) -> list[Probe]:
@@ -95,9 +141,13 @@ def all_probes(program: Program, seed: int) -> list[Probe]:
     """
     # A stream of its own, beside that of `all_styles`, whose numbers are small.
     generator = rng(seed, len(program.inputs), 1 << 20)
-    found: list[Probe] = [Slip(i) for i in range(sum(_places(s.value) for s in program.statements))]
-    found += [OtherStart(i) for i, s in enumerate(program.statements) if s.reduce]
-    found += [OtherPad(i, a) for i, s in enumerate(program.statements) for a in _padded(s, program)]
+    found: list[Probe] = [Slip(i) for i in range(sum(places_of(s.value) for s in program.statements))]
+    for i, s in enumerate(program.statements):
+        found += [OtherStart(i, number) for number in _STARTS.get(s.reduce or "", ())]
+        found += [OtherReduction(i)] if s.reduce else []
+        found += [OtherPad(i, a, n, side) for a, side in _padded(s, program) for n in _other_pads(a.pad or 0)]
+    found += [Unclipped(tensor, at_end) for tensor in _indices(program) for at_end in (False, True)]
+    found += [Garbled(t, *how) for t in program.written if t not in program.outputs for how in _GARBLED]
     found += [Last(i) for i, s in enumerate(program.statements) if _reduces_positions(s)]
     for places in dict.fromkeys((*_dimensions(program), *_along_axes(program))):
         n = min(program.type[tensor].shape[dimension] for tensor, dimension in places)
@@ -123,19 +173,30 @@ def _computed(program: Program) -> Iterator[tuple[str, int]]:
 
     What is subtracted before `exp` and divided out again matters only where numbers overflow without it.
     """
-    if program.arithmetic == WHOLE:
-        return
-    for name in dict.fromkeys(s.target.tensor for s in program.statements):
+    for name in program.written:
         if name not in program.outputs:
             yield from ((name, d) for d, n in enumerate(program.type[name].shape) if n > 1)
 
 
-def _padded(statement: Statement, program: Program) -> Iterator[Access]:
-    """List the reads of a statement that leave their tensors."""
+def _padded(statement: Statement, program: Program) -> Iterator[tuple[Access, tuple[int, bool] | None]]:
+    """List the reads of a statement that leave their tensors, and on which sides."""
     for access in dict.fromkeys(accesses(statement.value)):
-        shape = program.type[access.tensor].shape
-        if access.pad is not None and any(map(any, overhang(access, shape, program.size))):
-            yield access
+        around = overhang(access, program.type[access.tensor].shape, program.size)
+        sides = [(d, at_end) for d, pair in enumerate(around) for at_end in (False, True) if pair[at_end]]
+        if access.pad is not None and sides:
+            yield access, None
+        if access.pad is not None and len(sides) > 1 and access.tensor in program.inputs:
+            yield from ((access, side) for side in sides)
+
+
+def _other_pads(pad: float) -> tuple[float, ...]:
+    """Give a number below and one above, as either may be hidden."""
+    return (0.0, 1.0) if isinf(pad) else (pad - 1, pad + 1)
+
+
+def _indices(program: Program) -> list[str]:
+    """List the inputs of indices that may lie outside, and then be taken for another one inside."""
+    return [name for name, extent in index_ranges(program).items() if name in program.inputs and extent > 1]
 
 
 def _along_axes(program: Program) -> Iterator[tuple[tuple[str, int], ...]]:
@@ -149,120 +210,19 @@ def _along_axes(program: Program) -> Iterator[tuple[tuple[str, int], ...]]:
             yield tuple(places)
 
 
-def mistaken(program: Program, inputs: Arrays, probe: Probe) -> tuple[Program, Arrays]:
-    """Give the program and the inputs with which the reference computes what a mistaken kernel would."""
-    if isinstance(probe, Slip):
-        return _slipped(program, probe.place), inputs
-    if isinstance(probe, OtherStart):
-        return _started_elsewhere(program, probe.statement), inputs
-    if isinstance(probe, OtherPad):
-        return _padded_otherwise(program, probe), inputs
-    if isinstance(probe, Last):
-        return _taking_the_last(program, probe.statement), inputs
-    changed = dict(inputs)
-    for tensor, dimension in probe.places:
-        if tensor in inputs:
-            changed[tensor] = _misread(changed[tensor], dimension, probe.index)
-    return program, changed
-
-
-def misread_results(program: Program, probe: Probe) -> Mapping[str, Callable[[Array], Array]]:
-    """Give what a mistake makes of tensors that are computed: name to change; see `reference`."""
-    if not isinstance(probe, Misread):
-        return {}
-    return {
-        tensor: partial(_misread, dimension=dimension, index=probe.index)
-        for tensor, dimension in probe.places
-        if tensor not in program.inputs
-    }
-
-
-def _misread(array: Array, dimension: int, index: int) -> Array:
-    if array.size == 1 and array.dtype.kind == "i":
-        return array + array.dtype.type(1)
-    if array.size == 1:
-        return array * array.dtype.type(1.5)
-    order = np.arange(array.shape[dimension])
-    order[index] = index - 1 if index else 1
-    return np.take(array, order, dimension)
-
-
-def _started_elsewhere(program: Program, place: int) -> Program:
-    """Reduce into a tensor of another name, and put what comes of one number more in the old one."""
-    statement = program.statements[place]
-    assert statement.reduce is not None
-    inner = replace(statement.target, tensor=f"{statement.target.tensor}'")  # a name that no program can have
-    value = Apply(statement.reduce, (inner, Const(_STARTS[statement.reduce])))
-    both = replace(statement, target=inner), Statement(statement.target, None, value)
-    types = *program.types, (inner.tensor, program.type[statement.target.tensor])
-    statements = *program.statements[:place], *both, *program.statements[place + 1 :]
-    return replace(program, statements=statements, types=types)
-
-
-def _padded_otherwise(program: Program, probe: OtherPad) -> Program:
-    def replaced(expr: Expr) -> Expr:
-        if expr == probe.access:
-            return replace(probe.access, pad=0.0 if probe.access.pad else 1.0)
-        return Apply(expr.function, tuple(map(replaced, expr.args))) if isinstance(expr, Apply) else expr
-
-    statements = list(program.statements)
-    old = statements[probe.statement]
-    statements[probe.statement] = replace(old, value=replaced(old.value))
-    return replace(program, statements=tuple(statements))
-
-
 def _reduces_positions(statement: Statement) -> bool:
     found = any(a.tensor == POSITIONS for a in accesses(statement.value))
-    return found and statement.reduce in _EXCHANGED
+    return found and statement.reduce in EXCHANGED
 
 
-def _taking_the_last(program: Program, place: int) -> Program:
-    statements = list(program.statements)
-    old = statements[place]
-    other = _EXCHANGED[old.reduce or ""]
-    statements[place] = replace(old, reduce=other, value=_other_end(old.value))
-    return replace(program, statements=tuple(statements))
-
-
-def _other_end(expr: Expr) -> Expr:
-    """Let infinities have the other sign, so that they still lose."""
-    if isinstance(expr, Const):
-        return Const(-expr.value) if isinf(expr.value) else expr
-    return Apply(expr.function, tuple(map(_other_end, expr.args))) if isinstance(expr, Apply) else expr
-
-
-def _slips(expr: Expr) -> bool:
+def slips(expr: Expr) -> bool:
+    """Whether an expression itself may be a slip."""
     return isinstance(expr, Const) or (
-        isinstance(expr, Apply) and (len(expr.args) == 1 or expr.function in _EXCHANGED)
+        isinstance(expr, Apply) and (len(expr.args) == 1 or expr.function in EXCHANGED)
     )
 
 
-def _places(expr: Expr) -> int:
-    inside = sum(map(_places, expr.args)) if isinstance(expr, Apply) else 0
-    return _slips(expr) + inside
-
-
-def _slipped(program: Program, place: int) -> Program:
-    statements = list(program.statements)
-    for i, statement in enumerate(statements):
-        if place < (n := _places(statement.value)):
-            statements[i] = replace(statement, value=_wrong(statement.value, place))
-            return replace(program, statements=tuple(statements))
-        place -= n
-    raise AssertionError(place)
-
-
-def _wrong(expr: Expr, place: int) -> Expr:
-    """Make the mistake at a place, counted from the expression itself, then through its arguments."""
-    if isinstance(expr, Const):
-        # 1.5 times 0 would be no mistake.
-        return Const(expr.value * 1.5 if expr.value else 0.5)
-    assert isinstance(expr, Apply)
-    if _slips(expr) and place == 0:
-        return expr.args[0] if len(expr.args) == 1 else Apply(_EXCHANGED[expr.function], expr.args)
-    args, place = list(expr.args), place - _slips(expr)
-    for i, arg in enumerate(args):
-        if 0 <= place < (n := _places(arg)):
-            args[i] = _wrong(arg, place)
-        place -= n
-    return Apply(expr.function, tuple(args))
+def places_of(expr: Expr) -> int:
+    """Count the slips in an expression."""
+    inside = sum(map(places_of, expr.args)) if isinstance(expr, Apply) else 0
+    return slips(expr) + inside

@@ -80,14 +80,13 @@ def reference(
         program: what is computed.
         inputs: every input, of the shape in the program.
         block: elements that may be held at once beyond the tensors themselves.
-        changes: of tensors of other numbers than whole ones, once they are computed: name to what makes
-            others of the same shape of them.
+        changes: of tensors, once they are computed: name to what makes others of the same shape of them.
 
     Returns:
         Output to its elements, with their tolerances.
     """
     if program.arithmetic == WHOLE:
-        return Answer(whole_numbers(program, inputs, block))
+        return Answer(whole_numbers(program, inputs, block, changes or {}))
     precision = Precision.of(program.arithmetic)
     tensors = {name: exactly(inputs[name]) for name in program.inputs}
     if kind := program.type.get(POSITIONS):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import count, product
+from itertools import count, islice, product
 from math import isfinite
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -45,7 +45,7 @@ MIXED = Style()
 POSITIVE = Style(signs="positive")
 NEAR_ONE = Style(0.875, 1.125)
 """Products of many of them neither vanish nor overflow."""
-_PEAKS = Style(0.5, 1.0, "positive", 2), Style(0.5, 1.0, "negative", 2), Style(0.5, 1.0, "positive", 0.5)
+_PEAKS = tuple(Style(0.5, 1.0, signs, peak) for peak in (2, 0.5) for signs in ("positive", "negative"))
 _FAR, _FAR_PEAK = 2.0**20, 4
 """Numbers that are far apart are so large, the last so many times so: `exp` of differences overflows."""
 _FAR_IN_HALF = 2.0**15
@@ -71,19 +71,32 @@ def all_styles(program: Program, seed: int) -> Iterator[Styles]:
     Sums of mixed signs may be negative, which `relu` hides: then all numbers positive, or negative. A
     constant may be above all magnitudes or below: then larger and smaller ones. Of a `max=` one element
     counts: then it is the last one or the first, where loops begin and end. Differences have one sign where
-    inputs are positive and negative in turns. At last each input has any style of its own. What is compared
-    must be equal now and then: to the other side, and to numbers in it. What is subtracted lest `exp`
-    overflow counts where it would.
+    inputs are positive and negative in turns. In every other set each input has any style of its own. What is
+    compared must be equal now and then: to the other side, and to numbers in it. What is subtracted lest
+    `exp` overflow counts where it would.
 
     Args:
         program: whose inputs they are for.
         seed: of the random ones.
     """
+    tied, also = _compared(program), tuple(dict.fromkeys((0.0, *_numbers(program))))
+    ordered = _ordered(program, {"levels": _TIES, "also": also} if tied else {}, tied)
+    for number in count():
+        # In turns: what has one style for all inputs hides that one is taken for another.
+        yield from islice(ordered, 1 if number else 3)
+        generator = rng(seed, len(program.inputs), number)
+        made = {name: _any_style(generator) for name in program.inputs}
+        if generator.random() < 0.5:
+            ties = {"levels": _TIES, "also": also, "peak": 1.0}
+            made |= {n: replace(made[n], **ties) for n in program.inputs if n in tied}
+        yield made
+
+
+def _ordered(program: Program, ties: Mapping[str, Any], tied: Container[str]) -> Iterator[Styles]:
     usual = usual_styles(program)
     yield usual
-    if tied := _compared(program):
-        also = tuple(dict.fromkeys((0.0, *_numbers(program))))
-        yield {n: replace(s, levels=_TIES, also=also) if n in tied else s for n, s in usual.items()}
+    if ties:
+        yield {n: replace(s, **ties) if n in tied else s for n, s in usual.items()}
     for style in (
         POSITIVE,
         MIXED.scaled(4),
@@ -100,9 +113,6 @@ def all_styles(program: Program, seed: int) -> Iterator[Styles]:
     far = {name: _far_apart(program.type[name]) for name in program.inputs}
     yield far
     yield {name: replace(style, signs="negative") for name, style in far.items()}
-    for number in count():
-        generator = rng(seed, len(program.inputs), number)
-        yield {name: _any_style(generator) for name in program.inputs}
 
 
 def _far_apart(kind: TensorType) -> Style:
@@ -138,6 +148,9 @@ def _comparisons(expr: Expr) -> Iterator[Apply]:
 def _any_style(generator: np.random.Generator) -> Style:
     signs: tuple[Literal["mixed", "positive", "negative"], ...] = ("mixed", "positive", "negative")
     style = Style(signs=signs[int(generator.integers(3))])
+    if generator.random() < 0.25:
+        peak, at = (0.25, 4.0)[int(generator.integers(2))], _ENDS[int(generator.integers(2))]
+        style = replace(style, peak=peak, at=at)
     return style.scaled(float(4.0 ** generator.integers(-2, 3)))
 
 

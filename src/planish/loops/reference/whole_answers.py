@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import ceil, copysign, isinf, prod
 
 import numpy as np
@@ -30,13 +30,16 @@ _EXACT = 2.0**53
 """Whole numbers below it are exact in float64."""
 
 
-def whole_numbers(program: Program, inputs: Arrays, block: int) -> dict[str, Expected]:
+def whole_numbers(
+    program: Program, inputs: Arrays, block: int, changes: Mapping[str, Callable[[Array], Array]]
+) -> dict[str, Expected]:
     """Compute a program.
 
     Args:
         program: what is computed.
         inputs: every input, of the shape in the program.
         block: elements that may be held at once beyond the tensors themselves.
+        changes: of tensors, once they are computed; see `planish.loops.reference.reference.reference`.
     """
     tensors: dict[str, Array] = {name: inputs[name].astype(np.int32) for name in program.inputs}
     if kind := program.type.get(POSITIONS):
@@ -52,6 +55,8 @@ def whole_numbers(program: Program, inputs: Arrays, block: int) -> dict[str, Exp
             combined(s, whole, part, program.size)
         else:
             _compute(s, view(whole, s.target.index, s.output_axes, program.size), tensors, program, block)
+        if s.target.tensor in changes:
+            whole[...] = changes[s.target.tensor](whole)
     return {name: _exactly(tensors[name]) for name in program.outputs}
 
 

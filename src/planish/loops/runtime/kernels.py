@@ -14,11 +14,13 @@ from planish.core import ProgramError, TargetError, did_you_mean
 from planish.loops.codegen.kernel import ALIGNMENT, Code, Entry
 from planish.loops.ir.tree import LoopTree
 from planish.loops.lang.numpy_types import numpy_type
-from planish.loops.lang.program import COMPARISONS, DTYPES, Apply, Expr, Program, TensorType
+from planish.loops.lang.program import DTYPES, Program, TensorType
 
 Arrays = Mapping[str, NDArray[Any]]
 Bytes = NDArray[np.uint8]
 
+_ROOM = 4 * ALIGNMENT
+"""Bytes on either side of a kernel's own memory."""
 _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
@@ -116,18 +118,14 @@ class Bound:
         if self.kernel.code.ahead_entries:
             Job(self.kernel.code.ahead_entries, self._lanes).run(1)
 
-    def poison(self) -> None:
-        """Fill the kernel's own memory with NaN, and run the ahead part; for tests of kernels.
+    def poison(self, byte: int = 0xFF) -> None:
+        """Fill the kernel's own memory with a byte, and what is around it, and run the ahead part.
 
-        Comparisons hide NaN, for which they fail: with some, every other cache line has large numbers.
+        Args:
+            byte: by default all bits are set: a NaN in every type of floats.
         """
-        compares = any(map(_compares, (s.value for s in self.kernel.program.statements)))
         for memory in self._owned:
-            # All bits set is a NaN in every type of floats: whoever reads what was never written shows it.
-            memory.fill(0xFF)
-            if compares:
-                lines = memory[: memory.size // (2 * ALIGNMENT) * 2 * ALIGNMENT].reshape(-1, 2 * ALIGNMENT)
-                lines[:, ALIGNMENT:] = 0x46
+            (memory if memory.base is None else memory.base).fill(byte)
         self.prepare()
 
     def __call__(self) -> None:
@@ -191,10 +189,6 @@ class Job:
             native().repeat(self._record, times)
 
 
-def _compares(expr: Expr) -> bool:
-    return isinstance(expr, Apply) and (expr.function in COMPARISONS or any(map(_compares, expr.args)))
-
-
 def _bounds(entry: Entry, lanes: int) -> list[int]:
     """Share an entry's iterations among lanes, evenly; a serial entry is lane 0's."""
     if not entry.parallel:
@@ -205,11 +199,12 @@ def _bounds(entry: Entry, lanes: int) -> list[int]:
 
 def _aligned(size: int) -> NDArray[np.uint8]:
     try:
-        # More than is needed, for NumPy's memory need not begin at a multiple of the alignment.
-        memory = np.empty(size + ALIGNMENT, np.uint8)
+        # NumPy's memory need not begin at a multiple of the alignment. And a kernel that leaves its own
+        # memory is to find there what it was filled with.
+        memory = np.empty(size + 2 * _ROOM + ALIGNMENT, np.uint8)
     except MemoryError as error:
         raise TargetError(f"no memory for a buffer of {size} bytes", "Choose smaller sizes.") from error
-    return memory[-memory.ctypes.data % ALIGNMENT :][:size]
+    return memory[_ROOM + -memory.ctypes.data % ALIGNMENT :][:size]
 
 
 def _check_names(kind: str, arrays: Arrays, wanted: Sequence[str]) -> None:

@@ -1,0 +1,101 @@
+"""One kernel that is wrong on purpose, as a case that can be written down."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from itertools import chain
+from typing import Any
+from unittest.mock import patch
+
+from fuzz.annotated_mutations import annotated_mutations
+from fuzz.tree_mutations import tree_mutations
+from planish.core import Candidate, candidate_from_json
+from planish.loops.build import compile_with, tree_of
+from planish.loops.codegen.kernel import Code
+from planish.loops.ir.annotated import AnnotatedTree
+from planish.loops.ir.tree import LoopTree
+from planish.loops.lang.parse import parse_canonical
+from planish.loops.level import LoopsLevel
+
+NONE = "none"
+"""No mistake: what is refused of this kind is a false alarm."""
+_ANNOTATES = {
+    "x86": "planish.loops.codegen.x86.compile.annotate",
+    "portable": "planish.loops.codegen.llvm.compile.annotate",
+}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """What is tried.
+
+    Args:
+        program: the canonical text.
+        steps: the candidate's canonical JSON.
+        backend: which code generator.
+        mistake: the kind of the mutation.
+        number: which of that kind, in the order in which `Mutants` lists them.
+    """
+
+    program: str
+    steps: str
+    backend: str
+    mistake: str
+    number: int
+
+    @property
+    def candidate(self) -> Candidate:
+        """The steps, read back."""
+        return candidate_from_json(json.loads(self.steps), LoopsLevel().steps)
+
+    def to_json(self, found: str) -> str:
+        """Write it, with what was wrong when verification accepted it."""
+        return json.dumps({**asdict(self), "steps": json.loads(self.steps), "found": found}, indent=2) + "\n"
+
+    @staticmethod
+    def of_json(text: str) -> Mutant:
+        """Read a mutant back."""
+        data: dict[str, Any] = json.loads(text)
+        del data["found"]
+        data["steps"] = json.dumps(data["steps"])
+        return Mutant(**data)
+
+
+class Mutants:
+    """All kernels that differ by one mistake from a right one.
+
+    Args:
+        one: any of them.
+
+    Attributes:
+        program: what they should compute.
+        tree: of the right one.
+        right: the right one.
+        kinds: mistake to all that have it; that of `NONE` is the right one.
+
+    Raises:
+        PlanishError: there is no right one.
+    """
+
+    def __init__(self, one: Mutant) -> None:
+        self.program = parse_canonical(one.program)
+        self.tree = tree_of(self.program, one.candidate)
+        self.right = compile_with(one.backend, self.tree)
+        self.kinds: dict[str, list[LoopTree | AnnotatedTree]] = {NONE: [self.tree]}
+        self._backend = one.backend
+        decided = annotated_mutations(self.right.annotated) if self.right.annotated else ()
+        for kind, wrong in chain(tree_mutations(self.tree), decided):
+            self.kinds.setdefault(kind, []).append(wrong)
+
+    def code(self, mistake: str, number: int) -> tuple[LoopTree, Code]:
+        """Compile one; raises whatever a code generator raises where a tree makes no sense."""
+        wrong = self.kinds[mistake][number]
+        if isinstance(wrong, LoopTree):
+            return wrong, compile_with(self._backend, wrong)
+
+        def instead(*_: object) -> AnnotatedTree:
+            return wrong
+
+        with patch(_ANNOTATES[self._backend.partition("-")[0]], instead):
+            return self.tree, compile_with(self._backend, self.tree)

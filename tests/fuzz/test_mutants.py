@@ -1,0 +1,71 @@
+"""Verification against kernels that are wrong on purpose: some, and all that it accepted once."""
+
+from pathlib import Path
+
+import pytest
+
+from fuzz.confronting import ACCEPTED, Confronting
+from fuzz.mutant import NONE, Mutant, Mutants
+from fuzz.mutation_run import of_program, shrunk, table
+from fuzz.worker import Plan
+from planish.loops.lang.parse import parse
+from planish.loops.target import available_backends
+from planish.loops.verifying import Verifier
+
+MUTANTS = sorted((Path(__file__).parent / "mutants").glob("*.json"))
+SUM = parse("C[m] += A[m,k] * B[k]; D[m] = relu(C[m])", {"m": 5, "k": 4}).text
+
+
+@pytest.mark.parametrize("path", MUTANTS, ids=lambda path: path.stem)
+def test_what_was_accepted_once_is_refused(path: Path) -> None:
+    mutant = Mutant.of_json(path.read_text())
+    if mutant.backend not in available_backends():
+        pytest.skip(f"this machine has no {mutant.backend}")
+    assert Confronting(mutant, 0).confront(mutant).verdict == "refused"
+
+
+def test_no_wrong_kernel_of_a_few_programs_is_accepted() -> None:
+    plan = Plan(3, 1, ["portable"])
+    tried = [one for number in range(3) for one in of_program(plan, number)]
+    assert len(tried) > 20
+    assert not [one for one in tried if one.verdict in ACCEPTED]
+    assert all(one.verdict == "equal" for one in tried if one.mutant.mistake == NONE)
+
+
+def test_every_kind_of_mistake_is_made() -> None:
+    padded = parse("O[c,y] max= pad(I[c,2*y+r-1],0.5); Z[c] += O[c,y]", {"c": 3, "y": 5, "r": 3}).text
+    kinds = {"start", "padding", "no store", "no start", "stride", "offset", "tensor", "guard", "bound"}
+    assert kinds <= set(Mutants(Mutant(padded, "[]", "portable", "", 0)).kinds)
+    if "x86-avx2" in available_backends():
+        assert kinds | {"register"} <= set(Mutants(Mutant(padded, "[]", "x86-avx2", "", 0)).kinds)
+
+
+def test_what_verification_accepts_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing is refused, wrong kernels are accepted; those that are as good are none of them."""
+
+    def accept(*_: object) -> None:
+        return None
+
+    monkeypatch.setattr(Verifier, "wrong", accept)
+    mutant = Mutant(SUM, "[]", "portable", "reduction", 0)
+    found = Confronting(mutant, 0).confront(mutant)
+    assert found.verdict == "kept"
+    assert found.message
+    right = Mutant(SUM, "[]", "portable", NONE, 0)
+    assert Confronting(right, 0).confront(right).verdict == "equal"
+    row = table([found]).splitlines()[1].split()
+    assert row[:5] == ["reduction", "1", "1", "1", "1"]
+    small = shrunk(mutant, 0)
+    assert small
+    assert "relu" not in small.mutant.program
+
+
+def test_a_kernel_that_ends_its_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    def crash(*_: object) -> None:
+        os.abort()
+
+    monkeypatch.setattr(Verifier, "wrong", crash)
+    mutant = Mutant(SUM, "[]", "portable", "reduction", 0)
+    assert Confronting(mutant, 0).confront(mutant).verdict == "refused"
