@@ -35,6 +35,7 @@ from planish.tuning.api import task_of
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAMS: Mapping[str, tuple[str, str, str]] = {
     "vit": ("graph", "graph/small/vit-small-dynamo-raw.onnx", "relevant"),
+    "gpt": ("graph", "graph/small/gpt-small-dynamo-raw.onnx", "relevant"),
     "mobilenetv2": ("graph", "graph/small/mobilenetv2-small-torchscript.onnx", "relevant"),
     "transformer": ("hlo", "hlo/transformer.mlir", "patches"),
 }
@@ -85,7 +86,7 @@ class Bench:
             if time.monotonic() > self.end:
                 raise SpentError
             found: dict[str, list[float | None]] = defaultdict(list)
-            for _ in range(TIMES):
+            for _ in range(1 if self.task.objectives[0].exact else TIMES):
                 self.executor.submit(missing, math.inf)
                 for answer in self.executor.answers():
                     trial = Trial(missing[answer.position], answer.outcome, answer.position)
@@ -136,12 +137,12 @@ def _middle(costs: Sequence[float | None]) -> float | None:
 
 
 @contextmanager
-def bench(name: str, file: Path, seconds: float) -> Generator[Bench]:
+def bench(name: str, file: Path, seconds: float, objective: str | None) -> Generator[Bench]:
     """Start the workers for a program, and read what is known of it."""
     level_name, path, space = PROGRAMS[name]
     level: Level[Any]
     level, program = load_program(str(EXAMPLES / path), level_name, {})
-    task = task_of(level, program, Settings(objectives=OBJECTIVES[level_name]))
+    task = task_of(level, program, Settings(objectives=(objective,) if objective else OBJECTIVES[level_name]))
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     known = {row[1]: row[2] for row in map(json.loads, lines) if row[0] == name}
     with LocalExecutor(level.evaluator(task, final=False), workers=1) as executor:
@@ -156,20 +157,24 @@ def main() -> None:
     given.add_argument("--seeds", type=int, default=5)
     given.add_argument("--trials", type=int, default=48)
     given.add_argument("--budget", type=float, default=600.0, help="seconds, for each program")
+    given.add_argument("--objective", help="of graphs, in place of the latency; model_size has no noise")
     given.add_argument("--programs", nargs="+", default=list(PROGRAMS), choices=list(PROGRAMS))
     asked = given.parse_args()
     for name in asked.programs:
         own = OWN[PROGRAMS[name][0]]
         ways = {"random": ("random", {}), own: (own, {}), "model-guided": ("model-guided", {"model": "none"})}
         found: dict[str, list[Sequence[float]]] = {way: [] for way in ways}
-        with bench(name, asked.file, asked.budget) as here, suppress(SpentError):
+        with bench(name, asked.file, asked.budget, asked.objective) as here, suppress(SpentError):
             for seed in range(asked.seeds):
                 curves = [here.search(*given, seed, asked.trials) for given in ways.values()]
                 for way, curve in zip(ways, curves, strict=True):
                     found[way].append(curve)
                 print(name, "seed", seed, flush=True)
+        if not found[own]:
+            print(f"{name}: {len(here.known)} candidates are known, too few for a seed; call again")
+            continue
         costs = [cost for cost in here.known.values() if cost is not None]
-        print(f"\n**{name}**: {len(here.known)} candidates; the least {min(costs):.3g} s\n")
+        print(f"\n**{name}**: {len(here.known)} candidates; the least {min(costs):.4g}\n")
         least = min(costs)
         show(
             {way: {name: [[least / each for each in c] for c in curves]} for way, curves in found.items()},

@@ -109,8 +109,8 @@ FIGURES: Mapping[str, Figure] = {
         },
         128,
     ),
-    "4 chosen": Figure("Programs by which constants were chosen", CHOOSING, _WAYS, 128),
-    "4 fresh": Figure("Programs recorded after that", FRESH, _WAYS, 128),
+    "4-chosen": Figure("Programs by which constants were chosen", CHOOSING, _WAYS, 128),
+    "4-fresh": Figure("Programs recorded after that", FRESH, _WAYS, 128),
     "5": Figure(
         "Rank or regression",
         SOME,
