@@ -1,10 +1,12 @@
-"""The command that makes the shipped policy: measure, learn speeds, and teach a network what actions lead to.
+"""The command that makes the shipped policy: measure, learn speeds, teach a network what actions lead to, and
+then what its own proposals are worth.
 
     python experiments/looptune/make_policy.py -o src/planish/learn/policy/policy-loops.safetensors
         [--minutes 30] [--rounds 3] [--matmuls 600] [--others 400] [--network mlp] [--epochs 20]
-        [--folder build/looptune]
+        [--folder build/looptune] [--from POLICY] [--improvements 2]
 
-Measurements are kept in the folder, a file for each round, and an interrupted round is taken up. The policy
+Measurements are kept in the folder, a file for each round, and an interrupted round is taken up. With
+`--from` a policy that there is takes the place of the first part. The policy
 that comes with planish has learnt from one core of an AMD EPYC (family 25) with AVX-512.
 """
 
@@ -13,17 +15,22 @@ from __future__ import annotations
 import argparse
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 from lessons import lessons_of
 from measuring import measure_round
 from programs import training_programs
+from proposals import lessons_of_proposals, measure_proposals
 from speeds import Known, fitted, read_measured, rows_of
 
 from planish.core import rng
-from planish.learn.policy import KINDS, write_policy
-from planish.learn.policy.imitation import imitate
+from planish.learn.policy import KINDS, SavedPolicy, load_policy, write_policy
+from planish.learn.policy.imitation import Epoch, imitate
+from planish.loops.lang.program import Program
 
+EPOCHS, RATE = 8, 5e-4
+"""Of learning from proposals: few and gently, so that the rest is not forgotten."""
 FEWEST = 20
 """Measurements of a program that lessons are made of: with fewer the best is not known."""
 
@@ -38,20 +45,8 @@ def known_in(folder: Path) -> Known:
     return found
 
 
-def main() -> None:
-    """Measure in rounds, then teach."""
-    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    given.add_argument("-o", "--output", type=Path, required=True)
-    given.add_argument("--minutes", type=float, default=30.0, help="of measuring, in this call")
-    given.add_argument("--rounds", type=int, default=3)
-    given.add_argument("--matmuls", type=int, default=600)
-    given.add_argument("--others", type=int, default=400)
-    given.add_argument("--network", choices=KINDS, default="mlp")
-    given.add_argument("--epochs", type=int, default=20)
-    given.add_argument("--folder", type=Path, default=Path("build/looptune"))
-    asked = given.parse_args()
-    asked.folder.mkdir(parents=True, exist_ok=True)
-    programs = list(training_programs(asked.matmuls, asked.others))
+def first_policy(programs: Sequence[Program], asked: argparse.Namespace) -> SavedPolicy:
+    """Measure in rounds, then teach what a cost model knows of all states."""
     model, end = None, time.monotonic() + 60 * asked.minutes
     for number in range(asked.rounds):
         left = measure_round(
@@ -64,15 +59,45 @@ def main() -> None:
     taught = {n: programs[n] for n, ways in known.items() if len(ways) >= FEWEST}
     lessons = lessons_of(taught, model, known, rng(0))
     print(f"{len(lessons.left):,} lessons of {len(taught)} programs", flush=True)
-    policy = imitate(
-        lessons,
-        "loops",
-        "loops",
-        kind=asked.network,
-        epochs=asked.epochs,
-        told=lambda each: print(each, flush=True),
-    )
-    write_policy(policy, asked.output)
+    return imitate(lessons, "loops", "loops", kind=asked.network, epochs=asked.epochs, told=show)
+
+
+def improved(
+    policy: SavedPolicy, programs: Sequence[Program], minutes: float, paths: Sequence[Path]
+) -> SavedPolicy:
+    """Measure what the policy proposes, and teach it that, once for each file of measurements."""
+    for path in paths:
+        measure_proposals(programs, policy, path, time.monotonic() + 60 * minutes / len(paths))
+        lessons = lessons_of_proposals(programs, policy, path)
+        print(f"{len(lessons.left):,} lessons of {len(lessons.programs)} programs", flush=True)
+        policy = imitate(lessons, "loops", "loops", epochs=EPOCHS, start=policy, rate=RATE, told=show)
+    return policy
+
+
+def show(epoch: Epoch) -> None:
+    """Print how far the training is."""
+    print(epoch, flush=True)
+
+
+def main() -> None:
+    """Make the policy, and improve it."""
+    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given.add_argument("-o", "--output", type=Path, required=True)
+    given.add_argument("--minutes", type=float, default=30.0, help="of measuring, for each of both parts")
+    given.add_argument("--rounds", type=int, default=3)
+    given.add_argument("--matmuls", type=int, default=600)
+    given.add_argument("--others", type=int, default=400)
+    given.add_argument("--network", choices=KINDS, default="mlp")
+    given.add_argument("--epochs", type=int, default=20)
+    given.add_argument("--folder", type=Path, default=Path("build/looptune"))
+    given.add_argument("--from", type=Path, dest="start", help="a policy's file, in place of the first part")
+    given.add_argument("--improvements", type=int, default=2, help="rounds of measuring what it proposes")
+    asked = given.parse_args()
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    programs = list(training_programs(asked.matmuls, asked.others))
+    policy = load_policy(asked.start) if asked.start else first_policy(programs, asked)
+    paths = [asked.folder / f"proposals-{number}.jsonl" for number in range(asked.improvements)]
+    write_policy(improved(policy, programs, asked.minutes, paths), asked.output)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from cases import SAMPLES, SEARCHES, Case, remeasured, searched
 from planish.learn.policy import NetworkPolicy, policy_for
 from planish.loops.workloads import matmul, thesis_split
 from planish.search.decoding import priority_samples
-from planish.search.follow_policy import followed
+from planish.search.follow_policy import hoped
 from planish.search.policy_searcher import new_programs
 
 IMPROVED = "policy, improved"
@@ -34,7 +34,7 @@ def measured(size: tuple[int, int, int], policy: str, moments: tuple[float, floa
     case = Case(matmul(*size))
     walker = NetworkPolicy(policy_for(case.space, policy))
     begun = time.perf_counter()
-    (end,) = followed(walker, case.space)
+    (end,) = hoped(walker, case.space)
     walk = time.perf_counter() - begun
     chosen = {"unscheduled": case.space.start(), "policy": end}
     for title, by in (("by Algorithm 1", "last"), ("by whole ways", "whole")):

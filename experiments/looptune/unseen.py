@@ -20,7 +20,7 @@ from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 from planish.loops.workloads import convolution, matmul
 from planish.search.decoding import priority_samples
-from planish.search.follow_policy import followed
+from planish.search.follow_policy import hoped
 from planish.search.policy_searcher import new_programs
 
 PROGRAMS: Mapping[str, Program] = {
@@ -41,7 +41,7 @@ def measured(program: Program, policies: Sequence[str], seconds: float) -> dict[
     chosen = {"unscheduled": case.space.start()}
     for name in policies:
         walker = NetworkPolicy(policy_for(case.space, name))
-        (chosen[name],) = followed(walker, case.space)
+        (chosen[name],) = hoped(walker, case.space)
         samples = new_programs(case.space, priority_samples(walker, case.space, by="whole"))
         chosen[f"{name}, {SAMPLES}"] = max(islice(samples, SAMPLES), key=case.rate)
         improving = "policy", {"policy": name, "improve": True}

@@ -28,6 +28,7 @@ from planish.learn.policy.continuations import (
     FARTHEST,
     STEPS,
     UNKNOWN,
+    StateLessons,
     shortfalls,
     worths,
 )
@@ -131,6 +132,41 @@ def test_after_its_steps_there_is_only_the_end() -> None:
         (found,) = policy.log_probabilities([state])
         state = policy.extend(state, next(step for step in found if step is not None))
     assert policy.log_probabilities([state]) == [{None: 0.0}]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_candidate_is_worth_what_the_end_scores(kind: str) -> None:
+    saved = made(kind)
+    policy = NetworkPolicy(saved)
+    states = [policy.begin(SPACE)]
+    states += [policy.extend(states[0], step) for step in SPACE.steps(Candidate())]
+    sure = policy.log_probabilities(states)
+    for state, worth, found in zip(states, policy.worth(states), sure, strict=True):
+        rows = scaled(
+            SPACE.observe(state.candidate)[None],
+            np.array([1 - len(state.candidate.steps) / STEPS], np.float32),
+        )
+        (row,) = scores(np, shape_of(saved), saved.parameters, rows)
+        assert worth == pytest.approx(row[-1], rel=1e-4)
+        # Probabilities tell differences of scores.
+        first = SPACE.steps(state.candidate)[0]
+        assert found[None] - found[first] == pytest.approx(worth - row[SPACE.actions.index(first)], rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_policy_that_learns_further_begins_with_its_own_weights(kind: str) -> None:
+    pytest.importorskip("torch")
+    from planish.learn.policy.imitation import imitate
+
+    first, count = made(kind), 4
+    seen = np.stack([SPACE.observe(SPACE.sample(rng(0, number))) for number in range(count)])
+    short = np.zeros((count, len(SPACE.actions) + 1), np.float32)
+    left, groups = np.ones(count, np.float32), np.arange(count)
+    lessons = StateLessons(seen, left, short, groups, ["a", "b", "c", "d"], SPACE)
+    after = imitate(lessons, "loops", "chance", epochs=1, start=first, rate=1e-9)
+    assert after.shape == first.shape
+    for name, array in first.parameters.items():
+        np.testing.assert_allclose(after.parameters[name], array, atol=1e-5)
 
 
 def test_a_policy_is_kept_as_it_is(tmp_path: Path) -> None:

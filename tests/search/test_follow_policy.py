@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 
-from planish.core import Candidate
+from planish.core import Candidate, PolicyState
 from planish.search.decoding import priority_samples
-from planish.search.follow_policy import followed, improved
+from planish.search.follow_policy import followed, hoped, improved
 from planish.search.policy_searcher import new_programs
 from planish.search.timed_policy import TimedPolicy
 from search.words import TREE, Table, Words, word
@@ -27,6 +28,24 @@ def test_a_way_is_improved_until_leaving_it_gains_nothing() -> None:
 def test_the_most_probable_steps_are_followed() -> None:
     assert [word(c) for c in followed(Table(TREE), Words())] == ["XX"]
     assert [word(c) for c in followed(Table(TREE), Words(), whole=True)] == ["", "X", "XX"]
+
+
+class Judge(Table):
+    """Holds long words for good, and of them those that begin late in the alphabet."""
+
+    def worth(self, states: Sequence[PolicyState]) -> Sequence[float]:
+        words = [word(state.candidate) for state in states]
+        return [len(each) + ord(each[0]) / 100 for each in words]
+
+
+def test_of_several_ways_the_most_hopeful_end_counts() -> None:
+    assert [word(c) for c in hoped(Judge(TREE), Words())] == ["YXZ"]
+    assert [word(c) for c in hoped(Judge(TREE), Words(), ways=3)] == ["YY"]
+    assert [word(c) for c in hoped(Judge(TREE), Words(), ways=1)] == ["XX"]
+
+
+def test_a_policy_that_cannot_judge_ends_where_its_most_probable_steps_lead() -> None:
+    assert [word(c) for c in hoped(Table(TREE), Words())] == ["XX"]
 
 
 def test_no_step_leads_back() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence, Set
+from itertools import chain, islice
 from typing import Annotated
 
 from planish.core import (
     UNTAUGHT,
     Candidate,
+    CanJudge,
     CanName,
     CanStep,
     Objective,
@@ -16,16 +18,20 @@ from planish.core import (
     PolicyState,
     SearchContext,
 )
+from planish.search.decoding import priority_samples
 from planish.search.options import Option
-from planish.search.policy_searcher import Name, PolicySearcher, new_states, timed_policy
+from planish.search.policy_searcher import Name, PolicySearcher, new_programs, new_states, timed_policy
 from planish.search.rounds import Rounds, noted, once
 
 UNLIKELY = 3.0
 """An end is so if the most probable step is e to the power of so much times as probable."""
 
+WAYS = 8
+"""Of so many ways a policy chooses the end that it holds for the best."""
+
 
 class FollowPolicy(PolicySearcher):
-    """Follows a policy greedily, and measures where it ends (LoopTune, thesis 3.6)."""
+    """Follows a policy, and measures the most hopeful end of its ways (LoopTune, thesis 3.6)."""
 
     def __init__(
         self,
@@ -39,8 +45,38 @@ class FollowPolicy(PolicySearcher):
         improve: Annotated[bool, Option("then leave the best way at each of its states, and so on")] = False,
     ) -> None:
         named = timed_policy(space, policy, context)
-        rounds = improved(named, space) if improve else once(followed(named, space, whole=path))
+        ends = followed(named, space, whole=True) if path else hoped(named, space)
+        rounds = improved(named, space) if improve else once(ends)
         super().__init__(objectives, named, rounds)
+
+
+def hoped(policy: Policy, space: CanName, ways: int = WAYS) -> Iterator[Candidate]:
+    """Give the end that a policy holds for the best, of its greedy way and its most probable others.
+
+    Where actions lead is harder to foresee than what a schedule is worth that one stands on, so that a greedy
+    way may end in what the network itself holds for bad. The thesis' agent has the greedy way only. Of a
+    policy that cannot judge, its end is given.
+
+    Args:
+        policy: is followed.
+        space: from whose start.
+        ways: that it chooses among.
+    """
+    ends = followed(policy, space)
+    if isinstance(policy, CanJudge):
+        sampled = priority_samples(policy, space, samples=ways, by="whole")
+        several = list(islice(new_programs(space, chain(ends, sampled)), ways))
+        states = [_standing(policy, space, one) for one in several]
+        worth = policy.worth(states)
+        ends = iter([several[max(range(len(several)), key=worth.__getitem__)]])
+    yield from ends
+
+
+def _standing(policy: Policy, space: CanName, candidate: Candidate) -> PolicyState:
+    state = policy.begin(space)
+    for step in candidate.steps:
+        state = policy.extend(state, step)
+    return state
 
 
 def followed(policy: Policy, space: CanName, *, whole: bool = False) -> Iterator[Candidate]:

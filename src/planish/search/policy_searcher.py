@@ -8,6 +8,7 @@ from typing import Annotated
 from planish.core import (
     UNTAUGHT,
     Candidate,
+    CanJudge,
     CanName,
     CanStep,
     NamesPrograms,
@@ -16,7 +17,7 @@ from planish.core import (
 )
 from planish.search.options import Option
 from planish.search.rounds import Rounds, RoundSearcher
-from planish.search.timed_policy import TimedPolicy
+from planish.search.timed_policy import TimedJudge, TimedPolicy
 
 Name = Annotated[
     str, Option("a policy's name, a file, seeds: of the lists that the space begins with, or auto")
@@ -57,7 +58,8 @@ def timed_policy(space: CanStep, name: str, context: SearchContext = UNTAUGHT) -
     """
     from planish.learn.policy import policy_named
 
-    return TimedPolicy(policy_named(space, name, context))
+    policy = policy_named(space, name, context)
+    return TimedJudge(policy) if isinstance(policy, CanJudge) else TimedPolicy(policy)
 
 
 def new_states(space: CanName, candidates: Iterable[Candidate], known: set[str]) -> Iterator[Candidate]:

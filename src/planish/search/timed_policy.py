@@ -6,7 +6,7 @@ import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 
-from planish.core import Policy, PolicyState, Space, Step
+from planish.core import CanJudge, Policy, PolicyState, Space, Step
 
 
 class TimedPolicy:
@@ -46,3 +46,16 @@ class TimedPolicy:
         # A policy that fails has taken its time as well.
         finally:
             self.seconds += time.perf_counter() - started
+
+
+class TimedJudge(TimedPolicy):
+    """Counts the seconds of telling what candidates are worth, too."""
+
+    def __init__(self, policy: CanJudge) -> None:
+        super().__init__(policy)
+        self._judge = policy
+
+    def worth(self, states: Sequence[PolicyState]) -> Sequence[float]:
+        """Judge as the policy does."""
+        with self._timed():
+            return self._judge.worth(states)

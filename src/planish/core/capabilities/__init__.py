@@ -16,7 +16,7 @@ from planish.core.capabilities.of_levels import (
     SuitsObjectives,
     SuitsSpaces,
 )
-from planish.core.capabilities.of_policies import CanReconsider
+from planish.core.capabilities.of_policies import CanJudge, CanReconsider
 from planish.core.capabilities.of_results import CanCall, HasFiles, KnowsMachine, ShowsWinners
 from planish.core.capabilities.of_searchers import CanRecall, HasModel
 from planish.core.capabilities.of_spaces import (
@@ -42,6 +42,7 @@ __all__ = [
     "CanEvolve",
     "CanFeaturise",
     "CanIdentify",
+    "CanJudge",
     "CanName",
     "CanObserve",
     "CanRecall",

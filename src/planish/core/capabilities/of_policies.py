@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from planish.core.protocols import Policy, PolicyState
+
+
+@runtime_checkable
+class CanJudge(Policy, Protocol):
+    """A policy that tells what it holds a candidate for, without a measurement.
+
+    Offered by networks that score actions alone, whose score of the end tells it; used by the searcher
+    `policy`.
+    """
+
+    def worth(self, states: Sequence[PolicyState]) -> Sequence[float]:
+        """Give how good the candidate of each state is; more is better, among candidates of one program."""
+        ...
 
 
 @runtime_checkable

@@ -49,6 +49,8 @@ def imitate(
     kind: str = "attention",
     epochs: int = 20,
     seed: int = 0,
+    start: SavedPolicy | None = None,
+    rate: float = RATE,
     told: Callable[[Epoch], None] = lambda _: None,
 ) -> SavedPolicy:
     """Learn how good what each action leads to is; the best epoch on held-back programs is kept.
@@ -64,6 +66,8 @@ def imitate(
         kind: of the network.
         epochs: how often all is read.
         seed: of the first weights and of the order.
+        start: whose weights are the first ones, and whose kind of network it is; None for random ones.
+        rate: of learning, at its highest.
         told: is told of each epoch.
 
     Raises:
@@ -72,7 +76,7 @@ def imitate(
     _, rows, columns = lessons.observed.shape
     width, depth = (64, 2) if kind == "attention" else (256, 3)
     shape = Shape(kind, rows, columns, lessons.short.shape[1], width, depth)
-    training = _Training(lessons, shape, epochs, seed)
+    training = _Training(lessons, start or shape, epochs, seed, rate)
     kept, found = training.copied(), Epoch(0, np.inf, np.inf, np.inf)
     with suppress(KeyboardInterrupt):
         for number in range(1, epochs + 1):
@@ -82,10 +86,11 @@ def imitate(
                 kept, found = training.copied(), epoch
     if not found.number:
         raise StoppedError("the training was stopped before its first epoch was over", "Nothing was written.")
+    # They may be the same programs that its first weights are from, so they are not added.
     metrics = {"epoch": float(found.number), "held back loss": found.held_loss, "regret": found.regret}
     return SavedPolicy(
-        name, level, lessons.space.observed, tuple(map(str, lessons.space.actions)), STEPS, shape, kept,
-        metrics, len(lessons.programs),
+        name, level, lessons.space.observed, tuple(map(str, lessons.space.actions)), STEPS, training.shape,
+        kept, metrics, max(len(lessons.programs), start.programs if start else 0),
     )  # fmt: skip
 
 
@@ -94,21 +99,30 @@ class _Training:
 
     Args:
         lessons: what is known.
-        shape: of the network.
+        first: the network, whose weights are random; or a policy that has some.
         epochs: how often all will be read; the rate of learning rises, and falls to 0 at the end.
         seed: of the first weights and of the order.
+        rate: the highest.
     """
 
-    def __init__(self, lessons: StateLessons, shape: Shape, epochs: int, seed: int) -> None:
+    def __init__(
+        self, lessons: StateLessons, first: Shape | SavedPolicy, epochs: int, seed: int, rate: float
+    ) -> None:
         torch.manual_seed(seed)
-        self._shape, self._parameters = shape, _first(shape)
+        shape = first.shape if isinstance(first, SavedPolicy) else first
+        assert isinstance(shape, Shape)
+        self.shape, self._parameters = shape, _first(shape)
+        if isinstance(first, SavedPolicy):
+            with torch.no_grad():
+                for name, tensor in self._parameters.items():
+                    tensor.copy_(torch.from_numpy(first.parameters[name]))
         self._inputs = torch.from_numpy(scaled(lessons.observed, lessons.left))
         self._short, held = torch.from_numpy(lessons.short), torch.from_numpy(_held(lessons))
         self._mine = torch.where(~held)[0]
         self._judged = torch.where(held)[0] if held.any() else self._mine
         self._batches = max(1, len(self._mine) // BATCH)
-        self._optimiser = torch.optim.AdamW(self._parameters.values(), lr=RATE, weight_decay=1e-3)
-        self._rate = torch.optim.lr_scheduler.OneCycleLR(self._optimiser, RATE, epochs * self._batches)
+        self._optimiser = torch.optim.AdamW(self._parameters.values(), lr=rate, weight_decay=1e-3)
+        self._rate = torch.optim.lr_scheduler.OneCycleLR(self._optimiser, rate, epochs * self._batches)
 
     def epoch(self, number: int) -> Epoch:
         """Read all once, and judge what was learnt."""
@@ -150,7 +164,7 @@ class _Training:
         return self._loss(self._judged).item(), (chosen - best).mean().item()
 
     def _scores(self, rows: torch.Tensor) -> torch.Tensor:
-        return scores(torch, self._shape, self._parameters, self._inputs[rows])
+        return scores(torch, self.shape, self._parameters, self._inputs[rows])
 
 
 def _first(shape: Shape) -> dict[str, torch.Tensor]:

@@ -69,6 +69,11 @@ class NetworkPolicy:
                 found[place] = _masked(standing[place].space.actions, legal[place], row)
         return found
 
+    def worth(self, states: Sequence[PolicyState]) -> Sequence[float]:
+        """Give the scores of the end: what the network holds each candidate for."""
+        standing = [state for state in states if isinstance(state, Standing)]
+        return self._scores(standing)[:, -1].tolist()
+
     def _legal(self, state: Standing) -> Sequence[Step]:
         over = len(state.candidate.steps) >= self._saved.steps
         return () if over else state.space.steps(state.candidate)
