@@ -14,7 +14,7 @@ import pytest
 
 from planish.budget import Budget
 from planish.core import Candidate, PlanishError, TargetError, Task
-from planish.measure import CutShortError, PairedSamples, Plan, Variant, remeasure_all
+from planish.measure import CutShortError, PairedSamples, Plan, Variant, remeasure_all, seconds_left
 from planish.results.codec import medians
 from planish.results.comparison import Comparison, Finalist
 from planish.results.decoding import decode
@@ -25,6 +25,7 @@ from planish.testing.lattice import Set
 from planish.tuning.api import tune_program
 from planish.tuning.final import ablate, allowance, compare, minimise
 from planish.tuning.final.final_state import FinalState
+from planish.tuning.final.search_outcome import SearchOutcome
 from scripted import Here
 from tuning.final.trading import Full, Plain, Text, Trade, first
 
@@ -376,6 +377,23 @@ def test_what_there_is_no_time_for_is_said_and_left_out(
     }
     assert found.stored[0].data["run_notes"] == [*found.result.notes]
     assert (found.status, comparison(found).baseline.scores) == ("finished", {})
+
+
+def test_scores_may_take_all_the_time_that_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of who was not scored there is no verdict; what single steps do can be left out."""
+    left: dict[str, float] = {}
+
+    def watched(name: str) -> None:
+        def work(_: SearchOutcome, state: FinalState, __: float) -> FinalState:
+            left[name] = seconds_left()
+            return state
+
+        monkeypatch.setattr(import_module("planish.tuning.final.finish"), name, work)
+
+    watched("doubt")
+    watched("score")
+    ended(tmp_path, Full())
+    assert left["score"] > 2 * left["doubt"] > 0
 
 
 def test_a_comparison_that_does_not_end_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,10 +142,13 @@ def _worked(stage: FinalStage, search: SearchOutcome, state: FinalState, end: fl
 
 @contextmanager
 def _timed(search: SearchOutcome, stage: FinalStage, allowance: Allowance) -> Generator[float]:
-    """Time a stage, and give when it is to be over; the comparison may take all the time that is left."""
+    """Time a stage, and give when it is to be over.
+
+    The comparison and the scores may take all the time that is left: without them there is no verdict.
+    """
     end = allowance.until(stage.name) if stage.name else math.inf
     # Minimising heeds its end by itself, between measurements.
-    limit = {"minimise": math.inf, "compare": allowance.ends}.get(stage.name, end)
+    limit = {"minimise": math.inf, "compare": allowance.ends, "score": allowance.ends}.get(stage.name, end)
     started = time.monotonic()
     try:
         with ends_by(limit):
