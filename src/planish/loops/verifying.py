@@ -27,8 +27,8 @@ LARGE = 1 << 24
 MANY = 1 << 18
 """Elements that take a millisecond: memory is then filled once, and not anew for each set."""
 NAN_BYTES, LARGE_BYTES, SMALL_BYTES, SMALL_WHOLE_BYTES = 0xFF, 0x7B, 0xFB, 0x84
-"""What memory is filled with: NaN; numbers above all others, and below, of any type of floats; of whole
-numbers below, while 0x7B makes large ones of them too."""
+"""What memory is filled with, beside 0: NaN; numbers above all others, and below, of any type of floats; of
+whole numbers below, while 0x7B makes large ones of them too."""
 
 
 class Runs(Protocol):
@@ -134,15 +134,15 @@ class Verifier:
 def _runs(program: Program, cases: Sequence[Case]) -> list[tuple[int | None, tuple[int, Case]]]:
     """List what is run: the byte in all memory, None for what the run before left there, and the set.
 
-    Where NaN may be hidden, memory that was never written shows by what is above all numbers, or below, and
-    for each of them on other inputs.
+    Where NaN may be hidden, memory that was never written shows by what is above all numbers, or below, or 0,
+    and for each of them on other inputs.
     """
     numbered = list(enumerate(cases, 1))
     first = LARGE_BYTES if program.arithmetic == WHOLE else NAN_BYTES
     if shows_all(program) or _elements(program) > MANY:
         return [(None if i else first, each) for i, each in enumerate(numbered)]
     small = SMALL_WHOLE_BYTES if program.arithmetic == WHOLE else SMALL_BYTES
-    return list(product(dict.fromkeys((first, None, LARGE_BYTES, small)), numbered))
+    return list(product(dict.fromkeys((first, None, LARGE_BYTES, small, 0)), numbered))
 
 
 def _elements(program: Program) -> int:

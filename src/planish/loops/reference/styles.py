@@ -52,6 +52,8 @@ _FAR_IN_HALF = 2.0**15
 """The most that they are in float16, however coarse they have to be."""
 _TIES = 4
 """Levels with which many elements are equal."""
+_MOST_ALSO, _LARGE = 8, 100.0
+"""How many numbers of a program are taken as elements, and from where on they are too large for that."""
 _TURNS = POSITIVE, Style(signs="negative")
 _ENDS: tuple[Literal[0, -1], ...] = (-1, 0)
 
@@ -80,6 +82,8 @@ def all_styles(program: Program, seed: int) -> Iterator[Styles]:
         seed: of the random ones.
     """
     tied, also = _compared(program), tuple(dict.fromkeys((0.0, *_numbers(program))))
+    # A sum of a tensor and a number is 0 where the tensor is the number's opposite.
+    every = tuple(dict.fromkeys((*also, *(n for x in _all_numbers(program) for n in (x, -x)))))[:_MOST_ALSO]
     ordered = _ordered(program, {"levels": _TIES, "also": also} if tied else {}, tied)
     for number in count():
         # In turns: what has one style for all inputs hides that one is taken for another.
@@ -87,7 +91,7 @@ def all_styles(program: Program, seed: int) -> Iterator[Styles]:
         generator = rng(seed, len(program.inputs), number)
         made = {name: _any_style(generator) for name in program.inputs}
         if generator.random() < 0.5:
-            ties = {"levels": _TIES, "also": also, "peak": 1.0}
+            ties = {"levels": _TIES, "also": every, "peak": 1.0}
             made |= {n: replace(made[n], **ties) for n in program.inputs if n in tied}
         yield made
 
@@ -136,6 +140,17 @@ def _numbers(program: Program) -> Iterator[float]:
     """List the numbers that something is compared with."""
     for comparison in (c for s in program.statements for c in _comparisons(s.value)):
         yield from (x.value for x in comparison.args[:2] if isinstance(x, Const) and isfinite(x.value))
+
+
+def _all_numbers(program: Program) -> Iterator[float]:
+    """List the numbers in a program that are neither infinite nor large."""
+    waiting: list[Expr] = [s.value for s in program.statements]
+    for expr in waiting:  # grows
+        if isinstance(expr, Apply):
+            waiting += expr.args
+        number = expr.value if isinstance(expr, Const) else 0.0
+        if 0 < abs(number) < _LARGE:
+            yield number
 
 
 def _comparisons(expr: Expr) -> Iterator[Apply]:
