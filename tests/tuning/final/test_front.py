@@ -212,3 +212,16 @@ def test_where_nothing_is_better_without_being_worse_the_baseline_comes_first() 
     assert compared(good, bargain) == [good.candidate, bargain.candidate]
     assert FinalState().comparison(BASE) is None, "nothing was compared"
     assert len(compared(replace(idle, candidate=BASE), idle)) == 2, "it is listed once"
+
+
+def test_who_was_not_scored_comes_behind_those_who_are_known_for_harmless() -> None:
+    """The fastest without a score was first, and so the run told of the unchanged program."""
+    fastest, scored = (judged(time, 0.1, ("better", "better")) for time in (0.2, 0.3))
+    fastest, scored = replace(fastest, scores={}), replace(scored, scores={"error_validation": 0.15})
+    base = baseline(1.0, 0.2, error_validation=0.2)
+
+    state = judge_by_held_back(FinalState((fastest, scored), base), {fastest.candidate})
+    found = ordered(state, BOTH, BASE).comparison(BASE)
+
+    assert found is not None
+    assert [each.candidate for each in found.finalists] == [scored.candidate, fastest.candidate]

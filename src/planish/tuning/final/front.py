@@ -57,7 +57,8 @@ def _place_on_front(
 ) -> tuple[bool | float, ...]:
     costs = [_cost(finalist, objective, baseline) for objective in objectives]
     worse = any(finalist.measured[o.name].verdict in ("worse", "failed") for o in objectives)
-    return (worse, *costs, objectives[0].cost(finalist.lead.median))
+    # Who was not scored on unseen data may be worse: the first has to be known for harmless.
+    return (worse, not finalist.unharmed, *costs, objectives[0].cost(finalist.lead.median))
 
 
 def _cost(finalist: Finalist, objective: Objective, baseline: Compared | None) -> float:
