@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 from typing import Any, Literal
@@ -16,7 +15,8 @@ from numpy.typing import NDArray
 from fuzz.answer import answer
 from fuzz.errors import Inexact
 from fuzz.execute import Fault, execute
-from planish.core import Candidate, PlanishError, candidate_from_json
+from fuzz.written import Written
+from planish.core import Candidate, PlanishError
 from planish.loops.build import compile_with, tree_of
 from planish.loops.ir.annotated import AnnotatedTree
 from planish.loops.ir.emulate import emulate
@@ -25,7 +25,6 @@ from planish.loops.lang.gathering import index_ranges
 from planish.loops.lang.numpy_types import numpy_type
 from planish.loops.lang.parse import parse_canonical
 from planish.loops.lang.program import Program
-from planish.loops.level import LoopsLevel
 from planish.loops.lower.physical import past_caches
 
 Array = NDArray[Any]
@@ -36,43 +35,20 @@ SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0)
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(Written):
     """What is tried.
 
     Args:
-        program: the canonical text.
-        steps: the candidate's canonical JSON.
-        backend: which code generator.
         cores: between how many threads parallel loops are divided.
         special: whether the inputs have a few elements of `SPECIAL`.
         seed: of the inputs.
         kind: how the candidate was found.
     """
 
-    program: str
-    steps: str
-    backend: str
     cores: int = 1
     special: bool = False
     seed: int = 0
     kind: str = "found"
-
-    @property
-    def candidate(self) -> Candidate:
-        """The steps, read back."""
-        return candidate_from_json(json.loads(self.steps), LoopsLevel().steps)
-
-    def to_json(self, found: str) -> str:
-        """Write the case, with what was wrong when it was found."""
-        return json.dumps({**asdict(self), "steps": json.loads(self.steps), "found": found}, indent=2) + "\n"
-
-    @staticmethod
-    def of_json(text: str) -> Case:
-        """Read a case back."""
-        data: dict[str, Any] = json.loads(text)
-        del data["found"]
-        data["steps"] = json.dumps(data["steps"])
-        return Case(**data)
 
     def with_candidate(self, candidate: Candidate) -> Case:
         """Give the case of other steps."""

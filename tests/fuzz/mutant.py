@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 from unittest.mock import patch
 
 from fuzz.annotated_mutations import annotated_mutations
 from fuzz.tree_mutations import tree_mutations
-from planish.core import Candidate, candidate_from_json
+from fuzz.written import Written
 from planish.loops.build import compile_with, tree_of
 from planish.loops.codegen.kernel import Code
 from planish.loops.ir.annotated import AnnotatedTree
 from planish.loops.ir.tree import LoopTree
 from planish.loops.lang.parse import parse_canonical
-from planish.loops.level import LoopsLevel
 
 NONE = "none"
 """No mistake: what is refused of this kind is a false alarm."""
@@ -27,39 +24,16 @@ _ANNOTATES = {
 
 
 @dataclass(frozen=True)
-class Mutant:
+class Mutant(Written):
     """What is tried.
 
     Args:
-        program: the canonical text.
-        steps: the candidate's canonical JSON.
-        backend: which code generator.
         mistake: the kind of the mutation.
         number: which of that kind, in the order in which `Mutants` lists them.
     """
 
-    program: str
-    steps: str
-    backend: str
     mistake: str
     number: int
-
-    @property
-    def candidate(self) -> Candidate:
-        """The steps, read back."""
-        return candidate_from_json(json.loads(self.steps), LoopsLevel().steps)
-
-    def to_json(self, found: str) -> str:
-        """Write it, with what was wrong when verification accepted it."""
-        return json.dumps({**asdict(self), "steps": json.loads(self.steps), "found": found}, indent=2) + "\n"
-
-    @staticmethod
-    def of_json(text: str) -> Mutant:
-        """Read a mutant back."""
-        data: dict[str, Any] = json.loads(text)
-        del data["found"]
-        data["steps"] = json.dumps(data["steps"])
-        return Mutant(**data)
 
 
 class Mutants:
