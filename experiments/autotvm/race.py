@@ -2,6 +2,7 @@
 
     python experiments/autotvm/race.py build/race.jsonl --seconds 2 --seeds 0 1 2
     python experiments/autotvm/race.py build/race.jsonl --table
+    python experiments/autotvm/race.py build/equal.jsonl --seconds 60 --trials 128
 
 A line of the file is one search: of each trial the seconds since the search began, and the best time so far.
 Searches of one program follow each other, so that what disturbs the machine disturbs all of them.
@@ -15,13 +16,13 @@ import math
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from tables import show as show_trials
 
 from planish.budget import Budget
 from planish.core import Candidate
@@ -48,10 +49,7 @@ SEARCHERS: Mapping[str, tuple[str, Mapping[str, str | int | float | bool]]] = {
     "guided": ("model-guided", {}),
     "guided, no history": ("model-guided", {"model": "none"}),
 }
-TRIALS = (8, 16, 32, 64, 128)
 SECONDS = (0.25, 0.5, 1.0, 2.0)
-MOST = 200
-"""Trials of a search at most."""
 DRAWS = 1000
 """Of seeds with replacement, for intervals."""
 
@@ -72,7 +70,7 @@ class Line:
 
 
 def search(
-    program: Program, name: str, seed: int, seconds: float, executor: LocalExecutor, options: str
+    program: Program, name: str, seed: int, budget: Budget, executor: LocalExecutor, options: str
 ) -> Curve:
     """Search for so long; gives after each trial the seconds since the beginning, and the best time."""
     searcher, given = SEARCHERS[name]
@@ -85,7 +83,7 @@ def search(
         result = tune_program(
             LEVEL,
             program,
-            budget=Budget(trials=MOST, seconds=seconds),
+            budget=budget,
             settings=settings,
             store=store,
             executor=executor,
@@ -103,7 +101,7 @@ def search(
 def run(
     path: Path,
     seeds: Sequence[int],
-    seconds: float,
+    budget: Budget,
     names: Sequence[str],
     programs: Sequence[str],
     options: str,
@@ -122,7 +120,7 @@ def run(
                 # Who is first differs from program to program.
                 turn = (number + seed) % len(missing)
                 for name in [*missing[turn:], *missing[:turn]]:
-                    curve = search(PROGRAMS[program], name, seed, seconds, executor, options)
+                    curve = search(PROGRAMS[program], name, seed, budget, executor, options)
                     with path.open("a", encoding="utf-8") as file:
                         file.write(json.dumps(vars(Line(program, name, seed, curve))) + "\n")
                     print(program, name, seed, len(curve), f"{curve[-1][1] * 1e6:.1f} us", flush=True)
@@ -134,44 +132,39 @@ def read(path: Path) -> list[Line]:
     return [Line(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def after_trials(curve: Curve, count: int) -> float:
-    """Give the best time after so many trials; of a search that had fewer, the last."""
-    return curve[min(count, len(curve)) - 1][1]
-
-
 def after_seconds(curve: Curve, seconds: float) -> float:
     """Give the best time after so many seconds; infinite where nothing was measured by then."""
     return min((best for when, best in curve if when <= seconds), default=math.inf)
 
 
-def show(lines: Sequence[Line]) -> None:
+def show(lines: Sequence[Line], trials: int) -> None:
     """Print the tables: shares of the best time that any search found for the program."""
     curves: dict[str, dict[str, list[Curve]]] = defaultdict(lambda: defaultdict(list))
     for line in lines:
-        curves[line.program][line.searcher].append(line.curve)
-    names = [name for name in SEARCHERS if any(line.searcher == name for line in lines)]
-    ways: dict[str, Callable[[Curve], float]] = {
-        **{f"{count} trials": partial(after_trials, count=count) for count in TRIALS},
-        **{f"{seconds:g} s": partial(after_seconds, seconds=seconds) for seconds in SECONDS},
+        curves[line.searcher][line.program].append(line.curve)
+    names = [name for name in SEARCHERS if name in curves]
+    programs = [p for p in curves[names[0]] if all(p in curves[name] for name in names)]
+    best = {p: min(c[-1][1] for name in names for c in curves[name][p]) for p in programs}
+    by_trial = {
+        name: {p: [[best[p] / cost for _, cost in curve] for curve in curves[name][p]] for p in programs}
+        for name in names
     }
-    # A program that is under way is left out.
-    for program in [program for program, found in curves.items() if len(found) < len(names)]:
-        del curves[program]
-    best = {p: min(c[-1][1] for every in found.values() for c in every) for p, found in curves.items()}
+    show_trials(by_trial, trials)
 
-    def shares(program: str, name: str, way: str) -> Shares:
-        return np.array([best[program] / ways[way](curve) for curve in curves[program][name]])
+    def shares(program: str, name: str, seconds: float) -> Shares:
+        return np.array([best[program] / after_seconds(curve, seconds) for curve in curves[name][program]])
 
-    _row(["", *ways])
-    _row(["---"] * (len(ways) + 1))
+    print()
+    _row(["", *[f"{seconds:g} s" for seconds in SECONDS]])
+    _row(["---"] * (len(SECONDS) + 1))
     for name in names:
-        _row([name, *[_summary([shares(program, name, way) for program in curves]) for way in ways]])
-    for way in ("64 trials", "1 s"):
-        print(f"\nAfter {way}:\n")
+        _row([name, *[_summary([shares(p, name, seconds) for p in programs]) for seconds in SECONDS]])
+    for seconds in SECONDS[-2:]:
+        print(f"\nAfter {seconds:g} s:\n")
         _row(["", *names])
         _row(["---"] * (len(names) + 1))
-        for program in curves:
-            medians = [np.median(shares(program, name, way)) for name in names]
+        for program in programs:
+            medians = [np.median(shares(program, name, seconds)) for name in names]
             _row([program, *[f"{median * 100:.1f} %" for median in medians]])
 
 
@@ -200,14 +193,16 @@ def main() -> None:
     given.add_argument("file", type=Path)
     given.add_argument("--table", action="store_true", help="search nothing, and print what the file has")
     given.add_argument("--seconds", type=float, default=2.0)
+    given.add_argument("--trials", type=int, default=200, help="of a search at most")
     given.add_argument("--seeds", type=int, nargs="+", default=[0])
     given.add_argument("--searchers", nargs="+", default=list(SEARCHERS), choices=list(SEARCHERS))
     given.add_argument("--programs", nargs="+", default=list(PROGRAMS), choices=list(PROGRAMS))
     given.add_argument("--options", default="", help="of the guided ones, as steps=4,batch=32")
     asked = given.parse_args()
     if not asked.table:
-        run(asked.file, asked.seeds, asked.seconds, asked.searchers, asked.programs, asked.options)
-    show(read(asked.file))
+        budget = Budget(trials=asked.trials, seconds=asked.seconds)
+        run(asked.file, asked.seeds, budget, asked.searchers, asked.programs, asked.options)
+    show(read(asked.file), asked.trials)
 
 
 if __name__ == "__main__":

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hlo.workloads import INFERENCE, PREDICT, STEP, TRAINING, examples, task, write_all
-from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Task, evaluate
+from planish.core import (
+    Candidate,
+    EvaluatorSpec,
+    Executor,
+    Failed,
+    Measured,
+    Outcome,
+    PlanishError,
+    Task,
+    evaluate,
+)
 from planish.executors import InlineExecutor, LocalExecutor
 from planish.hlo.edits import DeleteOp, MoveOp, ReplaceConstant, ReplaceOperand, ScaleConstant
 from planish.hlo.evaluator_spec import evaluator_spec_of, scores_at_the_end
 from planish.hlo.level import HloLevel
 from planish.hlo.workload import Parts, fit
 from planish.isolation import Limits
-from planish.measure import Timing
+from planish.measure import Timing, ends_by
 
 ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=1, most=1)
 
@@ -177,6 +191,23 @@ def test_the_end_trains_longer_and_sees_the_other_parts(tmp_path: Path) -> None:
     assert set(outcome.values) == {"error", "error_validation", "error_final"}
     (during,) = outcomes_of(of, Candidate())
     assert outcome.values["error"] != error(during)
+
+
+def test_where_time_ends_who_was_scored_keeps_what_decides(tmp_path: Path) -> None:
+    """The validation comes first, of all candidates; the final part may be cut."""
+    started = count()
+
+    @contextmanager
+    def start(spec: EvaluatorSpec, /, *, workers: int = 1) -> Generator[Executor]:
+        over = time.monotonic() if next(started) else math.inf
+        with LocalExecutor(spec, workers=workers) as executor, ends_by(over):
+            yield executor
+
+    of = task(write_all(tmp_path, PREDICT, INFERENCE))
+    (outcome,) = scores_at_the_end(of, [Candidate()], start)
+    assert isinstance(outcome, Measured)
+    assert "error_validation" in outcome.values
+    assert "error_final" not in outcome.values
 
 
 def test_a_search_cannot_see_the_final_part(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hlo.modules import EXAMPLES, chain, evaluate
 from planish.core import Candidate, ScheduleError, rng
 from planish.hlo import Program, program_from
+from planish.hlo.backend import open_backend
 from planish.hlo.edits import DeleteOp, TileBatch
 from planish.hlo.edits.tile_batch import TILES_MOST, sizes
 from planish.hlo.ir import entry_text, functions, tensor_type
@@ -256,3 +257,20 @@ def test_any_layers_one_after_the_other_give_the_same_in_tiles(
         + f"\nreturn %v{len(layers)} : tensor<6x4xf32>\n}}"
     )
     assert same(results(program, TileBatch(examples, loop)), results(program))
+
+
+@pytest.mark.parametrize("name", ["square", "erfc", "lgamma"])
+def test_what_jax_writes_in_chlo_is_tiled(name: str) -> None:
+    """As `jnp.square` and the exact GELU; the interpreter knows none of them, XLA all."""
+    program = program_from(
+        "func.func public @main(%x: tensor<6x4xf32>) -> tensor<6x4xf32> {\n"
+        f"%0 = chlo.{name} %x : tensor<6x4xf32> -> tensor<6x4xf32>\nreturn %0 : tensor<6x4xf32>\n}}"
+    )
+    backend = open_backend("xla")
+
+    def by_xla(*edits: TileBatch) -> NDArray[np.float32]:
+        draft = replay(program, Candidate(edits))
+        code = backend.compile(entry_text(draft.finished(), draft.function))
+        return backend.get(code.run([backend.put(numbers(6, 4) + 4)])[0])
+
+    assert np.array_equal(by_xla(TileBatch(2)), by_xla())

@@ -61,7 +61,8 @@ def session_settings(options: Mapping[str, str]) -> Mapping[str, str]:
     """
     for name, value in options.items():
         if value not in SETTINGS[name]:
-            raise ProgramError(f"{name} cannot be '{value}'", did_you_mean(value, SETTINGS[name]))
+            known = [*SETTINGS[name], *([SEARCH] if name == "provider" else [])]
+            raise ProgramError(f"{name} cannot be '{value}'", did_you_mean(value, known))
     return {name: options.get(name, values[0]) for name, values in SETTINGS.items()}
 
 

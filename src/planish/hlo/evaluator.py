@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, ScheduleError, StageClock, within
-from planish.hlo.backend import Backend, BackendError, Executable, open_backend
+from planish.hlo.backend import Backend, BackendError, CompiledFiles, Executable, open_backend
 from planish.hlo.ir import entry_text
 from planish.hlo.patch import original, replay
 from planish.hlo.same_work import work_of
@@ -60,6 +60,7 @@ class HloEvaluatorSpec:
         remember: whether a module that was measured already is not measured again, whatever patch made it,
             and one that does the unchanged module's work with other numbers is not timed; else each is timed
             again, and what it was compiled to and its error are kept.
+        kept: where compiled modules are found and left, for other processes; None: nowhere.
         limits: of one evaluation.
     """
 
@@ -71,6 +72,7 @@ class HloEvaluatorSpec:
     timing: Timing | None = TIMING
     yardstick: Yardstick | None = None
     remember: bool = True
+    kept: CompiledFiles | None = None
     limits: Limits = LIMITS
 
     def __post_init__(self) -> None:
@@ -101,12 +103,13 @@ class _Evaluator:
     def __init__(self, spec: HloEvaluatorSpec) -> None:
         self._spec = spec
         self._module = spec.program.module
-        self._backend = open_backend(spec.backend, spec.cores)
+        self._backend = open_backend(spec.backend, spec.cores, spec.kept)
+        self._unchanged = _Unchanged(spec, self._backend)
         beside = spec.timing is not None and spec.yardstick is not None
-        baseline = _compiled(spec, self._backend) if beside else None
-        self._scorer = _scorer(spec, self._backend, baseline if spec.remember else None)
+        baseline = self._unchanged.executable if beside else None
+        self._scorer = _scorer(spec, self._backend, self._unchanged)
         self._timer = self._timed_by(spec, baseline)
-        self._work = work_of(_text(spec)) if beside and spec.remember else ""
+        self._work = work_of(self._unchanged.text) if beside and spec.remember else ""
         self._known: dict[str, Outcome] = {}
         self._scored: OrderedDict[str, tuple[Executable, Scores]] = OrderedDict()
         self.notes = _notes(spec.program.workload)
@@ -130,7 +133,7 @@ class _Evaluator:
             with clock("build"):
                 # In the comparison at the end each candidate comes in every round: compiled once, it is only
                 # timed again.
-                executable = executable or self._backend.compile(text)
+                executable = executable or self._unchanged.known(text) or self._backend.compile(text)
         except BackendError as error:
             return Failed("build", "refused by the compiler", error.message)
         try:
@@ -204,29 +207,50 @@ def _notes(workload: Workload) -> tuple[str, ...]:
     return (_NOTES[workload.data.stand_in],) if workload.data.stand_in else ()
 
 
-def _scorer(
-    spec: HloEvaluatorSpec, backend: Backend, unchanged: Executable | None
-) -> Inference | Trainer | Calling:
+class _Unchanged:
+    """The function that is evolved, as it was; compiled once, where somebody asks for it.
+
+    Attributes:
+        text: the module that the back end compiles.
+    """
+
+    def __init__(self, spec: HloEvaluatorSpec, backend: Backend) -> None:
+        self.text = _text(spec)
+        self._make = partial(_compiled, spec, backend, self.text)
+
+    @cached_property
+    def executable(self) -> Executable:
+        """What it was compiled to; raises PlanishError where the compiler refuses it."""
+        return self._make()
+
+    def known(self, text: str) -> Executable | None:
+        """Give what a text was compiled to, where it is this one's; None where that is not compiled yet."""
+        return self.__dict__.get("executable") if text == self.text else None
+
+
+def _scorer(spec: HloEvaluatorSpec, backend: Backend, unchanged: _Unchanged) -> Inference | Trainer | Calling:
     """Make what scores; in a search modules that answer race against the unchanged one."""
     module, workload = spec.program.module, spec.program.workload
     if workload.inputs is not None:
         calls = WorkloadCalls(module, workload, at_the_end=spec.at_the_end)
-        return Calling(backend, calls, spec.parts, metric_of(workload), _compiled(spec, backend))
+        return Calling(backend, calls, spec.parts, metric_of(workload), unchanged.executable)
     fitted = fit(module, workload)
     examples = Parts(workload, fitted, at_the_end=spec.at_the_end)
     if workload.training is None:
-        if spec.at_the_end:
-            unchanged = _compiled(spec, backend)
+        # Beside it answers are judged: at the end, and in a search whose times are beside it too.
+        beside = spec.at_the_end or (spec.remember and spec.timing is not None and spec.yardstick is not None)
+        judged = unchanged.executable if beside else None
         racing = not spec.at_the_end
-        return Inference(backend, workload, fitted, examples, spec.parts, unchanged, racing=racing)
-    predict = _compiled(spec, backend, fitted.predict.function)
+        return Inference(backend, workload, fitted, examples, spec.parts, judged, racing=racing)
+    function = fitted.predict.function
+    predict = _compiled(spec, backend, _text(spec, function), function)
     return Trainer(backend, workload, fitted, examples, spec.parts, predict, whole=spec.at_the_end)
 
 
-def _compiled(spec: HloEvaluatorSpec, backend: Backend, function: str = "") -> Executable:
-    """Compile a function of the unchanged module, else the one that is evolved."""
+def _compiled(spec: HloEvaluatorSpec, backend: Backend, text: str, function: str = "") -> Executable:
+    """Compile a function of the unchanged module; raises PlanishError where it is refused."""
     try:
-        return backend.compile(_text(spec, function))
+        return backend.compile(text)
     except BackendError as error:
         named = function or original(spec.program.module).function
         what = f"the compiler '{spec.backend}' refuses function '{named}': {error.message}"

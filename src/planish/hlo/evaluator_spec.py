@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from planish.core import (
     Candidate,
     Lost,
+    Measured,
     Outcome,
     PlanishError,
     ProgramError,
@@ -18,6 +20,7 @@ from planish.core import (
     evaluate,
     unnamed,
 )
+from planish.hlo.backend import CompiledFiles
 from planish.hlo.evaluator import END_LIMITS, LAST_TIMING, TIMING, HloEvaluatorSpec
 from planish.hlo.program import read_program
 from planish.hlo.scored import ScoredProgram
@@ -48,6 +51,7 @@ def evaluator_spec_of(task: Task[ScoredProgram], *, final: bool = False) -> HloE
         timing=LAST_TIMING if final else TIMING,
         yardstick=Yardstick(),
         remember=not final,
+        kept=_compiled_files() if final else None,
     )
 
 
@@ -60,8 +64,15 @@ def end_evaluator_spec(task: Task[ScoredProgram], parts: tuple[Part, ...] = END_
         parts,
         at_the_end=True,
         timing=None,
+        kept=_compiled_files(),
         limits=END_LIMITS,
     )
+
+
+@cache
+def _compiled_files() -> CompiledFiles:
+    """Give where this process keeps what was compiled at the end of a run: once for all fresh processes."""
+    return CompiledFiles()
 
 
 def scores_at_the_end(
@@ -72,6 +83,9 @@ def scores_at_the_end(
 ) -> list[Outcome]:
     """Measure the errors of candidates on each part, the final one too.
 
+    The final part comes after the others of all candidates: those decide, and there may be no time for all.
+    Trainings, which take most of the time, are scored on all parts at once.
+
     Args:
         task: the module and its workload.
         candidates: patches.
@@ -80,16 +94,38 @@ def scores_at_the_end(
 
     Returns:
         For each candidate its errors, as `error`, `error_validation` and `error_final`, or a failure; it is
-        lost where the deadline came before.
+        lost where the deadline came before, and without the last error where it came before that.
 
     Raises:
         PlanishError: the data is missing, or does not fit.
     """
+    others: tuple[Part, ...] = tuple(part for part in parts if part != "final")
+    last: tuple[Part, ...] = tuple(part for part in parts if part == "final")
+    at_once = task.program.workload.training is not None or not others or not last
+    first, *more = (parts,) if at_once else (others, last)
+    found = _scored(task, candidates, start, first)
+    for group in more:
+        found = [*map(_joined, found, _scored(task, candidates, start, group))]
+    return found
+
+
+def _scored(
+    task: Task[ScoredProgram], candidates: Sequence[Candidate], start: Start, parts: tuple[Part, ...]
+) -> list[Outcome]:
     found: list[Outcome] = [Lost("worker", "not measured")] * len(candidates)
     with start(end_evaluator_spec(task, parts)) as executor:
         for answer in evaluate(executor, candidates, deadline()):
             found[answer.position] = answer.outcome
     return found
+
+
+def _joined(before: Outcome, outcome: Outcome) -> Outcome:
+    """Give the values of both; who was lost the second time keeps what was known."""
+    if not isinstance(before, Measured) or isinstance(outcome, Lost):
+        return before
+    if not isinstance(outcome, Measured):
+        return outcome
+    return replace(before, values={**before.values, **outcome.values})
 
 
 def original_of(task: Task[ScoredProgram]) -> Reference:

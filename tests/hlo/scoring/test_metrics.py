@@ -87,6 +87,7 @@ def test_a_function_of_the_user(tmp_path: Path) -> None:
         "def several(answers, targets): return [1.0, 2.0]\n"
         "def text(answers, targets): return 'few'\n"
         "def nan(answers, targets): return float('nan')\nnumber = 3\n"
+        "def likelihood(answers, targets): return -0.5\n"
     )
 
     def metric(name: str) -> float:
@@ -99,6 +100,8 @@ def test_a_function_of_the_user(tmp_path: Path) -> None:
     for name, kind in (("nothing", "NoneType"), ("several", "list"), ("text", "str")):
         with pytest.raises(MetricError, match=f"^'{name}' gives a {kind} that is no number$"):
             metric(name)
+    with pytest.raises(MetricError, match=r"^'likelihood' gives -0\.5, and must not be negative$"):
+        metric("likelihood")
     with pytest.raises(NotFiniteError, match="'nan' gives nan"):
         metric("nan")
     for name in ("number", "missing"):

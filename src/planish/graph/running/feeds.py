@@ -62,7 +62,9 @@ def batches(program: GraphProgram, arrays: Mapping[str, NDArray[Any]]) -> list[F
     names = [port.name for port in program.inputs]
     if set(arrays) != set(names):
         wrong = next(iter(sorted(set(arrays) ^ set(names))))
-        raise ProgramError(f"'{path}' and the model differ in input '{wrong}'", did_you_mean(wrong, names))
+        if wrong in names:
+            raise ProgramError(f"'{path}' has no array '{wrong}', which the model takes", "Add it.")
+        raise ProgramError(f"the model takes no '{wrong}', which '{path}' has", did_you_mean(wrong, names))
     counts: set[int] = set()
     for port in program.inputs:
         array = arrays[port.name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from jaxlib import _jax, xla_client  # type: ignore[attr-defined]
 from numpy.typing import NDArray
 
+from planish.hlo.backend.compiled_files import CompiledFiles
 from planish.hlo.backend.dlpack import array_of
 from planish.hlo.backend.protocol import BackendError, Held
 
@@ -33,27 +34,38 @@ class XlaBackend:
 
     Args:
         cores: threads that compiled code may use.
+        kept: where compiled modules are found and left; None: nowhere.
     """
 
     name = "xla"
 
-    def __init__(self, cores: int = 1) -> None:
+    def __init__(self, cores: int = 1, kept: CompiledFiles | None = None) -> None:
         with _threads(cores):
             client: Any = xla_client.make_cpu_client(asynchronous=False)
         self._client = client
         self._device = client.local_devices()[0]
         self._sharding = _OneDevice(self._device)
+        self._cores, self._kept = cores, kept
         # The first result has jaxlib import JAX, where it is installed: that is no part of a measurement.
         self.compile(_NOTHING).run([])
 
     def compile(self, text: str) -> XlaExecutable:
         """Compile the `main` of a module; raises BackendError where it is refused."""
-        devices = _jax.DeviceList((self._device,))
+        known = self._kept.find(text, self._cores) if self._kept else None
+        if known is not None:
+            with suppress(_jax.JaxRuntimeError):  # it is of no use: it is compiled
+                return XlaExecutable(self._loaded(self._client.deserialize_executable, known))
         try:
-            loaded = self._client.compile_and_load(text.encode(), devices, xla_client.CompileOptions())
+            loaded = self._loaded(self._client.compile_and_load, text.encode())
         except _jax.JaxRuntimeError as error:
             raise BackendError(_first_line(error)) from error
+        if self._kept:
+            with suppress(_jax.JaxRuntimeError):  # XLA cannot write it down
+                self._kept.keep(text, self._cores, self._client.serialize_executable(loaded))
         return XlaExecutable(loaded)
+
+    def _loaded(self, load: Any, code: bytes) -> Any:
+        return load(code, _jax.DeviceList((self._device,)), xla_client.CompileOptions())
 
     def put(self, array: NDArray[Any]) -> Held:
         """Copy an array to the back end."""

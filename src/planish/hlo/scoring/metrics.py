@@ -193,4 +193,6 @@ def _by_own(function: Callable[..., object], name: str, answers: Arrays, targets
         raise MetricError(f"'{name}' gives a {type(value).__name__} that is no number") from error
     if not np.isfinite(number):
         raise NotFiniteError(f"'{name}' gives {number}")
+    if number < 0:  # gains are ratios
+        raise MetricError(f"'{name}' gives {number:g}, and must not be negative")
     return number

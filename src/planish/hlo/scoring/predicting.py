@@ -54,6 +54,7 @@ class Inference:
         self._most = top_of(workload.metric)
         self._races: dict[Part, Race] = {}
         self._right: dict[Part, NDArray[np.bool_]] = {}
+        self._unchanged = unchanged
         if unchanged is None or not self._most:  # a loss has no bound
             return
         for part, each in self._predictions.items():
@@ -81,6 +82,8 @@ class Inference:
         prediction, before = self._predictions[part], self._right.get(part)
         if before is None:
             return Score(prediction.error(executable, self._parameters, self._races.get(part)))
+        if executable is self._unchanged:
+            return Score(float(1 - before.mean()), known_within(before, before))
         right = prediction.right(executable, self._parameters, self._most)
         return Score(float(1 - right.mean()), known_within(right, before))
 

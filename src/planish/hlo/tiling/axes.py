@@ -20,14 +20,18 @@ What is not of the batch may still lie beside it, as a bias for each example doe
 """
 
 SAME_PLACE = frozenset(
-    f"stablehlo.{name}"
-    for name in (  # noqa: SIM905, for a list of so many words is longer
-        "abs add and atan2 cbrt ceil clamp compare complex convert cosine count_leading_zeros divide "
-        "exponential exponential_minus_one floor imag is_finite log log_plus_one logistic maximum minimum "
-        "multiply negate not or popcnt power real reduce_precision remainder round_nearest_afz "
+    f"{dialect}.{name}"
+    for dialect, names in {
+        "stablehlo": "abs add and atan2 cbrt ceil clamp compare complex convert cosine count_leading_zeros "
+        "divide exponential exponential_minus_one floor imag is_finite log log_plus_one logistic maximum "
+        "minimum multiply negate not or popcnt power real reduce_precision remainder round_nearest_afz "
         "round_nearest_even rsqrt select shift_left shift_right_arithmetic shift_right_logical sign sine "
-        "sqrt subtract tan tanh xor"
-    ).split()
+        "sqrt subtract tan tanh xor",
+        # As JAX writes `jnp.square`, exact GELU and others. Those that broadcast by themselves are none.
+        "chlo": "acos acosh asin asinh atan atanh bessel_i1e conj cosh digamma erf erf_inv erfc is_inf "
+        "is_neg_inf is_pos_inf lgamma next_after polygamma sinh square tan zeta",
+    }.items()
+    for name in names.split()
 )
 """Operations each of whose elements needs the operands' elements at the same place alone, or scalars."""
 
