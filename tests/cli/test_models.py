@@ -40,10 +40,13 @@ def test_a_model_is_fitted_evaluated_exported_and_removed(planish: Planish, tmp_
     assert planish("tune", *PROGRAM, "--trials", "20", "--store", store).code == 0
     said = planish("models", "fit", "--level", "loops", "--store", store)
     assert said.code == 0, said.err
+    wrong = planish("models", "fit", "--level", "loops", "--store", store, "-o", tmp_path / "m.safetensors")
+    assert wrong.err.startswith("planish: error: a model of trees is no .safetensors: ")
     own = models_folder() / "loops.npz"
     try:
         assert places()["loops"] == own
         assert load_model(own).rows >= 20
+        assert "searches go on asking a model of " in said.err, "which knows more than one program"
         measured = json.loads(
             planish("models", "evaluate", "loops", "--store", store, "--format", "json").out
         )

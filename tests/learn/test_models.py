@@ -1,6 +1,7 @@
 """Cost models of candidates: what they learn, what they are combined of, and their files."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from planish.learn.cost import (
     xgboosted,
 )
 from planish.learn.cost.model_quality import rank_correlation, top_recall
+from planish.learn.cost.trees import BoostedTrees
 
 SCHEMA = FeatureSchema("letters", 1, ("a", "b", "c", "d", "e"))
 
@@ -179,6 +181,11 @@ def test_a_model_that_was_changed_or_cut_off_is_refused(saved: SavedModel, tmp_p
         np.savez_compressed(path, allow_pickle=False, **{**arrays, **change})
         with pytest.raises(PlanishError, match=r"was changed|has format|'more'"):
             load_model(path)
+    for change, said in (({"rows": "many"}, "'many'"), ({"metrics": None}, "metrics")):
+        about = _about(arrays, **change)
+        np.savez_compressed(path, allow_pickle=False, **{**arrays, "about": about})
+        with pytest.raises(PlanishError, match=f"cannot read a model from .*{said}"):
+            load_model(path)
     np.savez_compressed(path, allow_pickle=False, start=arrays["start"])
     with pytest.raises(PlanishError, match="it lacks 'about"):
         load_model(path)
@@ -188,8 +195,18 @@ def test_a_model_that_was_changed_or_cut_off_is_refused(saved: SavedModel, tmp_p
             load_model(path)
 
 
-def _about(arrays: dict[str, np.ndarray], **change: int) -> np.ndarray:
-    about = {**json.loads(arrays["about"].tobytes()), **change}
+def test_numbers_that_are_not_finite_are_refused(saved: SavedModel, tmp_path: Path) -> None:
+    arrays = saved.predicts.arrays()
+    spoilt = BoostedTrees.of({**arrays, "leaves": np.full_like(arrays["leaves"], np.nan)})
+    write_model(replace(saved, predicts=spoilt), tmp_path / "m.npz")
+    with pytest.raises(PlanishError, match="not finite in leaves"):
+        load_model(tmp_path / "m.npz")
+
+
+def _about(arrays: dict[str, np.ndarray], **change: object) -> np.ndarray:
+    """Change facts of a model; None takes one out."""
+    told = {**json.loads(arrays["about"].tobytes()), **change}
+    about = {name: value for name, value in told.items() if value is not None}
     return np.frombuffer(json.dumps(about).encode(), np.uint8)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.core import Candidate, Failed, Measured, PlanishError, rng
-from planish.learn import learner as learning
 from planish.learn.cost import XgboostTrees, dataset_of, made_model, write_model
 from planish.search import make_searcher
 from planish.search.diverse import choose_diverse
@@ -72,19 +70,6 @@ def test_what_it_cannot_do_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path
     with pytest.raises(PlanishError, match="XGBoost is not installed") as error:
         made()
     assert "planish[learn]" in str(error.value)
-
-
-def test_a_model_that_cannot_be_read_is_done_without(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def broken(_: object) -> None:
-        raise PlanishError("cannot read a model from m.npz: cut off", "Fit one.")
-
-    monkeypatch.setattr("planish.learn.cost.model_for", broken)
-    with caplog.at_level(logging.WARNING, "planish"):
-        learner = learning.make_learner(ROUGH, 0, "auto", "rank", "mean", 1.0)
-    assert not learner.knows
-    assert "the search goes on without it" in caplog.text
 
 
 def test_without_xgboost_a_global_model_guides_alone(

@@ -16,8 +16,9 @@ def _factory(
     chance: Annotated[float, Option("how often", least=0, most=1)] = 0.5,
     greedy: bool = False,
     name: str = "best",
+    speed: float = 1.0,
 ) -> None:
-    del space, width, chance, greedy, name
+    del space, width, chance, greedy, name, speed
 
 
 def test_options_are_found_with_their_types_defaults_and_help() -> None:
@@ -27,6 +28,7 @@ def test_options_are_found_with_their_types_defaults_and_help() -> None:
         ("chance", float, 0.5, "how often", "a number, at least 0, at most 1"),
         ("greedy", bool, False, "", "true or false"),
         ("name", str, "best", "", "a text"),
+        ("speed", float, 1.0, "", "a number"),
     ]
 
 
@@ -58,6 +60,7 @@ REFUSED: list[tuple[str, OptionValue]] = [
     ("width", "0"),
     ("width", "10"),
     ("chance", "nan"),
+    ("speed", "inf"),
     ("chance", -0.1),
     ("greedy", "yes please"),
     ("greedy", 1),

@@ -54,20 +54,28 @@ def fit(
     seed: given.Seed = 0,
     form: given.Format = "text",
 ) -> None:
-    """Fit a global model on what the store knows of a level's programs; searches of the level use it then."""
+    """Fit a global model on what the store knows of a level's programs.
+
+    Searches of the level use it where no other has learnt from more programs, or where they name it.
+    """
+    from planish.core import PlanishError
     from planish.learn.cost import models_folder, suffix_of, write_model
     from planish.learn.cost.fitting import fit_model, read_trials
     from planish.levels import level_named
     from planish.store import open_store
 
+    path = output or models_folder() / f"{level if kind == 'trees' else f'{level}-{kind}'}{suffix_of(kind)}"
+    if path.suffix != suffix_of(kind):
+        what = f"a model of {kind} is no {path.suffix or 'file without an ending'}: {path}"
+        raise PlanishError(what, f"Name a file {suffix_of(kind)}.")
     with open_store(store, read_only=True) as opened:
         learnt = read_trials(opened, level_named(level))
     model = fit_model(level, learnt, objective, seed, kind)
-    path = output or models_folder() / f"{level if kind == 'trees' else f'{level}-{kind}'}{suffix_of(kind)}"
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_model(model, path)
     _show(path, model, form)
+    _tell_whether_used(path, model)
 
 
 @models.command()
@@ -161,6 +169,17 @@ def _show(path: Path, model: SavedModel, form: str) -> None:
         return
     metrics = {name: f"{value:.3g}" for name, value in model.metrics.items()}
     facts({"wrote": str(path), "trials": f"{model.rows:,} of {model.programs:,} programs", **metrics})
+
+
+def _tell_whether_used(path: Path, model: SavedModel) -> None:
+    """Say so where a new model of the user's is not what searches ask by themselves."""
+    from planish.cli.output import remark
+    from planish.learn.cost import model_for, models_folder
+
+    asked = model_for(model.schema)
+    if path.parent == models_folder() and asked is not None and asked.training != model.training:
+        what = f"searches go on asking a model of {asked.programs:,} programs, for it has learnt from more"
+        remark(f"{what}; --set model={path.stem} asks this one")
 
 
 def _path(model: str) -> Path:

@@ -159,8 +159,8 @@ def make_learner(
     Args:
         space: describes candidates.
         seed: of all randomness.
-        model: the global one: "auto" (the user's own for the space's features, or the one that comes with
-            planish), "none", or a name or file.
+        model: the global one: "auto" (of the user's own for the space's features and the one that comes with
+            planish what has learnt from most programs), "none", or a name or file.
         objective: what local models learn.
         acquisition: what is asked of the model.
         bound: deviations of the confidence bound.
@@ -217,15 +217,9 @@ def _lacks(space: CanFeaturise, local: str, known: SavedModel | None) -> None:
 
 
 def _global(space: CanFeaturise, model: str) -> SavedModel | None:
-    """Find the global model; one that came by itself and cannot be read is done without."""
+    """Find the global model."""
     from planish.learn.cost import model_for, model_named
 
     if model == "none":
         return None
-    if model != "auto":
-        return model_named(model, space.schema)
-    try:
-        return model_for(space.schema)
-    except PlanishError as error:
-        _log.warning("%s; the search goes on without it", error)
-        return None
+    return model_for(space.schema) if model == "auto" else model_named(model, space.schema)

@@ -51,9 +51,12 @@ class OptionInfo:
             PlanishError: it is of another type, or out of bounds.
         """
         found = self._converted(value)
-        if found is None or not (isinstance(found, str) or self.option.least <= found <= self.option.most):
+        if found is None or not (isinstance(found, str) or self._within(found)):
             raise PlanishError(f"option '{self.name}' takes {self.legal}, not {value!r}")
         return found
+
+    def _within(self, number: float) -> bool:
+        return math.isfinite(number) and self.option.least <= number <= self.option.most
 
     @property
     def legal(self) -> str:

@@ -100,11 +100,25 @@ def _read(
         )
     told = about.pop("schema")
     schema = FeatureSchema(told["name"], told["version"], tuple(told["names"]))
+    # Thresholds of nodes that ask nothing are infinite.
+    wrong = [n for n, array in arrays.items() if n != "thresholds" and not np.isfinite(array).all()]
+    if wrong:
+        raise PlanishError(f"{path} has numbers that are not finite in {', '.join(wrong)}", HINT)
     predicts = of(arrays)
     # Before it is asked: arrays that do not fit would fail, or read other columns, in the middle of a search.
     if not predicts.fits(schema.width):
         raise PlanishError(f"{path} holds no model of its features", HINT)
-    return SavedModel(**about, schema=schema, predicts=predicts)
+    return SavedModel(
+        str(about["level"]),
+        schema,
+        str(about["objective"]),
+        {str(name): float(value) for name, value in about["metrics"].items()},
+        int(about["rows"]),
+        int(about["programs"]),
+        str(about["training"]),
+        str(about["version"]),
+        predicts,
+    )
 
 
 def _sums(arrays: Arrays) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 from planish.core import FeatureSchema, PlanishError
 from planish.learn.cost.model_files import SUFFIXES, load_model
 from planish.learn.cost.saved import SavedModel
+
+_log = logging.getLogger("planish")
 
 
 def models_folder() -> Path:
@@ -20,25 +23,46 @@ def models_folder() -> Path:
 
 def places() -> Mapping[str, Path]:
     """Give the models that there are, by name: the user's own, in place of shipped ones of that name."""
-    shipped = Path(str(files("planish.learn.cost")))
-    found = {path.stem.removeprefix("model-"): path for path in sorted(shipped.glob("model-*.npz"))}
-    own = [path for suffix in SUFFIXES for path in sorted(models_folder().glob(f"*{suffix}"))]
     # Reversed, so that of one name with both suffixes the first suffix wins.
-    return found | {path.stem: path for path in reversed(own)}
+    return _shipped() | {path.stem: path for path in reversed(_own())}
 
 
 def model_for(schema: FeatureSchema) -> SavedModel | None:
-    """Find a model for features; None where there is none.
+    """Find the model that searches ask for features; None where there is none.
 
-    One for another version of these features is none: what it learnt is not what they mean now.
-
-    Raises:
-        PlanishError: a file cannot be read.
+    Of several it is the one that has learnt from most programs, the user's own of equals: few programs teach
+    little of others, and a model of one would take the place of the shipped one. One for another version of
+    these features is none, for what it learnt is not what they mean now. That one of the user's cannot be
+    used is said in a warning.
     """
-    for path in places().values():
-        if (model := load_model(path)).fits(schema):
-            return model
-    return None
+    usable = list[SavedModel]()
+    for path in (*_own(), *_shipped().values()):
+        try:
+            model = load_model(path)
+        except PlanishError as error:
+            _log.warning("%s; it is left out", error)
+            continue
+        if model.fits(schema):
+            usable.append(model)
+        elif model.schema.name == schema.name:
+            _log.warning("%s; it is left out", _other_features(path, model, schema))
+    return max(usable, key=lambda model: model.programs, default=None)
+
+
+def _own() -> list[Path]:
+    return [path for suffix in SUFFIXES for path in sorted(models_folder().glob(f"*{suffix}"))]
+
+
+def _shipped() -> Mapping[str, Path]:
+    shipped = Path(str(files("planish.learn.cost")))
+    return {path.stem.removeprefix("model-"): path for path in sorted(shipped.glob("model-*.npz"))}
+
+
+def _other_features(path: Path, model: SavedModel, schema: FeatureSchema) -> str:
+    """Say how a model's features differ from those that it is asked with."""
+    theirs, ours = (f"{each.name} {each.version}" for each in (model.schema, schema))
+    these = f"these are {ours}" if theirs != ours else "these have other columns"
+    return f"the model {path} is for the features {theirs}, and {these}"
 
 
 def model_named(name: str, schema: FeatureSchema) -> SavedModel:
@@ -58,9 +82,5 @@ def required(path: Path, schema: FeatureSchema) -> SavedModel:
     """
     model = load_model(path)
     if not model.fits(schema):
-        what = f"{model.schema.name} {model.schema.version}"
-        raise PlanishError(
-            f"the model {path} is for the features {what}, and these are {schema.name} {schema.version}",
-            "Fit one for these: planish models fit.",
-        )
+        raise PlanishError(_other_features(path, model, schema), "Fit one for these: planish models fit.")
     return model

@@ -1,0 +1,60 @@
+"""Which model a search asks by itself: the one that knows most programs, whatever else lies beside it."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from planish.learn.cost import SavedModel, load_model, model_for, model_named, places, write_model
+from planish.loops.features.schedule_columns import SCHEMA
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of a model of the user's that has the shipped one's name."""
+    monkeypatch.setattr("planish.learn.cost.model_folder.models_folder", lambda: tmp_path)
+    return tmp_path / "loops.npz"
+
+
+def shipped() -> SavedModel:
+    return load_model(places()["loops"])
+
+
+def test_a_model_of_few_programs_does_not_take_the_place_of_the_shipped_one(own: Path) -> None:
+    known = shipped()
+    write_model(replace(known, programs=1, training="mine"), own)
+    found = model_for(SCHEMA)
+    assert found is not None
+    assert found.training == known.training
+    assert model_named("loops", SCHEMA).training == "mine", "who is named is asked"
+
+
+def test_of_as_many_programs_the_own_model_is_asked(own: Path) -> None:
+    write_model(replace(shipped(), training="mine"), own)
+    found = model_for(SCHEMA)
+    assert found is not None
+    assert found.training == "mine"
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_what_cannot_be_used_is_told_and_the_shipped_one_is_asked(
+    own: Path, caplog: pytest.LogCaptureFixture, *, damaged: bool
+) -> None:
+    known = shipped()
+    write_model(replace(known, programs=9999, schema=replace(SCHEMA, version=99)), own)
+    if damaged:
+        own.write_bytes(own.read_bytes()[:5000])
+    with caplog.at_level(logging.WARNING, "planish"):
+        found = model_for(SCHEMA)
+    assert found is not None
+    assert found.training == known.training
+    said = (
+        f"cannot read a model from {own}"
+        if damaged
+        else f"the model {own} is for the features loops/schedule 99"
+    )
+    assert said in caplog.text
+    assert caplog.text.rstrip().endswith("it is left out")
