@@ -53,7 +53,7 @@ def _own() -> list[Path]:
     return [path for suffix in SUFFIXES for path in sorted(models_folder().glob(f"*{suffix}"))]
 
 
-def _shipped() -> Mapping[str, Path]:
+def _shipped() -> dict[str, Path]:
     shipped = Path(str(files("planish.learn.cost")))
     return {path.stem.removeprefix("model-"): path for path in sorted(shipped.glob("model-*.npz"))}
 

@@ -20,6 +20,7 @@ EDGES, DATA = 20, 4
 DERIVED = 7 + DATA
 """Columns that `scaled` adds to those observed."""
 KINDS = ("attention", "mlp")
+_SPLITS = np.array([4, 8, 16])
 
 
 @dataclass(frozen=True)
@@ -67,20 +68,25 @@ def scaled(observed: NDArray[np.int64], left: NDArray[np.float32]) -> NDArray[np
     """
     seen = _inward(observed)
     size, tail, edges = seen[..., 1], seen[..., 2], seen[..., EDGES : EDGES + DATA]
-    there = (size > 0).astype(np.float32)
-    whole = [((size % by == 0) & (tail == 0) & (size > 0)).astype(np.float32) for by in (4, 8, 16)]
+    # Parts of one array, filled in place: a way asks for one row after the other, and small arrays are dear.
+    made = np.empty((*seen.shape[:2], seen.shape[2] + DERIVED), np.float32)
+    made[..., :EDGES] = seen[..., :EDGES]
+    made[..., 1:3] = np.log2(1 + seen[..., 1:3]) / 8
+    made[..., 4:EDGES] /= 4
+    made[..., EDGES : EDGES + DATA] = np.log2(1 + edges) / 16
+    made[..., EDGES + DATA : -DERIVED] = seen[..., EDGES + DATA :]
+    more = made[..., -DERIVED:]
     trips = np.log2(np.maximum(size + (tail > 0), 1))
+    more[..., 0] = tail > 0
     # From the innermost loop outward, a sum of logarithms is the logarithm of a product: elements touched so
     # far. Divided, so that columns are of about the size of 1.
-    touched = np.cumsum(trips[..., None] * (edges > 0), axis=1) / 8
-    head = [seen[..., 0], np.log2(1 + size) / 8, np.log2(1 + tail) / 8, seen[..., 3]]
-    strides = np.moveaxis(np.log2(1 + edges) / 16, -1, 0)
-    rest = np.moveaxis(np.delete(seen, np.s_[: EDGES + DATA], axis=-1), -1, 0)
-    more = [tail > 0, np.cumsum(trips, axis=1) / 16, *np.moveaxis(touched, -1, 0)]
-    share = np.broadcast_to(left[:, None], size.shape)
-    counts = np.moveaxis(seen[..., 4:EDGES] / 4, -1, 0)
-    columns = [*head, *counts, *strides, *rest, *more, *whole, there, share]
-    return (np.stack(columns, axis=-1) * there[..., None]).astype(np.float32)
+    more[..., 1] = np.cumsum(trips, axis=1) / 16
+    more[..., 2 : 2 + DATA] = np.cumsum(trips[..., None] * (edges > 0), axis=1) / 8
+    more[..., 2 + DATA : -2] = (size[..., None] % _SPLITS == 0) & (tail == 0)[..., None]
+    more[..., -2] = 1
+    more[..., -1] = left[:, None]
+    made[size <= 0] = 0
+    return made
 
 
 def _inward(observed: NDArray[np.int64]) -> NDArray[np.int64]:

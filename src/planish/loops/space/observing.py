@@ -66,12 +66,13 @@ def observe(schedule: Schedule, cursor: int, rows: int) -> NDArray[np.int64]:
     row = 0
     for number in (main, *others):
         nest, order = schedule.graph.nests[number], schedule.loops[number]
+        moves = {axis: [*moves_of(schedule, nest, axis)] for axis in {axis for axis, _ in order}}
         for place, (size, tail) in enumerate(_trips(schedule, order)):
             if row == rows:
                 return seen
             axis, step = order[place]
             seen[row, :4] = (number == main and place == cursor, size, tail, number == main)
-            for column, moved in enumerate(moves_of(schedule, nest, axis)):
+            for column, moved in enumerate(moves[axis]):
                 if moved:
                     # The bit length of n - 1 is the logarithm rounded up: bin N ends at 2 ** N.
                     seen[row, 4 + min((moved * step - 1).bit_length(), BINS - 1)] += 1
