@@ -52,8 +52,10 @@ PAGES = {
     "experiments/looptune/results.md": "experiments/looptune.md",
     "experiments/thesis_ch4/baselines.md": "experiments/thesis-ch4-baselines.md",
     "experiments/thesis_ch4/results.md": "experiments/thesis-ch4.md",
+    "experiments/thesis_ch5/results.md": "experiments/thesis-ch5.md",
     "experiments/thesis_ch6/results.md": "experiments/thesis-ch6.md",
     "experiments/thesis_ch6/sampling.md": "experiments/thesis-ch6-sampling.md",
+    "experiments/thesis_ch6/scaling.md": "experiments/thesis-ch6-scaling.md",
 }
 
 

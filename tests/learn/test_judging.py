@@ -10,8 +10,9 @@ from planish.core import FeatureSchema
 from planish.learn.language import Lessons as ListLessons
 from planish.learn.language import ReaderShape, expected
 from planish.learn.language.network import HEADS
+from planish.learn.language.writer import WriterShape
 from planish.learn.policy import SavedPolicy
-from planish.learn.policy.judging import judge_lists
+from planish.learn.policy.judging import judge_lists, writable
 
 LISTS = (("a",), ("a", "b"), ("c",))
 SCHEMA = FeatureSchema("llvm/instructions", 1, ("part", "opcode"))
@@ -41,3 +42,10 @@ def test_lists_are_tried_by_their_probability() -> None:
     assert found.keys() == {"saved at 1", "saved at 3"}
     worse = replace(lessons, shares=np.zeros_like(shares))
     assert set(judge_lists(policy, worse).values()) == {0.0}
+
+
+def test_a_writer_is_judged_by_lists_that_it_can_write() -> None:
+    shape = WriterShape((3, 5), 4, 3, longest=2, once=(), width=8, depth=1, heads=2)
+    policy = SavedPolicy("x", "llvm", SCHEMA, ("a", "b"), 2, shape, {}, {}, 1)
+    lists = (("a",), ("a", "b"), ("a", "b", "a"), ("c",))
+    assert writable(policy, lists) == [("a",), ("a", "b")]

@@ -90,7 +90,7 @@ def _by_labels(
     from planish.corpus.policy_lessons import read_list_lessons
     from planish.corpus.text_lessons import read_text_lessons
     from planish.learn.joined_costs import read_joined
-    from planish.learn.policy.judging import judge_lists
+    from planish.learn.policy.judging import judge_lists, writable
 
     if corpus is None or not labels:
         raise PlanishError(
@@ -103,10 +103,11 @@ def _by_labels(
         table = read_joined(labels, objective, chosen)
     else:
         table = read_joined(labels, objective)
-        # A writer's are lists that it can write, of those whose costs are known.
-        chosen = [each for each in table.columns.lists if {*each} <= {*policy.actions}]
-    if policy.shape.kind == "decoder":
-        return _by_answers(policy, read_text_lessons(corpus, [table], objective, table.columns.lists, split))
+        if policy.shape.kind == "decoder":
+            return _by_answers(
+                policy, read_text_lessons(corpus, [table], objective, table.columns.lists, split)
+            )
+        chosen = writable(policy, table.columns.lists)
     lessons = read_list_lessons(corpus, [table], objective, chosen, split)
     return len(lessons), judge_lists(policy, lessons)
 

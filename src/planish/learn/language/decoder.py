@@ -121,7 +121,7 @@ def remembered(
     # From their place in the whole text on: rotated as if they stood at its beginning, they would look
     # elsewhere.
     turns = [each[start:] for each in rotations(count, part)]
-    seen = np.tril(np.ones((count, count), bool))[start:]
+    seen = np.arange(count) <= np.arange(start, count)[:, None]
     hidden: Floats = parameters["tokens"][np.asarray(tokens)]
     keys, values = list[Floats](), list[Floats]()
     for layer in range(shape.depth):

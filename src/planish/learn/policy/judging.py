@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -58,6 +58,13 @@ def judge_lists(policy: SavedPolicy, lessons: ListLessons) -> Mapping[str, float
     # Weighted by size: the share of all code that is saved, and not the mean of shares.
     saved = lessons.baseline @ best / lessons.baseline.sum()
     return {f"saved at {n}": float(saved[n - 1]) for n in EVALUATIONS if n <= len(saved)}
+
+
+def writable(policy: SavedPolicy, lists: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Give those of some lists that a writer can write: it knows their passes, and they are short enough."""
+    assert isinstance(policy.shape, WriterShape)
+    known, longest = {*policy.actions}, policy.shape.longest
+    return [tuple(each) for each in lists if len(each) <= longest and {*each} <= known]
 
 
 def how_probable(policy: SavedPolicy, lessons: ListLessons) -> NDArray[np.floating]:
