@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 from single_pass_tables import Translation, show
 
-from planish.corpus.compiled_lists import reading_error
 from planish.corpus.corpus_reader import read_corpus
 from planish.corpus.text_lessons import single_pass_lessons, translation_samples
 from planish.learn.language.code_quality import bleu, same_code
@@ -33,6 +32,7 @@ from planish.learn.language.tokenizer import Tokenizer
 from planish.llvm.backend import open_backend
 from planish.llvm.passes import elements
 from planish.llvm.passes.catalogue import base_name
+from planish.llvm.passes.compiled_lists import reading_error
 
 PASSES, TRIED = 60, 40
 """So many passes, as in the thesis; those that change most of so many functions each."""

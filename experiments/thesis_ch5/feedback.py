@@ -1,9 +1,10 @@
 """Feedback of the compiler, against sampling with as many answers: figures 5.1, 5.2, 5.5 and 5.8.
 
-    python experiments/thesis_ch5/feedback.py CORPUS LABELS... --model FILE --fast FILE
+    python experiments/thesis_ch5/feedback.py CORPUS LABELS... --model FILE --fed FILE...
 
-Both are made by `planish policy train --network decoder`, the second with `--feedback fast` and `--first` the
-first. All tables are of functions of `--split`, compiled; -Oz stands behind every list.
+All are made by `planish policy train --network decoder`, those of `--fed` with `--feedback KIND` and
+`--first` the first; each is told the kind that it was trained with. All tables are of functions of
+`--split`, compiled; -Oz stands behind every list.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from pathlib import Path
 import numpy as np
 
 from planish.core import Candidate
-from planish.corpus.compiled_lists import compile_lists
 from planish.corpus.feedback_lessons import feedback_on
 from planish.corpus.judged_answers import Judged, answers_of, judge_answers
 from planish.corpus.text_lessons import TextLesson, read_text_lessons
@@ -24,8 +24,10 @@ from planish.learn.joined_costs import read_joined
 from planish.learn.language.decoder import DecoderShape
 from planish.learn.language.tokenizer import Tokenizer
 from planish.learn.policy import AnsweringPolicy, SavedPolicy, load_policy
+from planish.learn.policy.telling import USUAL
 from planish.llvm.backend import open_backend
 from planish.llvm.passes import PassSpace, elements, passes_of
+from planish.llvm.passes.compiled_lists import compile_lists
 from planish.search.decoding import priority_samples
 from planish.search.feedback import reconsidered
 
@@ -38,16 +40,16 @@ def main() -> None:
     given.add_argument("corpus", type=Path)
     given.add_argument("labels", type=Path, nargs="+")
     given.add_argument("--model", type=Path, required=True)
-    given.add_argument("--fast", type=Path, required=True)
+    given.add_argument("--fed", type=Path, nargs="+", required=True)
     given.add_argument("--split", default="validation")
     given.add_argument("--functions", type=int, default=200)
     asked = given.parse_args()
     table = read_joined(asked.labels, "instructions")
     lists = table.columns.lists
     lessons = read_text_lessons(asked.corpus, [table], "instructions", lists, asked.split)[: asked.functions]
-    model, fast = load_policy(asked.model), load_policy(asked.fast)
+    model, fed = load_policy(asked.model), [load_policy(path) for path in asked.fed]
     correlations(answered(model, lessons))
-    iterating(model, fast, lessons)
+    iterating(model, fed, lessons)
 
 
 def answered(model: SavedPolicy, lessons: Sequence[TextLesson]) -> list[Judged]:
@@ -78,17 +80,16 @@ def correlations(judged: Sequence[Judged]) -> None:
             )
 
 
-def iterating(model: SavedPolicy, fast: SavedPolicy, lessons: Sequence[TextLesson]) -> None:
+def iterating(model: SavedPolicy, fed: Sequence[SavedPolicy], lessons: Sequence[TextLesson]) -> None:
     """Figures 5.5 and 5.8: one, two and up to five answers, by feedback and by Priority Sampling."""
-    sampled = [sampled_lists(model, one) for one in lessons]
-    told = [told_lists(fast, one) for one in lessons]
+    rows = {"the model, its most probable lists": [sampled_lists(model, one) for one in lessons]}
+    for each in fed:
+        name = f"{each.feedback or USUAL} feedback ({each.name}), until it is sure"
+        rows[name] = [told_lists(each, one) for one in lessons]
     oz = sum(one.oz for one in lessons)
     print(f"\n| saved over -Oz, answers | {' | '.join(str(n) for n in range(1, STEPS + 1))} | in the mean |")
     print("|---" * (STEPS + 2) + "|")
-    for name, lists in (
-        ("the model, its most probable lists", sampled),
-        ("fast feedback, until it is sure", told),
-    ):
+    for name, lists in rows.items():
         saved = [
             sum(best(one, some[:n]) for one, some in zip(lessons, lists, strict=True))
             for n in range(1, STEPS + 1)

@@ -138,14 +138,15 @@ def test_a_language_model_is_trained_told_what_came_of_its_list_and_followed(
     labels, file, store = tmp_path / "costs.npz", tmp_path / "text.safetensors", tmp_path / "store.db"
     labelled(labels)
     given = ("--level", "llvm", "--network", "decoder", "--corpus", SAMPLE, "--labels", labels)
-    size = ("--epochs", "1", "--width", "16", "--depth", "1", "--context", "2048", "--tasks", "counts")
-    said = planish("policy", "train", *given, *size, "-o", file)
+    size = ("--epochs", "1", "--context", "2048", "--tasks", "counts")
+    said = planish("policy", "train", *given, *size, "--width", "16", "--depth", "1", "-o", file)
     assert said.code == 0, said.err
     assert "greedy answers save" in said.err
     more = tmp_path / "more.safetensors"
     told = planish("policy", "train", *given, *size, "--feedback", "fast", "--first", file, "-o", more)
     assert told.code == 0, told.err
     assert load_policy(more).programs > load_policy(file).programs
+    assert (load_policy(file).feedback, load_policy(more).feedback) == ("", "fast")
     known = ("--corpus", SAMPLE, "--labels", labels, "--split", "train", "--format", "json")
     judged = json.loads(planish("policy", "evaluate", more, *known).out)
     assert judged["programs"] == 12

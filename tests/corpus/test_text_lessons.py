@@ -8,7 +8,6 @@ from functools import cache
 import pytest
 
 from planish.corpus import read_corpus
-from planish.corpus.compiled_lists import Compiled, compile_lists, reading_error
 from planish.corpus.feedback_lessons import feedback_on, feedback_samples, retry_prompt
 from planish.corpus.judged_answers import Judged, judge_answers, summary
 from planish.corpus.text_lessons import (
@@ -23,6 +22,7 @@ from planish.learn.language.prompts import Answer, Tasks, read_answer
 from planish.learn.language.tokenizer import Tokenizer
 from planish.llvm.backend import open_backend
 from planish.llvm.passes import elements
+from planish.llvm.passes.compiled_lists import Compiled, compile_lists, reading_error
 
 OZ = ("default<Oz>",)
 CODE = """define i32 @f(i32 %0) {

@@ -13,19 +13,24 @@ import pytest
 from learn.test_text import CODE, PASSES, chance, tokenizer
 from planish.core import Candidate, Objective, PlanishError, Trial
 from planish.core.outcome import Failed, Measured
+from planish.corpus.feedback_lessons import retry_prompt
+from planish.corpus.judged_answers import judge_answers
+from planish.corpus.text_lessons import TextLesson
 from planish.learn.language.decoder import DecoderShape, remembered
-from planish.learn.language.feedback import AGAIN, SURE, Feedback, feedback_tokens
+from planish.learn.language.feedback import AGAIN, SURE, Feedback, Kind, feedback_tokens
 from planish.learn.language.generation import (
     CutTextWarning,
     continued,
     log_probabilities,
     read_question,
 )
-from planish.learn.language.prompts import question
-from planish.learn.policy import SavedPolicy, load_policy, policy_for, policy_of, write_policy
+from planish.learn.language.prompts import Answer, Tasks, answer_tokens, question
+from planish.learn.policy import SavedPolicy, language_model, load_policy, policy_for, policy_of, write_policy
 from planish.learn.policy.language_model import AnsweringPolicy
+from planish.llvm.backend import open_backend
 from planish.llvm.features.instructions import instruction_schema
 from planish.llvm.passes import PassSpace, elements, passes_of
+from planish.llvm.passes.compiled_lists import compile_lists
 from planish.search import make_searcher
 from planish.search.decoding import priority_samples
 
@@ -124,6 +129,40 @@ def test_it_is_told_what_came_of_its_list_by_fast_feedback() -> None:
         expected = remembered(shape(), parameters, [learnt.token(AGAIN)], memory)
         np.testing.assert_allclose(other.memory.scores, expected.scores, rtol=1e-3, atol=1e-3)
         assert other.candidate == Candidate()
+
+
+@pytest.mark.parametrize("kind", ["short", "long", "fast"])
+def test_it_is_told_what_it_was_trained_to_be_told(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+    learnt, (made_of,) = tokenizer(), compile_lists(open_backend(), [(CODE, ("gvn",))])
+    assert made_of is not None
+    answer = Answer(("gvn",), 6, 5, None if kind == "fast" else "define i32 @f() {\nret i32 %9\n}\n")
+    (judged,) = judge_answers([TextLesson("1", "p", CODE, answer, 5)], [answer])
+    given = [*retry_prompt(learnt, judged, kind), learnt.token(AGAIN)]
+    rest = answer_tokens(learnt, answer, Tasks(code=kind != "fast"))[2:]
+
+    def says(*_: object) -> tuple[list[int], None]:
+        return rest, None
+
+    monkeypatch.setattr(language_model, "continued", says)
+    for seed in range(8):
+        policy = AnsweringPolicy(replace(made(seed, 1024), feedback=kind))
+        state = policy.begin(here())
+        state = policy.extend(state, next(one for one in here().actions if str(one) == "gvn"))
+        if other := policy.reconsider(state, float(made_of.instructions)):
+            wanted = remembered(shape(1024), made(seed, 1024).parameters, given)
+            assert other.memory.length == wanted.length
+            np.testing.assert_allclose(other.memory.scores, wanted.scores, rtol=1e-3, atol=1e-3)
+            return
+    pytest.fail("all networks of chance are sure")
+
+
+def test_what_it_was_trained_to_be_told_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "p.safetensors"
+    write_policy(replace(made(), feedback="long"), path)
+    assert load_policy(path).feedback == "long"
+    write_policy(replace(made(), feedback="loud"), path)  # type: ignore[arg-type]
+    with pytest.raises(PlanishError, match="trained with unknown feedback, 'loud'"):
+        load_policy(path)
 
 
 def test_the_searcher_tries_again_until_the_model_is_sure(tmp_path: Path) -> None:

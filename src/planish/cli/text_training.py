@@ -56,6 +56,7 @@ class _Start:
     tokenizer: Tokenizer
     shape: DecoderShape
     parameters: Mapping[str, NDArray[np.float32]] | None = None
+    feedback: Kind | Literal[""] = ""
 
 
 def learnt_text(
@@ -113,7 +114,7 @@ def learnt_text(
     schema, longest = instruction_schema(objective), max(len(one.answer.passes) for one in lessons)
     names, programs = start.tokenizer.passes, len(samples)
     made = path.stem, "llvm", schema, names, longest, start.shape, parameters, metrics, programs
-    return SavedPolicy(*made, vocabulary=start.tokenizer.to_json())
+    return SavedPolicy(*made, vocabulary=start.tokenizer.to_json(), feedback=start.feedback)
 
 
 def _start(lessons: Sequence[TextLesson], size: Size, text: TextSize) -> _Start:
@@ -131,7 +132,8 @@ def _start(lessons: Sequence[TextLesson], size: Size, text: TextSize) -> _Start:
     if not isinstance(first.shape, DecoderShape):
         raise PlanishError(f"{text.first} is no language model", "Train one: --network decoder.")
     shape = replace(first.shape, context=text.context)  # no array depends on it: places are rotations
-    return _Start(Tokenizer.read(first.vocabulary), shape, first.parameters)
+    # What it learnt from feedback stays with it where it learns on without.
+    return _Start(Tokenizer.read(first.vocabulary), shape, first.parameters, text.feedback or first.feedback)
 
 
 def _samples(start: _Start, lessons: Sequence[TextLesson], text: TextSize) -> list[Sample]:

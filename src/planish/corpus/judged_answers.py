@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planish.corpus.compiled_lists import Compiled, compile_lists, reading_error
 from planish.corpus.text_lessons import TextLesson
 from planish.learn.language.code_quality import bleu, error_class, same_code
 from planish.learn.language.decoder import DecoderShape
@@ -17,6 +16,7 @@ from planish.learn.language.prompts import Answer, read_answer
 from planish.learn.language.tokenizer import Tokenizer
 from planish.learn.layers import Parameters
 from planish.llvm.backend import open_backend
+from planish.llvm.passes.compiled_lists import Compiled, compile_lists, reading_error
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from planish.core import PlanishError, rng
-from planish.corpus.compiled_lists import Passes, compile_lists
 from planish.corpus.corpus_reader import read_corpus
 from planish.corpus.policy_lessons import labels_of
 from planish.corpus.row import Row
@@ -27,6 +26,7 @@ from planish.learn.language.samples import Sample
 from planish.learn.language.tokenizer import Tokenizer
 from planish.llvm.backend import open_backend
 from planish.llvm.passes import elements, oz_of
+from planish.llvm.passes.compiled_lists import Passes, compile_lists
 
 LONGEST_START = 4
 """Passes that partly optimise a function at most, before the one that is learnt (4.5.3)."""

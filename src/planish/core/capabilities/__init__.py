@@ -20,6 +20,7 @@ from planish.core.capabilities.of_policies import CanJudge, CanReconsider
 from planish.core.capabilities.of_results import CanCall, HasFiles, KnowsMachine, ShowsWinners
 from planish.core.capabilities.of_searchers import CanRecall, HasModel
 from planish.core.capabilities.of_spaces import (
+    CanCompile,
     CanEnumerate,
     CanEvolve,
     CanFeaturise,
@@ -38,6 +39,7 @@ __all__ = [
     "NO_FIGURES",
     "CanAnchor",
     "CanCall",
+    "CanCompile",
     "CanEnumerate",
     "CanEvolve",
     "CanFeaturise",

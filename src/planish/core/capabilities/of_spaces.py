@@ -215,3 +215,19 @@ class HasText(CanObserve, Protocol):
     def text(self) -> str:
         """The program, as its level prints it."""
         ...
+
+
+@runtime_checkable
+class CanCompile(HasText, Protocol):
+    """A space that gives the text of what its candidates make, and reads what others write.
+
+    Offered by the spaces of `llvm` alone; used by language models that learnt from short or long feedback.
+    """
+
+    def compiled(self, candidate: Candidate) -> str | None:
+        """Give the text of the program that a candidate makes; None where it fails."""
+        ...
+
+    def refused(self, text: str) -> str:
+        """Say why a text is no program; "" where it is one."""
+        ...

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from planish.core import Candidate, HasText, PlanishError, PolicyState, Space, Step
 from planish.learn.language.decoder import DecoderShape, Memory, remembered
-from planish.learn.language.feedback import AGAIN, SURE, Feedback, feedback_tokens
+from planish.learn.language.feedback import AGAIN, SURE, Kind, feedback_tokens
 from planish.learn.language.generation import ROOM, continued, read_question
-from planish.learn.language.lexer import count_instructions
 from planish.learn.language.prompts import read_answer
 from planish.learn.language.tokenizer import Tokenizer
 from planish.learn.policy.saved import SavedPolicy
+from planish.learn.policy.telling import USUAL, feedback_in
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,12 @@ class Page:
     """What all answers for one program share.
 
     Args:
-        text: of the program.
+        space: of the program.
         asked: what the prompt is remembered by.
         steps: of each token that is a pass and that the space has.
     """
 
-    text: str
+    space: HasText
     asked: Memory
     steps: Mapping[int, Step]
 
@@ -68,7 +68,10 @@ class AnsweringPolicy:
         self._saved, self._shape = saved, saved.shape
         self._tokenizer = Tokenizer.read(saved.vocabulary)
         self._end = self._tokenizer.token("[end of list]")
-        self._ends = {self._tokenizer.token("[code]"), self._tokenizer.token("[end]")}
+        self._kind: Kind = saved.feedback or USUAL
+        # For fast feedback the answer ends before its code, which is then not written.
+        names = ("[code]", "[end]") if self._kind == "fast" else ("[end]",)
+        self._ends = {self._tokenizer.token(name) for name in names}
         if self._tokenizer.size != self._shape.tokens:
             what = f"the policy {saved.name} has {self._tokenizer.size:,} tokens, and its network"
             raise PlanishError(f"{what} {self._shape.tokens:,}", "Train one: planish policy train.")
@@ -85,7 +88,7 @@ class AnsweringPolicy:
         known = {str(step): step for step in space.actions}
         steps = {self._tokenizer.token(name): known[name] for name in self._tokenizer.passes if name in known}
         _, asked = read_question(self._shape, self._saved.parameters, self._tokenizer, space.text)
-        return Text(Page(space.text, asked, steps), space.start(), (), asked)
+        return Text(Page(space, asked, steps), space.start(), (), asked)
 
     def extend(self, state: PolicyState, step: Step) -> Text:
         """Write a step."""
@@ -99,9 +102,9 @@ class AnsweringPolicy:
         return [self._next(state) for state in states if isinstance(state, Text)]
 
     def reconsider(self, state: PolicyState, cost: float | None) -> Text | None:
-        """Tell the model what came of its list, by fast feedback, and let it try again (thesis, figure 5.3).
+        """Tell the model what came of its list, and let it try again (thesis, figure 5.3).
 
-        Each feedback is of the last answer alone, so that the text stays short.
+        It is told what it was trained to be told, and of the last answer alone, so that the text stays short.
 
         Args:
             state: at the end of a list.
@@ -112,14 +115,12 @@ class AnsweringPolicy:
             the context is full.
         """
         assert isinstance(state, Text)
-        answered, _ = continued(self._shape, self._saved.parameters, self._closed(state), self._ends, ROOM)
-        answer = read_answer(self._tokenizer, [*state.written, self._end, *answered])
-        before = count_instructions(state.page.text)
-        after = None if cost is None else int(cost)
-        found = Feedback(after is not None, before, answer.before, after, answer.after)
-        told = feedback_tokens(self._tokenizer, found, "fast")
-        # Without the mark that ends the answer, for the feedback comes in its place.
-        said = [*state.written, self._end, *answered[:-1], *told]
+        said = [*state.written, self._end, *self._answered(state)]
+        answer = read_answer(self._tokenizer, said)
+        found = feedback_in(state.page.space, state.candidate, answer, cost, self._kind)
+        if self._kind == "fast":
+            said.pop()  # the mark that ends the answer: the feedback comes in its place
+        said += feedback_tokens(self._tokenizer, found, self._kind)
         # Room for the verdict's token, and for a list as long as lists may be.
         if state.page.asked.length + len(said) + 1 + self._saved.steps >= self._shape.context:
             return None
@@ -130,8 +131,11 @@ class AnsweringPolicy:
         memory = remembered(self._shape, self._saved.parameters, [again], memory)
         return replace(state, candidate=Candidate(), written=(), memory=memory)
 
-    def _closed(self, state: Text) -> Memory:
-        return remembered(self._shape, self._saved.parameters, [self._end], state.memory)
+    def _answered(self, state: Text) -> list[int]:
+        """Have the rest of an answer written: counts, and code where feedback tells of it."""
+        memory = remembered(self._shape, self._saved.parameters, [self._end], state.memory)
+        most = ROOM if self._kind == "fast" else None
+        return continued(self._shape, self._saved.parameters, memory, self._ends, most)[0]
 
     def _next(self, state: Text) -> Mapping[Step | None, float]:
         page, legal = state.page, len(state.written) < self._saved.steps

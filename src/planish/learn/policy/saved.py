@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from planish import __version__
 from planish.core import CanObserve, FeatureSchema, PlanishError
 from planish.core.replacing import replacing
 from planish.learn.language.decoder import DecoderShape
+from planish.learn.language.feedback import KINDS, Kind
 from planish.learn.language.network import ReaderShape
 from planish.learn.language.writer import WriterShape
 from planish.learn.policy.network import Shape
@@ -43,6 +44,7 @@ class SavedPolicy:
         programs: how many it learnt from.
         version: planish's, that trained it.
         vocabulary: of a language model, as `planish.learn.language.tokenizer.Tokenizer.to_json` writes it.
+        feedback: what kind of it a language model was trained with; "" for none, or where that was not kept.
     """
 
     name: str
@@ -56,6 +58,7 @@ class SavedPolicy:
     programs: int
     version: str = __version__
     vocabulary: str = ""
+    feedback: Kind | Literal[""] = ""
 
     def fits(self, space: CanObserve) -> bool:
         """Whether it can walk a space: it observes the same, and knows its actions."""
@@ -101,6 +104,7 @@ def write_policy(policy: SavedPolicy, path: Path) -> None:
         "programs": policy.programs,
         "version": policy.version,
         "vocabulary": policy.vocabulary,
+        "feedback": policy.feedback,
     }
     arrays = {name: np.ascontiguousarray(a, np.float16) for name, a in policy.parameters.items()}
     with replacing(path) as part:
@@ -131,6 +135,8 @@ def _read(path: Path, about: dict[str, Any], arrays: Mapping[str, NDArray[np.flo
     # Before it is asked: NumPy would broadcast some wrong shapes without a word.
     if {name: array.shape for name, array in arrays.items()} != shape.parameters():
         raise PlanishError(f"{path} has other arrays than its network", HINT)
+    if about.get("feedback", "") not in ("", *KINDS):
+        raise PlanishError(f"{path} was trained with unknown feedback, '{about['feedback']}'", HINT)
     return SavedPolicy(
         name=path.stem.removeprefix("policy-"),
         schema=FeatureSchema(schema["name"], schema["version"], tuple(schema["names"])),

@@ -168,6 +168,21 @@ class PassSpace:
         """The module that the lists are for; empty where it was not given."""
         return self._ir
 
+    def compiled(self, candidate: Candidate) -> str | None:
+        """Give what a list makes of the module, prepared for size; None where it fails, or ends LLVM."""
+        from planish.llvm.backend import open_backend
+        from planish.llvm.passes.compiled_lists import compile_lists
+
+        (made,) = compile_lists(open_backend(), [(self._ir, passes_of(candidate))])
+        return made.code if made else None
+
+    def refused(self, text: str) -> str:
+        """Give what LLVM says of a text; "" where it is a module."""
+        from planish.llvm.backend import open_backend
+        from planish.llvm.passes.compiled_lists import reading_error
+
+        return reading_error(open_backend(), text)
+
     def _holds(self, passes: Sequence[str]) -> bool:
         return len(passes) <= self.longest and self._weights.keys() >= set(passes)
 

@@ -11,7 +11,7 @@ from planish.isolation import Watchdog, forked
 from planish.llvm.backend import Backend, IRError, PassError
 from planish.llvm.functions.attributes import for_size
 from planish.llvm.functions.normalise import normalise
-from planish.llvm.passes import print_pipeline
+from planish.llvm.passes.pipeline import print_pipeline
 
 Passes = tuple[str, ...]
 
