@@ -1,6 +1,7 @@
 """`planish policy`, and the searchers that follow one."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from cli.conftest import Planish
 from planish.corpus.corpus_reader import SAMPLE, read_corpus
 from planish.learn.cost import shipped_gate
 from planish.learn.cost_table import UNCOUNTED, Columns, CostTable, write_costs
-from planish.learn.policy import load_policy, places, policies_folder
+from planish.learn.policy import load_policy, places, policies_folder, write_policy
 from planish.llvm.backend import open_backend
 
 CODE = Path(__file__).parents[2] / "benchmarks" / "llvm_functions" / "utf8.ll"
@@ -148,8 +149,14 @@ def test_a_language_model_is_trained_told_what_came_of_its_list_and_followed(
     assert load_policy(more).programs > load_policy(file).programs
     assert (load_policy(file).feedback, load_policy(more).feedback) == ("", "fast")
     known = ("--corpus", SAMPLE, "--labels", labels, "--split", "train", "--format", "json")
-    judged = json.loads(planish("policy", "evaluate", more, *known).out)
+    evaluated = planish("policy", "evaluate", more, *known)
+    judged = json.loads(evaluated.out)
     assert judged["programs"] == 12
+    assert "longer than what" not in evaluated.err
+    short = replace(load_policy(more), shape=replace(load_policy(more).shape, context=256))
+    write_policy(short, tmp_path / "short.safetensors")
+    told = planish("policy", "evaluate", tmp_path / "short.safetensors", *known).err
+    assert "of 12 functions are longer than what the model reads, their first 160 tokens" in told
     assert judged["metrics"]["improvement of the labels"] > 0
     used = ("--store", store, "--format", "json", "--finalists", "1", "--trials", "3")
     found = planish("tune", CODE, "--searcher", "feedback", "--set", f"policy={more}", *used)

@@ -21,6 +21,7 @@ from planish.learn.language.feedback import AGAIN, SURE, Feedback, Kind, feedbac
 from planish.learn.language.generation import (
     CutTextWarning,
     continued,
+    cut,
     log_probabilities,
     read_question,
 )
@@ -95,6 +96,8 @@ def test_a_long_program_is_cut_at_its_end_and_that_is_said() -> None:
     assert memory.length == len(tokens) == 64
     assert tokens[:-1] == question(tokenizer(), CODE)[:63]
     assert tokens[-1] == tokenizer().token("[run]")
+    whole = len(question(tokenizer(), CODE))
+    assert [cut(shape(whole + 96 - short), tokenizer(), [CODE, "", CODE]) for short in (0, 1)] == [0, 2]
 
 
 def test_text_goes_on_by_the_most_probable_tokens() -> None:

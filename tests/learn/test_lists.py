@@ -167,15 +167,14 @@ def test_an_interrupted_training_goes_on_to_the_same_network(tmp_path: Path) -> 
         train_reader(known, Course(5, 0, tmp_path / "a.checkpoint", width=8, depth=1), held)
 
 
-def test_labels_must_be_of_this_llvm_and_of_the_corpus() -> None:
+def sample_table(count: int) -> CostTable:
+    """Label the first functions of the sample corpus: the first list saves a tenth."""
     from planish.corpus.corpus_reader import SAMPLE, read_corpus
-    from planish.corpus.policy_lessons import read_list_lessons
     from planish.llvm.backend import open_backend
 
-    rows = list(read_corpus(SAMPLE, "train"))[:3]
+    rows = list(read_corpus(SAMPLE, "train"))[:count]
     columns = Columns(open_backend().version, "x86_64", ("instructions",), LISTS, ())
-    count = len(rows)
-    table = CostTable(
+    return CostTable(
         columns,
         np.array([row.identity for row in rows]),
         np.array([row.package for row in rows]),
@@ -186,12 +185,19 @@ def test_labels_must_be_of_this_llvm_and_of_the_corpus() -> None:
         np.zeros((count, 2, 0), np.int32),
         np.full((count, 2), UNCOUNTED, np.int32),
     )
+
+
+def test_labels_must_be_of_this_llvm_and_of_the_corpus() -> None:
+    from planish.corpus.corpus_reader import SAMPLE
+    from planish.corpus.policy_lessons import read_list_lessons
+
+    table, count = sample_table(3), 3
     first, others = table.take(np.array([0])), table.take(np.array([1, 2]))
     found = read_list_lessons(SAMPLE, [first, others], "instructions", LISTS)
     assert len(found) == count
     np.testing.assert_allclose(found.shares, np.tile([[0.1, 0, 0, 0]], (count, 1)), atol=1e-6)
     assert (found.observed[:, 0, 0] == 1).all()
-    other = replace(table, columns=replace(columns, llvm="3.8.0"))
+    other = replace(table, columns=replace(table.columns, llvm="3.8.0"))
     with pytest.raises(PlanishError, match=r"the labels are of LLVM 3.8.0"):
         read_list_lessons(SAMPLE, [other], "instructions", LISTS)
     strangers = replace(table, identities=np.array([f"{n:032x}" for n in range(count)]))
@@ -199,6 +205,19 @@ def test_labels_must_be_of_this_llvm_and_of_the_corpus() -> None:
         read_list_lessons(SAMPLE, [strangers], "instructions", LISTS)
     with pytest.raises(PlanishError, match="the labels lack text_bytes"):
         read_list_lessons(SAMPLE, [table], "text_bytes", LISTS)
+
+
+def test_it_is_told_of_how_many_functions_the_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    from planish.corpus.corpus_reader import SAMPLE
+    from planish.corpus.policy_lessons import read_list_lessons
+    from planish.llvm.features import instructions
+
+    monkeypatch.setattr(instructions, "BEFORE", 9)
+    with pytest.warns(instructions.CutWarning) as told:
+        assert len(read_list_lessons(SAMPLE, [sample_table(4)], "instructions", LISTS)) == 4
+    # They have 22, 10, 7 and 9 instructions.
+    expected = "of 2 of the 4 functions that are read, the end is left out"
+    assert [str(one.message) for one in told] == [f"{expected}: they are longer than what is observed"]
 
 
 def test_a_file_that_is_none_is_told(tmp_path: Path) -> None:

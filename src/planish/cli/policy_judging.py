@@ -115,11 +115,16 @@ def _by_labels(
 def _by_answers(policy: SavedPolicy, lessons: Sequence[TextLesson]) -> tuple[int, Mapping[str, float]]:
     from planish.corpus.judged_answers import answers_of, judge_answers, summary
     from planish.learn.language.decoder import DecoderShape
+    from planish.learn.language.generation import ROOM, cut
     from planish.learn.language.tokenizer import Tokenizer
 
-    assert isinstance(policy.shape, DecoderShape)
+    shape, tokenizer = policy.shape, Tokenizer.read(policy.vocabulary)
+    assert isinstance(shape, DecoderShape)
     some = lessons[:: max(1, len(lessons) // ANSWERED)][:ANSWERED]
-    answers = answers_of(policy.shape, policy.parameters, Tokenizer.read(policy.vocabulary), some, code=False)
+    if long := cut(shape, tokenizer, (one.ir for one in some)):
+        what = f"{long:,} of {len(some):,} functions are longer than what the model reads"
+        typer.echo(f"{what}, their first {shape.context - ROOM:,} tokens", err=True)
+    answers = answers_of(shape, policy.parameters, tokenizer, some, code=False)
     found = summary(judge_answers(some, answers))
     shares = {
         name: value for name, value in found.items() if not name.startswith(("functions", "instructions"))

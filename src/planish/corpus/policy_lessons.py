@@ -32,6 +32,8 @@ def read_list_lessons(
 ) -> Lessons:
     """Read functions before and after -Oz, with what each list saves on them.
 
+    A `CutWarning` tells how many are longer than what is observed.
+
     Args:
         corpus: the folder of a corpus, or a file of JSON lines.
         tables: what lists cost on functions; no function is in two of them.
@@ -47,15 +49,19 @@ def read_list_lessons(
     known: dict[str, tuple[NDArray[np.float32], float]] = {}
     for table in tables:
         known |= labels_of(table, objective, lists, backend.version)
-    rows, observed = list[Row](), list[NDArray[np.int16]]()
+    rows, observed, cut = list[Row](), list[NDArray[np.int16]](), 0
     for row in read_corpus(corpus, split):
         found = _observed(backend, row.ir) if row.identity in known else None
         if found is not None:
             rows.append(row)
-            observed.append(found)
+            observed.append(found[0])
+            cut += found[1]
     if not rows:
         what = f"the labels are of no function of {corpus}"
         raise PlanishError(what, "planish corpus costs CORPUS FILE makes them.")
+    if cut:
+        what = f"of {cut:,} of the {len(rows):,} functions that are read, the end is left out"
+        warnings.warn(f"{what}: they are longer than what is observed", CutWarning, stacklevel=2)
     labels = [known[row.identity] for row in rows]
     return Lessons(
         [row.identity for row in rows],
@@ -91,7 +97,8 @@ def held_back(packages: NDArray[np.str_]) -> NDArray[np.bool_]:
     return np.isin(packages, names[::HELD] if len(names) > 1 else [])
 
 
-def _observed(backend: Backend, ir: str) -> NDArray[np.int16] | None:
+def _observed(backend: Backend, ir: str) -> tuple[NDArray[np.int16], bool] | None:
+    """Give what is observed of a function, and whether its end is left out; None where it cannot be read."""
     oz = oz_of({*elements()})
     assert oz is not None
     try:
@@ -100,8 +107,9 @@ def _observed(backend: Backend, ir: str) -> NDArray[np.int16] | None:
         return None
     try:
         module.run(print_pipeline((oz,)))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CutWarning)
-            return observe_module(ir, module.text()).astype(np.int16)
+        # Counted: a line for each function would hide all others.
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", CutWarning)
+            return observe_module(ir, module.text()).astype(np.int16), bool(told)
     finally:
         module.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 
 import numpy as np
 
@@ -18,6 +18,11 @@ ROOM = 96
 
 class CutTextWarning(UserWarning):
     """A program is longer than what a language model reads of it."""
+
+
+def cut(shape: DecoderShape, tokenizer: Tokenizer, texts: Iterable[str]) -> int:
+    """Count the programs of which a network reads the beginning alone."""
+    return sum(len(question(tokenizer, ir)) > shape.context - ROOM for ir in texts)
 
 
 def read_question(
