@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cli.conftest import Planish
+from learn.test_language_model import PASSES, made, tokenizer
 from planish.corpus.corpus_reader import SAMPLE, read_corpus
 from planish.learn.cost import shipped_gate
 from planish.learn.cost_table import UNCOUNTED, Columns, CostTable, write_costs
@@ -163,6 +164,28 @@ def test_a_language_model_is_trained_told_what_came_of_its_list_and_followed(
     assert found.code == 0, found.err
     assert 1 <= json.loads(found.out)["trials"] <= 3
     assert "Name it: --first" in planish("policy", "train", *given, "--feedback", "fast", "-o", more).err
+
+
+def test_a_language_model_of_other_passes_is_neither_judged_nor_trained_on(
+    planish: Planish, tmp_path: Path
+) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("tokenizers")
+    labels, few, others = (tmp_path / name for name in ("costs.npz", "few.safetensors", "others.safetensors"))
+    labelled(labels)
+    renamed = tuple(f"old-{name}" for name in PASSES)
+    vocabulary = replace(tokenizer(), passes=renamed).to_json()
+    write_policy(made(), few)
+    write_policy(replace(made(), actions=renamed, vocabulary=vocabulary), others)
+    known = ("--corpus", SAMPLE, "--labels", labels)
+    train = ("policy", "train", "--level", "llvm", "--network", "decoder", *known, "-o", tmp_path / "x")
+    judged = planish("policy", "evaluate", others, *known, "--split", "train").error
+    trained = planish(*train, "--first", others).error
+    assert judged == trained
+    assert judged.startswith("the policy others writes lists of steps that there are not here: old-adce, ")
+    assert planish(*train, "--first", few).error.startswith(
+        "the policy few has no tokens for passes of the labels: "
+    )
 
 
 def test_pass_lists_are_learnt_from_a_corpus_and_labels(planish: Planish, tmp_path: Path) -> None:

@@ -85,8 +85,27 @@ def test_it_is_kept_as_it_is_and_refused_where_it_does_not_fit(tmp_path: Path) -
     assert policy_for(here(), str(path)).shape == shape()
     with pytest.raises(PlanishError, match="writes lists of steps that there are not here"):
         policy_for(here("gvn"), str(path))
-    with pytest.raises(PlanishError, match="tokens, and its network"):
-        AnsweringPolicy(replace(made(), shape=replace(shape(), tokens=7)))
+
+
+@pytest.mark.parametrize(
+    ("passes", "why"),
+    [(PASSES[:3], "tokens, and its network"), ((*PASSES[:3], "dce"), "has other passes than its vocabulary")],
+    ids=["fewer", "renamed"],
+)
+def test_a_vocabulary_of_another_network_is_refused(
+    passes: tuple[str, ...], why: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "p.safetensors"
+    write_policy(replace(made(), vocabulary=replace(tokenizer(), passes=passes).to_json()), path)
+    with pytest.raises(PlanishError, match=why):
+        load_policy(path)
+
+
+def test_a_vocabulary_is_counted_as_the_library_counts_it() -> None:
+    names = [tokenizer().decode([token]) for token in range(tokenizer().size)]
+    assert len(names) == tokenizer().size
+    with pytest.raises(IndexError):
+        tokenizer().decode([tokenizer().size])
 
 
 def test_a_long_program_is_cut_at_its_end_and_that_is_said() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planish.cli import options as given
+from planish.cli.model_passes import require_passes
 from planish.cli.policies import Name, path_of
 from planish.cli.unread import refuse_unread
 
@@ -104,6 +105,7 @@ def _by_labels(
     else:
         table = read_joined(labels, objective)
         if policy.shape.kind == "decoder":
+            require_passes(policy)
             return _by_answers(
                 policy, read_text_lessons(corpus, [table], objective, table.columns.lists, split)
             )

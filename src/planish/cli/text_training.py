@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
+from planish.cli.model_passes import require_passes
 from planish.core import PlanishError
 
 if TYPE_CHECKING:
@@ -131,6 +132,7 @@ def _start(lessons: Sequence[TextLesson], size: Size, text: TextSize) -> _Start:
     first = load_policy(text.first)
     if not isinstance(first.shape, DecoderShape):
         raise PlanishError(f"{text.first} is no language model", "Train one: --network decoder.")
+    require_passes(first, {name for one in lessons for name in one.answer.passes})
     shape = replace(first.shape, context=text.context)  # no array depends on it: places are rotations
     # What it learnt from feedback stays with it where it learns on without.
     return _Start(Tokenizer.read(first.vocabulary), shape, first.parameters, text.feedback or first.feedback)

@@ -77,8 +77,8 @@ class Tokenizer:
 
     @property
     def size(self) -> int:
-        """How many tokens there are."""
-        return len(self._texts)
+        """How many tokens there are; told without the library."""
+        return len(self.words) + len(json.loads(self.pairs)["model"]["vocab"])
 
     @property
     def digest(self) -> str:

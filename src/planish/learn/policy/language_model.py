@@ -72,9 +72,6 @@ class AnsweringPolicy:
         # For fast feedback the answer ends before its code, which is then not written.
         names = ("[code]", "[end]") if self._kind == "fast" else ("[end]",)
         self._ends = {self._tokenizer.token(name) for name in names}
-        if self._tokenizer.size != self._shape.tokens:
-            what = f"the policy {saved.name} has {self._tokenizer.size:,} tokens, and its network"
-            raise PlanishError(f"{what} {self._shape.tokens:,}", "Train one: planish policy train.")
 
     def begin(self, space: Space) -> Text:
         """Read the program of a space; of a long one its beginning, with a `CutTextWarning`.

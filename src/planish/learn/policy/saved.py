@@ -18,6 +18,7 @@ from planish.core.replacing import replacing
 from planish.learn.language.decoder import DecoderShape
 from planish.learn.language.feedback import KINDS, Kind
 from planish.learn.language.network import ReaderShape
+from planish.learn.language.tokenizer import Tokenizer
 from planish.learn.language.writer import WriterShape
 from planish.learn.policy.network import Shape
 
@@ -137,7 +138,7 @@ def _read(path: Path, about: dict[str, Any], arrays: Mapping[str, NDArray[np.flo
         raise PlanishError(f"{path} has other arrays than its network", HINT)
     if about.get("feedback", "") not in ("", *KINDS):
         raise PlanishError(f"{path} was trained with unknown feedback, '{about['feedback']}'", HINT)
-    return SavedPolicy(
+    found = SavedPolicy(
         name=path.stem.removeprefix("policy-"),
         schema=FeatureSchema(schema["name"], schema["version"], tuple(schema["names"])),
         actions=tuple(about.pop("actions")),
@@ -145,6 +146,19 @@ def _read(path: Path, about: dict[str, Any], arrays: Mapping[str, NDArray[np.flo
         parameters=arrays,
         **about,
     )
+    if isinstance(shape, DecoderShape):
+        _require_vocabulary(found, shape)
+    return found
+
+
+def _require_vocabulary(policy: SavedPolicy, shape: DecoderShape) -> None:
+    """Make sure that a network's tokens mean what they meant when it was trained."""
+    tokenizer = Tokenizer.read(policy.vocabulary)
+    if tokenizer.size != shape.tokens:
+        what = f"the policy {policy.name} has {tokenizer.size:,} tokens, and its network {shape.tokens:,}"
+        raise PlanishError(what, HINT)
+    if tokenizer.passes != policy.actions:
+        raise PlanishError(f"the policy {policy.name} has other passes than its vocabulary", HINT)
 
 
 def _shape(told: dict[str, Any]) -> AnyShape:
