@@ -7,7 +7,7 @@ then what its own proposals are worth.
 
 Measurements are kept in the folder, a file for each round, and an interrupted round is taken up. With
 `--from` a policy that there is takes the place of the first part. The policy
-that comes with planish has learnt from one core of an AMD EPYC (family 25) with AVX-512.
+that comes with planish has learnt from one core of an Intel Xeon (model 207) with AVX-512.
 """
 
 from __future__ import annotations
