@@ -120,7 +120,7 @@ def remembered(
     count = start + len(tokens)
     # From their place in the whole text on: rotated as if they stood at its beginning, they would look
     # elsewhere.
-    turns = [each[start:] for each in rotations(count, part)]
+    turns = rotations(count, part, start)
     seen = np.arange(count) <= np.arange(start, count)[:, None]
     hidden: Floats = parameters["tokens"][np.asarray(tokens)]
     keys, values = list[Floats](), list[Floats]()
@@ -147,9 +147,9 @@ def remembered(
     return Memory(keys, values, (last @ parameters["tokens"].T)[0])
 
 
-def rotations(count: int, part: int) -> tuple[Floats, Floats]:
-    """Give cosines and sines of each place's angles: (places, half of a head's width), twice."""
-    angles = np.arange(count)[:, None] * BASE ** (-np.arange(0, part, 2) / part)
+def rotations(count: int, part: int, first: int = 0) -> tuple[Floats, Floats]:
+    """Give cosines and sines of places from `first` on: (places, half of a head's width), twice."""
+    angles = np.arange(first, count)[:, None] * BASE ** (-np.arange(0, part, 2) / part)
     return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
 
 
