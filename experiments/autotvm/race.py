@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from tables import DRAWS, Shares, row
 from tables import show as show_trials
 
 from planish.budget import Budget
@@ -50,13 +50,10 @@ SEARCHERS: Mapping[str, tuple[str, Mapping[str, str | int | float | bool]]] = {
     "guided, no history": ("model-guided", {"model": "none"}),
 }
 SECONDS = (0.25, 0.5, 1.0, 2.0)
-DRAWS = 1000
-"""Of seeds with replacement, for intervals."""
 
 LEVEL = LoopsLevel()
 
 Curve = Sequence[tuple[float, float]]
-Shares = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -155,21 +152,17 @@ def show(lines: Sequence[Line], trials: int) -> None:
         return np.array([best[program] / after_seconds(curve, seconds) for curve in curves[name][program]])
 
     print()
-    _row(["", *[f"{seconds:g} s" for seconds in SECONDS]])
-    _row(["---"] * (len(SECONDS) + 1))
+    row(["", *[f"{seconds:g} s" for seconds in SECONDS]])
+    row(["---"] * (len(SECONDS) + 1))
     for name in names:
-        _row([name, *[_summary([shares(p, name, seconds) for p in programs]) for seconds in SECONDS]])
+        row([name, *[_summary([shares(p, name, seconds) for p in programs]) for seconds in SECONDS]])
     for seconds in SECONDS[-2:]:
         print(f"\nAfter {seconds:g} s:\n")
-        _row(["", *names])
-        _row(["---"] * (len(names) + 1))
+        row(["", *names])
+        row(["---"] * (len(names) + 1))
         for program in programs:
             medians = [np.median(shares(program, name, seconds)) for name in names]
-            _row([program, *[f"{median * 100:.1f} %" for median in medians]])
-
-
-def _row(cells: Sequence[str]) -> None:
-    print("| " + " | ".join(cells) + " |")
+            row([program, *[f"{median * 100:.1f} %" for median in medians]])
 
 
 def _summary(mine: Sequence[Shares]) -> str:

@@ -25,11 +25,11 @@ def show(curves: Curves, trials: int) -> None:
     programs = max((len(found) for found in curves.values()), default=0)
     print(f"{programs} programs, {' or '.join(map(str, seeds))} seeds\n")
     counts = [count for count in TRIALS if count <= trials]
-    _row(["", *[f"{count} trials" for count in counts], *[f"trials to {near:.0%}" for near in NEAR]])
-    _row(["---"] * (len(counts) + len(NEAR) + 1))
+    row(["", *[f"{count} trials" for count in counts], *[f"trials to {near:.0%}" for near in NEAR]])
+    row(["---"] * (len(counts) + len(NEAR) + 1))
     for name, found in curves.items():
         cells = [_mean([at(searches, count) for searches in found.values()]) for count in counts]
-        _row([name, *cells, *[_reached(found, near) for near in NEAR]])
+        row([name, *cells, *[_reached(found, near) for near in NEAR]])
     if "random" in curves:
         _against_random(curves, trials)
 
@@ -70,8 +70,8 @@ def _against_random(curves: Curves, trials: int) -> None:
     """Print how many trials each variant needs for what random search has at its end, over that one's."""
     random = curves["random"]
     print(f"\nTrials to what random search has after {trials}, over random search's; *: some never\n")
-    _row(["", "geometric mean", *random])
-    _row(["---"] * (len(random) + 2))
+    row(["", "geometric mean", *random])
+    row(["---"] * (len(random) + 2))
     wanted = {p: float(np.median(at(searches, trials))) for p, searches in random.items()}
     # A median of an even number of searches may be what half of them never have.
     usual = {p: min(_median_to(each, wanted[p]), max(map(len, each))) for p, each in random.items()}
@@ -82,12 +82,13 @@ def _against_random(curves: Curves, trials: int) -> None:
         never = {p: "" if math.isfinite(medians[p]) else "*" for p in found}
         mean = float(np.exp(np.mean(np.log([*shares.values()]))))
         cells = [f"{shares[p]:.2f}{never[p]}" if p in shares else "" for p in random]
-        _row([name, f"{mean:.2f}{'*' if any(never.values()) else ''}", *cells])
+        row([name, f"{mean:.2f}{'*' if any(never.values()) else ''}", *cells])
 
 
 def _median_to(searches: Sequence[Sequence[float]], share: float) -> float:
     return float(np.median([trials_to(curve, share) for curve in searches]))
 
 
-def _row(cells: Sequence[str]) -> None:
+def row(cells: Sequence[str]) -> None:
+    """Print a row of a table."""
     print("| " + " | ".join(cells) + " |")

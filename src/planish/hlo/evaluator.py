@@ -80,6 +80,11 @@ class HloEvaluatorSpec:
             raise PlanishError("the final examples stay unseen until the search is over")
 
     @property
+    def beside(self) -> bool:
+        """Whether candidates are timed in turns with the unchanged module."""
+        return self.timing is not None and self.yardstick is not None
+
+    @property
     def cage(self) -> Cage:
         """How a worker is confined; all write down what the baseline takes."""
         return Cage.for_code([shared_folder()])
@@ -105,11 +110,10 @@ class _Evaluator:
         self._module = spec.program.module
         self._backend = open_backend(spec.backend, spec.cores, spec.kept)
         self._unchanged = _Unchanged(spec, self._backend)
-        beside = spec.timing is not None and spec.yardstick is not None
-        baseline = self._unchanged.executable if beside else None
+        baseline = self._unchanged.executable if spec.beside else None
         self._scorer = _scorer(spec, self._backend, self._unchanged)
         self._timer = self._timed_by(spec, baseline)
-        self._work = work_of(self._unchanged.text) if beside and spec.remember else ""
+        self._work = work_of(self._unchanged.text) if spec.beside and spec.remember else ""
         self._known: dict[str, Outcome] = {}
         self._scored: OrderedDict[str, tuple[Executable, Scores]] = OrderedDict()
         self.notes = _notes(spec.program.workload)
@@ -216,12 +220,12 @@ class _Unchanged:
 
     def __init__(self, spec: HloEvaluatorSpec, backend: Backend) -> None:
         self.text = _text(spec)
-        self._make = partial(_compiled, spec, backend, self.text)
+        self._spec, self._backend = spec, backend
 
     @cached_property
     def executable(self) -> Executable:
         """What it was compiled to; raises PlanishError where the compiler refuses it."""
-        return self._make()
+        return _compiled(self._spec, self._backend, self.text)
 
     def known(self, text: str) -> Executable | None:
         """Give what a text was compiled to, where it is this one's; None where that is not compiled yet."""
@@ -238,8 +242,7 @@ def _scorer(spec: HloEvaluatorSpec, backend: Backend, unchanged: _Unchanged) -> 
     examples = Parts(workload, fitted, at_the_end=spec.at_the_end)
     if workload.training is None:
         # Beside it answers are judged: at the end, and in a search whose times are beside it too.
-        beside = spec.at_the_end or (spec.remember and spec.timing is not None and spec.yardstick is not None)
-        judged = unchanged.executable if beside else None
+        judged = unchanged.executable if spec.at_the_end or (spec.remember and spec.beside) else None
         racing = not spec.at_the_end
         return Inference(backend, workload, fitted, examples, spec.parts, judged, racing=racing)
     function = fitted.predict.function

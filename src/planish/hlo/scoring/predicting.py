@@ -82,9 +82,8 @@ class Inference:
         prediction, before = self._predictions[part], self._right.get(part)
         if before is None:
             return Score(prediction.error(executable, self._parameters, self._races.get(part)))
-        if executable is self._unchanged:
-            return Score(float(1 - before.mean()), known_within(before, before))
-        right = prediction.right(executable, self._parameters, self._most)
+        known = executable is self._unchanged
+        right = before if known else prediction.right(executable, self._parameters, self._most)
         return Score(float(1 - right.mean()), known_within(right, before))
 
     def time(self, executable: Executable, clock: StageClock, timer: Timer) -> Samples:
