@@ -8,11 +8,12 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from programs import cursor_space
+
 from planish.core import Candidate, Measured, Space, Stage, Trial
 from planish.loops.evaluator import LoopsEvaluatorSpec
 from planish.loops.lang.program import Program
 from planish.loops.level import LoopsLevel
-from planish.loops.space import CursorSpace
 from planish.search.factory import make_searcher
 
 SEARCHES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
@@ -37,7 +38,7 @@ class Case:
     """
 
     def __init__(self, program: Program) -> None:
-        self.space = CursorSpace(program)
+        self.space = cursor_space(program)
         target = LoopsLevel().target(program, 1)
         self._evaluator = LoopsEvaluatorSpec(program, target)()
         self._again = LoopsEvaluatorSpec(program, target, final=True)()

@@ -11,10 +11,10 @@ from loop_orders import ACTIONS, Loops, State, after, axes_of, begin, walked
 from nests import described, nests_of, observed
 from numpy.random import Generator
 from numpy.typing import NDArray
+from programs import cursor_space
 
 from planish.learn.policy.continuations import FARTHEST, StateLessons
 from planish.loops.lang.program import Program
-from planish.loops.space import CursorSpace
 from planish.loops.space.cursor import ACTIONS_MAX
 
 PRICE = 0.005
@@ -121,7 +121,7 @@ def lessons_of(
     seen, left, short = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     groups = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
     texts = [program.text for program in programs.values()]
-    return StateLessons(seen, left, short, groups, texts, CursorSpace(next(iter(programs.values()))))
+    return StateLessons(seen, left, short, groups, texts, cursor_space(next(iter(programs.values()))))
 
 
 def _lessons(found: Walked) -> tuple[NDArray[np.int64], Floats, Floats]:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from planish.core import rng
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
+from planish.loops.level import LoopsLevel
+from planish.loops.space import CursorSpace, machine_of
 from planish.loops.workloads import RESNET18, convolution, matmul, thesis_split
 
 SEED = 20
@@ -14,6 +16,11 @@ MOST_FLOPS = 60e6
 """A larger program has schedules that take seconds, and teaches no more."""
 KERNELS = ((1, 1), (1, 1), (1, 2), (3, 1), (3, 1), (3, 2), (5, 1))
 """Windows and strides of convolutions; those of 1 and 3 are the usual ones."""
+
+
+def cursor_space(program: Program) -> CursorSpace:
+    """Give LoopTune's space on one core of this machine."""
+    return CursorSpace(program, machine=machine_of(LoopsLevel().target(program, 1)))
 
 
 def training_programs(matmuls: int, others: int) -> Iterator[Program]:

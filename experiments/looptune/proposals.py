@@ -14,13 +14,13 @@ from lessons import PRICE, Floats
 from loop_orders import ACTIONS, after, axes_of, walked
 from nests import nests_of, observed
 from numpy.typing import NDArray
+from programs import cursor_space
 
 from planish.core import Step
 from planish.learn.policy import NetworkPolicy, SavedPolicy
 from planish.learn.policy.continuations import FARTHEST, SHARPNESS, StateLessons
 from planish.learn.policy.network import Shape, scaled, scores
 from planish.loops.lang.program import Program
-from planish.loops.space import CursorSpace
 from planish.loops.space.cursor import ACTIONS_MAX
 from planish.search.decoding import priority_samples
 from planish.search.follow_policy import followed
@@ -94,7 +94,7 @@ def lessons_of_proposals(programs: Sequence[Program], policy: SavedPolicy, path:
             texts.append(programs[row["p"]].text)
     seen, left, short = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     groups = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
-    return StateLessons(seen, left, short, groups, texts, CursorSpace(programs[0]))
+    return StateLessons(seen, left, short, groups, texts, cursor_space(programs[0]))
 
 
 def _lessons(

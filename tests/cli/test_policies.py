@@ -19,12 +19,16 @@ CODE = Path(__file__).parents[2] / "benchmarks" / "llvm_functions" / "utf8.ll"
 PROGRAM = ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=32,n=48,k=16", "--space", "steps")
 
 
-def test_the_shipped_policy_is_listed(planish: Planish) -> None:
+def test_shipped_policies_are_listed(planish: Planish) -> None:
     policies = json.loads(planish("policy", "--format", "json").out)["policies"]
-    (policy,) = [each for each in policies if each["level"] == "loops"]
-    assert (policy["name"], policy["level"], policy["observes"]) == ("loops", "loops", "loops/cursor 2")
-    assert policy["programs"] >= 500
-    assert "loops/cursor" in planish("policy").out
+    found = {each["name"]: each for each in policies if each["level"] == "loops"}
+    assert found["loops"]["vector_bytes"] == 64
+    for policy in found.values():
+        assert policy["observes"] == "loops/cursor 2"
+        assert policy["programs"] >= 500
+    listed = planish("policy").out
+    assert "loops/cursor" in listed
+    assert "512 bits" in listed
 
 
 def test_a_policy_measures_where_it_ends_and_nothing_else(planish: Planish, tmp_path: Path) -> None:

@@ -59,12 +59,16 @@ def _list(form: str) -> None:
     if form == "json":
         document({"policies": [{"name": name, **told(*pair)} for name, pair in found.items()]})
         return
-    heads = ["policy", "level", "observes", "network", "programs", "regret", "file"]
+    heads = ["policy", "level", "observes", "network", "programs", "vectors", "regret", "file"]
     rows = [
-        [name, p.level, p.schema.name, p.shape.kind, f"{p.programs:,}", _regret(p), str(path)]
+        [name, p.level, p.schema.name, p.shape.kind, f"{p.programs:,}", _vectors(p), _regret(p), str(path)]
         for name, (path, p) in found.items()
     ]
-    table(heads, rows, right=heads[4:6])
+    table(heads, rows, right=heads[4:7])
+
+
+def _vectors(policy: SavedPolicy) -> str:
+    return f"{8 * policy.vector_bytes} bits" if policy.vector_bytes else ""
 
 
 def _regret(policy: SavedPolicy) -> str:
@@ -81,6 +85,7 @@ def told(path: Path, policy: SavedPolicy) -> dict[str, object]:
         "actions": list(policy.actions),
         "steps": policy.steps,
         "programs": policy.programs,
+        "vector_bytes": policy.vector_bytes,
         "metrics": dict(policy.metrics),
         "version": policy.version,
         "file": str(path),

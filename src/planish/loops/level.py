@@ -100,15 +100,15 @@ class LoopsLevel:
         end's decisions among the cursor's actions.
         """
         from planish.loops.library import vector_builds
-        from planish.loops.space import CursorSpace, MarkingSpace, TemplateSpace
+        from planish.loops.space import CursorSpace, MarkingSpace, TemplateSpace, machine_of
 
         program, target = task.program, task.target
         if name == "template":
             return TemplateSpace(program, target, vector_builds(target))
         if name == "steps":
-            return CursorSpace(program)
+            return CursorSpace(program, machine=machine_of(target))
         if name == "marked-steps":
-            return MarkingSpace(program)
+            return MarkingSpace(program, machine_of(target))
         raise unknown("level 'loops' has no space", name, self.spaces)
 
     def evaluator(self, task: Task[TensorProgram], *, final: bool = False) -> LoopsEvaluatorSpec:

@@ -30,6 +30,7 @@ from planish.core.capabilities.of_spaces import (
     CanSeed,
     CanShrink,
     CanStep,
+    HasMachine,
     HasText,
     NamesPrograms,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "HasFigures",
     "HasFiles",
     "HasLimits",
+    "HasMachine",
     "HasModel",
     "HasNotes",
     "HasReview",

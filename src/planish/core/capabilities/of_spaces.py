@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
+    from planish.core.task import Machine
+
 
 @runtime_checkable
 class CanSample(Space, Protocol):
@@ -200,6 +202,20 @@ class CanObserve(CanStep, Protocol):
 
     def observe(self, candidate: Candidate) -> NDArray[np.int64]:
         """Describe where a candidate stands; (rows, columns), always of the same shape, padded with zeros."""
+        ...
+
+
+@runtime_checkable
+class HasMachine(CanObserve, Protocol):
+    """A space that knows what its target's processor has.
+
+    Offered by the cursor spaces of `loops`; used to choose, of several policies, the one that has learnt on
+    vectors of that width.
+    """
+
+    @property
+    def machine(self) -> Machine | None:
+        """The processor; None where nothing is known of it."""
         ...
 
 

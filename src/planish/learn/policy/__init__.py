@@ -6,14 +6,8 @@ from planish.learn.policy.listed import ListPolicy, policy_of
 from planish.learn.policy.named import AUTO, SEEDS, chances, policy_named
 from planish.learn.policy.network import KINDS, Shape
 from planish.learn.policy.network_policy import NetworkPolicy
-from planish.learn.policy.saved import (
-    SavedPolicy,
-    load_policy,
-    places,
-    policies_folder,
-    policy_for,
-    write_policy,
-)
+from planish.learn.policy.policy_folder import places, policies_folder, policy_for
+from planish.learn.policy.saved import SavedPolicy, load_policy, write_policy
 from planish.learn.policy.written import WritingPolicy
 
 __all__ = [

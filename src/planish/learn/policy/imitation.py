@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from planish.core import StoppedError
 from planish.learn.policy.continuations import SHARPNESS, STEPS, StateLessons
 from planish.learn.policy.network import Shape, scaled, scores
+from planish.learn.policy.policy_folder import vector_bytes_of
 from planish.learn.policy.saved import SavedPolicy
 
 HELD = 10
@@ -91,6 +92,7 @@ def imitate(
     return SavedPolicy(
         name, level, lessons.space.observed, tuple(map(str, lessons.space.actions)), STEPS, training.shape,
         kept, metrics, max(len(lessons.programs), start.programs if start else 0),
+        vector_bytes=vector_bytes_of(lessons.space),
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from planish.core import (
 )
 from planish.learn.policy.composed import ComposedPolicy
 from planish.learn.policy.listed import policy_of
-from planish.learn.policy.saved import policy_for
+from planish.learn.policy.policy_folder import policy_for
 
 AUTO, SEEDS = "auto", "seeds"
 """Name the first policy that fits, and the one that is made of what the space begins with."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
@@ -46,6 +45,7 @@ class SavedPolicy:
         version: planish's, that trained it.
         vocabulary: of a language model, as `planish.learn.language.tokenizer.Tokenizer.to_json` writes it.
         feedback: what kind of it a language model was trained with; "" for none, or where that was not kept.
+        vector_bytes: of the processor that it learnt on; 0 where its lessons do not depend on one.
     """
 
     name: str
@@ -60,6 +60,7 @@ class SavedPolicy:
     version: str = __version__
     vocabulary: str = ""
     feedback: Kind | Literal[""] = ""
+    vector_bytes: int = 0
 
     def fits(self, space: CanObserve) -> bool:
         """Whether it can walk a space: it observes the same, and knows its actions."""
@@ -106,6 +107,7 @@ def write_policy(policy: SavedPolicy, path: Path) -> None:
         "version": policy.version,
         "vocabulary": policy.vocabulary,
         "feedback": policy.feedback,
+        "vector_bytes": policy.vector_bytes,
     }
     arrays = {name: np.ascontiguousarray(a, np.float16) for name, a in policy.parameters.items()}
     with replacing(path) as part:
@@ -167,40 +169,3 @@ def _shape(told: dict[str, Any]) -> AnyShape:
     if told["kind"] == "writer":
         return WriterShape(tuple(told.pop("sizes")), once=tuple(told.pop("once")), **told)
     return DecoderShape(**told) if told["kind"] == "decoder" else Shape(**told)
-
-
-def policies_folder() -> Path:
-    """Give where the user's own policies are."""
-    from platformdirs import user_data_path
-
-    return user_data_path("planish", appauthor=False) / "policies"
-
-
-def places() -> Mapping[str, Path]:
-    """Give the policies that there are, by name: the user's own, in place of shipped ones of that name."""
-    shipped = Path(str(files("planish.learn.policy")))
-    found = {path.stem.removeprefix("policy-"): path for path in sorted(shipped.glob(f"policy-*{SUFFIX}"))}
-    return found | {path.stem: path for path in sorted(policies_folder().glob(f"*{SUFFIX}"))}
-
-
-def policy_for(space: CanObserve, name: str) -> SavedPolicy:
-    """Find a policy.
-
-    Args:
-        space: where it is to walk.
-        name: of a policy, a file, or "auto": the first one that fits.
-
-    Raises:
-        PlanishError: there is none, or it is for another space.
-    """
-    known = places()
-    if name == "auto":
-        found = (load_policy(path) for path in known.values())
-        fitting = next((policy for policy in found if policy.fits(space)), None)
-        if fitting is None:
-            raise PlanishError(f"no policy is for the actions of {space.observed.name}", HINT)
-        return fitting
-    policy = load_policy(known.get(name, Path(name)))
-    if why := policy.unfit(space):
-        raise PlanishError(f"the policy '{name}' {why}", HINT)
-    return policy

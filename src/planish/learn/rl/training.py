@@ -16,6 +16,7 @@ import numpy as np
 from planish.core import PlanishError, StoppedError
 from planish.learn.policy.network import Shape
 from planish.learn.policy.network_policy import NetworkPolicy
+from planish.learn.policy.policy_folder import vector_bytes_of
 from planish.learn.policy.saved import SavedPolicy, load_policy, write_policy
 from planish.learn.rl.algorithms import LAYERS, built, parameters
 from planish.learn.rl.environment import Ground, StepEnvironment
@@ -168,6 +169,7 @@ def _exported(algorithm: Any, course: Course, environment: StepEnvironment) -> S
         parameters(algorithm),
         {},
         course.programs,
+        vector_bytes=vector_bytes_of(space),
     )
 
 

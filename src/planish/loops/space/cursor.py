@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, FeatureSchema, ScheduleError, Step
+from planish.core import Candidate, FeatureSchema, Machine, ScheduleError, Step
 from planish.loops.ir.schedule import Order, Schedule, loop_text, unscheduled
 from planish.loops.lang.program import Program
 from planish.loops.space.observing import OBSERVED, observe
@@ -131,11 +131,17 @@ class CursorSpace:
         program: what is scheduled.
         factors: of the split actions; the thesis has 4, 8 and 16.
         loops_max: how many loops the main nest may have; the thesis has 10.
+        machine: the processor of the target; None where nothing is known of it.
     """
 
     def __init__(
-        self, program: Program, factors: Sequence[int] = FACTORS, loops_max: int = LOOPS_MAX
+        self,
+        program: Program,
+        factors: Sequence[int] = FACTORS,
+        loops_max: int = LOOPS_MAX,
+        machine: Machine | None = None,
     ) -> None:
+        self.machine = machine
         moves: tuple[CursorStep, ...] = (Up(), Down(), SwapUp(), SwapDown())
         self.actions: Sequence[CursorStep] = (*moves, *(SplitBy(factor) for factor in factors))
         self._program = program

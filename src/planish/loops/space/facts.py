@@ -19,6 +19,12 @@ WIDE, NARROW = Machine(64, 32), Machine(32, 16)  # AVX-512 and AVX2
 """What a target has of which nothing is known but its features."""
 
 
+def machine_of(target: Target) -> Machine:
+    """Tell what a target's processor has; of a stored one, as far as its features tell."""
+    wide = any("avx512" in feature for feature in target.features)
+    return target.machine or (WIDE if wide else NARROW)
+
+
 @dataclass(frozen=True)
 class Moves:
     """How a tensor of a nest moves with its axes.
@@ -61,8 +67,7 @@ class Facts:
     @staticmethod
     def of(program: Program, target: Target) -> Facts:
         """Collect the facts."""
-        wide = any("avx512" in feature for feature in target.features)
-        return Facts(program, target.machine or (WIDE if wide else NARROW), target.cores)
+        return Facts(program, machine_of(target), target.cores)
 
     @property
     def vector_bytes(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, FeatureSchema, ScheduleError
+from planish.core import Candidate, FeatureSchema, Machine, ScheduleError
 from planish.loops.ir.schedule import Schedule, loop_text
 from planish.loops.lang.program import Program, accesses
 from planish.loops.space.cursor import FACTORS, LOOPS_MAX, CursorSpace, CursorStep, State
@@ -96,10 +96,11 @@ class MarkingSpace(CursorSpace):
 
     Args:
         program: what is scheduled.
+        machine: the processor of the target; None where nothing is known of it.
     """
 
-    def __init__(self, program: Program) -> None:
-        super().__init__(program, FACTORS, LOOPS_MAX)
+    def __init__(self, program: Program, machine: Machine | None = None) -> None:
+        super().__init__(program, FACTORS, LOOPS_MAX, machine)
         more = VectorizeHere(), UnrollHere(), *(PackHere(read) for read in range(PACKED))
         self.actions = (*self.actions, *more)
 

@@ -1,0 +1,71 @@
+"""Which of several policies a space is walked with, where none is named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from planish.core import Machine
+from planish.learn.policy import SavedPolicy, Shape, policies_folder, policy_for, write_policy
+from planish.learn.policy import policy_folder as folder_module
+from planish.loops.space import CursorSpace
+from planish.loops.workloads import matmul
+
+
+def space(vector_bytes: int) -> CursorSpace:
+    """One on a processor with such vectors; 0 where nothing is known of it."""
+    return CursorSpace(matmul(30, 20, 12), machine=Machine(vector_bytes, 16) if vector_bytes else None)
+
+
+def saved(name: str, vector_bytes: int, programs: int = 3) -> SavedPolicy:
+    """A network that knows nothing."""
+    there = space(0)
+    shape = Shape("mlp", 10, there.observed.width, len(there.actions) + 1, width=8, depth=2)
+    arrays = {each: np.zeros(size, np.float32) for each, size in shape.parameters().items()}
+    made = SavedPolicy(
+        name, "loops", there.observed, tuple(map(str, there.actions)), 10, shape, arrays, {}, 3
+    )
+    return replace(made, programs=programs, vector_bytes=vector_bytes)
+
+
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The user's folder, where no policies come with planish."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    places = folder_module.places
+    monkeypatch.setattr(
+        folder_module, "places", lambda: {n: p for n, p in places().items() if policies_folder() in p.parents}
+    )
+    policies_folder().mkdir(parents=True)
+    return policies_folder()
+
+
+def put(own: Path, *policies: SavedPolicy) -> None:
+    """Write policies to the folder."""
+    for policy in policies:
+        write_policy(policy, own / f"{policy.name}.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("vector_bytes", "chosen"), [(16, "narrow"), (32, "narrow"), (64, "wide"), (128, "wide")]
+)
+def test_the_width_of_vectors_chooses(own: Path, vector_bytes: int, chosen: str) -> None:
+    put(own, saved("narrow", 32, programs=10), saved("wide", 64, programs=9))
+    assert policy_for(space(vector_bytes), "auto").name == chosen
+
+
+def test_of_equal_widths_the_one_of_most_programs_is_asked(own: Path) -> None:
+    put(own, saved("few", 64, programs=3), saved("many", 64, programs=30), saved("narrow", 32, programs=99))
+    assert policy_for(space(64), "auto").name == "many"
+    assert policy_for(space(0), "auto").name == "narrow"
+
+
+def test_a_damaged_one_is_left_out_with_a_warning(own: Path, caplog: pytest.LogCaptureFixture) -> None:
+    put(own, saved("whole", 64))
+    (own / "cut.safetensors").write_bytes(b"no policy")
+    assert policy_for(space(64), "auto").name == "whole"
+    assert "cut.safetensors" in caplog.text
+    assert "it is left out" in caplog.text
