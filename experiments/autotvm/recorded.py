@@ -18,13 +18,15 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 from representations import Represented
-from searching import LEVEL, Setting
+from searching import Setting
 
-from planish.core import UNTAUGHT, Candidate, FeatureSchema, SearchContext
-from planish.settings import Settings
-from planish.tuning.api import task_of
+from planish.core import UNTAUGHT, Cache, Candidate, FeatureSchema, Machine, SearchContext, Target
 
 FOLDER = Path(__file__).parent / "recordings"
+CACHES = (Cache(1, 48 << 10), Cache(2, 1 << 20), Cache(3, 32 << 20))
+WIDE = "x86-avx512"
+MACHINES = {WIDE: Machine(64, 32, CACHES), "x86-avx2": Machine(32, 16, CACHES)}
+"""What the machine of the recordings has, by back end: its spaces are the same wherever they are searched."""
 NEIGHBOURS = 12
 """Rows that are a row's neighbours: as many as a template's candidate has for some of its knobs."""
 
@@ -79,8 +81,9 @@ class Recorded:
 
     def __init__(self, setting: Setting, rows: Sequence[Row]) -> None:
         self.setting = setting
-        task = task_of(LEVEL, setting.program, Settings(cores=setting.cores))
-        self.template = Represented(task.program, task.target)
+        backend = setting.backend or WIDE
+        there = Target("", frozenset({backend}), setting.cores, {"backend": backend}, MACHINES[backend])
+        self.template = Represented(setting.program, there)
         made = {self.template.candidate(row.choices): row for row in reversed(rows)}
         self.candidates = [*made][::-1]
         kept = [made[each] for each in self.candidates]
