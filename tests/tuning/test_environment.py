@@ -31,6 +31,24 @@ def test_what_was_measured_is_never_measured_again(tmp_path: Path) -> None:
         assert {run.status for run in store.runs()} == {"finished"}
 
 
+def test_a_program_has_one_run_however_often_it_is_visited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only one program is held in memory, so that each visit reads the store anew."""
+    monkeypatch.setattr("planish.tuning.environment.REMEMBERED", 1)
+    place = tmp_path / "s.db"
+    for action in (1, 4):  # what the second environment measures is new
+        environment = make_environment(PROGRAMS, store=place)
+        for ground in (0, 1, 0, 1):
+            environment.reset(options={"ground": ground})
+            environment.step(np.int64(action))
+        environment.close()
+    with open_store(place) as store:
+        runs = store.runs()
+        assert sorted(run.trials for run in runs) == [3, 3], "the start, and where both actions lead"
+        assert {run.status for run in runs} == {"finished"}
+
+
 def test_a_space_without_numbered_actions_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PlanishError, match="has no numbered actions"):
         make_environment(PROGRAMS, space="template", store=tmp_path / "s.db")

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
@@ -18,6 +18,7 @@ from planish.core import (
     Candidate,
     CanObserve,
     Evaluation,
+    Level,
     Lost,
     Measured,
     Outcome,
@@ -29,13 +30,15 @@ from planish.executors import LocalExecutor
 from planish.learn.rl import Ground, StepEnvironment
 from planish.levels import level_named, load_program
 from planish.settings import Settings
-from planish.store import Store, store_at
+from planish.store import HeldError, Store, store_at
 from planish.tuning.api import task_of
 
 if TYPE_CHECKING:
     from planish.core import Program
 
 NAME = "planish/LoopTune-v0"
+SEARCHER = "environment"
+"""What the runs of environments have in place of a searcher's name."""
 REMEMBERED = 256
 """Programs whose states are held in memory; the store has the others'."""
 
@@ -88,6 +91,8 @@ class _Field:
         self._programs, self._space = programs, space
         self._level, self._resources = level_named(programs[0].level), ExitStack()
         self._store = self._resources.enter_context(store_at(store))
+        self._runs = _Runs(self._store, self._level, space)
+        self._resources.callback(self._runs.finish)
         self._executor: LocalExecutor | None = None
         self._served = ""
 
@@ -105,11 +110,8 @@ class _Field:
 
     def _rate(self, task: Task, space: CanObserve) -> Callable[[Candidate], float]:
         """Give what measures a candidate, each state once."""
-        run_id = self._store.begin_run(task, searcher="environment", space=self._space, seed=0)
-        self._resources.callback(self._store.finish_run, run_id)
         trials = self._store.trials(task.key, self._level.steps)
         known = {space.state(t.candidate): _gflops(t.outcome) for t in trials if _is_of(space, t.candidate)}
-        places = count()
 
         def rate(candidate: Candidate) -> float:
             state = space.state(candidate)
@@ -118,8 +120,7 @@ class _Field:
                 # Not remembered either: the next visit measures it again.
                 if isinstance(answer.outcome, Lost):
                     return 0.0  # its worker was killed: nothing is known of it
-                trial = Trial(candidate, answer.outcome, next(places), 0, answer.seconds, answer.host)
-                self._store.add_trials(run_id, [trial])
+                self._runs.add(task, candidate, answer)
                 known[state] = _gflops(answer.outcome)
             return known[state]
 
@@ -134,6 +135,45 @@ class _Field:
         self._served = task.key
         self._executor.submit([candidate])
         return next(iter(list(self._executor.answers())))
+
+
+class _Runs:
+    """The runs that an environment's trials belong to: one for each program, taken up where there is one.
+
+    Args:
+        store: where they are.
+        level: of the programs.
+        space: the name of their spaces.
+    """
+
+    def __init__(self, store: Store, level: Level[Any], space: str) -> None:
+        self._store, self._level, self._space = store, level, space
+        self._held: dict[str, tuple[str, Iterator[int]]] = {}
+
+    def add(self, task: Task, candidate: Candidate, answer: Evaluation) -> None:
+        """Add a trial to the run of a task; before the first one there is no run."""
+        if task.key not in self._held:
+            self._held[task.key] = self._taken_up(task) or (self._begun(task), count())
+        run_id, places = self._held[task.key]
+        trial = Trial(candidate, answer.outcome, next(places), 0, answer.seconds, answer.host)
+        self._store.add_trials(run_id, [trial])
+
+    def finish(self) -> None:
+        """End all runs."""
+        for run_id, _ in self._held.values():
+            self._store.finish_run(run_id)
+
+    def _begun(self, task: Task) -> str:
+        return self._store.begin_run(task, searcher=SEARCHER, space=self._space, seed=0)
+
+    def _taken_up(self, task: Task) -> tuple[str, Iterator[int]] | None:
+        for run in self._store.runs(task.key):
+            if (run.searcher, run.space) == (SEARCHER, self._space) and run.status != "running":
+                with suppress(HeldError):  # another process has taken it up just now
+                    self._store.resume_run(run.id)
+                    places = (trial.index for trial in self._store.each_trial(run.id, self._level.steps))
+                    return run.id, count(1 + max(places, default=-1))
+        return None
 
 
 def _gflops(outcome: Outcome) -> float:
