@@ -235,4 +235,17 @@ def test_errors_are_one_line(planish: Planish, tmp_path: Path) -> None:
     used = ("--searcher", "policy", "--set", f"policy={tmp_path / 'cut.safetensors'}")
     assert "cannot read a policy" in planish("tune", *PROGRAM, *used, "--store", tmp_path / "s.db").error
     wrong = ("--searcher", "policy", "--space", "template", "--store", tmp_path / "s.db")
-    assert "needs what TemplateSpace does not offer" in planish("tune", *PROGRAM[:3], *wrong).error
+    said = planish("tune", *PROGRAM[:3], *wrong).error
+    assert "needs what TemplateSpace does not offer" in said
+    assert "Name a space that does: --space steps. Searchers that fit: " in said
+
+
+def test_a_program_of_too_many_loops_for_a_policy_is_told(planish: Planish, tmp_path: Path) -> None:
+    axes, store = "abcdefghijk", tmp_path / "s.db"
+    deep = f"y[] += A[{','.join(axes)}]"
+    program = (deep, "--size", ",".join(f"{axis}=2" for axis in axes), "--store", store)
+    what = "the program has 11 loops, and the space of a cursor has 10 at most"
+    for searcher in ("policy", "priority"):
+        assert what in planish("tune", *program, "--space", "steps", "--searcher", searcher).error
+    assert planish("tune", *program, "--trials", "1").code == 0
+    assert what in planish("policy", "evaluate", "loops", "--store", store).error

@@ -52,3 +52,14 @@ def test_a_program_has_one_run_however_often_it_is_visited(
 def test_a_space_without_numbered_actions_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PlanishError, match="has no numbered actions"):
         make_environment(PROGRAMS, space="template", store=tmp_path / "s.db")
+
+
+def test_a_program_of_too_many_loops_is_refused(tmp_path: Path) -> None:
+    axes = "abcdefghijk"
+    deep = f"y[] += A[{','.join(axes)}] | {','.join(f'{axis}=2' for axis in axes)}"
+    with pytest.raises(PlanishError, match="has 11 loops, and the space of a cursor has 10 at most"):
+        make_environment([deep], store=tmp_path / "s.db")
+    environment = make_environment([*PROGRAMS, deep], store=tmp_path / "s.db")
+    with pytest.raises(PlanishError, match="has 11 loops"):
+        environment.reset(options={"ground": 2})
+    environment.close()

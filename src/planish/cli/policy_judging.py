@@ -75,7 +75,7 @@ def _by_store(policy: SavedPolicy, store: str | None) -> tuple[int, Mapping[str,
             try:
                 lessons = read_lessons(opened, level, tasks, space)
             except PlanishError as error:
-                problem = problem or error
+                problem = error  # the last: the first spaces may be of no numbered actions at all
                 continue
             if not (why := policy.unfit(lessons.space)):
                 return len(lessons.programs), judge_steps(policy, lessons)

@@ -1,6 +1,6 @@
 """Finding a searcher by name, and making sure that it fits the space."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Protocol, runtime_checkable
@@ -60,6 +60,7 @@ def make_searcher(
     seed: int,
     options: Mapping[str, OptionValue] | None = None,
     context: SearchContext = UNTAUGHT,
+    others: Mapping[str, Callable[[], Space]] | None = None,
 ) -> Searcher:
     """Make a searcher by name.
 
@@ -70,18 +71,23 @@ def make_searcher(
         seed: the run's seed, not negative.
         options: option name to value; texts are converted.
         context: what was learned before.
+        others: name to other spaces of the program, of which the hint names one that fits.
 
     Raises:
-        PlanishError: the searcher or an option is unknown, an option's value is not legal, or the
-            space lacks what the searcher needs; the hint names the searchers that fit.
+        PlanishError: the searcher or an option is unknown, an option's value is not legal, the space refuses
+            its program, or it lacks what the searcher needs; the hint names what fits.
     """
     factory = searcher_class(name)
     if not _fits(factory, space):
         lacking = ", ".join(m for m in _methods(factory.needs) if not hasattr(space, m))
+        fitting = next((other for other, make in (others or {}).items() if _offers(factory, make)), "")
         raise PlanishError(
             f"searcher '{name}' needs what {type(space).__name__} does not offer: {lacking}",
-            f"Searchers that fit: {', '.join(fitting_searchers(space)) or 'none'}.",
+            (f"Name a space that does: --space {fitting}. " if fitting else "")
+            + f"Searchers that fit: {', '.join(fitting_searchers(space)) or 'none'}.",
         )
+    # Many searchers ask for their start only when they are asked themselves, and a run has begun by then.
+    space.start()
     return factory(space, objectives, seed, context, **read_options(factory, options or {}))
 
 
@@ -121,6 +127,13 @@ def searcher_class(name: str) -> SearcherClass:
 def _fits(factory: SearcherClass, space: Space) -> bool:
     # By name and not by isinstance: a searcher may ask for a protocol that is not checkable at run time.
     return all(hasattr(space, method) for method in _methods(factory.needs))
+
+
+def _offers(factory: SearcherClass, make: Callable[[], Space]) -> bool:
+    try:
+        return _fits(factory, make())
+    except PlanishError:  # it cannot be made of this program, or here
+        return False
 
 
 def _loads_and_fits(name: str, space: Space) -> bool:

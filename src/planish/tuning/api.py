@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 from planish.budget import Budget
 from planish.core import (
+    UNTAUGHT,
     Executor,
     Growth,
     Level,
     Objective,
     Program,
+    Space,
     Start,
     SuitsObjectives,
     SuitsSpaces,
@@ -112,7 +115,12 @@ def require_fit(level: Level, program: Program, settings: Settings) -> None:
     """Raise PlanishError where settings do not fit a program, before anything is measured for others."""
     task, space = task_of(level, program, settings), settings.space or level.spaces[0]
     name, options = settings.searcher or _usual_searcher(level, space), settings.searcher_options
-    make_searcher(name, level.space(task, space), task.objectives, settings.seed, options)
+    others = _spaces(level, task)
+    make_searcher(name, level.space(task, space), task.objectives, settings.seed, options, UNTAUGHT, others)
+
+
+def _spaces(level: Level, task: Task) -> Mapping[str, Callable[[], Space]]:
+    return {name: partial(level.space, task, name) for name in level.spaces}
 
 
 def _read(
@@ -168,7 +176,8 @@ def _begin(
     # As of the run's beginning: a run that is taken up proposes what it would have without the interruption.
     context = context_of(store, level, task, started, None if old is None else old.taught)
     space, seed = level.space(task, space_name), settings.seed
-    searcher = make_searcher(name, space, task.objectives, seed, settings.searcher_options, context)
+    others = _spaces(level, task)
+    searcher = make_searcher(name, space, task.objectives, seed, settings.searcher_options, context, others)
     spec = level.evaluator(task)  # may raise, and then no run has begun
     if old is None:
         run_id = store.begin_run(

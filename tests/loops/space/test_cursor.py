@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from planish.core import Candidate, ScheduleError, Space, Step
+from planish.core import Candidate, PlanishError, ScheduleError, Space, Step
 from planish.loops.lang.parse import parse
 from planish.loops.lang.program import Program
 from planish.loops.space import STEPS, CursorSpace, resolve
@@ -68,6 +68,14 @@ def test_an_illegal_action_says_why() -> None:
         resolve(matmul(), Candidate((Up(),)))
     with pytest.raises(ScheduleError, match="axis 'm' keep their order"):
         resolve(matmul(), Candidate((SplitBy(4), SwapDown())))
+
+
+def test_a_program_of_more_loops_than_are_observed_is_refused() -> None:
+    axes = "abcdefghijk"
+    program = parse(f"y[] += A[{','.join(axes)}]", dict.fromkeys(axes, 2))
+    with pytest.raises(PlanishError, match="has 11 loops, and the space of a cursor has 10 at most"):
+        CursorSpace(program).start()
+    assert CursorSpace(parse(f"y[] += A[{','.join(axes)}]", {**dict.fromkeys(axes, 2), "a": 1})).start()
 
 
 def test_a_program_without_loops_has_no_actions() -> None:

@@ -69,9 +69,15 @@ def read_lessons(
     """
     parts: list[tuple[NDArray[np.int64], Floats, Floats]] = []
     programs, space = list[str](), None
+    refused: PlanishError | None = None
     for stored in tasks:
         mine = _space(level, stored, space_name)
         if mine is None:
+            continue
+        try:
+            mine.start()
+        except PlanishError as error:
+            refused = error
             continue
         known = _Known(mine, store.trials(stored.key, level.steps), stored)
         if len(known.nodes) < FEWEST:
@@ -80,7 +86,8 @@ def read_lessons(
         programs.append(stored.program)
         space = mine
     if space is None:
-        raise PlanishError(
+        # Searching there, as the hint has it, would be refused as well.
+        raise refused or PlanishError(
             f"the store knows {FEWEST} states of no program of the level '{level.name}' in a space of "
             "numbered actions",
             "Search there first: planish tune ... --space steps --searcher beam-bfs --trials 200.",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, FeatureSchema, Machine, ScheduleError, Step
+from planish.core import Candidate, FeatureSchema, Machine, PlanishError, ScheduleError, Step
 from planish.loops.ir.schedule import Order, Schedule, loop_text, unscheduled
 from planish.loops.lang.program import Program
 from planish.loops.space.observing import OBSERVED, observe
@@ -150,7 +150,14 @@ class CursorSpace:
         self._reached = lru_cache(maxsize=4096)(self._reach)
 
     def start(self) -> Candidate:
-        """Give the unscheduled program."""
+        """Give the unscheduled program.
+
+        Raises:
+            PlanishError: it has more loops than are observed, so that no action would be legal.
+        """
+        if (loops := len(_order(self._reached(())[0]))) > self._loops_max:
+            what = f"the program has {loops} loops, and the space of a cursor has {self._loops_max} at most"
+            raise PlanishError(what, "Name the space template, or none.")
         return Candidate()
 
     def steps(self, candidate: Candidate) -> Sequence[CursorStep]:
