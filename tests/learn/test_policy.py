@@ -207,6 +207,17 @@ def test_a_policy_of_other_actions_is_refused(tmp_path: Path) -> None:
         NetworkPolicy(load_policy(path)).begin(TemplateSpace(program, LoopsLevel().target(program, 1)))
 
 
+def test_a_policy_of_another_version_of_what_it_observes_is_refused() -> None:
+    old = replace(made("mlp"), schema=replace(SPACE.observed, version=1))
+    with pytest.raises(PlanishError, match="has learnt from version 1 of loops/cursor"):
+        NetworkPolicy(old).begin(SPACE)
+
+
+def test_a_folder_is_no_policy(tmp_path: Path) -> None:
+    with pytest.raises(PlanishError, match="cannot read a policy from .*: it is a folder"):
+        load_policy(tmp_path)
+
+
 def test_the_shipped_policy_fits() -> None:
     shipped = load_policy(places()["loops"])
     assert shipped.fits(SPACE)

@@ -45,9 +45,11 @@ class NetworkPolicy:
         Raises:
             PlanishError: the policy is for another space.
         """
-        if not isinstance(space, CanObserve) or not self._saved.fits(space):
+        usual = f"is for the actions of {self._saved.schema.name}"
+        why = self._saved.unfit(space) if isinstance(space, CanObserve) else usual
+        if why or not isinstance(space, CanObserve):
             raise PlanishError(
-                f"the policy {self._saved.name} is for the actions of {self._saved.schema.name}",
+                f"the policy {self._saved.name} {why}",
                 "Use the space that it learnt in, or one of `planish policy`.",
             )
         return Standing(space, space.start())

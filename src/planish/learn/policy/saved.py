@@ -122,6 +122,8 @@ def load_policy(path: Path) -> SavedPolicy:
     """
     from safetensors import SafetensorError, safe_open
 
+    if path.is_dir():  # the system would speak of a device that is not there
+        raise PlanishError(f"cannot read a policy from {path}: it is a folder", "Name a file in it.")
     try:
         with safe_open(path, "numpy") as held:
             about = json.loads((held.metadata() or {})["planish"])
