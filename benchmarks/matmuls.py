@@ -39,7 +39,7 @@ from planish.loops.runtime.kernels import Kernel
 from planish.loops.space import CursorSpace
 from planish.loops.target import this_machine
 from planish.loops.workloads import matmul, thesis_split
-from planish.search.follow_policy import followed
+from planish.search.follow_policy import hoped
 from planish.settings import Settings
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program
@@ -78,10 +78,10 @@ def torch_call(arrays: Arrays) -> Call | None:
 
 
 def policy_kernel(program: Program, backend: str) -> tuple[Kernel, float]:
-    """Schedule a matmul by the policy that comes with planish, and generate code; give the seconds, too."""
+    """Schedule a matmul as `--searcher policy` does, and generate code; give the seconds, too."""
     start = time.perf_counter()
     space = CursorSpace(program)
-    (end,) = followed(NetworkPolicy(policy_for(space, "auto")), space)
+    (end,) = hoped(NetworkPolicy(policy_for(space, "auto")), space)
     tree = tree_of(program, end)
     kernel = Kernel(program, tree, compile_with(backend, tree))
     return kernel, time.perf_counter() - start

@@ -3,25 +3,26 @@
     python experiments/looptune/by_step.py [--case 0] [--seconds 6] [--policy auto]
 
 Searches tell the best of all candidates with at most so many actions that they measured within the time, and
-how many seconds after their beginning they had it; the policy tells the states of its way, without measuring.
+how many seconds after their beginning they had it; the policy tells the states of its way, without measuring:
+the greedy one, as the thesis has it, and the most hopeful of eight, which `--searcher policy` takes.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cases import SEARCHES, Case, rate_of
 
-from planish.core import CanName
+from planish.core import Candidate
 from planish.learn.policy import NetworkPolicy, policy_for
 from planish.loops.level import LoopsLevel
 from planish.loops.space.cursor import ACTIONS_MAX
 from planish.loops.workloads import matmul, thesis_split
 from planish.search.factory import make_searcher
-from planish.search.follow_policy import followed
+from planish.search.follow_policy import followed, hoped
 
 Found = list[tuple[float, float]]
 """GFLOPS and seconds, by the number of actions from 0 on."""
@@ -43,14 +44,24 @@ def searched(case: Case, name: str, options: Mapping[str, Any], seconds: float) 
     return found
 
 
-def walked(case: Case, policy: str) -> Found:
-    """Give the states of a policy's way, and how long it took to them."""
-    walker, space = NetworkPolicy(policy_for(case.space, policy)), case.space
-    assert isinstance(space, CanName)
-    begun, way, moments = time.monotonic(), list(followed(walker, space, whole=True)), list[float]()
+def walked(case: Case, walker: NetworkPolicy) -> Found:
+    """Give the states of a policy's most probable way, and how long it took to them; the thesis' agent."""
+    begun = time.monotonic()
+    way = list(followed(walker, case.space, whole=True))
     took = time.monotonic() - begun
-    way.sort(key=lambda candidate: len(candidate.steps))
-    moments = [took * (place + 1) / len(way) for place in range(len(way))]
+    return _with_rates(case, way, [took * (place + 1) / len(way) for place in range(len(way))])
+
+
+def chosen(case: Case, walker: NetworkPolicy) -> Found:
+    """Give the states on the way that `--searcher policy` chooses; it knows none of them before the last."""
+    begun = time.monotonic()
+    (end,) = hoped(walker, case.space)
+    took = time.monotonic() - begun
+    way = [Candidate(end.steps[:actions]) for actions in range(len(end.steps) + 1)]
+    return _with_rates(case, way, [took] * len(way))
+
+
+def _with_rates(case: Case, way: Sequence[Candidate], moments: Sequence[float]) -> Found:
     found = [(case.rate(candidate), moment) for candidate, moment in zip(way, moments, strict=True)]
     return [*found, *found[-1:] * (ACTIONS_MAX + 1 - len(found))]  # it may end sooner
 
@@ -65,7 +76,8 @@ def main() -> None:
     size = thesis_split()[1][asked.case]
     case = Case(matmul(*size))
     found = {way: searched(case, *of, asked.seconds) for way, of in SEARCHES.items()}
-    found["policy"] = walked(case, asked.policy)
+    walker = NetworkPolicy(policy_for(case.space, asked.policy))
+    found |= {"policy, greedy": walked(case, walker), "policy": chosen(case, walker)}
     print(f"{' by '.join(map(str, size))}\n")
     heads = " | ".join(str(actions) for actions in range(ACTIONS_MAX + 1))
     for title, part in (("GFLOPS with so many actions", 0), ("seconds", 1)):

@@ -214,7 +214,7 @@ def test_a_policy_of_another_version_of_what_it_observes_is_refused() -> None:
 
 
 def test_a_folder_is_no_policy(tmp_path: Path) -> None:
-    with pytest.raises(PlanishError, match="cannot read a policy from .*: it is a folder"):
+    with pytest.raises(PlanishError, match=r"cannot read a policy from .*: it is a folder"):
         load_policy(tmp_path)
 
 
