@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -17,7 +18,7 @@ from planish.cli.text_training import Asked, Kind, TextSize
 from planish.cli.unread import refuse, refuse_unread
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
     from planish.learn.policy import SavedPolicy
     from planish.learn.policy.imitation import Epoch
@@ -124,7 +125,7 @@ def train(
     if first is not None:
         refuse(command, "training of a network that there is", {"width", "depth"})
     _require_writable(path)
-    with stoppable() as stops:
+    with stoppable() as stops, _before_the_first_step():
         if level == "llvm":
             _kind(network, level, "reader", "writer", "decoder")
             size, text = (
@@ -167,6 +168,17 @@ def _require_writable(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         part.touch()
         part.unlink()
+
+
+@contextmanager
+def _before_the_first_step() -> Generator[None]:
+    """Tell of a stop while data are read; once steps are taken, the training itself keeps what it has."""
+    from planish.core import StoppedError
+
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        raise StoppedError("stopped before there was a policy to keep", "Nothing was written.") from stop
 
 
 def _kind(network: str | None, level: str, *legal: str) -> None:

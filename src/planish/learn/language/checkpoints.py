@@ -47,6 +47,9 @@ class Checkpoint:
             optimiser: of them.
             others: more tensors, by what they are.
             about: more, as JSON has it.
+
+        Raises:
+            PlanishError: it cannot be written, as on a full disk; the one before stays as it is.
         """
         tensors = dict(weights)
         tensors |= {
@@ -55,8 +58,14 @@ class Checkpoint:
         for name, tensor in weights.items():
             tensors |= {f"{key} {name}": value for key, value in optimiser.state[tensor].items()}
         told = {"training": self._training, "about": json.dumps(about)}
-        with replacing(self._path) as part:
-            part.write_bytes(save({name: t.detach().contiguous().cpu() for name, t in tensors.items()}, told))
+        whole = save({name: t.detach().contiguous().cpu() for name, t in tensors.items()}, told)
+        try:
+            with replacing(self._path) as part:
+                part.write_bytes(whole)
+        except OSError as error:
+            what = f"cannot write the checkpoint {self._path}: {error.strerror or error}"
+            then = "goes on from the last whole one" if self._path.exists() else "begins anew"
+            raise PlanishError(what, f"Make room there: the same command {then}.") from error
 
     def read(
         self, weights: Tensors, optimiser: torch.optim.Optimizer
