@@ -8,11 +8,13 @@ from functools import cache
 import pytest
 
 from planish.corpus import read_corpus
+from planish.corpus.corpus_reader import SAMPLE
 from planish.corpus.feedback_lessons import feedback_on, feedback_samples, retry_prompt
 from planish.corpus.judged_answers import Judged, judge_answers, summary
 from planish.corpus.text_lessons import (
     TextLesson,
     best_list,
+    read_text_lessons,
     single_pass_lessons,
     text_samples,
     translation_samples,
@@ -68,6 +70,26 @@ def test_the_best_list_is_the_first_that_saves_most() -> None:
     lists = [("gvn",), ("dce",), ("adce",)]
     assert best_list(np.array([0.1, 0.3, 0.3]), lists) == ("dce",)
     assert best_list(np.zeros(3), lists) == OZ
+
+
+def test_counts_are_of_instructions_whatever_is_made_less() -> None:
+    from learn.test_lists import LISTS, sample_table
+
+    labels = sample_table(2)
+    bytes_of = replace(
+        labels, columns=replace(labels.columns, objectives=("text_bytes",)), baseline=labels.baseline * 9
+    )
+    (row, *_) = read_corpus(SAMPLE, "train")
+    (found, *_) = read_text_lessons(SAMPLE, [bytes_of], "text_bytes", LISTS, "train")
+    oz, best = compile_lists(open_backend(), [(row.ir, OZ), (row.ir, LISTS[0])])
+    assert oz is not None
+    assert best is not None
+    assert (found.identity, found.answer.passes) == (row.identity, LISTS[0])
+    assert (found.answer.before, found.answer.after, found.oz) == (
+        row.instructions,
+        best.instructions,
+        oz.instructions,
+    )
 
 
 def test_samples_are_prompts_and_answers_that_fit() -> None:

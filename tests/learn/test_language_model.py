@@ -153,8 +153,11 @@ def test_it_is_told_what_came_of_its_list_by_fast_feedback() -> None:
         assert other.candidate == Candidate()
 
 
+@pytest.mark.parametrize("objective", ["instructions", "text_bytes"])
 @pytest.mark.parametrize("kind", ["short", "long", "fast"])
-def test_it_is_told_what_it_was_trained_to_be_told(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_told_what_it_was_trained_to_be_told(
+    kind: Kind, objective: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     learnt, (made_of,) = tokenizer(), compile_lists(open_backend(), [(CODE, ("gvn",))])
     assert made_of is not None
     answer = Answer(("gvn",), 6, 5, None if kind == "fast" else "define i32 @f() {\nret i32 %9\n}\n")
@@ -167,10 +170,14 @@ def test_it_is_told_what_it_was_trained_to_be_told(kind: Kind, monkeypatch: pyte
 
     monkeypatch.setattr(language_model, "continued", says)
     for seed in range(8):
-        policy = AnsweringPolicy(replace(made(seed, 1024), feedback=kind))
-        state = policy.begin(here())
+        saved = replace(made(seed, 1024), feedback=kind, schema=instruction_schema(objective))
+        policy, steps = AnsweringPolicy(saved), [elements()[text] for text in (*PASSES, "dce")]
+        state = policy.begin(PassSpace(steps, ir=CODE, objective=objective))
         state = policy.extend(state, next(one for one in here().actions if str(one) == "gvn"))
-        if other := policy.reconsider(state, float(made_of.instructions)):
+        # Whatever is made less, a model tells of instructions, and is told of them.
+        if other := policy.reconsider(
+            state, float(made_of.instructions) if objective == "instructions" else 999.0
+        ):
             wanted = remembered(shape(1024), made(seed, 1024).parameters, given)
             assert other.memory.length == wanted.length
             np.testing.assert_allclose(other.memory.scores, wanted.scores, rtol=1e-3, atol=1e-3)

@@ -168,7 +168,7 @@ def _step(progress: Progress) -> None:
         saved = progress.judged.get("improvement with -Oz as backup", 0.0)
         typer.echo(
             f"step {progress.step:,} of {progress.steps:,}: loss {progress.loss:.3f}, held back "
-            f"{progress.held:.3f}, greedy answers save {saved:.2%}; {progress.rate:,.0f} tokens a second, "
-            f"{progress.left / 60:.0f} minutes left",
+            f"{progress.held:.3f}, greedy answers save {saved:.2%} of instructions; "
+            f"{progress.rate:,.0f} tokens a second, {progress.left / 60:.0f} minutes left",
             err=True,
         )

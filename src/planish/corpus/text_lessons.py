@@ -41,7 +41,7 @@ class TextLesson:
         package: where it is from.
         ir: it.
         answer: the best list that is known, what it makes of the function, and counts.
-        oz: instructions after -Oz.
+        oz: instructions after -Oz, whatever its list makes less.
     """
 
     identity: str
@@ -49,11 +49,6 @@ class TextLesson:
     ir: str
     answer: Answer
     oz: int
-
-    @property
-    def improvable(self) -> bool:
-        """Whether the best list is better than -Oz."""
-        return self.answer.after is not None and self.answer.after < self.oz
 
 
 def read_text_lessons(
@@ -81,21 +76,30 @@ def read_text_lessons(
         raise PlanishError(what, "planish corpus costs CORPUS FILE makes them.")
     best = [best_list(known[row.identity][0], lists) for row in rows]
     made = compile_lists(backend, [(row.ir, passes) for row, passes in zip(rows, best, strict=True)])
+    baseline = [int(known[row.identity][1]) for row in rows]
+    if objective != "instructions":
+        # The labels have another unit, and all that a model tells and is told are instructions.
+        small = compile_lists(backend, [(row.ir, (_oz(),)) for row in rows])
+        baseline = [0 if one is None else one.instructions for one in small]
     return [
         TextLesson(
             row.identity, row.package, row.ir,
-            Answer(passes, row.instructions, one.instructions, one.code), int(known[row.identity][1]),
+            Answer(passes, row.instructions, one.instructions, one.code), oz,
         )
-        for row, passes, one in zip(rows, best, made, strict=True)
-        if one is not None
+        for row, passes, one, oz in zip(rows, best, made, baseline, strict=True)
+        if one is not None and oz
     ]  # fmt: skip
 
 
 def best_list(shares: np.ndarray, lists: Sequence[Passes]) -> Passes:
     """Give the first of the lists that save most; -Oz's where none saves."""
+    return lists[int(shares.argmax())] if shares.max() > 0 else (_oz(),)
+
+
+def _oz() -> str:
     oz = oz_of({*elements()})
     assert oz is not None
-    return lists[int(shares.argmax())] if shares.max() > 0 else (oz,)
+    return oz
 
 
 def text_samples(

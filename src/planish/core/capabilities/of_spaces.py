@@ -237,8 +237,13 @@ class HasText(CanObserve, Protocol):
 class CanCompile(HasText, Protocol):
     """A space that gives the text of what its candidates make, and reads what others write.
 
-    Offered by the spaces of `llvm` alone; used by language models that learnt from short or long feedback.
+    Offered by the spaces of `llvm` alone; used by language models that learnt from short or long feedback,
+    and by those of another objective than instructions, which they tell of all the same.
     """
+
+    def instructions(self, candidate: Candidate) -> int | None:
+        """Count the instructions of the program that a candidate makes; None where it fails."""
+        ...
 
     def compiled(self, candidate: Candidate) -> str | None:
         """Give the text of the program that a candidate makes; None where it fails."""

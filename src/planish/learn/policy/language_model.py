@@ -105,7 +105,7 @@ class AnsweringPolicy:
 
         Args:
             state: at the end of a list.
-            cost: instructions of what the list makes of the program; None where it failed.
+            cost: of what the list makes of the program, by the policy's objective; None where it failed.
 
         Returns:
             The state before the first pass of another list; None where the model says that it is sure, or
@@ -114,7 +114,8 @@ class AnsweringPolicy:
         assert isinstance(state, Text)
         said = [*state.written, self._end, *self._answered(state)]
         answer = read_answer(self._tokenizer, said)
-        found = feedback_in(state.page.space, state.candidate, answer, cost, self._kind)
+        about = self._kind, self._saved.schema.name.rpartition("/")[2]
+        found = feedback_in(state.page.space, state.candidate, answer, cost, *about)
         if self._kind == "fast":
             said.pop()  # the mark that ends the answer: the feedback comes in its place
         said += feedback_tokens(self._tokenizer, found, self._kind)

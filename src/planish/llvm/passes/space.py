@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
+    from planish.llvm.passes.compiled_lists import Compiled
+
 LONGEST = 20
 """Passes of the longest list, unless said otherwise."""
 
@@ -168,12 +170,14 @@ class PassSpace:
         """The module that the lists are for; empty where it was not given."""
         return self._ir
 
+    def instructions(self, candidate: Candidate) -> int | None:
+        """Count the instructions of what a list makes of the module; None where it fails, or ends LLVM."""
+        made = _made(self._ir, passes_of(candidate))
+        return made.instructions if made else None
+
     def compiled(self, candidate: Candidate) -> str | None:
         """Give what a list makes of the module, prepared for size; None where it fails, or ends LLVM."""
-        from planish.llvm.backend import open_backend
-        from planish.llvm.passes.compiled_lists import compile_lists
-
-        (made,) = compile_lists(open_backend(), [(self._ir, passes_of(candidate))])
+        made = _made(self._ir, passes_of(candidate))
         return made.code if made else None
 
     def refused(self, text: str) -> str:
@@ -185,6 +189,14 @@ class PassSpace:
 
     def _holds(self, passes: Sequence[str]) -> bool:
         return len(passes) <= self.longest and self._weights.keys() >= set(passes)
+
+
+@lru_cache(maxsize=4)
+def _made(ir: str, passes: tuple[str, ...]) -> Compiled | None:
+    from planish.llvm.backend import open_backend
+    from planish.llvm.passes.compiled_lists import compile_lists
+
+    return compile_lists(open_backend(), [(ir, passes)])[0]
 
 
 @lru_cache(maxsize=4)
