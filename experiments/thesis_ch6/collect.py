@@ -4,7 +4,8 @@
 
 Each function is a line of OUT; those that it has are passed over, so the same command goes on. `tables.py`
 makes figures 6.1 and 6.3 and table 6.1 of it. Costs are instructions; where a list fails, those of the
-function as it is. The budget is `--functions`, drawn in turns from all packages, and `--minutes`.
+function as it is. The budget is `--functions`, drawn in turns from all packages, and `--minutes`. With a
+function's features goes what the gate's lists cost: `tables.py` runs nothing to tell what it would choose.
 """
 
 from __future__ import annotations
@@ -27,8 +28,11 @@ from planish.corpus.labelling.drawing import draw_in_turns
 from planish.corpus.labelling.function_costs import FunctionCosts, candidates_of
 from planish.corpus.labelling.function_search import search
 from planish.isolation import Watchdog, forked
+from planish.learn.cost import Gate, shipped_gate
+from planish.learn.language import GAIN, ReaderShape, expected
 from planish.learn.policy import SavedPolicy, load_policy, places
 from planish.llvm.backend import Backend
+from planish.llvm.features.autophase import autophase
 from planish.llvm.features.instructions import CutWarning
 from planish.llvm.functions.attributes import for_size
 from planish.llvm.passes import PassSpace, load_coreset, pass_space, print_pipeline
@@ -41,34 +45,50 @@ class Sampling:
     bench: LabelBench
     saved: SavedPolicy
     uniform: PassSpace
+    gate: Gate
 
     def __call__(self, row: Row, watchdog: Watchdog) -> Mapping[str, Any] | None:
         with self.bench.costing(row, watchdog) as costs:
             baseline = costs.cost(self.bench.baseline) if costs else None
             if costs is None or baseline is None:
                 return None
-            ways = {name: _outcome(costs, found) for name, found in self._ways(row)}
+            code = small(self.bench.backend, row.ir, self.bench.baseline)
+            space = pass_space("passes", self.bench.space.elements, ir=row.ir, small=lambda: code)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", CutWarning)
+                ways = {name: _outcome(costs, found) for name, found in self._ways(row, space)}
+                gains = self._gains(space)
+            listed = [self._list_costs(costs), gains, [autophase(each).tolist() for each in (row.ir, code)]]
         with self.bench.costing(row, watchdog) as searched:
             assert searched is not None
             searched.cost(self.bench.baseline)
             ways["Autotuner"] = self._autotuned(searched, row)
-        about = {"identity": row.identity, "package": row.package, "split": row.split}
-        return {**about, "baseline": baseline, "unoptimised": costs.unoptimised, "ways": ways}
+        about = {"identity": row.identity, "package": row.package, "split": row.split, "file": row.file}
+        known = dict(zip(("costs", "gains", "features"), listed, strict=True))
+        return {**about, "baseline": baseline, "unoptimised": costs.unoptimised, "ways": ways, **known}
 
-    def _ways(self, row: Row) -> Iterator[tuple[str, Samples]]:
+    def _list_costs(self, costs: FunctionCosts) -> list[int]:
+        """Give what the gate's lists cost, in its order."""
+        lists, unoptimised = self.gate.lists, costs.unoptimised or 0
+        costs.run(candidates_of(lists))
+        return [unoptimised if (cost := costs.ranking.costs[each]) is None else cost for each in lists]
+
+    def _gains(self, space: PassSpace) -> list[float]:
+        """Give the share of -Oz's cost that the policy expects each of the gate's lists to save."""
+        saved = self.saved
+        assert isinstance(saved.shape, ReaderShape)
+        said = expected(saved.shape, saved.parameters, space.observe(space.start())[None])[0, 0] * GAIN
+        by_list = dict(zip(saved.actions, said.tolist(), strict=True))
+        return [round(by_list[",".join(each)], 6) for each in self.gate.lists]
+
+    def _ways(self, row: Row, space: PassSpace) -> Iterator[tuple[str, Samples]]:
         seed = self.bench.seed_of(row)
         for name, lists in (
             ("Random", random_lists(self.uniform, seed)),
             ("Static coreset", [*load_coreset(self.bench.plan.objective)]),
         ):
             yield name, {n: lists[:n] for n in BUDGETS}
-        elements, backend = self.bench.space.elements, self.bench.backend
-        space = pass_space(
-            "passes", elements, ir=row.ir, small=lambda: small(backend, row.ir, self.bench.baseline)
-        )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CutWarning)
-            yield from sampled(self.saved, space, seed)
+        yield from sampled(self.saved, space, seed)
 
     def _autotuned(self, costs: FunctionCosts, row: Row) -> Mapping[str, Any]:
         """Search as for the labels, which count no evaluation of what was made before."""
@@ -116,7 +136,7 @@ def main() -> None:
     rows, _ = draw_in_turns(asked.corpus, asked.split, asked.functions, known)
     made = bench(LabelPlan(jobs=asked.jobs))
     uniform = pass_space("uniform", made.space.elements)
-    work = Sampling(made, load_policy(asked.policy), uniform)
+    work = Sampling(made, load_policy(asked.policy), uniform, shipped_gate(made.plan.objective))
     end = time.monotonic() + 60 * asked.minutes
     with asked.out.open("a") as out:
         for done in forked(_until(rows, end), work, made.plan.processes, at_once=made.at_once(500)):

@@ -2,7 +2,8 @@
 
     python experiments/thesis_ch6/tables.py OUT.jsonl [--plot page.html]
 
-Improvement is in all functions' instructions over -Oz; intervals are bootstrapped over packages.
+Improvement is in all functions' instructions over -Oz; intervals are bootstrapped over packages. Functions of
+csmith's random programs are shown apart, with intervals over programs.
 """
 
 from __future__ import annotations
@@ -14,19 +15,33 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+from gates import GATE, MEAN, POLICY, by_trees, column, spent_over_all
+from numpy.typing import NDArray
 from ways import BUDGETS
 
 from planish.corpus.labelling import Saving
 from planish.corpus.labelling.savings import interval, summarise
 
-AUTOTUNER, ONCE = "Autotuner", "Greedy"
+AUTOTUNER, ONCE, TREES = "Autotuner", "Greedy", "Coreset-NVP by trees on AutoPhase's features"
+PRIORITY, CORESET = "Priority Sampling (PS)", "Static coreset"
+CSMITH = "csmith"
 FIGURE = (
     "Random",
     "Greedy",
     "Nucleus, Temp1.2",
     "Nucleus, Temp1.4",
-    "Static coreset",
-    "Priority Sampling (PS)",
+    CORESET,
+    PRIORITY,
+)
+DIFFERENCES = (
+    (PRIORITY, CORESET, (1, 3, 5, 10, 30, 100)),
+    (PRIORITY, TREES, (1, 3, 5, 10, 30)),
+    (PRIORITY, "Nucleus, Temp1.2", (1, 3, 5, 10, 30, 100)),
+    (PRIORITY, "Beam", (1, 3, 5, 10, 30)),
+    (PRIORITY, "Unique randomizer", (1, 3, 5, 10, 30)),
+    ("PS by the product (ours)", PRIORITY, (1, 3, 5, 10, 30)),
+    (PRIORITY, AUTOTUNER, (5, 10, 30, 100)),
 )
 Tried = Sequence[Mapping[str, Any]]
 
@@ -36,20 +51,85 @@ def main() -> None:
     given.add_argument("collected", type=Path)
     given.add_argument("--plot", type=Path, help="where figures 6.1 and 6.3 go")
     asked = given.parse_args()
-    tried = [json.loads(line) for line in asked.collected.read_text().splitlines()]
-    packages = len({each["package"] for each in tried})
-    print(f"{len(tried):,} functions of {packages} packages\n")
+    lines = [json.loads(line) for line in asked.collected.read_text().splitlines()]
+    tried = [each for each in lines if each["split"] != CSMITH]
+    # A random program is what a package is elsewhere: its functions are alike.
+    random = [{**each, "package": each["file"]} for each in lines if each["split"] == CSMITH]
+    for some in (tried, random):
+        if some:
+            trees = by_trees(some)
+            for each, best in zip(some, trees["best"], strict=True):
+                each["ways"][TREES] = {"best": best, "unique": trees["unique"]}
     names = [name for name in tried[0]["ways"] if name != AUTOTUNER]
+    told(tried, names, "packages")
+    if random:
+        print("# Random programs by csmith\n")
+        told(random, names, "programs")
+    if asked.plot:
+        plot(tried, names, asked.plot)
+
+
+def told(tried: Tried, names: Sequence[str], groups: str) -> None:
+    """Print all tables of some functions."""
+    packages = len({each["package"] for each in tried})
+    print(f"{len(tried):,} functions of {packages} {groups}\n")
     for title, backup in (("Table 6.1", False), ("The same with -Oz as a backup", True)):
         print(f"## {title}: improvement over -Oz\n")
         table(tried, names, backup=backup)
-    print("## Figure 6.1: different samples of so many, in the mean\n")
+    spending(tried)
+    differing(tried)
+    print("\n## Figure 6.1: different samples of so many, in the mean\n")
     row(["", *map(str, BUDGETS)])
     row(["---"] * (len(BUDGETS) + 1))
     for name in names:
         row([name, *(f"{each:.1f}" for each in unique(tried, name))])
-    if asked.plot:
-        plot(tried, names, asked.plot)
+    print()
+
+
+def spending(tried: Tried) -> None:
+    """Show what so many evaluations a function in the mean save, spent where most is expected."""
+    print("## Spent over all functions, with -Oz as a backup: improvement\n")
+    row(["evaluations a function in the mean", *map(str, BUDGETS)])
+    row(["---"] * (len(BUDGETS) + 1))
+    spent, whole = spent_over_all(tried), column(tried, "baseline").sum()
+    for name, saved in spent.items():
+        row([name, *(f"{each.sum() / whole:.2%}" for each in saved)])
+    for name in (POLICY, MEAN):
+        pairs = zip(spent[name], spent[GATE], strict=True)
+        row([f"{name} less {GATE}, points", *(points(tried, a - b) for a, b in pairs)])
+    alike = zip(range(len(BUDGETS)), spent[GATE], strict=True)
+    saved = [points(tried, saving(tried, PRIORITY, place) - gated) for place, gated in alike]
+    row([f"{PRIORITY}, each function alike, less {GATE}, points", *saved])
+    print()
+
+
+def differing(tried: Tried) -> None:
+    """Show how ways differ at so many samples, with 95 % intervals."""
+    print("## Differences with -Oz as a backup, in points, with 95 % intervals\n")
+    row(["", *map(str, BUDGETS)])
+    row(["---"] * (len(BUDGETS) + 1))
+    for name, other, budgets in DIFFERENCES:
+        places = [BUDGETS.index(count) if count in budgets else None for count in BUDGETS]
+        cells = [
+            "-" if place is None else points(tried, saving(tried, name, place) - saving(tried, other, place))
+            for place in places
+        ]
+        row([f"{name} less {other}", *cells])
+
+
+def saving(tried: Tried, name: str, place: int) -> NDArray[np.int_]:
+    """Give what a way saves on each function; the autotuner has one number."""
+    found = [each["ways"][name]["best"] for each in tried]
+    best = np.array(found if name == AUTOTUNER else [each[place] for each in found])
+    return np.maximum(column(tried, "baseline") - best, 0)
+
+
+def points(tried: Tried, more: NDArray[np.floating] | NDArray[np.int_]) -> str:
+    """Tell what is saved more, in points, and its interval."""
+    pairs = zip(tried, more.tolist(), strict=True)
+    low, high = interval([Saving(e["package"], e["baseline"], e["baseline"] - each) for e, each in pairs])
+    mean = more.sum() / column(tried, "baseline").sum()
+    return f"{100 * mean:+.2f} ({100 * low:+.2f} to {100 * high:+.2f})"
 
 
 def table(tried: Tried, names: Sequence[str], *, backup: bool) -> None:
