@@ -3,6 +3,7 @@
     python experiments/pass_lists.py CORPUS [--table experiments/labels/functions.npz] [--policy FILE]
 
 Costs are those of the table: nothing is run but -Oz, whose code the policy reads. -Oz stands behind all rows.
+Functions that the shipped gate's table has for training are left out, in whatever package they are.
 """
 
 from __future__ import annotations
@@ -37,11 +38,14 @@ def show(policy: SavedPolicy, corpus: Path, table: CostTable) -> None:
     parts = [read_list_lessons(corpus, [table], objective, lists, split) for split in ("validation", "test")]
     names = [name for part in parts for name in part.identities]
     # The gate's lists need not be the policy's: each is judged by a table that has its lists.
-    theirs = read_costs(TABLES[objective])
+    gate, labels = shipped_gate(objective), read_costs(TABLES[objective])
+    wanted = {*gate.lists, *load_coreset(objective)}
+    theirs, learnt_from = table if wanted <= {*table.columns.lists} else labels, labels.split("train")
     here, there = (
         {name: number for number, name in enumerate(one.identities.tolist())} for one in (table, theirs)
     )
-    both = [number for number, name in enumerate(names) if name in there]
+    seen = {*learnt_from.identities.tolist()}
+    both = [number for number, name in enumerate(names) if name in there and name not in seen]
     held = table.take(np.array([here[names[number]] for number in both]))
     gated_by = theirs.take(np.array([there[names[number]] for number in both]))
     observed = np.concatenate([part.observed for part in parts])[both]
@@ -49,7 +53,7 @@ def show(policy: SavedPolicy, corpus: Path, table: CostTable) -> None:
     column = held.columns.objectives.index(objective)
     unoptimised, baseline = held.unoptimised[:, column], held.baseline[:, column]
     saved, best = matrix(held, objective, lists), held.saved(objective).max(axis=1)
-    gate, coreset = shipped_gate(objective), matrix(gated_by, objective, load_coreset(objective))
+    coreset = matrix(gated_by, objective, load_coreset(objective))
     trees = gate.gains(held.features, unoptimised, baseline)
     mine = (np.maximum(said[:, 0], 0) * GAIN * baseline[:, None]).astype(np.float32)
     packages, learnt = len(set(held.packages.tolist())), policy.programs
