@@ -3,7 +3,8 @@
     python experiments/thesis_ch4/language.py CORPUS LABELS... [--epochs 4] [--width 128] [--depth 4]
 
 Each variant is a training of its own, kept in --folder and taken up from there after an interruption. Every
-eighth package is held back; all tables are of functions of those, compiled.
+eighth package is held back; all tables are of functions of those, compiled. With `--model`, a network that
+`planish policy train` made of the same corpus and labels answers, and nothing is trained.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ from planish.learn.language.decoder import DecoderShape
 from planish.learn.language.prompts import Tasks
 from planish.learn.language.text_training import Progress, TextCourse, train_text
 from planish.learn.language.tokenizer import Tokenizer
+from planish.learn.policy import load_policy
 from planish.llvm.passes import elements
 
 BATCH, LOOKS, LISTS = 8192, 8, 40
@@ -72,11 +74,19 @@ def main() -> None:
     given.add_argument("--judged", type=int, default=200, help="functions that answer")
     given.add_argument("--variants", nargs="*", default=[*VARIANTS], choices=[*VARIANTS], metavar="VARIANT")
     given.add_argument("--folder", type=Path, default=Path("build/language"))
+    given.add_argument("--model", type=Path, help="a network that all tasks were asked of")
     asked = given.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
     bench = bench_of(asked)
+    known = load_policy(asked.model) if asked.model else None
+    if known is not None:
+        assert isinstance(known.shape, DecoderShape)
+        bench = replace(bench, tokenizer=Tokenizer.read(known.vocabulary), shape=known.shape)
     scale(bench)
-    found = {name: trained(bench, name) for name in asked.variants}
+    if known is None:
+        found = {name: trained(bench, name) for name in asked.variants}
+    else:
+        found = {"all tasks": (known.parameters, known.metrics["perplexity held back"])}
     rows = {
         name: (judged(bench, parameters, VARIANTS[name][1]), held)
         for name, (parameters, held) in found.items()

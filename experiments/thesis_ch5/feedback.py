@@ -1,4 +1,4 @@
-"""Feedback of the compiler, against sampling with as many answers: figures 5.1, 5.2, 5.5 and 5.8.
+"""Feedback of the compiler, against sampling with as many answers: figures 5.1, 5.2 and 5.5 to 5.8.
 
     python experiments/thesis_ch5/feedback.py CORPUS LABELS... --model FILE --fed FILE...
 
@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
-from planish.core import Candidate
+from planish.core import Candidate, PolicyState, Space
 from planish.corpus.feedback_lessons import feedback_on
 from planish.corpus.judged_answers import Judged, answers_of, judge_answers
 from planish.corpus.text_lessons import TextLesson, read_text_lessons
@@ -28,11 +29,14 @@ from planish.learn.policy.telling import USUAL
 from planish.llvm.backend import open_backend
 from planish.llvm.passes import PassSpace, elements, passes_of
 from planish.llvm.passes.compiled_lists import compile_lists
-from planish.search.decoding import priority_samples
-from planish.search.feedback import reconsidered
+from planish.search.decoding import Decoding, PrefixTree, decode, priority_samples
+from planish.search.feedback import greedy_end, reconsidered
 
 STEPS = 5
 """Answers of each function, as in figure 5.8."""
+TEMPERATURES = (0.2, 0.6, 1.0, 1.4)
+SAMPLES = (1, 3, 10)
+"""Answers that are drawn at each temperature, by nucleus sampling (figures 5.6 and 5.7)."""
 
 
 def main() -> None:
@@ -50,6 +54,7 @@ def main() -> None:
     model, fed = load_policy(asked.model), [load_policy(path) for path in asked.fed]
     correlations(answered(model, lessons))
     iterating(model, fed, lessons)
+    sampling(model, fed, lessons)
 
 
 def answered(model: SavedPolicy, lessons: Sequence[TextLesson]) -> list[Judged]:
@@ -121,6 +126,77 @@ def told_lists(model: SavedPolicy, lesson: TextLesson) -> list[int | None]:
 def costs_of(lesson: TextLesson, candidates: Sequence[Candidate]) -> list[int | None]:
     jobs = [(lesson.ir, passes_of(candidate)) for candidate in candidates]
     return [one.instructions if one else None for one in compile_lists(open_backend(), jobs)]
+
+
+def sampling(model: SavedPolicy, fed: Sequence[SavedPolicy], lessons: Sequence[TextLesson]) -> None:
+    """Figures 5.6 and 5.7: answers drawn from the model, and from the others once told of their first one."""
+    oz = sum(one.oz for one in lessons)
+    print(f"\n| saved over -Oz, answers drawn | temperature | {' | '.join(map(str, SAMPLES))} |")
+    print("|---" * (len(SAMPLES) + 2) + "|")
+    for each in (model, *fed):
+        told = each is not model
+        drawing = [Drawing(each, one, told=told) for one in lessons]
+        name = (
+            f"{each.feedback or USUAL} feedback ({each.name}), after the first answer"
+            if told
+            else "the model"
+        )
+        for temperature in TEMPERATURES:
+            lists = [one.costs(temperature, seed) for seed, one in enumerate(drawing)]
+            left = [
+                sum(best(one, some[:n]) for one, some in zip(lessons, lists, strict=True)) for n in SAMPLES
+            ]
+            print(f"| {name} | {temperature:g} | {' | '.join(f'{1 - cost / oz:.2%}' for cost in left)} |")
+
+
+class Drawing:
+    """Draws answers for a function; what was said and compiled is remembered for all temperatures.
+
+    Args:
+        saved: the model.
+        lesson: the function.
+        told: whether its most probable answer comes first, and those that are drawn once it was told of it.
+    """
+
+    def __init__(self, saved: SavedPolicy, lesson: TextLesson, *, told: bool) -> None:
+        self._policy, self._lesson, self._told = AnsweringPolicy(saved), lesson, told
+        self._known = dict[str, int | None]()
+
+    def costs(self, temperature: float, seed: int) -> list[int | None]:
+        """Give what answers cost; where the model is sure of its first one, that one alone."""
+        first, tree = self._begun
+        how = Decoding("nucleus", SAMPLES[-1], seed, temperature)
+        drawn = [] if tree is None else [node.candidate for node in decode(tree, how)]
+        new = {one.hash: one for one in (*first, *drawn) if one.hash not in self._known}
+        self._known |= zip(new, costs_of(self._lesson, list(new.values())), strict=True)
+        return [self._known[one.hash] for one in (*first, *drawn)][: SAMPLES[-1]]
+
+    @cached_property
+    def _begun(self) -> tuple[list[Candidate], PrefixTree | None]:
+        space = space_of(self._lesson)
+        if not self._told:
+            return [], PrefixTree(self._policy, space)
+        end = greedy_end(self._policy, self._policy.begin(space))
+        (cost,) = costs_of(self._lesson, [end.candidate])
+        state = self._policy.reconsider(end, cost)
+        return [end.candidate], None if state is None else PrefixTree(Begun(self._policy, state), space)
+
+
+class Begun:
+    """A policy that goes on from where it stands.
+
+    Args:
+        policy: the policy.
+        state: where.
+    """
+
+    def __init__(self, policy: AnsweringPolicy, state: PolicyState) -> None:
+        self._state = state
+        self.log_probabilities, self.extend = policy.log_probabilities, policy.extend
+
+    def begin(self, space: Space) -> PolicyState:  # noqa: ARG002
+        """Give the state."""
+        return self._state
 
 
 def space_of(lesson: TextLesson) -> PassSpace:
