@@ -24,7 +24,8 @@ from planish.corpus.labelling import Saving
 from planish.corpus.labelling.savings import interval, summarise
 
 AUTOTUNER, ONCE, TREES = "Autotuner", "Greedy", "Coreset-NVP by trees on AutoPhase's features"
-PRIORITY, CORESET = "Priority Sampling (PS)", "Static coreset"
+PRIORITY, PRODUCT = "Priority Sampling (PS)", "PS by the product (ours)"
+CORESET = "Static coreset"
 CSMITH = "csmith"
 FIGURE = (
     "Random",
@@ -40,7 +41,9 @@ DIFFERENCES = (
     (PRIORITY, "Nucleus, Temp1.2", (1, 3, 5, 10, 30, 100)),
     (PRIORITY, "Beam", (1, 3, 5, 10, 30)),
     (PRIORITY, "Unique randomizer", (1, 3, 5, 10, 30)),
-    ("PS by the product (ours)", PRIORITY, (1, 3, 5, 10, 30)),
+    (PRODUCT, PRIORITY, (1, 3, 5, 10, 30)),
+    (PRODUCT, CORESET, (1, 3, 5, 10, 30, 100)),
+    (PRODUCT, TREES, (1, 3, 5, 10, 30)),
     (PRIORITY, AUTOTUNER, (5, 10, 30, 100)),
 )
 Tried = Sequence[Mapping[str, Any]]
