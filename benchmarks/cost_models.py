@@ -13,8 +13,7 @@ from functools import partial
 import numpy as np
 
 from planish.core import rng
-from planish.learn.cost import Combined, CostModel, Dataset, XgboostTrees, dataset_of
-from planish.learn.cost.model_folder import model_for
+from planish.learn.cost import Combined, CostModel, Dataset, XgboostTrees, dataset_of, model_named
 from planish.loops.space import TemplateSpace
 from planish.loops.target import this_machine
 from planish.loops.workloads import matmul
@@ -39,8 +38,7 @@ def main() -> None:
     features = space.features([space.sample(random) for _ in range(ROWS)])
     weights = random.normal(size=features.shape[1]) / (1 + features.std(axis=0))
     data = dataset_of(features, np.exp(0.02 * (features @ weights)).tolist())
-    shipped = model_for(space.schema)
-    assert shipped is not None
+    shipped = model_named("loops", space.schema)
     for objective in ("rank", "regression"):
         local = partial(XgboostTrees, objective)
         print(f"refit on {ROWS} rows, {objective}: {least(partial(local().fit, data)):.3f} s")

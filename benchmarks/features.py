@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from planish.core import Candidate, rng
-from planish.learn.cost.model_folder import model_for
+from planish.learn.cost import model_named
 from planish.loops.build import schedule_of
 from planish.loops.features.fixed_width import row_of
 from planish.loops.ir.annotated import Vectors
@@ -67,8 +67,7 @@ def _rounds(program: Program) -> list[Sequence[float]]:
     space = TemplateSpace(program, target)
     candidates = [space.sample(rng(1, index)) for index in range(BATCH)]
     space.features(candidates)
-    model = model_for(space.schema)
-    assert model is not None
+    model = model_named("loops", space.schema)
     found: list[Sequence[float]] = []
     draw = rng(2)
 

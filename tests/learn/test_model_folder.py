@@ -1,4 +1,4 @@
-"""Which model a search asks by itself: the one that knows most programs, whatever else lies beside it."""
+"""Which models a search asks by itself, and which are left out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from planish.learn.cost import SavedModel, load_model, model_for, model_named, places, write_model
+from planish.learn.cost import SavedModel, load_model, model_named, models_for, places, write_model
 from planish.loops.features.schedule_columns import SCHEMA
 
 
@@ -23,20 +23,21 @@ def shipped() -> SavedModel:
     return load_model(places()["loops"])
 
 
-def test_a_model_of_few_programs_does_not_take_the_place_of_the_shipped_one(own: Path) -> None:
+def trainings() -> dict[str, str]:
+    return {name: model.training for name, model in models_for(SCHEMA).items()}
+
+
+def test_the_users_model_and_the_shipped_one_are_asked_together(own: Path) -> None:
     known = shipped()
+    assert trainings() == {"planish's loops": known.training}
     write_model(replace(known, programs=1, training="mine"), own)
-    found = model_for(SCHEMA)
-    assert found is not None
-    assert found.training == known.training
-    assert model_named("loops", SCHEMA).training == "mine", "who is named is asked"
+    assert trainings() == {"your loops.npz": "mine", "planish's loops": known.training}
+    assert model_named("loops", SCHEMA).training == "mine", "who is named is asked alone"
 
 
-def test_of_as_many_programs_the_own_model_is_asked(own: Path) -> None:
-    write_model(replace(shipped(), training="mine"), own)
-    found = model_for(SCHEMA)
-    assert found is not None
-    assert found.training == "mine"
+def test_of_models_that_learnt_from_the_same_trials_one_is_asked(own: Path) -> None:
+    write_model(shipped(), own)
+    assert [*trainings()] == ["your loops.npz"]
 
 
 @pytest.mark.parametrize("damaged", [False, True])
@@ -48,9 +49,7 @@ def test_what_cannot_be_used_is_told_and_the_shipped_one_is_asked(
     if damaged:
         own.write_bytes(own.read_bytes()[:5000])
     with caplog.at_level(logging.WARNING, "planish"):
-        found = model_for(SCHEMA)
-    assert found is not None
-    assert found.training == known.training
+        assert trainings() == {"planish's loops": known.training}
     said = (
         f"cannot read a model from {own}"
         if damaged

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from planish.core import Candidate, Failed, Measured, PlanishError, rng
+from planish.core import Candidate, Failed, HasSearchNotes, Measured, PlanishError, Searcher, rng
 from planish.learn.cost import XgboostTrees, dataset_of, made_model, write_model
 from planish.search import make_searcher
 from planish.search.diverse import choose_diverse
@@ -80,8 +81,35 @@ def test_without_xgboost_a_global_model_guides_alone(
     path = tmp_path / "m.npz"
     write_model(made_model("lattice", ROUGH.schema, "rank", {}, NOTHING, trees.trees), path)
     monkeypatch.setattr("planish.learn.cost.xgboosted.can_grow", lambda: False)
-    found("model-guided", 0, 40, model=str(path))
+    searcher = make_searcher("model-guided", ROUGH, [ROUGH.objective], 0, {"model": str(path)})
     assert "XGBoost is not installed" in caplog.text
+    drive(searcher, ROUGH.outcome, 40, 8)
+    guided, lacking = notes(searcher)
+    assert guided == f"guided by the cost model {path} (learnt from 1 program)"
+    assert lacking.startswith("XGBoost is not installed")
+
+
+def test_models_that_guide_together_are_named_with_their_weights(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("planish.learn.cost.model_folder.models_folder", lambda: tmp_path)
+    trees = XgboostTrees()
+    trees.fit(dataset_of(ROUGH.features([ROUGH.sample(rng(1, i)) for i in range(50)]), list(range(50))))
+    model = made_model("lattice", ROUGH.schema, "rank", {}, NOTHING, trees.trees)
+    for name, programs in (("few", 4), ("many", 1600)):
+        write_model(replace(model, programs=programs, training=name), tmp_path / f"{name}.npz")
+    searcher = make_searcher("model-guided", ROUGH, [ROUGH.objective], 0)
+    drive(searcher, ROUGH.outcome, 8, 4)
+    (note,) = notes(searcher)
+    assert note.startswith(
+        "guided by the cost models your few.npz (learnt from 4 programs, weight 0.05) and "
+    )
+    assert note.endswith("your many.npz (learnt from 1,600 programs, weight 0.95)")
+
+
+def notes(searcher: Searcher) -> Sequence[str]:
+    assert isinstance(searcher, HasSearchNotes)
+    return searcher.notes
 
 
 @pytest.mark.parametrize("cost", [None, 0.5, math.nan, math.inf])
@@ -90,6 +118,9 @@ def test_where_trials_tell_nothing_the_search_goes_on(cost: float | None) -> Non
     nothing = Failed("build", "no compiler", "") if cost is None else Measured({"time_s": cost})
     searcher = make_searcher("model-guided", ROUGH, [ROUGH.objective], 0, {"batch": 16})
     candidates = [trial.candidate for trial in drive(searcher, lambda _: nothing, 60, 8)]
+    (note,) = notes(searcher)
+    assert note.startswith("the model learnt nothing: ")
+    assert note.endswith("trials cost the same" if cost == 0.5 else "trials could be measured")
     assert len({candidate.hash for candidate in candidates}) == len(candidates) == 60
 
 

@@ -56,7 +56,7 @@ def fit(
 ) -> None:
     """Fit a global model on what the store knows of a level's programs.
 
-    Searches of the level use it where no other has learnt from more programs, or where they name it.
+    Searches of the level ask it together with the one that comes with planish, or alone where they name it.
     """
     from planish.core import PlanishError
     from planish.learn.cost import models_folder, suffix_of, write_model
@@ -75,7 +75,7 @@ def fit(
         path.parent.mkdir(parents=True, exist_ok=True)
         write_model(model, path)
     _show(path, model, form)
-    _tell_whether_used(path, model)
+    _tell_how_used(path, model)
 
 
 @models.command()
@@ -171,15 +171,17 @@ def _show(path: Path, model: SavedModel, form: str) -> None:
     facts({"wrote": str(path), "trials": f"{model.rows:,} of {model.programs:,} programs", **metrics})
 
 
-def _tell_whether_used(path: Path, model: SavedModel) -> None:
-    """Say so where a new model of the user's is not what searches ask by themselves."""
+def _tell_how_used(path: Path, model: SavedModel) -> None:
+    """Say so where searches ask a new model of the user's together with others."""
     from planish.cli.output import remark
-    from planish.learn.cost import model_for, models_folder
+    from planish.learn.cost import models_folder, models_for, shares
 
-    asked = model_for(model.schema)
-    if path.parent == models_folder() and asked is not None and asked.training != model.training:
-        what = f"searches go on asking a model of {asked.programs:,} programs, for it has learnt from more"
-        remark(f"{what}; --set model={path.stem} asks this one")
+    known = models_for(model.schema)
+    parts = dict(zip(known, shares([*known.values()]), strict=True))
+    mine = parts.pop(f"your {path.name}", None)
+    if path.parent == models_folder() and parts and mine is not None:
+        what = f"searches ask it together with {' and '.join(parts)}; its weight is {mine:.2f}"
+        remark(f"{what}; --set model={path.stem} asks it alone")
 
 
 def _path(model: str) -> Path:

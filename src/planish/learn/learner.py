@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from planish.core import Candidate, CanFeaturise, PlanishError, unknown
+from planish.core import Candidate, CanFeaturise, CanSample, PlanishError, rng, unknown
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from planish.learn.cost import CostModel, GaussianProcess, LocalModel, SavedModel
-
-_log = logging.getLogger("planish")
+    from planish.learn.cost import CostModel, GaussianProcess, LocalModel, Predicts, SavedModel
 
 OBJECTIVES = ("rank", "regression")
 LOCAL = ("trees", "tree-gru")
@@ -27,6 +24,11 @@ LOCAL_ROWS = 32
 """Of a local TreeGRU: for a few hundred rows, which it learns anew after each batch."""
 FEW = 48
 """Trials below which a Gaussian process is asked."""
+
+
+@runtime_checkable
+class CanBeLearnt(CanFeaturise, CanSample, Protocol):
+    """A space whose candidates are described by numbers; a sample of them shows how models predict."""
 
 
 class Learner:
@@ -42,6 +44,8 @@ class Learner:
         acquisition: what is asked of the model: "mean", "ei" or "ucb"; the Gaussian process knows how sure it
             is, and is always asked for the expected improvement.
         bound: deviations of the confidence bound.
+        lacks: what is to be said of a library that is not there.
+        guides: what is to be said of models that were there before.
 
     Attributes:
         seconds: that learning and predicting took so far, with describing the candidates.
@@ -58,8 +62,11 @@ class Learner:
         below: int,
         knows: bool,
         learns: bool,
+        lacks: str = "",
+        guides: str = "",
     ) -> None:
         self._asked_first, self._learns = knows, learns
+        self.lacks, self._guides = lacks, guides
         self.seconds = 0.0
         self._space, self._model, self._acquisition, self._bound = space, model, acquisition, bound
         self._few, self._below = few, below
@@ -75,15 +82,20 @@ class Learner:
         """Whether it predicts by now."""
         return self._asked_first or self._measured
 
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the user should know of it: which models guided, and why it learnt nothing."""
+        return [note for note in (self._guides, self.lacks, _nothing_in(self._costs)) if note]
+
     def learn(self, candidates: Sequence[Candidate], costs: Sequence[float | None]) -> None:
         """Take what was measured; it is learnt from, with all before, when the model is asked next.
 
         Where all failed there is nothing to learn.
         """
+        self._costs += costs
         if not self._learns:
             return
         self._new += candidates
-        self._costs += costs
         self._measured |= any(cost is not None for cost in costs)
         if self._measured:
             self._ends.append(len(self._costs))
@@ -144,8 +156,17 @@ class Learner:
             self.seconds += time.monotonic() - begun
 
 
+def _nothing_in(costs: Sequence[float | None]) -> str:
+    """Say why costs teach nothing; nothing where they do."""
+    if len(set(costs)) != 1:
+        return ""
+    if costs[0] is None:
+        return f"the model learnt nothing: none of {len(costs)} trials could be measured"
+    return f"the model learnt nothing: all of {len(costs)} trials cost the same"
+
+
 def make_learner(
-    space: CanFeaturise,
+    space: CanBeLearnt,
     seed: int,
     model: str,
     objective: str,
@@ -159,8 +180,8 @@ def make_learner(
     Args:
         space: describes candidates.
         seed: of all randomness.
-        model: the global one: "auto" (of the user's own for the space's features and the one that comes with
-            planish what has learnt from most programs), "none", or a name or file.
+        model: the global one: "auto" (the user's own for the space's features and the one that comes with
+            planish, together), "none", or a name or file.
         objective: what local models learn.
         acquisition: what is asked of the model.
         bound: deviations of the confidence bound.
@@ -180,18 +201,26 @@ def make_learner(
     ):
         if given not in legal:
             raise unknown(f"model-guided has no {name}", given, legal)
-    known = _global(space, model)
+    known = _known(space, model)
     count = 1 if acquisition == "mean" else MEMBERS
     locals_ = [_local(space, local, objective, seed * MEMBERS + i) for i in range(count)]
     learns = locals_[0].can_learn
-    if not learns:
-        _lacks(space, local, known)
-    base = None if known is None else known.predicts
+    lacks = "" if learns else _lacks(space, local, knows=bool(known))
+    base = _together(space, known)
     members = [Combined(each, base) for each in locals_]
     predicts = members[0] if count == 1 else Bootstrap(members, seed)
     process = GaussianProcess(base) if few else None
     return Learner(
-        space, predicts, acquisition, bound, few=process, below=few, knows=known is not None, learns=learns
+        space,
+        predicts,
+        acquisition,
+        bound,
+        few=process,
+        below=few,
+        knows=bool(known),
+        learns=learns,
+        lacks=lacks,
+        guides=_guides(known),
     )
 
 
@@ -203,23 +232,49 @@ def _local(space: CanFeaturise, kind: str, objective: str, seed: int) -> LocalMo
     return TreeGru(objective, epochs=LOCAL_EPOCHS, rows=LOCAL_ROWS, seed=seed, names=space.schema.names)
 
 
-def _lacks(space: CanFeaturise, local: str, known: SavedModel | None) -> None:
-    """Tell that nothing is learnt from the search; an error where nothing is known before it either."""
+def _lacks(space: CanFeaturise, local: str, *, knows: bool) -> str:
+    """Say that nothing is learnt from the search; an error where nothing is known before it either."""
     library, extra = ("XGBoost", "learn") if local == "trees" else ("PyTorch", "train")
-    if known is None:
+    if not knows:
         what = f"no model for the features {space.schema.name}, and {library} is not installed to learn one"
         raise PlanishError(what, f"pip install planish[{extra}]; or search by --searcher genetic.")
-    _log.warning(
-        "%s is not installed: the global model guides the search alone (pip install planish[%s])",
-        library,
-        extra,
+    return (
+        f"{library} is not installed: the global model guides the search alone (pip install planish[{extra}])"
     )
 
 
-def _global(space: CanFeaturise, model: str) -> SavedModel | None:
-    """Find the global model."""
-    from planish.learn.cost import model_for, model_named
+def _known(space: CanFeaturise, model: str) -> Mapping[str, SavedModel]:
+    """Find the global models, by what they are called in notes."""
+    from planish.learn.cost import model_named, models_for
 
     if model == "none":
-        return None
-    return model_for(space.schema) if model == "auto" else model_named(model, space.schema)
+        return {}
+    return models_for(space.schema) if model == "auto" else {model: model_named(model, space.schema)}
+
+
+def _together(space: CanBeLearnt, known: Mapping[str, SavedModel]) -> Predicts | None:
+    """Make one of the global models; None where there is none."""
+    from planish.learn.cost import Pooled
+    from planish.learn.cost.pooled import SAMPLE
+
+    models = [*known.values()]
+    if len(models) < 2:
+        return models[0].predicts if models else None
+    # The same whatever the search's seed: how models compare is no matter of chance.
+    return Pooled.of(models, space.features([space.sample(rng(0, i)) for i in range(SAMPLE)]))
+
+
+def _guides(known: Mapping[str, SavedModel]) -> str:
+    """Say which models guide, and how much each counts; nothing where there is none."""
+    from planish.learn.cost import shares
+
+    models = [*known.values()]
+    told = [f"{name} (learnt from {_programs(model.programs)}" for name, model in known.items()]
+    if len(told) < 2:
+        return f"guided by the cost model {told[0]})" if told else ""
+    parts = [f"{text}, weight {share:.2f})" for text, share in zip(told, shares(models), strict=True)]
+    return f"guided by the cost models {', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _programs(count: int) -> str:
+    return "1 program" if count == 1 else f"{count:,} programs"

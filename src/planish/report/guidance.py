@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, CanFeaturise, Level, PlanishError, ScheduleError, Trial
+from planish.core import Candidate, Level, PlanishError, ScheduleError, Trial
 from planish.learn.batches import FIRST, GROWTH, MOST, batch_sizes
-from planish.learn.learner import FEW, Learner, make_learner
+from planish.learn.learner import FEW, CanBeLearnt, Learner, make_learner
 from planish.report.curve import value_of
 from planish.report.data import ReportData
 
@@ -77,13 +77,13 @@ def guidance_of(story: ReportData, level: Level) -> Guidance | None:
         return None
 
 
-def _space(story: ReportData, level: Level) -> CanFeaturise | None:
+def _space(story: ReportData, level: Level) -> CanBeLearnt | None:
     program = level.read(story.task.program, story.task.target)
     space = level.space(story.task.bind(program), story.run.space)
-    return space if isinstance(space, CanFeaturise) else None
+    return space if isinstance(space, CanBeLearnt) else None
 
 
-def _learner(story: ReportData, space: CanFeaturise) -> Learner:
+def _learner(story: ReportData, space: CanBeLearnt) -> Learner:
     options = story.run.options
     model, objective = str(options.get("model", "auto")), str(options.get("objective", "rank"))
     local, few = str(options.get("local", "trees")), int(options.get("few", FEW))
@@ -117,7 +117,7 @@ def _batch(story: ReportData, learner: Learner, before: int, trials: Sequence[Tr
     return GuidedBatch(before, [float(place) for place in places], values, rank_correlation(scores, costs))
 
 
-def _importance(story: ReportData, space: CanFeaturise, learner: Learner) -> Sequence[tuple[str, float]]:
+def _importance(story: ReportData, space: CanBeLearnt, learner: Learner) -> Sequence[tuple[str, float]]:
     """Give the winner other trials' features, one column at a time."""
     import numpy as np
 
@@ -136,7 +136,7 @@ def _importance(story: ReportData, space: CanFeaturise, learner: Learner) -> Seq
     return [(names[varied[i]], float(worse[i])) for i in order if worse[i]]
 
 
-def _row(story: ReportData, space: CanFeaturise) -> NDArray[np.float32]:
+def _row(story: ReportData, space: CanBeLearnt) -> NDArray[np.float32]:
     """Describe the winner; where it has no features, as a library's call, the best of the search."""
     assert story.best is not None
     winner: Candidate = story.finalists[0].candidate if story.finalists else story.best.candidate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -29,6 +30,8 @@ from planish.search.visited import Visited
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+
+_log = logging.getLogger("planish")
 
 CHAINS_EACH = 4
 """Chains for each candidate of a batch: to draw all chains for a small first batch takes longer than it."""
@@ -97,6 +100,8 @@ class ModelGuided(RoundSearcher):
     ) -> None:
         plan = GuidedPlan(batch, first, growth, chains, steps, temperature, restarts, epsilon, top, alpha)
         self._learner = learner = make_learner(space, seed, model, objective, acquisition, bound, local, few)
+        if learner.lacks:  # at once, and not only when the search is over
+            _log.warning("%s", learner.lacks)
         seeds = space.seeds(context) if isinstance(space, CanSeed) else ()
         recall = Recall()
         super().__init__(objectives, guided(space, seed, plan, learner, seeds, recall), recall)
@@ -105,6 +110,11 @@ class ModelGuided(RoundSearcher):
     def model_s(self) -> float:
         """Seconds that learning, describing candidates and predicting took; see `planish.core.HasModel`."""
         return self._learner.seconds
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Which models guided it, and why nothing was learnt; see `planish.core.HasSearchNotes`."""
+        return self._learner.notes
 
 
 def guided(

@@ -17,6 +17,7 @@ from planish.core import (
     Executor,
     Failed,
     HasModel,
+    HasSearchNotes,
     Lost,
     PlanishError,
     Searcher,
@@ -54,7 +55,7 @@ class TuningRun:
         started: when, by the monotonic clock.
         stops: how often Ctrl-C, or another signal that asks to stop, came.
         stopped: whether it did, as far as is known by now.
-        notes: what the workers have to say.
+        notes: what the workers and the searcher have to say.
         start_s: from starting the workers until their first answer.
     """
 
@@ -85,7 +86,11 @@ class TuningRun:
                 try:
                     self._loop(ready, spending)
                 finally:
-                    self.notes = (*ready.notes, *loss_notes(ready.losses, len(journal.lost)))
+                    self.notes = (
+                        *ready.notes,
+                        *loss_notes(ready.losses, len(journal.lost)),
+                        *(self.searcher.notes if isinstance(self.searcher, HasSearchNotes) else ()),
+                    )
         except KeyboardInterrupt:
             self.stopped = True
         except BaseException:

@@ -18,7 +18,7 @@ from planish.core.capabilities.of_levels import (
 )
 from planish.core.capabilities.of_policies import CanJudge, CanReconsider
 from planish.core.capabilities.of_results import CanCall, HasFiles, KnowsMachine, ShowsWinners
-from planish.core.capabilities.of_searchers import CanRecall, HasModel
+from planish.core.capabilities.of_searchers import CanRecall, HasModel, HasSearchNotes
 from planish.core.capabilities.of_spaces import (
     CanCompile,
     CanEnumerate,
@@ -62,6 +62,7 @@ __all__ = [
     "HasModel",
     "HasNotes",
     "HasReview",
+    "HasSearchNotes",
     "HasText",
     "Identity",
     "KnowsMachine",

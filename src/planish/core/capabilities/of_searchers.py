@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 from planish.core.protocols import Searcher
@@ -38,4 +38,18 @@ class HasModel(Searcher, Protocol):
     @property
     def model_s(self) -> float:
         """Seconds that the model took so far, a part of what it took to ask and to tell."""
+        ...
+
+
+@runtime_checkable
+class HasSearchNotes(Searcher, Protocol):
+    """A searcher that has something to tell the user of how it searched.
+
+    Offered by `model-guided` alone: others do as their options say, while it depends on the models and
+    libraries that there are. Used by the run, which shows and stores the notes beside those of evaluators.
+    """
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences, without full stops; asked for when the search is over."""
         ...

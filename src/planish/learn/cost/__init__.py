@@ -7,9 +7,10 @@ from planish.learn.cost.evaluation_shares import EvaluationShares
 from planish.learn.cost.gate import Gate, train_gate
 from planish.learn.cost.gate_files import load_gate, shipped_gate, write_gate
 from planish.learn.cost.gaussian import GaussianProcess
-from planish.learn.cost.model import CostModel, Dataset, Decides, LocalModel, Prediction
+from planish.learn.cost.model import CostModel, Dataset, Decides, LocalModel, Prediction, Predicts
 from planish.learn.cost.model_files import load_model, suffix_of, write_model
-from planish.learn.cost.model_folder import model_for, model_named, models_folder, places, required
+from planish.learn.cost.model_folder import model_named, models_folder, models_for, places, required
+from planish.learn.cost.pooled import Pooled, shares
 from planish.learn.cost.saved import SavedModel, made_model
 from planish.learn.cost.tree_gru import TreeGru, can_train
 from planish.learn.cost.trees import BoostedTrees
@@ -27,7 +28,9 @@ __all__ = [
     "Gate",
     "GaussianProcess",
     "LocalModel",
+    "Pooled",
     "Prediction",
+    "Predicts",
     "SavedModel",
     "TreeGru",
     "XgboostTrees",
@@ -38,11 +41,12 @@ __all__ = [
     "load_gate",
     "load_model",
     "made_model",
-    "model_for",
     "model_named",
     "models_folder",
+    "models_for",
     "places",
     "required",
+    "shares",
     "shipped_gate",
     "suffix_of",
     "train_gate",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from planish.learn.cost.grow import Mask
-from planish.learn.cost.model import CostModel, Dataset, Floats, LocalModel, Prediction
+from planish.learn.cost.model import CostModel, Dataset, Floats, LocalModel, Prediction, Predicts
 from planish.learn.cost.model_quality import rank_correlation
 
 WEIGHTS = (1.0, 0.5, 0.0)
@@ -43,7 +43,7 @@ class Combined:
     """
 
     local: LocalModel
-    known: CostModel | None = None
+    known: Predicts | None = None
     weight: float = field(init=False, default=1.0)
     correlation: float = field(init=False, default=0.0)
     _learnt: CostModel | None = field(init=False, default=None)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.learn.cost.model import CostModel, Dataset, Floats, Prediction
+from planish.learn.cost.model import Dataset, Floats, Prediction, Predicts
 
 Numbers = NDArray[np.floating[Any]]
 
@@ -74,7 +74,7 @@ class GaussianProcess:
         known: the global model; None where there is none.
     """
 
-    known: CostModel | None = None
+    known: Predicts | None = None
     _learnt: _Learnt | None = field(init=False, default=None)
 
     def fit(self, data: Dataset) -> None:

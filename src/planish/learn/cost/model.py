@@ -46,15 +46,19 @@ class Prediction:
     deviation: Floats | None = None
 
 
-class CostModel(Protocol):
+class Predicts(Protocol):
     """Predicts from features, without measuring."""
-
-    def fit(self, data: Dataset) -> None:
-        """Learn, in place of what was learnt before."""
-        ...
 
     def predict(self, features: Floats) -> Prediction:
         """Expect the targets of (n, width) features."""
+        ...
+
+
+class CostModel(Predicts, Protocol):
+    """What predicts, and learns."""
+
+    def fit(self, data: Dataset) -> None:
+        """Learn, in place of what was learnt before."""
         ...
 
 

@@ -27,26 +27,31 @@ def places() -> Mapping[str, Path]:
     return _shipped() | {path.stem: path for path in reversed(_own())}
 
 
-def model_for(schema: FeatureSchema) -> SavedModel | None:
-    """Find the model that searches ask for features; None where there is none.
+def models_for(schema: FeatureSchema) -> Mapping[str, SavedModel]:
+    """Find the models that searches ask together for features, by what they are called in notes.
 
-    Of several it is the one that has learnt from most programs, the user's own of equals: few programs teach
-    little of others, and a model of one would take the place of the shipped one. One for another version of
-    these features is none, for what it learnt is not what they mean now. That one of the user's cannot be
-    used is said in a warning.
+    They are the user's own, and the one that comes with planish. Of those that learnt from the same trials
+    the first counts, trees before networks. One for another version of these features is none, for what it
+    learnt is not what they mean now. That one of the user's cannot be used is said in a warning.
     """
-    usable = list[SavedModel]()
-    for path in (*_own(), *_shipped().values()):
+    usable = dict[str, SavedModel]()
+    for name, path in _called().items():
         try:
             model = load_model(path)
         except PlanishError as error:
             _log.warning("%s; it is left out", error)
             continue
         if model.fits(schema):
-            usable.append(model)
+            known = model.training in [other.training for other in usable.values()]
+            usable |= {} if known else {name: model}
         elif model.schema.name == schema.name:
             _log.warning("%s; it is left out", _other_features(path, model, schema))
-    return max(usable, key=lambda model: model.programs, default=None)
+    return usable
+
+
+def _called() -> Mapping[str, Path]:
+    own = {f"your {path.name}": path for path in _own()}
+    return own | {f"planish's {name}": path for name, path in _shipped().items()}
 
 
 def _own() -> list[Path]:

@@ -38,7 +38,7 @@ class SearchOutcome:
         seconds: where the time went, by stage.
         wall_s: how long the search took, in seconds.
         stopped: whether the user ended the search.
-        notes: what the evaluators have to tell the user.
+        notes: what the evaluators and the searcher have to tell the user.
         start: starts the executors that evaluate at the end.
         executor: live workers for a comparison that has no noise; None has fresh ones started.
         start_s: how long it took from starting the workers until the first of them had an answer.
