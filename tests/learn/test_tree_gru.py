@@ -211,12 +211,12 @@ def test_without_torch_the_extra_is_named_and_a_global_model_guides_alone(
         TreeGru().fit(data())
     assert "planish[train]" in str(error.value)
     with pytest.raises(PlanishError, match="PyTorch is not installed") as error:
-        make_learner(ROUGH, 0, "none", "rank", "mean", 1.0, "tree-gru")
+        make_learner(ROUGH, 0, "none", "rank", "mean", 1.0, "tree-gru", 0)
     assert "planish[train]" in str(error.value)
     space = _Planks()
     path = tmp_path / "m.safetensors"
     write_model(made_model("planks", SCHEMA, "rank", {}, data(), unlearnt()), path)
-    learner = make_learner(space, 0, str(path), "rank", "mean", 1.0, "tree-gru")
+    learner = make_learner(space, 0, str(path), "rank", "mean", 1.0, "tree-gru", 0)
     assert learner.lacks.endswith("guides the search alone (pip install planish[train])")
     candidates = [space.sample(rng(0, i)) for i in range(60)]
     before = learner.score(candidates)

@@ -69,24 +69,42 @@ def test_what_it_cannot_do_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path
         made(model=str(tmp_path / "none.npz"))
     monkeypatch.setattr("planish.learn.cost.xgboosted.can_grow", lambda: False)
     with pytest.raises(PlanishError, match="XGBoost is not installed") as error:
-        made()
+        made(few="0")
     assert "planish[learn]" in str(error.value)
 
 
-def test_without_xgboost_a_global_model_guides_alone(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+@pytest.mark.parametrize("few", [0, 48])
+def test_without_xgboost_a_global_model_guides_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path, few: int
 ) -> None:
     trees = XgboostTrees()
     trees.fit(dataset_of(ROUGH.features([ROUGH.sample(rng(1, i)) for i in range(50)]), list(range(50))))
     path = tmp_path / "m.npz"
     write_model(made_model("lattice", ROUGH.schema, "rank", {}, NOTHING, trees.trees), path)
     monkeypatch.setattr("planish.learn.cost.xgboosted.can_grow", lambda: False)
-    searcher = make_searcher("model-guided", ROUGH, [ROUGH.objective], 0, {"model": str(path)})
+    searcher = make_searcher("model-guided", ROUGH, [ROUGH.objective], 0, {"model": str(path), "few": few})
     assert "XGBoost is not installed" in caplog.text
     drive(searcher, ROUGH.outcome, 40, 8)
     guided, lacking = notes(searcher)
     assert guided == f"guided by the cost model {path} (learnt from 1 program)"
-    assert lacking.startswith("XGBoost is not installed")
+    alone = "a Gaussian process learns beside the global model" if few else "the global model guides"
+    assert lacking.startswith(f"XGBoost is not installed: {alone}")
+
+
+def test_without_xgboost_the_first_trials_teach_as_much_and_later_ones_still_teach(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def proposed(trials: int) -> list[Candidate]:
+        searcher = make_searcher("model-guided", ROUGH, [ROUGH.objective], 0, {"model": "none"})
+        return [trial.candidate for trial in drive(searcher, ROUGH.outcome, trials, 4)]
+
+    with_it = proposed(40)
+    monkeypatch.setattr("planish.learn.cost.xgboosted.can_grow", lambda: False)
+    monkeypatch.setattr("planish.learn.learner.LAST", 40)  # fewer than it is told
+    assert proposed(40) == with_it
+    seeds = range(3)
+    guided = np.mean([found("model-guided", seed, model="none", batch=16) for seed in seeds])
+    assert guided < np.mean([found("random", seed) for seed in seeds])
 
 
 def test_models_that_guide_together_are_named_with_their_weights(

@@ -24,6 +24,8 @@ LOCAL_ROWS = 32
 """Of a local TreeGRU: for a few hundred rows, which it learns anew after each batch."""
 FEW = 48
 """Trials below which a Gaussian process is asked."""
+LAST = 256
+"""Of so many trials, the last, it learns where it is asked on: what it takes grows with their cube."""
 
 
 @runtime_checkable
@@ -38,9 +40,10 @@ class Learner:
         space: describes candidates.
         model: predicts what they cost.
         few: predicts it in place of the model while there are few trials; None where there is none.
-        below: that many are few.
+        below: that many are few; None where the library is not there by which the model learns, and `few` is
+            asked throughout.
         knows: whether it predicts before it has learnt anything.
-        learns: whether the library is there by which it learns.
+        learns: whether one of the two can learn.
         acquisition: what is asked of the model: "mean", "ei" or "ucb"; the Gaussian process knows how sure it
             is, and is always asked for the expected improvement.
         bound: deviations of the confidence bound.
@@ -59,7 +62,7 @@ class Learner:
         bound: float,
         *,
         few: GaussianProcess | None,
-        below: int,
+        below: int | None,
         knows: bool,
         learns: bool,
         lacks: str = "",
@@ -112,20 +115,20 @@ class Learner:
         self._new = []
         known = np.concatenate(self._features)
         self._features = [known]
-        ends = [end for end in self._ends if end >= self._below]
+        ends = [] if self._below is None else [end for end in self._ends if end >= self._below]
         chosen = self._model.decisive(ends) if isinstance(self._model, Decides) else None
         for end in dict.fromkeys(end for end in (chosen, *ends[-1:]) if end):
             self._model.fit(dataset_of(known[:end], self._costs[:end]))
         if (few := self._process) is not None:
-            few.fit(dataset_of(known, self._costs))
+            few.fit(dataset_of(known[-LAST:], self._costs[-LAST:]))
         self._ends = []
         if few is not None or self._acquisition == "ei":
             self._best = float(self._asked.predict(known).mean.min())
 
     @property
     def _process(self) -> GaussianProcess | None:
-        """Give the Gaussian process, as long as there are few trials."""
-        return self._few if len(self._costs) < self._below else None
+        """Give the Gaussian process, as long as there are few trials, or nothing else that learns."""
+        return self._few if self._below is None or len(self._costs) < self._below else None
 
     @property
     def _asked(self) -> CostModel:
@@ -190,7 +193,7 @@ def make_learner(
 
     Raises:
         PlanishError: an option is unknown; the file is no model of these features; or there is neither a
-            global model nor the library by which local ones are learnt.
+            global model, nor the library by which local ones are learnt, nor a Gaussian process.
     """
     from planish.learn.cost import ACQUISITIONS, Bootstrap, Combined, GaussianProcess
 
@@ -205,7 +208,7 @@ def make_learner(
     count = 1 if acquisition == "mean" else MEMBERS
     locals_ = [_local(space, local, objective, seed * MEMBERS + i) for i in range(count)]
     learns = locals_[0].can_learn
-    lacks = "" if learns else _lacks(space, local, knows=bool(known))
+    lacks = "" if learns else _lacks(space, local, knows=bool(known), few=few)
     base = _together(space, known)
     members = [Combined(each, base) for each in locals_]
     predicts = members[0] if count == 1 else Bootstrap(members, seed)
@@ -216,9 +219,9 @@ def make_learner(
         acquisition,
         bound,
         few=process,
-        below=few,
+        below=few if learns else None,
         knows=bool(known),
-        learns=learns,
+        learns=learns or process is not None,
         lacks=lacks,
         guides=_guides(known),
     )
@@ -232,15 +235,17 @@ def _local(space: CanFeaturise, kind: str, objective: str, seed: int) -> LocalMo
     return TreeGru(objective, epochs=LOCAL_EPOCHS, rows=LOCAL_ROWS, seed=seed, names=space.schema.names)
 
 
-def _lacks(space: CanFeaturise, local: str, *, knows: bool) -> str:
-    """Say that nothing is learnt from the search; an error where nothing is known before it either."""
+def _lacks(space: CanFeaturise, local: str, *, knows: bool, few: int) -> str:
+    """Say what learns in place of what a library is missing for; an error where nothing does."""
     library, extra = ("XGBoost", "learn") if local == "trees" else ("PyTorch", "train")
-    if not knows:
-        what = f"no model for the features {space.schema.name}, and {library} is not installed to learn one"
-        raise PlanishError(what, f"pip install planish[{extra}]; or search by --searcher genetic.")
-    return (
-        f"{library} is not installed: the global model guides the search alone (pip install planish[{extra}])"
-    )
+    install = f"pip install planish[{extra}]"
+    if few:
+        who = "a Gaussian process learns beside the global model" if knows else "a Gaussian process learns"
+        return f"{library} is not installed: {who}, from the last {LAST} trials ({install})"
+    if knows:
+        return f"{library} is not installed: the global model guides the search alone ({install})"
+    what = f"no model for the features {space.schema.name}, and {library} is not installed to learn one"
+    raise PlanishError(what, f"{install}; or without --set few=0, which leaves the Gaussian process out.")
 
 
 def _known(space: CanFeaturise, model: str) -> Mapping[str, SavedModel]:
