@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from planish.core import Candidate, PlanishError
-from planish.learn.policy import NetworkPolicy, load_policy
+from planish.learn.policy import NetworkPolicy, Shape, load_policy
 from planish.learn.rl import Ground, StepEnvironment
+from planish.learn.rl.algorithms import ALGORITHMS, Tuned
+from planish.learn.rl.environment import Observation
 from planish.learn.rl.plot import draw_looks
 from planish.learn.rl.training import Course, Look, read_looks, reinforce
 from planish.loops.space import CursorSpace
@@ -31,17 +35,24 @@ def environment() -> StepEnvironment:
     return StepEnvironment(lambda number: Ground(f"ground {number}", SPACE, rate, 40.0), 2, steps=4)
 
 
-@pytest.fixture
-def ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Give RLlib's processes, which take long to start."""
     pytest.importorskip("torch")
     library = pytest.importorskip("ray")
-    monkeypatch.setattr("planish.learn.rl.training.EVERY", 0.0)
+    library.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     yield library
     library.shutdown()
 
 
+@pytest.fixture
+def ray(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr("planish.learn.rl.training.EVERY", 0.0)
+    return cluster
+
+
 def course(folder: Path, algorithm: str = "ppo", seconds: float = 0.0) -> Course:
-    return Course("loops", "mine", algorithm, environment, environment, folder, 2, seconds)
+    return Course("loops", "mine", algorithm, environment, environment, folder, ("one", "two"), seconds)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -63,6 +74,32 @@ def test_training_goes_on_from_its_checkpoint(algorithm: str, ray: object, tmp_p
     assert len(list(tmp_path.glob("checkpoint-*"))) == 1
 
 
+class Noting(StepEnvironment):
+    """Writes a line for each illegal action to a file, which runners in other processes share."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(lambda number: Ground(f"ground {number}", SPACE, rate, 40.0), 2, steps=4)
+        self._path = path
+
+    def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        found = super().step(action)
+        with self._path.open("a") as file:
+            file.write(f"{found[-1]['illegal']}\n")
+        return found
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_no_illegal_action_is_tried(algorithm: str, ray: object, tmp_path: Path) -> None:
+    """An agent draws at first: by chance, the cursor would be sent up from the outermost loop."""
+    del ray
+    path = tmp_path / "steps"
+    mine = replace(course(tmp_path, algorithm), environment=partial(Noting, path))
+    shape = reinforce(mine).shape
+    assert load_policy(tmp_path / "best.safetensors").shape == shape
+    assert set(path.read_text().split()) == {"False"}
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_a_policy_learns_what_is_rewarded(ray: object, tmp_path: Path) -> None:
     del ray
@@ -71,12 +108,68 @@ def test_a_policy_learns_what_is_rewarded(ray: object, tmp_path: Path) -> None:
     assert max(look.held for look in looks) >= 0.75 > rate(SPACE.start()) / 40.0
 
 
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"algorithm": "dqn"}, "began with algorithm ppo, and not dqn"),
+        ({"programs": ("one", "three")}, "began with other programs"),
+        ({"tuned": Tuned(rate=0.1)}, "began with rate None, and not 0.1"),
+        ({"tuned": Tuned(width=16)}, "began with width 256, and not 16"),
+    ],
+)
+def test_a_training_goes_on_with_what_it_began_with(
+    other: dict[str, Any], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("planish.learn.rl.training.built", unbuilt)
+    with pytest.raises(NotImplementedError):
+        reinforce(course(tmp_path))
+    with pytest.raises(PlanishError, match=told):
+        reinforce(replace(course(tmp_path), **other))
+    with pytest.raises(NotImplementedError):
+        reinforce(replace(course(tmp_path), seconds=9.0, runners=2))
+
+
+def unbuilt(*given: object) -> None:
+    del given
+    raise NotImplementedError
+
+
+def test_what_is_swept_reaches_the_algorithm() -> None:
+    tuned = Tuned(rate=0.25, discount=0.5, exploration=0.125)
+    found = tuned.training("dqn")
+    assert (found["lr"], found["gamma"], found["epsilon"][-1]) == (0.25, 0.5, [20_000, 0.125])
+    assert tuned.training("ppo")["entropy_coeff"] == 0.125
+    assert Tuned().training("ppo")["lr"] == ALGORITHMS["ppo"][1]["lr"]
+
+
 @pytest.mark.filterwarnings("ignore")
-def test_a_checkpoint_of_another_algorithm_is_told(ray: object, tmp_path: Path) -> None:
+def test_a_network_of_another_size_is_trained(ray: object, tmp_path: Path) -> None:
     del ray
-    reinforce(course(tmp_path, "ppo"))
-    with pytest.raises(PlanishError, match="cannot go on from"):
-        reinforce(course(tmp_path, "dqn"))
+    found = reinforce(replace(course(tmp_path), tuned=Tuned(width=16, depth=2, rate=1e-3)))
+    assert isinstance(found.shape, Shape)
+    assert (found.shape.width, found.shape.depth) == (16, 2)
+    assert list(followed(NetworkPolicy(found), SPACE))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_full_disk_leaves_the_last_checkpoint(ray: object, tmp_path: Path) -> None:
+    from store.mounts import small_disk  # here: RLlib's processes read this file, and not that one
+
+    del ray
+    folder = tmp_path / "disk"
+    mine = replace(course(folder), tuned=Tuned(width=64), seconds=60.0)
+
+    def fill(look: Look) -> None:
+        del look
+        (folder / "more").write_bytes(bytes(1_500_000))
+
+    with small_disk(folder, 2000):
+        with pytest.raises(OSError, match="No space left"):
+            reinforce(mine, fill)
+        assert len(list(folder.glob("checkpoint-*"))) == 1
+        assert not (folder / "part").exists()
+        (folder / "more").unlink()
+        assert reinforce(replace(mine, seconds=0.0)).programs == 2
 
 
 def test_without_rllib_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

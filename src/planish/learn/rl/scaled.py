@@ -17,6 +17,9 @@ Floats = NDArray[np.float32]
 class ScaledObservation(gymnasium.Env[Floats, np.int64]):
     """Gives numbers of float32 in a row, as `planish.learn.policy.network.scaled` makes them.
 
+    Behind them is 1 for each action that is legal, and 0 for each other. Where none is, all are 1: they
+    change nothing, and something has to be drawn.
+
     Args:
         environment: is wrapped.
     """
@@ -25,7 +28,7 @@ class ScaledObservation(gymnasium.Env[Floats, np.int64]):
         self._environment = environment
         self.action_space = environment.action_space
         self._steps = self._left = environment.steps
-        width = self._scaled(environment.reset()[0]).shape
+        width = self._read(*environment.reset()).shape
         self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, width, np.float32)
 
     def reset(
@@ -35,18 +38,19 @@ class ScaledObservation(gymnasium.Env[Floats, np.int64]):
         super().reset(seed=seed)
         seen, info = self._environment.reset(seed=seed, options=options)
         self._left = self._steps
-        return self._scaled(seen), info
+        return self._read(seen, info), info
 
     def step(self, action: np.int64) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
         """Take an action."""
         seen, reward, *over, info = self._environment.step(action)
         self._left -= 1
-        return self._scaled(seen), float(reward), over[0], over[1], info
+        return self._read(seen, info), float(reward), over[0], over[1], info
 
     def close(self) -> None:
         """End what measures."""
         self._environment.close()
 
-    def _scaled(self, seen: Observation) -> Floats:
+    def _read(self, seen: Observation, info: dict[str, Any]) -> Floats:
         left = np.array([self._left / self._steps], np.float32)
-        return scaled(seen[None], left).reshape(-1)
+        legal = info["action_mask"].astype(np.float32)
+        return np.concatenate([scaled(seen[None], left).reshape(-1), legal if legal.any() else legal + 1])

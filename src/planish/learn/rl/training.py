@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import time
@@ -13,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from planish.core import PlanishError, StoppedError
+from planish.core import CanObserve, PlanishError, StoppedError
 from planish.learn.policy.network import Shape
 from planish.learn.policy.network_policy import NetworkPolicy
 from planish.learn.policy.policy_folder import vector_bytes_of
 from planish.learn.policy.saved import SavedPolicy, load_policy, write_policy
-from planish.learn.rl.algorithms import LAYERS, built, parameters
+from planish.learn.rl.algorithms import USUAL, Tuned, built, parameters
+from planish.learn.rl.course_file import require_same
 from planish.learn.rl.environment import Ground, StepEnvironment
 from planish.learn.rl.scaled import ScaledObservation
 
@@ -59,10 +61,11 @@ class Course:
         environment: makes one of the programs to learn from.
         held: makes one of the programs that are held back.
         folder: keeps checkpoints, the best policy, and a line of JSON for each look.
-        programs: how many there are to learn from.
+        programs: texts of those to learn from.
         seconds: of training in all.
         runners: processes that collect; 0: this one does.
         seed: of the first weights, and of what is explored.
+        tuned: the network, and how it learns.
     """
 
     level: str
@@ -71,10 +74,11 @@ class Course:
     environment: Callable[[], StepEnvironment]
     held: Callable[[], StepEnvironment]
     folder: Path
-    programs: int
+    programs: Sequence[str]
     seconds: float
     runners: int = 0
     seed: int = 0
+    tuned: Tuned = USUAL
 
 
 def reinforce(course: Course, told: Callable[[Look], None] = lambda _: None) -> SavedPolicy:
@@ -88,13 +92,18 @@ def reinforce(course: Course, told: Callable[[Look], None] = lambda _: None) -> 
 
     Raises:
         StoppedError: it was stopped before its first look.
-        PlanishError: RLlib is not installed, or the checkpoint is of another training.
+        PlanishError: RLlib is not installed, or the folder has another training.
     """
     looks = read_looks(course.folder)
     begun = time.monotonic() - (looks[-1].seconds if looks else 0.0)
     with closing(course.held()) as environment:
+        require_same(course.folder, _told(course, environment.ground.space))
         algorithm = built(
-            course.algorithm, lambda: ScaledObservation(course.environment()), course.runners, course.seed
+            course.algorithm,
+            lambda: ScaledObservation(course.environment()),
+            course.runners,
+            course.seed,
+            course.tuned,
         )
         try:
             _restore(algorithm, course)
@@ -155,10 +164,24 @@ def _share(policy: SavedPolicy, ground: Ground) -> float:
     return ground.rate(state.candidate) / ground.peak
 
 
+def _told(course: Course, space: CanObserve) -> dict[str, Any]:
+    """Tell what must not change where a training goes on."""
+    programs = hashlib.sha256("\n".join(course.programs).encode()).hexdigest()
+    return {
+        "level": course.level,
+        "algorithm": course.algorithm,
+        "observations": f"{space.observed.name} {space.observed.version}",
+        "actions": list(map(str, space.actions)),
+        "programs": f"{len(course.programs)} {programs[:16]}",
+        **asdict(course.tuned),
+    }
+
+
 def _exported(algorithm: Any, course: Course, environment: StepEnvironment) -> SavedPolicy:
     space = environment.ground.space
     rows, columns = space.observe(space.start()).shape
-    shape = Shape("mlp", rows, columns, len(space.actions) + 1, LAYERS[0], len(LAYERS))
+    tuned = course.tuned
+    shape = Shape("mlp", rows, columns, len(space.actions) + 1, tuned.width, tuned.depth)
     return SavedPolicy(
         course.name,
         course.level,
@@ -166,9 +189,9 @@ def _exported(algorithm: Any, course: Course, environment: StepEnvironment) -> S
         tuple(map(str, space.actions)),
         environment.steps,
         shape,
-        parameters(algorithm),
+        parameters(algorithm, tuned.depth),
         {},
-        course.programs,
+        len(course.programs),
         vector_bytes=vector_bytes_of(space),
     )
 
@@ -190,7 +213,11 @@ def _keep(algorithm: Any, course: Course, policy: SavedPolicy, looks: Sequence[L
     before = _checkpoints(course)
     part = course.folder / "part"
     shutil.rmtree(part, ignore_errors=True)
-    algorithm.save_to_path(str(part.absolute()))
+    try:
+        algorithm.save_to_path(str(part.absolute()))
+    except BaseException:  # the disk is full, or it is stopped: half a checkpoint would only take room
+        shutil.rmtree(part, ignore_errors=True)
+        raise
     # On a busy machine a look may come before any further step.
     part.rename(course.folder / f"{_CHECKPOINT}{looks[-1].steps:012}-{len(looks):06}")
     # After the new one is in place, so that a kill in between leaves one at least.
@@ -199,13 +226,12 @@ def _keep(algorithm: Any, course: Course, policy: SavedPolicy, looks: Sequence[L
 
 
 def _restore(algorithm: Any, course: Course) -> None:
-    course.folder.mkdir(parents=True, exist_ok=True)
     for path in _checkpoints(course)[-1:]:
         try:
             algorithm.restore_from_path(str(path.absolute()))
         except Exception as error:
             what = f"cannot go on from {path}: {str(error).splitlines()[0]}"
-            raise PlanishError(what, "It is of another algorithm or version: remove the folder.") from error
+            raise PlanishError(what, "Another version of RLlib wrote it: remove the folder.") from error
 
 
 def _checkpoints(course: Course) -> list[Path]:
