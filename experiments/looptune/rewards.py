@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from planish.learn.rl.algorithms import ALGORITHMS
@@ -21,23 +21,32 @@ from planish.learn.rl.training import Look, read_looks
 from planish.loops.workloads import thesis_split
 
 
-def trained(algorithm: str, minutes: float, folder: Path) -> Sequence[Look]:
-    """Train by an algorithm, for so many minutes in all, and give what it told."""
+def trained(
+    algorithm: str, minutes: float, folder: Path, name: str, options: Mapping[str, str] | None = None
+) -> Sequence[Look]:
+    """Train by an algorithm, for so many minutes in all, and give what it told.
+
+    Args:
+        algorithm: one of `ALGORITHMS`.
+        minutes: in all, those of calls before included.
+        folder: has the programs and the store.
+        name: of the policy.
+        options: of the command, without their dashes, to their values.
+    """
+    policy = folder / f"{name}.safetensors"
     command = ["policy", "train", "--level", "loops", "--algorithm", algorithm, "--hours", str(minutes / 60)]
-    places = [
-        "--programs",
-        folder / "programs.txt",
-        "--store",
-        folder / "s.db",
-        "-o",
-        _policy(folder, algorithm),
-    ]
-    subprocess.run([Path(sys.executable).with_name("planish"), *command, *map(str, places)], check=True)
-    return read_looks(_policy(folder, algorithm).with_suffix(".training"))
+    places = ["--programs", folder / "programs.txt", "--store", folder / "s.db", "-o", policy]
+    more = [f"--{option}={value}" for option, value in (options or {}).items()]
+    planish = Path(sys.executable).with_name("planish")
+    subprocess.run([planish, *command, *map(str, places), *more], check=True)
+    return read_looks(policy.with_suffix(".training"))
 
 
-def _policy(folder: Path, algorithm: str) -> Path:
-    return folder / f"{algorithm}.safetensors"
+def write_programs(folder: Path, count: int) -> None:
+    """Write what is trained on: so many of the thesis' matmuls for training."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [f"C[m,n] += A[m,k] * B[k,n] | m={m},n={n},k={k}\n" for m, n, k in thesis_split()[0][:count]]
+    (folder / "programs.txt").write_text("".join(lines))
 
 
 def table(found: dict[str, Sequence[Look]]) -> str:
@@ -74,11 +83,8 @@ def main() -> None:
     given.add_argument("--folder", type=Path, default=Path("build/rewards"))
     given.add_argument("-o", "--output", type=Path)
     asked = given.parse_args()
-    asked.folder.mkdir(parents=True, exist_ok=True)
-    sizes = thesis_split()[0][: asked.programs]
-    lines = [f"C[m,n] += A[m,k] * B[k,n] | m={m},n={n},k={k}\n" for m, n, k in sizes]
-    (asked.folder / "programs.txt").write_text("".join(lines))
-    found = {algorithm: trained(algorithm, asked.minutes, asked.folder) for algorithm in asked.algorithms}
+    write_programs(asked.folder, asked.programs)
+    found = {name: trained(name, asked.minutes, asked.folder, name) for name in asked.algorithms}
     print(table(found))
     if asked.output:
         draw(found, asked.output)

@@ -221,6 +221,7 @@ UNREAD: dict[tuple[str, ...], str] = {
         "512",
     ): "training of the network 'writer' does not read --context.",
     ("loops", "--corpus", "corpus"): "training by imitation does not read --corpus.",
+    ("loops", "--rate", "0.1", "--width", "64"): "training by imitation does not read --width, --rate.",
     ("loops", "--algorithm", "ppo", "--epochs", "3"): "training by ppo does not read --epochs.",
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -18,7 +18,7 @@ from planish.cli.text_training import Asked, Kind, TextSize
 from planish.cli.unread import refuse, refuse_unread
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from planish.learn.policy import SavedPolicy
     from planish.learn.policy.imitation import Epoch
@@ -35,6 +35,7 @@ HELD, MOST_HELD = 10, 20
 
 _ALWAYS = {"level", "output", "seed", "form"}
 _OF_LISTS = {"network", "epochs", "corpus", "labels", "objective", "device", "width", "depth"}
+_SWEPT = {"width", "depth", "rate", "discount", "exploration"}
 _OF_DECODERS = {"context", "tasks", "feedback", "first"}
 
 
@@ -91,9 +92,37 @@ def train(
         Literal["cpu", "cuda"], typer.Option("--device", help="llvm: where torch computes.")
     ] = "cpu",
     width: Annotated[
-        int, typer.Option("--width", min=16, help="llvm: of the network's layers; a multiple of 16.")
-    ] = 64,
-    depth: Annotated[int, typer.Option("--depth", min=1, help="llvm: layers that read, and that write.")] = 2,
+        int | None,
+        typer.Option(
+            "--width",
+            min=16,
+            help="Of the network's layers; llvm: a multiple of 16, else 64; reinforcement: else 256.",
+        ),
+    ] = None,
+    depth: Annotated[
+        int | None,
+        typer.Option(
+            "--depth",
+            min=1,
+            help="llvm: layers that read, and that write, else 2; reinforcement: layers, else 3.",
+        ),
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option("--rate", min=0, help="reinforcement: of learning; else the algorithm's own."),
+    ] = None,
+    discount: Annotated[
+        float, typer.Option("--discount", min=0, max=1, help="reinforcement: of what is gained a step later.")
+    ] = 0.95,
+    exploration: Annotated[
+        float | None,
+        typer.Option(
+            "--exploration",
+            min=0,
+            max=1,
+            help="reinforcement: dqn: the share of actions drawn in the end; others: what entropy counts.",
+        ),
+    ] = None,
     context: Annotated[
         int, typer.Option("--context", min=256, help="decoder: tokens of the longest text.")
     ] = 1024,
@@ -129,7 +158,7 @@ def train(
         if level == "llvm":
             _kind(network, level, "reader", "writer", "decoder")
             size, text = (
-                Size(epochs, seed, width, depth, device),
+                Size(epochs, seed, width or 64, depth or 2, device),
                 TextSize(context, tasks, feedback, first),
             )
             found = learnt_lists(corpus, labels or [], objective, path, size, network or "reader", text)
@@ -138,7 +167,11 @@ def train(
             found = _imitated(level, space, store, path, network or "mlp", epochs, seed)
         else:
             texts = _programs(level, programs)
-            found = _reinforced(level, space, store, path, algorithm, texts, hours, runners, seed)
+            swept = {"width": width, "depth": depth, "rate": rate, "exploration": exploration}
+            tuned = {"discount": discount} | {
+                name: given for name, given in swept.items() if given is not None
+            }
+            found = _reinforced(level, space, store, path, algorithm, texts, hours, runners, seed, tuned)
     if stops.count:
         typer.echo("stopped: the best so far is kept", err=True)
     with writing(path):
@@ -155,7 +188,7 @@ def _what_counts(level: str, algorithm: str, network: str | None) -> tuple[str, 
         return f"training of the network '{network or 'reader'}'", read | usual
     if algorithm == "imitation":
         return "training by imitation", _ALWAYS | {"algorithm", "store", "space", "network", "epochs"}
-    read = {"algorithm", "store", "space", "programs", "hours", "runners"}
+    read = {"algorithm", "store", "space", "programs", "hours", "runners", *_SWEPT}
     return f"training by {algorithm}", _ALWAYS | read
 
 
@@ -219,10 +252,12 @@ def _reinforced(
     hours: float,
     runners: int,
     seed: int,
+    tuned: Mapping[str, Any],
 ) -> SavedPolicy:
     from planish.core import PlanishError
 
     try:
+        from planish.learn.rl.algorithms import Tuned
         from planish.learn.rl.plot import draw_looks
         from planish.learn.rl.training import Course, read_looks, reinforce
         from planish.tuning.environment import make_environment
@@ -238,8 +273,9 @@ def _reinforced(
     )
     with writing(folder):
         course = Course(
-            level, path.stem, algorithm, environment, other, folder, len(mine), 3600 * hours, runners, seed
-        )
+            level, path.stem, algorithm, environment, other, folder, mine, 3600 * hours, runners, seed,
+            Tuned(**tuned),
+        )  # fmt: skip
         found = reinforce(course, partial(_look, 3600 * hours))
         draw_looks(read_looks(folder), folder / "reward.html")
     return found
