@@ -1,12 +1,20 @@
 """The command that makes the shipped policy: measure, learn speeds, teach a network what actions lead to, and
-then what its own proposals are worth.
+then, on other programs, too, what its own proposals are worth.
 
     python experiments/looptune/make_policy.py -o src/planish/learn/policy/policy-loops.safetensors
-        [--minutes 30] [--rounds 3] [--matmuls 600] [--others 400] [--network mlp] [--epochs 20]
-        [--folder build/looptune] [--from POLICY] [--improvements 2]
+        [--network mlp] [--minutes 28] [--rounds 3] [--matmuls 600] [--others 400] [--epochs 20]
+        [--improvements 2]
+        [--more-minutes 30] [--more-matmuls 300] [--more-others 1500] [--more-improvements 3]
+        [--folder build/looptune] [--from POLICY]
 
-Measurements are kept in the folder, a file for each round, and an interrupted round is taken up. With
-`--from` a policy that there is takes the place of the first part. The policy
+It has three parts: schedules of chance, and those that a cost model holds for good, are measured in rounds,
+and teach the network; then, twice, what the network proposes for the same programs is measured, and teaches
+it; then, thrice, what it proposes for more programs, most of which are none of the thesis'. An hour and a
+half of one core in all; `--more-minutes 0` leaves the third part out.
+
+Measurements are kept in the folder, a file for each round (`round-*.jsonl`, `proposals-*.jsonl`, those of the
+third part in `more/`), and an interrupted round is taken up; so another `--network` learns from what was
+measured for the first one. With `--from` a policy that there is takes the place of the first part. The policy
 that comes with planish has learnt from one core of an Intel Xeon (model 207) with AVX-512.
 """
 
@@ -57,9 +65,11 @@ def first_policy(programs: Sequence[Program], asked: argparse.Namespace) -> Save
     assert model is not None, "there is one round at least"
     known = known_in(asked.folder)
     taught = {n: programs[n] for n, ways in known.items() if len(ways) >= FEWEST}
+    if not taught:
+        raise SystemExit(f"no program has {FEWEST} measurements: give more --minutes")
     lessons = lessons_of(taught, model, known, rng(0))
     print(f"{len(lessons.left):,} lessons of {len(taught)} programs", flush=True)
-    return imitate(lessons, "loops", "loops", kind=asked.network, epochs=asked.epochs, told=show)
+    return imitate(lessons, "loops", "loops", kind=asked.network or "mlp", epochs=asked.epochs, told=show)
 
 
 def improved(
@@ -67,11 +77,28 @@ def improved(
 ) -> SavedPolicy:
     """Measure what the policy proposes, and teach it that, once for each file of measurements."""
     for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
         measure_proposals(programs, policy, path, time.monotonic() + 60 * minutes / len(paths))
         lessons = lessons_of_proposals(programs, policy, path)
         print(f"{len(lessons.left):,} lessons of {len(lessons.programs)} programs", flush=True)
         policy = imitate(lessons, "loops", "loops", epochs=EPOCHS, start=policy, rate=RATE, told=show)
     return policy
+
+
+def started(asked: argparse.Namespace) -> SavedPolicy | None:
+    """Read the policy that takes the place of the first part; None where there is none."""
+    if asked.start is None:
+        return None
+    policy = load_policy(asked.start)
+    if asked.network not in (None, policy.shape.kind):
+        # It would go on with the network that it has, and nobody would know.
+        raise SystemExit(f"{asked.start} has the network {policy.shape.kind}: leave out --network, or --from")
+    return policy
+
+
+def proposals(folder: Path, count: int) -> list[Path]:
+    """Name the files of measured proposals."""
+    return [folder / f"proposals-{number}.jsonl" for number in range(count)]
 
 
 def show(epoch: Epoch) -> None:
@@ -83,21 +110,31 @@ def main() -> None:
     """Make the policy, and improve it."""
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     given.add_argument("-o", "--output", type=Path, required=True)
-    given.add_argument("--minutes", type=float, default=30.0, help="of measuring, for each of both parts")
+    given.add_argument("--minutes", type=float, default=28.0, help="of measuring, for each of two parts")
     given.add_argument("--rounds", type=int, default=3)
     given.add_argument("--matmuls", type=int, default=600)
     given.add_argument("--others", type=int, default=400)
-    given.add_argument("--network", choices=KINDS, default="mlp")
+    given.add_argument("--network", choices=KINDS, help="mlp; or what --from has")
     given.add_argument("--epochs", type=int, default=20)
     given.add_argument("--folder", type=Path, default=Path("build/looptune"))
     given.add_argument("--from", type=Path, dest="start", help="a policy's file, in place of the first part")
     given.add_argument("--improvements", type=int, default=2, help="rounds of measuring what it proposes")
+    given.add_argument("--more-minutes", type=float, default=30.0, help="of the third part; 0: without it")
+    given.add_argument("--more-matmuls", type=int, default=300)
+    given.add_argument("--more-others", type=int, default=1500)
+    given.add_argument("--more-improvements", type=int, default=3)
     asked = given.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
     programs = list(training_programs(asked.matmuls, asked.others))
-    policy = load_policy(asked.start) if asked.start else first_policy(programs, asked)
-    paths = [asked.folder / f"proposals-{number}.jsonl" for number in range(asked.improvements)]
-    write_policy(improved(policy, programs, asked.minutes, paths), asked.output)
+    policy = started(asked) or first_policy(programs, asked)
+    policy = improved(policy, programs, asked.minutes, proposals(asked.folder, asked.improvements))
+    if asked.more_minutes:
+        # To judge what the third part brings, and for `--from`.
+        write_policy(policy, asked.folder / "before-more.safetensors")
+        programs = list(training_programs(asked.more_matmuls, asked.more_others))
+        paths = proposals(asked.folder / "more", asked.more_improvements)
+        policy = improved(policy, programs, asked.more_minutes, paths)
+    write_policy(policy, asked.output)
 
 
 if __name__ == "__main__":

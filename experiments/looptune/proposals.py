@@ -92,6 +92,8 @@ def lessons_of_proposals(programs: Sequence[Program], policy: SavedPolicy, path:
         if max(row["ways"].values()) > 0:
             parts.append(_lessons(programs[row["p"]], policy, row["ways"]))
             texts.append(programs[row["p"]].text)
+    if not parts:
+        raise SystemExit(f"{path} has no measurement: give more minutes")
     seen, left, short = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     groups = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
     return StateLessons(seen, left, short, groups, texts, cursor_space(programs[0]))
