@@ -231,7 +231,9 @@ def _restore(algorithm: Any, course: Course) -> None:
             algorithm.restore_from_path(str(path.absolute()))
         except Exception as error:
             what = f"cannot go on from {path}: {str(error).splitlines()[0]}"
-            raise PlanishError(what, "Another version of planish or RLlib wrote it: remove the folder.") from error
+            raise PlanishError(
+                what, "Another version of planish or RLlib wrote it: remove the folder."
+            ) from error
 
 
 def _checkpoints(course: Course) -> list[Path]:
