@@ -10,6 +10,7 @@ All are made by `planish policy train --network decoder`, those of `--fed` with 
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import islice
@@ -23,6 +24,7 @@ from planish.corpus.judged_answers import Judged, answers_of, judge_answers
 from planish.corpus.text_lessons import TextLesson, read_text_lessons
 from planish.learn.joined_costs import read_joined
 from planish.learn.language.decoder import DecoderShape
+from planish.learn.language.generation import CutTextWarning
 from planish.learn.language.tokenizer import Tokenizer
 from planish.learn.policy import AnsweringPolicy, SavedPolicy, load_policy
 from planish.learn.policy.telling import USUAL
@@ -48,6 +50,7 @@ def main() -> None:
     given.add_argument("--split", default="validation")
     given.add_argument("--functions", type=int, default=200)
     asked = given.parse_args()
+    warnings.simplefilter("ignore", CutTextWarning)  # one for each function and model would hide the tables
     table = read_joined(asked.labels, "instructions")
     lists = table.columns.lists
     lessons = read_text_lessons(asked.corpus, [table], "instructions", lists, asked.split)[: asked.functions]
