@@ -1,6 +1,6 @@
 """What a report tells of the model that guided a search."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, takewhile
 from pathlib import Path
@@ -8,13 +8,16 @@ from statistics import fmean
 
 import pytest
 
-from planish.core import Measured, Space, Step, Task, Trial, rng
+from planish.core import UNTAUGHT, Candidate, Measured, SearchContext, Space, Step, Task, Trial, rng
 from planish.learn.batches import batch_sizes
 from planish.learn.cost import XgboostTrees, dataset_of, made_model, write_model
+from planish.learn.learner import Learner
 from planish.report import write_report
 from planish.report.data import ReportData, read_report_data
 from planish.report.guidance import guidance_of
+from planish.search import make_searcher
 from planish.store import open_store
+from planish.testing.driving import drive
 from planish.testing.lattice import Lattice, Set
 from report.page import Page
 from report.planks import STARTED, Planks, save_run
@@ -43,14 +46,16 @@ def trials() -> list[Trial]:
 
 def befores() -> list[int]:
     """List what was measured before each batch of a search with the default options."""
-    starts = accumulate(batch_sizes(), initial=0)
+    starts = accumulate(batch_sizes(), initial=0)  # both seeds fit into the first batch
     return list(takewhile(lambda start: start < COUNT, starts))
 
 
-def story(path: Path, searcher: str = "model-guided", some: list[Trial] | None = None) -> ReportData:
+def story(
+    path: Path, searcher: str = "model-guided", some: list[Trial] | None = None, level: Knobs | None = None
+) -> ReportData:
     with open_store(path / "s.db") as store:
         run_id = save_run(store, trials() if some is None else some, searcher=searcher)
-        return read_report_data(store, run_id, Knobs())
+        return read_report_data(store, run_id, level or Knobs())
 
 
 def test_batches_are_predicted_by_what_was_before_them(tmp_path: Path) -> None:
@@ -64,6 +69,58 @@ def test_batches_are_predicted_by_what_was_before_them(tmp_path: Path) -> None:
     assert max(last.places) == 1
     late = [batch.correlation for batch in found.batches if batch.before >= COUNT / 2]
     assert fmean(late) > 0.5
+
+
+class ManySeeds(Lattice):
+    """More seeds than the first batch has, one of them twice."""
+
+    def seeds(self, context: SearchContext = UNTAUGHT) -> list[Candidate]:
+        seeds = [self.at((i, 1, 1)) for i in range(7)]
+        return [*seeds, seeds[0], *map(self.at, [self.position(each) for each in context.taught])]
+
+
+BASELINE = LATTICE.at((11, 5, 5))
+
+
+class ManyKnobs(Knobs):
+    def baseline(self, task: Task) -> Candidate:
+        del task
+        return BASELINE
+
+    def space(self, task: Task, name: str) -> Space:
+        del task, name
+        return ManySeeds(LATTICE.sizes)
+
+
+@pytest.mark.parametrize("apart", ["nothing", "baseline", "lost"])
+def test_batches_are_the_searchs_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, apart: str) -> None:
+    """With seeds, with a baseline that was measured before it, and with trials that were lost."""
+    learnt: list[list[Candidate]] = []
+    learn = Learner.learn
+
+    def noted(self: Learner, candidates: Sequence[Candidate], costs: Sequence[float | None]) -> None:
+        learnt.append([*candidates])
+        learn(self, candidates, costs)
+
+    monkeypatch.setattr(Learner, "learn", noted)
+    taught, lattice = [LATTICE.at((11, 2, 2)), LATTICE.at((10, 3, 3))], ManySeeds(LATTICE.sizes)
+    searcher = make_searcher(
+        "model-guided", lattice, [lattice.objective], 7, {"model": "none"}, SearchContext(taught)
+    )
+    found = drive(searcher, lattice.outcome, COUNT, 4)
+    searched = learnt.copy()
+    learnt.clear()
+    if apart == "baseline":
+        first = Trial(BASELINE, lattice.outcome(BASELINE), 0, 7, {}, "shed", STARTED)
+        found = [replace(trial, index=i) for i, trial in enumerate([first, *found])]
+    gone = found[20:23] if apart == "lost" else []
+    told = story(tmp_path, some=[trial for trial in found if trial not in gone], level=ManyKnobs())
+    stored = [[step.to_json() for step in each.steps] for each in taught]
+    run = replace(told.run, options={"model": "none"}, taught=stored)
+    assert guidance_of(replace(told, stored=replace(told.stored, run=run)), ManyKnobs())
+    lost = {trial.candidate for trial in gone}
+    assert len(searched[0]) == 9
+    assert learnt[: len(searched)] == [[each for each in batch if each not in lost] for batch in searched]
 
 
 def test_what_makes_the_winner_good_comes_first(tmp_path: Path) -> None:

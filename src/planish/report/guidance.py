@@ -6,12 +6,21 @@ the search's did. So a run that was taken up again, or that another process ran,
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, Level, PlanishError, ScheduleError, Trial
-from planish.learn.batches import FIRST, GROWTH, MOST, batch_sizes
+from planish.core import (
+    Candidate,
+    Level,
+    PlanishError,
+    ScheduleError,
+    SearchContext,
+    Trial,
+    candidate_from_json,
+)
+from planish.learn.batches import FIRST, GROWTH, MOST, batch_sizes, distinct_seeds
 from planish.learn.learner import FEW, CanBeLearnt, Learner, make_learner
 from planish.report.curve import value_of
 from planish.report.data import ReportData
@@ -71,7 +80,8 @@ def guidance_of(story: ReportData, level: Level) -> Guidance | None:
         if space is None:
             return None
         learner = _learner(story, space)
-        batches = list(_batches(story, learner))
+        seeds = distinct_seeds(space, SearchContext(_taught(story, level)))
+        batches = list(_batches(story, learner, seeds))
         return Guidance(batches, _importance(story, space, learner)) if learner.knows else None
     except PlanishError:  # a file, or the model that the user named, is gone
         return None
@@ -90,18 +100,33 @@ def _learner(story: ReportData, space: CanBeLearnt) -> Learner:
     return make_learner(space, story.run.seed, model, objective, "mean", 0.0, local, few)
 
 
-def _batches(story: ReportData, learner: Learner) -> Iterator[GuidedBatch]:
-    """Predict and learn batch after batch; batches have the sizes that the search wants."""
-    options, start = story.run.options, 0
-    first, most = int(options.get("first", FIRST)), int(options.get("batch", MOST))
-    for size in batch_sizes(first, most, float(options.get("growth", GROWTH))):
-        if not (batch := story.trials[start : start + size]):
-            return
+def _taught(story: ReportData, level: Level) -> Sequence[Candidate]:
+    """Give what other programs had taught the run, which its seeds come from."""
+    return [candidate_from_json(each, level.steps) for each in story.run.taught or ()]
+
+
+def _batches(story: ReportData, learner: Learner, seeds: Sequence[Candidate]) -> Iterator[GuidedBatch]:
+    """Predict and learn batch after batch, as the search did."""
+    before = 0
+    for batch in _as_searched(story, seeds):
         if learner.knows:
-            yield _batch(story, learner, start, batch)
-        costs = [trial.cost(story.objective) for trial in batch]
-        learner.learn([trial.candidate for trial in batch], costs)
-        start += size
+            yield _batch(story, learner, before, batch)
+        learner.learn([trial.candidate for trial in batch], [trial.cost(story.objective) for trial in batch])
+        before += len(batch)
+
+
+def _as_searched(story: ReportData, seeds: Sequence[Candidate]) -> Iterator[Sequence[Trial]]:
+    """Part the trials as the search did, by their places among its proposals; some may have been lost."""
+    options, first, left = story.run.options, 0, deque(story.trials)
+    if left and left[0].candidate == story.baseline and story.baseline not in seeds:
+        first = left.popleft().index + 1  # it was measured before the search, which did not ask for it
+    sizes = int(options.get("first", FIRST)), int(options.get("batch", MOST))
+    for size in batch_sizes(*sizes, float(options.get("growth", GROWTH)), len(seeds)):
+        if not left:
+            return
+        first += size
+        if batch := [left.popleft() for _ in range(sum(trial.index < first for trial in left))]:
+            yield batch
 
 
 def _batch(story: ReportData, learner: Learner, before: int, trials: Sequence[Trial]) -> GuidedBatch:

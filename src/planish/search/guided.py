@@ -13,12 +13,11 @@ from planish.core import (
     Candidate,
     CanEvolve,
     CanFeaturise,
-    CanSeed,
     Objective,
     SearchContext,
     rng,
 )
-from planish.learn.batches import FIRST, GROWTH, MOST, batch_sizes
+from planish.learn.batches import FIRST, GROWTH, MOST, batch_sizes, distinct_seeds
 from planish.learn.learner import FEW, Learner, make_learner
 from planish.search.diverse import choose_diverse
 from planish.search.model_annealing import Chains
@@ -102,7 +101,7 @@ class ModelGuided(RoundSearcher):
         self._learner = learner = make_learner(space, seed, model, objective, acquisition, bound, local, few)
         if learner.lacks:  # at once, and not only when the search is over
             _log.warning("%s", learner.lacks)
-        seeds = space.seeds(context) if isinstance(space, CanSeed) else ()
+        seeds = distinct_seeds(space, context)
         recall = Recall()
         super().__init__(objectives, guided(space, seed, plan, learner, seeds, recall), recall)
 
@@ -134,7 +133,7 @@ def guided(
         seed: round r draws by `rng(seed, r)`.
         plan: the constants.
         learner: the model, which learns from each batch.
-        seeds: what is known to be good; the chains begin there.
+        seeds: what is known to be good, each state once; the chains begin there.
         recall: what was proposed before; whole eras of it are taken without asking the model.
     """
     search = _Search(space, seed, plan, learner, seeds, recall or Recall())
@@ -159,9 +158,9 @@ class _Search:
     ) -> None:
         self._space, self._seed, self._plan, self._learner = space, seed, plan, learner
         self._visited = Visited(space, recall)
-        self._seeds = list({self._visited.name(each): each for each in seeds}.values())
+        self._seeds = seeds
         self._chains = Chains(space, plan.temperature)
-        self._sizes = batch_sizes(plan.first, plan.batch, plan.growth)
+        self._sizes = batch_sizes(plan.first, plan.batch, plan.growth, len(seeds))
         self._size_of: list[int] = []
         self._best: list[tuple[float, Candidate]] = []
         self._recalled: list[Candidate] = []
@@ -200,9 +199,7 @@ class _Search:
     def _size(self, number: int) -> int:
         while len(self._size_of) <= number:
             self._size_of.append(next(self._sizes))
-        size = self._size_of[number]
-        # All seeds fit into the first batch: they are known to be good, and the model begins with them.
-        return size if number else max(size, len(self._seeds))
+        return self._size_of[number]
 
     def _met(self, size: int, generator: Generator) -> Mapping[Candidate, float]:
         """Let the chains walk; gives all they met, with the predictions."""
