@@ -1,6 +1,7 @@
 """What is said of programs that are none; the texts are in tests/golden, for a person to read."""
 
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,8 @@ from loops.test_parse import MEANINGS
 from planish.core.errors import ProgramError
 from planish.loops.lang.notation import Axis, Tensor, axes, program
 from planish.loops.lang.parse import parse, parse_canonical, read_shapes, read_sizes
-from planish.loops.lang.program import Program
+from planish.loops.lang.program import ARITHMETIC, Program
+from planish.loops.level import LoopsLevel
 
 GEMM = "C[m,n] += A[m,k] * B[k,n]"
 
@@ -126,6 +128,22 @@ def test_of_types(dtype: str) -> None:
 def test_of_canonical_texts(text: str) -> None:
     with pytest.raises(ProgramError):
         parse_canonical(text)
+
+
+@pytest.mark.parametrize("dtype", [*ARITHMETIC])
+def test_a_canonical_text_tells_all_itself_and_what_would_change_it_is_refused(
+    tmp_path: Path, dtype: str
+) -> None:
+    level = LoopsLevel()
+    program = level.load(GEMM, {"size": "m=2,n=3,k=4", "dtype": dtype, "constant": "B"})
+    (file := tmp_path / "it.loops").write_text(program.text)
+    for source in (program.text, str(file)):
+        assert level.load(source, {}).text == program.text
+        assert level.load(source, {"backend": "llvm", "size": ""}).backend == "llvm"
+        for name, value in (("size", "m=9"), ("shape", "A=9,4"), ("dtype", "float32"), ("constant", "A")):
+            with pytest.raises(ProgramError, match=f"has its own sizes, .* and --{name} would") as error:
+                level.load(source, {name: value})
+            assert "\n" not in str(error.value).strip()
 
 
 def test_of_options() -> None:

@@ -62,16 +62,17 @@ class LoopsLevel:
                 target is to use.
 
         Raises:
-            ProgramError: the text is malformed, or a size is missing.
+            ProgramError: the text is malformed; a size is missing, or given beside a canonical text.
             PlanishError: an option is unknown.
         """
-        from planish.loops.lang.parse import parse, parse_canonical, read_shapes, read_sizes
+        from planish.loops.lang.parse import is_canonical, parse, parse_canonical, read_shapes, read_sizes
 
         for name in options:
             if name not in OPTIONS:
                 raise unknown("level 'loops' has no option", name, OPTIONS)
         text, backend = _text(source), options.get("backend", "")
-        if " | " in text and ":float" in text:
+        if is_canonical(text):
+            _refuse_beside_canonical(options)
             return replace(parse_canonical(text), backend=backend)
         sizes, shapes = read_sizes(options.get("size", "")), read_shapes(options.get("shape", ""))
         program = parse(text, sizes, shapes, options.get("dtype") or "float32")
@@ -196,6 +197,14 @@ class LoopsLevel:
             "peak, one core": f"{measured_peak(backends[0]):.0f} GFLOPS float32, measured",
             "candidates are confined by": told(),
         }
+
+
+def _refuse_beside_canonical(options: Mapping[str, str]) -> None:
+    """Refuse what a canonical text tells by itself: it would be without effect."""
+    given = [f"--{name}" for name in OPTIONS if name != "backend" and options.get(name)]
+    if given:
+        what = f"the text has its own sizes, types and constants, and {', '.join(given)} would change none"
+        raise ProgramError(what, "Leave that out, or give the statements alone, before the first ' | '.")
 
 
 def _text(source: str) -> str:

@@ -37,6 +37,11 @@ def parse(
     return infer(read_statements(text), sizes or {}, shapes, dtype)
 
 
+def is_canonical(text: str) -> bool:
+    """Whether a text names types, as only `Program.text` does: it has all that there is to know."""
+    return re.search(r" \| \w+:\w+\[", text) is not None
+
+
 def parse_canonical(text: str) -> Program:
     """Read `Program.text` back: `parse_canonical(p.text) == p`.
 
