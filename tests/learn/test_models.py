@@ -1,6 +1,7 @@
 """Cost models of candidates: what they learn, what they are combined of, and their files."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -181,11 +182,9 @@ def test_a_model_that_was_changed_or_cut_off_is_refused(saved: SavedModel, tmp_p
         np.savez_compressed(path, allow_pickle=False, **{**arrays, **change})
         with pytest.raises(PlanishError, match=r"was changed|has format|'more'"):
             load_model(path)
-    for change, said in (({"rows": "many"}, "'many'"), ({"metrics": None}, "metrics")):
-        about = _about(arrays, **change)
-        np.savez_compressed(path, allow_pickle=False, **{**arrays, "about": about})
-        with pytest.raises(PlanishError, match=f"cannot read a model from .*{said}"):
-            load_model(path)
+    np.savez_compressed(path, allow_pickle=False, **{**arrays, "about": _about(arrays, metrics=None)})
+    with pytest.raises(PlanishError, match=r"cannot read a model from .*it lacks 'metrics'"):
+        load_model(path)
     np.savez_compressed(path, allow_pickle=False, start=arrays["start"])
     with pytest.raises(PlanishError, match="it lacks 'about"):
         load_model(path)
@@ -195,12 +194,56 @@ def test_a_model_that_was_changed_or_cut_off_is_refused(saved: SavedModel, tmp_p
             load_model(path)
 
 
-def test_numbers_that_are_not_finite_are_refused(saved: SavedModel, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"level": 5}, "its level is 5, and no text"),
+        (
+            {"level": "loops", "schema": {"name": "llvm/list", "version": 1, "names": ["a"]}},
+            "of the level 'llvm'",
+        ),
+        ({"objective": "speed"}, "its objective is 'speed'"),
+        ({"rows": "many"}, "its number of trials is 'many'"),
+        ({"rows": -3}, "its number of trials is -3"),
+        ({"programs": 0}, "its number of programs is 0"),
+        ({"programs": 201}, "its number of programs is 201, of 200 trials"),
+        ({"programs": True}, "its number of programs is True"),
+        ({"metrics": ["good"]}, "its metrics are no numbers"),
+        ({"metrics": {"rank correlation": "0.5"}}, "its metrics are no numbers"),
+        ({"metrics": {"rank correlation": math.nan}}, "its metrics are no numbers"),
+        ({"schema": {"name": "letters", "version": 1, "names": ["a", "a"]}}, "its features are not told"),
+        ({"schema": {"name": "letters", "version": 1, "names": ["a"]}}, "no model of its 1 features"),
+        ({"schema": ["letters"]}, "its features are not told"),
+    ],
+)
+def test_facts_that_cannot_be_true_are_refused_in_one_line(
+    saved: SavedModel, tmp_path: Path, change: dict[str, object], said: str
+) -> None:
+    path = tmp_path / "m.npz"
+    write_model(saved, path)
+    with np.load(path) as held:
+        arrays = {name: held[name] for name in held.files}
+    np.savez_compressed(path, allow_pickle=False, **{**arrays, "about": _about(arrays, **change)})
+    with pytest.raises(PlanishError, match=said) as error:
+        load_model(path)
+    assert "\n" not in str(error.value)
+
+
+def test_arrays_that_would_mislead_a_search_are_refused(saved: SavedModel, tmp_path: Path) -> None:
     arrays = saved.predicts.arrays()
-    spoilt = BoostedTrees.of({**arrays, "leaves": np.full_like(arrays["leaves"], np.nan)})
-    write_model(replace(saved, predicts=spoilt), tmp_path / "m.npz")
-    with pytest.raises(PlanishError, match="not finite in leaves"):
-        load_model(tmp_path / "m.npz")
+    features, nothing = arrays["features"], np.float32(np.nan)
+    for name, changed, said in (
+        ("leaves", np.full_like(arrays["leaves"], nothing), "not finite in leaves"),
+        ("thresholds", np.full_like(arrays["thresholds"], nothing), "not finite in thresholds"),
+        ("features", features.astype(np.float32), "no number or not finite in features"),
+        ("features", features + 99, "no model of its 5 features"),
+        ("features", features[0], "no model of its 5 features"),
+        ("start", arrays["start"][:0], "no model of its 5 features"),
+    ):
+        spoilt = BoostedTrees.of({**arrays, name: changed})
+        write_model(replace(saved, predicts=spoilt), tmp_path / "m.npz")
+        with pytest.raises(PlanishError, match=said):
+            load_model(tmp_path / "m.npz")
 
 
 def _about(arrays: dict[str, np.ndarray], **change: object) -> np.ndarray:

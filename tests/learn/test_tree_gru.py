@@ -190,7 +190,7 @@ def test_arrays_that_do_not_fit_are_refused(saved: SavedModel, tmp_path: Path, a
     model.weights[array] = np.concatenate([model.weights[array], model.weights[array] + 90])
     other = made_model("planks", SCHEMA, "rank", saved.metrics, data(), model)
     write_model(other, tmp_path / "m.safetensors")
-    with pytest.raises(PlanishError, match="holds no model of its features"):
+    with pytest.raises(PlanishError, match="holds no model of its 14 features"):
         load_model(tmp_path / "m.safetensors")
 
 

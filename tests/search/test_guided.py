@@ -115,7 +115,7 @@ def test_models_that_guide_together_are_named_with_their_weights(
     trees.fit(dataset_of(ROUGH.features([ROUGH.sample(rng(1, i)) for i in range(50)]), list(range(50))))
     model = made_model("lattice", ROUGH.schema, "rank", {}, NOTHING, trees.trees)
     for name, programs in (("few", 4), ("many", 1600)):
-        write_model(replace(model, programs=programs, training=name), tmp_path / f"{name}.npz")
+        write_model(replace(model, programs=programs, rows=programs, training=name), tmp_path / f"{name}.npz")
     searcher = make_searcher("model-guided", ROUGH, [ROUGH.objective], 0)
     drive(searcher, ROUGH.outcome, 8, 4)
     (note,) = notes(searcher)

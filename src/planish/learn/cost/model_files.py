@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.core import FeatureSchema, PlanishError
+from planish.core import PlanishError
 from planish.core.damaged_files import DAMAGED, why
 from planish.core.replacing import replacing
+from planish.learn.cost.model_facts import facts_of
 from planish.learn.cost.saved import SavedModel
 from planish.learn.cost.tree_gru import TreeGru
 from planish.learn.cost.trees import BoostedTrees
@@ -60,7 +61,8 @@ def load_model(path: Path) -> SavedModel:
     """Read a model that `write_model` wrote.
 
     Raises:
-        PlanishError: there is none, it is cut off or was changed, or it is of another format.
+        PlanishError: there is none, it is cut off or was changed, it is of another format, or what it says
+            cannot be true.
     """
     from safetensors import SafetensorError
 
@@ -68,7 +70,7 @@ def load_model(path: Path) -> SavedModel:
         if path.suffix == OF_NETWORKS:
             return _read(path, *_network(path), TreeGru.of)
         return _read(path, *_trees(path), BoostedTrees.of)
-    except (*DAMAGED, IndexError, SafetensorError) as error:
+    except (*DAMAGED, AttributeError, IndexError, SafetensorError) as error:
         raise PlanishError(f"cannot read a model from {path}: {why(error)}", HINT) from error
 
 
@@ -98,27 +100,32 @@ def _read(
         raise PlanishError(
             f"{path} was changed since it was written: {', '.join(changed) or 'it lacks arrays'}", HINT
         )
-    told = about.pop("schema")
-    schema = FeatureSchema(told["name"], told["version"], tuple(told["names"]))
-    # Thresholds of nodes that ask nothing are infinite.
-    wrong = [n for n, array in arrays.items() if n != "thresholds" and not np.isfinite(array).all()]
+    facts = facts_of(path, about, HINT)
+    wrong = [name for name, array in arrays.items() if not _sound(name, array)]
     if wrong:
-        raise PlanishError(f"{path} has numbers that are not finite in {', '.join(wrong)}", HINT)
+        raise PlanishError(f"{path} has what is no number or not finite in {', '.join(wrong)}", HINT)
     predicts = of(arrays)
     # Before it is asked: arrays that do not fit would fail, or read other columns, in the middle of a search.
-    if not predicts.fits(schema.width):
-        raise PlanishError(f"{path} holds no model of its features", HINT)
-    return SavedModel(
-        str(about["level"]),
-        schema,
-        str(about["objective"]),
-        {str(name): float(value) for name, value in about["metrics"].items()},
-        int(about["rows"]),
-        int(about["programs"]),
-        str(about["training"]),
-        str(about["version"]),
-        predicts,
-    )
+    if not _fits(predicts, facts.schema.width):
+        raise PlanishError(f"{path} holds no model of its {facts.schema.width} features", HINT)
+    return SavedModel(**vars(facts), predicts=predicts)
+
+
+def _fits(predicts: BoostedTrees | TreeGru, width: int) -> bool:
+    try:
+        return predicts.fits(width)
+    except (IndexError, ValueError):  # arrays of other dimensions have no such shapes
+        return False
+
+
+def _sound(name: str, array: NDArray[Any]) -> bool:
+    """Whether an array holds numbers."""
+    if name in ("features", "loops", "whole"):
+        return array.dtype.kind in "iu"
+    if array.dtype.kind != "f":
+        return False
+    # Thresholds of nodes that ask nothing are infinite.
+    return bool((~np.isnan(array) if name == "thresholds" else np.isfinite(array)).all())
 
 
 def _sums(arrays: Arrays) -> dict[str, str]:
